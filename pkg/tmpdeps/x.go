@@ -1,0 +1,20 @@
+package tmpdeps
+import (
+ _ "github.com/go-logr/zapr"
+ _ "github.com/google/go-cmp/cmp"
+ _ "github.com/spf13/cobra"
+ _ "go.uber.org/zap"
+ _ "github.com/liqotech/liqo/cmd/virtual-kubelet/root"
+ _ "github.com/liqotech/liqo/pkg/virtualKubelet/provider"
+ _ "google.golang.org/grpc"
+ _ "google.golang.org/grpc/health"
+ _ "google.golang.org/protobuf/proto"
+ _ "sigs.k8s.io/controller-runtime"
+ _ "sigs.k8s.io/controller-runtime/pkg/client/fake"
+ _ "sigs.k8s.io/controller-runtime/pkg/envtest"
+ _ "sigs.k8s.io/yaml"
+ _ "github.com/vishvananda/netlink"
+ _ "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+ _ "golang.org/x/sync/errgroup"
+ _ "go.uber.org/goleak"
+)
