@@ -1,0 +1,191 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package addressing_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+func view(t testing.TB, own, seen string) addressing.View {
+	t.Helper()
+	v, err := addressing.NewView(own, seen)
+	if err != nil {
+		t.Fatalf("NewView(%q, %q): %v", own, seen, err)
+	}
+	return v
+}
+
+func TestNewView(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		own, seen string
+		wantSeen  string
+		wantErr   bool
+	}{
+		"NotRemapped":      {reason: "Liqo writes None where nothing is remapped", own: "10.200.0.0/16", seen: "None", wantSeen: "10.200.0.0/16"},
+		"Empty":            {reason: "an absent remap means the same", own: "10.200.0.0/16", wantSeen: "10.200.0.0/16"},
+		"Remapped":         {reason: "the remap is the seen side", own: "10.200.0.0/16", seen: "10.81.0.0/16", wantSeen: "10.81.0.0/16"},
+		"HostBits":         {reason: "host bits in a prefix are dropped, or Contains and rebase would disagree", own: "10.200.3.4/16", seen: "10.81.9.9/16", wantSeen: "10.81.0.0/16"},
+		"DifferentLengths": {reason: "host bits cannot be kept", own: "10.200.0.0/16", seen: "10.81.0.0/24", wantErr: true},
+		"DifferentFamily":  {reason: "host bits cannot be kept", own: "10.200.0.0/16", seen: "fd00::/16", wantErr: true},
+		"Garbage":          {reason: "a peer's prefix is hostile until parsed", own: "10.200.0.0", wantErr: true},
+		"GarbageRemap":     {reason: "a peer's prefix is hostile until parsed", own: "10.200.0.0/16", seen: "x", wantErr: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v, err := addressing.NewView(tc.own, tc.seen)
+			if (err != nil) != tc.wantErr {
+				t.Fatalf("%s: error = %v, want error %t", tc.reason, err, tc.wantErr)
+			}
+			if err == nil && v.Seen.String() != tc.wantSeen {
+				t.Errorf("%s: seen = %s, want %s", tc.reason, v.Seen, tc.wantSeen)
+			}
+		})
+	}
+}
+
+// The addresses are those of the lab: consumer and provider-a have the same pod
+// CIDR, and every cluster remaps.
+func TestResolve(t *testing.T) {
+	const a, b = cluster.ID("provider-a"), cluster.ID("provider-b")
+	table := addressing.Table{
+		Broker: view(t, "10.201.0.0/16", "10.83.0.0/16"),
+		Routes: []addressing.Route{
+			{Provider: a, Pods: view(t, "10.200.0.0/16", "None")},
+			{Provider: b, Pods: view(t, "10.200.0.0/16", "10.90.0.0/16")},
+		},
+		Peers: map[cluster.ID]addressing.Peer{
+			a: {Pods: view(t, "10.200.0.0/16", "10.201.0.0/16"), Connected: true},
+		},
+	}
+	if err := table.Validate(); err != nil {
+		t.Fatalf("Validate: %v", err)
+	}
+	disconnected := table
+	disconnected.Peers = map[cluster.ID]addressing.Peer{a: {Pods: view(t, "10.200.0.0/16", "10.201.0.0/16")}}
+	elsewhere := table
+	elsewhere.Peers = map[cluster.ID]addressing.Peer{a: {Pods: view(t, "10.222.0.0/16", "None"), Connected: true}}
+	opaque := table
+	opaque.Routes = nil
+
+	cases := map[string]struct {
+		reason   string
+		table    addressing.Table
+		reported string
+		path     addressing.Path
+		want     string
+	}{
+		"BrokersOwnPod":     {reason: "a pod of the broker is translated as stock Liqo does", table: table, reported: "10.201.0.13", path: addressing.PathBroker, want: "10.83.0.13"},
+		"Direct":            {reason: "peered with the provider: past the broker", table: table, reported: "10.200.0.13", path: addressing.PathDirect, want: "10.201.0.13"},
+		"NotPeered":         {reason: "no tunnel of our own to the provider", table: table, reported: "10.90.0.13", path: addressing.PathRelay},
+		"TunnelDown":        {reason: "a tunnel that carries nothing is no path", table: disconnected, reported: "10.200.0.13", path: addressing.PathRelay},
+		"OtherPrefix":       {reason: "the provider announces another pod CIDR here: never guess", table: elsewhere, reported: "10.200.0.13", path: addressing.PathRelay},
+		"OpaqueBroker":      {reason: "without routes everything is asked of the broker", table: opaque, reported: "10.200.0.13", path: addressing.PathRelay},
+		"OutsideEverything": {reason: "the broker must judge an address nobody knows", table: table, reported: "192.0.2.1", path: addressing.PathRelay},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			path, got := tc.table.Resolve(netip.MustParseAddr(tc.reported))
+			if path != tc.path {
+				t.Fatalf("%s: path = %s, want %s", tc.reason, path, tc.path)
+			}
+			if tc.want != "" && got.String() != tc.want {
+				t.Errorf("%s: address = %s, want %s", tc.reason, got, tc.want)
+			}
+			if tc.want == "" && got.IsValid() {
+				t.Errorf("%s: address = %s, want none", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestValidateRefusesOverlap(t *testing.T) {
+	broker := view(t, "10.201.0.0/16", "10.83.0.0/16")
+	cases := map[string]struct {
+		reason string
+		table  addressing.Table
+	}{
+		"NoBroker": {reason: "without the broker's prefix its own pods look like a provider's", table: addressing.Table{}},
+		"RouteInBroker": {reason: "one reported address, two pods", table: addressing.Table{Broker: broker,
+			Routes: []addressing.Route{{Provider: "a", Pods: view(t, "10.200.0.0/24", "10.201.7.0/24")}}}},
+		"TwoRoutes": {reason: "one reported address, two pods", table: addressing.Table{Broker: broker, Routes: []addressing.Route{
+			{Provider: "a", Pods: view(t, "10.200.0.0/16", "None")}, {Provider: "b", Pods: view(t, "10.200.0.0/16", "None")}}}},
+		"UnknownRoute": {reason: "a zero prefix contains nothing", table: addressing.Table{Broker: broker, Routes: []addressing.Route{{Provider: "a"}}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if err := tc.table.Validate(); err == nil {
+				t.Errorf("%s: Validate accepted the table", tc.reason)
+			}
+		})
+	}
+}
+
+// FuzzView checks that a translation and back is the identity, keeps the host
+// bits, and stays inside the prefixes.
+func FuzzView(f *testing.F) {
+	f.Add(uint32(0x0ac80000), uint32(0x0a530000), uint8(16), uint32(13))
+	f.Add(uint32(0), uint32(0xffffffff), uint8(0), uint32(0xffffffff))
+	f.Add(uint32(0x0ac80000), uint32(0x0a530000), uint8(32), uint32(1))
+	f.Add(uint32(0x0ac80000), uint32(0x0a530000), uint8(21), uint32(2047))
+	f.Fuzz(func(t *testing.T, own, seen uint32, bits uint8, host uint32) {
+		length := int(bits % 33)
+		v := addressing.View{
+			Own:  netip.PrefixFrom(ipv4(own), length).Masked(),
+			Seen: netip.PrefixFrom(ipv4(seen), length).Masked(),
+		}
+		hostMask := uint32(uint64(1)<<(32-length) - 1)
+		addr := ipv4(binary.BigEndian.Uint32(v.Own.Addr().AsSlice()) | host&hostMask)
+
+		there, err := v.ToObserver(addr)
+		if err != nil {
+			t.Fatalf("ToObserver(%s) of %v: %v", addr, v, err)
+		}
+		if !v.Seen.Contains(there) {
+			t.Fatalf("%s is not in %s", there, v.Seen)
+		}
+		if got := binary.BigEndian.Uint32(there.AsSlice()) & hostMask; got != host&hostMask {
+			t.Fatalf("host bits %x became %x", host&hostMask, got)
+		}
+		back, err := v.ToOwner(there)
+		if err != nil || back != addr {
+			t.Fatalf("there and back: %s became %s (%v)", addr, back, err)
+		}
+		if _, err := v.ToObserver(ipv4(^binary.BigEndian.Uint32(addr.AsSlice()))); length > 0 && !errors.Is(err, addressing.ErrOutside) {
+			t.Fatalf("an address outside %s was translated: %v", v.Own, err)
+		}
+	})
+}
+
+func ipv4(n uint32) netip.Addr {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], n)
+	return netip.AddrFrom4(b)
+}
+
+func BenchmarkResolve(b *testing.B) {
+	table := addressing.Table{
+		Broker: view(b, "10.201.0.0/16", "10.83.0.0/16"),
+		Peers:  map[cluster.ID]addressing.Peer{},
+	}
+	for i := range 100 {
+		id := cluster.ID(ipv4(uint32(i)).String())
+		own := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(i), 0, 0}), 16).String()
+		table.Routes = append(table.Routes, addressing.Route{Provider: id, Pods: view(b, own, "None")})
+		table.Peers[id] = addressing.Peer{Pods: view(b, own, "None"), Connected: true}
+	}
+	reported := netip.MustParseAddr("100.99.3.4")
+	b.ReportAllocs()
+	for b.Loop() {
+		if path, _ := table.Resolve(reported); path != addressing.PathDirect {
+			b.Fatal(path)
+		}
+	}
+}
