@@ -1,0 +1,14 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1alpha1 holds the Kubernetes objects in which the broker keeps its
+// state, in the API group brokering.liqo.io: a Provider for each cluster that
+// shares resources with the broker, and a Consumer for each cluster that uses
+// the broker.
+//
+// The objects say what people chose (spec) and what the broker sees (status).
+// The package knows nothing of how the broker decides, nor of Liqo's own types.
+//
+// +kubebuilder:object:generate=true
+// +groupName=brokering.liqo.io
+package v1alpha1
