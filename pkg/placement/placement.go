@@ -1,0 +1,241 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placement decides where the pods of a consumer's namespace may run:
+// which providers are selected for the namespace, and which pods are made anew
+// because they are, or wait, in the wrong place.
+//
+// It decides from a snapshot of one namespace and has no memory: the same
+// snapshot gives the same plan. It knows nothing of how the snapshot was taken
+// nor of how the plan is carried out, and it never plans to remove the last
+// ready copy of a workload from a provider.
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// Provider is what placement knows of a provider.
+type Provider struct {
+	ID cluster.ID
+	// Enabled is the choice that people made.
+	Enabled bool
+	// Ready tells that pods placed on the provider can start there.
+	Ready bool
+	// Closed tells that the scheduler places no pod on the provider any more. Pods
+	// leave a provider that is not enabled only when it is closed, or else they
+	// could come back to it.
+	Closed bool
+	// Passed tells that the namespace came from the provider, or through it. It is
+	// never selected, or else a workload would go in circles.
+	Passed bool
+	// Receiving tells that the namespace exists on the provider already.
+	Receiving bool
+}
+
+// usable tells whether pods may be placed on the provider.
+func (p Provider) usable() bool { return p.Enabled && p.Ready && !p.Passed }
+
+// Spot is the kind of place where a copy is.
+type Spot int
+
+// The kinds of places.
+const (
+	// Nowhere: no pod exists for the copy, or it is not yet bound to a node.
+	Nowhere Spot = iota
+	// OnBroker: the pod is bound to one of the broker's own nodes.
+	OnBroker
+	// OnProvider: the pod is bound to a provider's virtual node.
+	OnProvider
+)
+
+// Copy is one copy of a workload: a pod that the consumer asked for, whether or
+// not it exists at the moment.
+type Copy struct {
+	// Pod is the name of the pod, unique in the namespace.
+	Pod string
+	// Workload is equal for the copies that can stand in for each other.
+	Workload string
+	Spot     Spot
+	// Provider is set if Spot is OnProvider.
+	Provider cluster.ID
+	// Missing tells that no pod exists for the copy at the moment.
+	Missing bool
+	// Leaving tells that the pod is being deleted.
+	Leaving bool
+	// Ready tells that the pod serves.
+	Ready bool
+	// Outdated tells that a pod Nowhere was made with another selection than the
+	// current one, so that the scheduler does not see the current one.
+	Outdated bool
+}
+
+// serves tells whether the copy counts as a ready one.
+func (c Copy) serves() bool { return c.Ready && !c.Leaving && !c.Missing }
+
+// Snapshot is one namespace at one moment.
+type Snapshot struct {
+	// Providers are all the broker's providers.
+	Providers []Provider
+	// Selected are the clusters that are selected for the namespace.
+	Selected []cluster.ID
+	// Effective tells that a pod made at this moment follows Selected.
+	Effective bool
+	// Copies are the copies of the namespace's workloads that have not finished.
+	Copies []Copy
+}
+
+// Reason says why a pod is not moved although it is in the wrong place.
+type Reason string
+
+// The reasons.
+const (
+	// NoTarget: no other provider can take the pod.
+	NoTarget Reason = "no other provider can take it"
+	// LastReady: it is the last ready copy of its workload.
+	LastReady Reason = "it is the last ready copy of its workload"
+	// TooManyNotReady: a quarter of the workload's copies is not ready.
+	TooManyNotReady Reason = "it waits until more copies of its workload are ready"
+)
+
+// Held is a pod that stays in the wrong place for the moment.
+type Held struct {
+	Pod      string
+	Provider cluster.ID
+	Reason   Reason
+}
+
+// Plan is what to do for one namespace.
+type Plan struct {
+	// Select are the clusters to select, in order. It is empty only if nothing is
+	// selected and nothing can be: then the selection is left as it is.
+	Select []cluster.ID
+	// Remake are the pods to delete, so that they are made anew in the right place.
+	Remake []string
+	// Held are the pods that would have to move but stay for the moment.
+	Held []Held
+}
+
+// Decide makes the plan for a namespace.
+func Decide(s Snapshot) Plan {
+	providers := make(map[cluster.ID]Provider, len(s.Providers))
+	for _, p := range s.Providers {
+		providers[p.ID] = p
+	}
+	plan := Plan{Select: choose(s, providers)}
+	if !s.Effective || len(plan.Select) == 0 || !slices.Equal(plan.Select, s.Selected) {
+		return plan // Pods made before the selection is in force would go astray.
+	}
+
+	target := false
+	for _, p := range s.Providers {
+		target = target || p.usable() && p.Receiving
+	}
+	for _, copies := range byWorkload(s.Copies) {
+		remake, held := move(copies, providers, target)
+		plan.Remake = append(plan.Remake, remake...)
+		plan.Held = append(plan.Held, held...)
+	}
+	return plan
+}
+
+// choose returns the clusters to select, in order:
+//   - the usable providers;
+//   - those selected already that are enabled but not ready, because taking a
+//     provider out removes what runs there, and it may only be out of reach;
+//   - those selected already that are not enabled, while pods are there.
+//
+// With no usable provider the selection stays as it is, because an empty one
+// would select every cluster, the consumer included.
+func choose(s Snapshot, providers map[cluster.ID]Provider) []cluster.ID {
+	occupied := map[cluster.ID]bool{}
+	for _, c := range s.Copies {
+		if c.Spot == OnProvider && !c.Missing {
+			occupied[c.Provider] = true
+		}
+	}
+	var chosen []cluster.ID
+	usable := false
+	for id, p := range providers {
+		selected := slices.Contains(s.Selected, id) && !p.Passed
+		if p.usable() || selected && (p.Enabled || !p.Closed || occupied[id]) {
+			chosen = append(chosen, id)
+			usable = usable || p.usable()
+		}
+	}
+	if !usable {
+		chosen = slices.Clone(s.Selected)
+	}
+	slices.Sort(chosen)
+	return slices.Compact(chosen)
+}
+
+// move decides about the copies of one workload.
+func move(copies []Copy, providers map[cluster.ID]Provider, target bool) (remake []string, held []Held) {
+	ready := 0
+	for _, c := range copies {
+		if c.serves() {
+			ready++
+		}
+	}
+	// Of a workload, a quarter of the copies, rounded up, may be not ready because
+	// of us, those that are not ready for other reasons included.
+	budget := (len(copies)+3)/4 - (len(copies) - ready)
+	for _, c := range copies {
+		switch {
+		case c.Missing || c.Leaving || !misplaced(c, providers):
+		case c.Spot == Nowhere:
+			remake = append(remake, c.Pod)
+		case !target:
+			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: NoTarget})
+		case !c.Ready:
+			remake = append(remake, c.Pod)
+		case c.Spot == OnBroker && len(copies) == 1:
+			// The broker's own nodes are no place to stay. A single pod got there in its
+			// first moments, before the selection was in force.
+			remake = append(remake, c.Pod)
+		case ready == 1:
+			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: LastReady})
+		case budget <= 0:
+			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: TooManyNotReady})
+		default:
+			remake = append(remake, c.Pod)
+			ready--
+			budget--
+		}
+	}
+	return remake, held
+}
+
+// misplaced tells whether a pod is, or waits, where it must not.
+func misplaced(c Copy, providers map[cluster.ID]Provider) bool {
+	switch c.Spot {
+	case Nowhere:
+		return c.Outdated
+	case OnBroker:
+		return true
+	default:
+		p, known := providers[c.Provider]
+		return known && (p.Passed || !p.Enabled && p.Closed)
+	}
+}
+
+// byWorkload groups the copies, workloads and copies in order of their names.
+func byWorkload(copies []Copy) [][]Copy {
+	sorted := slices.SortedFunc(slices.Values(copies), func(a, b Copy) int {
+		return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Pod, b.Pod))
+	})
+	var groups [][]Copy
+	for len(sorted) > 0 {
+		n := 1
+		for n < len(sorted) && sorted[n].Workload == sorted[0].Workload {
+			n++
+		}
+		groups = append(groups, sorted[:n])
+		sorted = sorted[n:]
+	}
+	return groups
+}

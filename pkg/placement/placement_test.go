@@ -1,0 +1,350 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// The providers of most tests: a has been turned off, b can take pods.
+var (
+	off    = Provider{ID: "a", Ready: false, Closed: true, Receiving: true}
+	on     = Provider{ID: "b", Enabled: true, Ready: true, Receiving: true}
+	origin = Provider{ID: "consumer", Enabled: true, Ready: true, Passed: true, Receiving: true}
+)
+
+// copies returns n ready copies of workload w on a provider, with the states
+// that the changes make of the first ones.
+func copies(w string, n int, on cluster.ID, changes ...func(*Copy)) []Copy {
+	all := make([]Copy, n)
+	for i := range all {
+		all[i] = Copy{Pod: fmt.Sprintf("%s-%d", w, i), Workload: w, Spot: OnProvider, Provider: on, Ready: true}
+		if i < len(changes) {
+			changes[i](&all[i])
+		}
+	}
+	return all
+}
+
+func notReady(c *Copy) { c.Ready = false }
+func leaving(c *Copy)  { c.Leaving = true }
+func missing(c *Copy)  { c.Spot, c.Provider, c.Ready, c.Missing = Nowhere, "", false, true }
+func outdated(c *Copy) { c.Spot, c.Provider, c.Ready, c.Outdated = Nowhere, "", false, true }
+func waiting(c *Copy)  { c.Spot, c.Provider, c.Ready = Nowhere, "", false }
+func onBroker(c *Copy) { c.Spot, c.Provider = OnBroker, "" }
+func as(id cluster.ID) func(*Copy) {
+	return func(c *Copy) { c.Provider = id }
+}
+
+func TestSelect(t *testing.T) {
+	notReadyYet := Provider{ID: "c", Enabled: true}
+	cases := map[string]struct {
+		reason string
+		in     Snapshot
+		want   []cluster.ID
+	}{
+		"Usable": {
+			reason: "All usable providers are selected, in order, the origin never.",
+			in:     Snapshot{Providers: []Provider{on, origin, {ID: "a", Enabled: true, Ready: true}, notReadyYet}},
+			want:   []cluster.ID{"a", "b"},
+		},
+		"OriginOnly": {
+			reason: "If only the origin offers anything, nothing is selected.",
+			in:     Snapshot{Providers: []Provider{origin}},
+		},
+		"NothingUsable": {
+			reason: "Without a usable provider the selection stays, because an empty one selects all clusters.",
+			in:     Snapshot{Providers: []Provider{off}, Selected: []cluster.ID{"a"}},
+			want:   []cluster.ID{"a"},
+		},
+		"OutOfReach": {
+			reason: "A provider that is only out of reach stays selected, or Liqo would remove what runs there.",
+			in:     Snapshot{Providers: []Provider{on, notReadyYet}, Selected: []cluster.ID{"b", "c"}},
+			want:   []cluster.ID{"b", "c"},
+		},
+		"DisabledWithPods": {
+			reason: "A provider that is turned off stays selected while it runs pods.",
+			in: Snapshot{Providers: []Provider{on, off}, Selected: []cluster.ID{"a", "b"},
+				Copies: copies("web", 1, "a", leaving)},
+			want: []cluster.ID{"a", "b"},
+		},
+		"DisabledNotClosed": {
+			reason: "A provider on which pods can still land stays selected.",
+			in:     Snapshot{Providers: []Provider{on, {ID: "a"}}, Selected: []cluster.ID{"a", "b"}},
+			want:   []cluster.ID{"a", "b"},
+		},
+		"Drained": {
+			reason: "A provider that is turned off leaves when no pod is left.",
+			in:     Snapshot{Providers: []Provider{on, off}, Selected: []cluster.ID{"a", "b"}, Copies: copies("web", 3, "b")},
+			want:   []cluster.ID{"b"},
+		},
+		"Gone": {
+			reason: "A cluster that is no provider any more leaves.",
+			in:     Snapshot{Providers: []Provider{on}, Selected: []cluster.ID{"b", "z"}},
+			want:   []cluster.ID{"b"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(tc.in).Select
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nDecide().Select: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMove(t *testing.T) {
+	both := []cluster.ID{"a", "b"}
+	cases := map[string]struct {
+		reason    string
+		providers []Provider
+		copies    []Copy
+		pending   bool // the selection is not in force
+		remake    []string
+		held      []Held
+	}{
+		"InPlace": {
+			reason: "Pods on an enabled provider stay.",
+			copies: copies("web", 6, "b"),
+		},
+		"Quarter": {
+			reason: "A quarter of the copies, rounded up, leaves at a time.",
+			copies: copies("web", 6, "a"),
+			remake: []string{"web-0", "web-1"},
+			held: []Held{
+				{"web-2", "a", TooManyNotReady}, {"web-3", "a", TooManyNotReady},
+				{"web-4", "a", TooManyNotReady}, {"web-5", "a", TooManyNotReady},
+			},
+		},
+		"Underway": {
+			reason: "Copies that are leaving, missing or waiting count as not ready.",
+			copies: copies("web", 9, "a", leaving, missing, waiting),
+			held: []Held{
+				{"web-3", "a", TooManyNotReady}, {"web-4", "a", TooManyNotReady}, {"web-5", "a", TooManyNotReady},
+				{"web-6", "a", TooManyNotReady}, {"web-7", "a", TooManyNotReady}, {"web-8", "a", TooManyNotReady},
+			},
+		},
+		"OnlyCopy": {
+			reason: "A pod that is the only copy stays.",
+			copies: copies("db", 1, "a"),
+			held:   []Held{{"db-0", "a", LastReady}},
+		},
+		"LastReadyCopy": {
+			reason: "The last ready copy stays while the others are not ready.",
+			copies: copies("web", 8, "a", as("a"), missing, missing, missing, missing, missing, missing, missing),
+			held:   []Held{{"web-0", "a", LastReady}},
+		},
+		"NotReady": {
+			reason: "A copy that is not ready can leave at once.",
+			copies: copies("web", 4, "a", notReady, as("b"), as("b"), as("b")),
+			remake: []string{"web-0"},
+		},
+		"WorkloadsApart": {
+			reason: "Each workload has a quarter of its own; one cannot stand in for another.",
+			copies: slices.Concat(copies("db", 1, "a"), copies("web", 2, "a")),
+			remake: []string{"web-0"},
+			held:   []Held{{"db-0", "a", LastReady}, {"web-1", "a", LastReady}},
+		},
+		"NoTarget": {
+			reason:    "Without a provider that has the namespace, nobody leaves.",
+			providers: []Provider{off, {ID: "b", Enabled: true, Ready: true}},
+			copies:    copies("web", 2, "a", notReady),
+			held:      []Held{{"web-0", "a", NoTarget}, {"web-1", "a", NoTarget}},
+		},
+		"NotClosed": {
+			reason:    "Nobody leaves while the scheduler could send them back.",
+			providers: []Provider{{ID: "a", Receiving: true}, on},
+			copies:    copies("web", 2, "a"),
+		},
+		"NotEffective": {
+			reason:  "Nobody leaves before the selection is in force.",
+			copies:  copies("web", 2, "a"),
+			pending: true,
+		},
+		"Outdated": {
+			reason: "Pods that wait with an older selection are made anew.",
+			copies: copies("web", 3, "b", outdated, waiting, outdated),
+			remake: []string{"web-0", "web-2"},
+		},
+		"OnBroker": {
+			reason: "Pods leave the broker's own nodes, a single one too.",
+			copies: slices.Concat(copies("one", 1, "", onBroker), copies("two", 2, "", onBroker, onBroker)),
+			remake: []string{"one-0", "two-0"},
+			held:   []Held{{"two-1", "", LastReady}},
+		},
+		"BackAtTheOrigin": {
+			reason:    "Pods leave a cluster that the namespace came from.",
+			providers: []Provider{origin, off, on},
+			copies:    copies("web", 2, "b", as("consumer")),
+			remake:    []string{"web-0"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Providers: []Provider{off, on}, Selected: both, Effective: !tc.pending, Copies: tc.copies}
+			if tc.providers != nil {
+				s.Providers = tc.providers
+			}
+			s.Selected = Decide(s).Select
+			got := Decide(s)
+			got.Select = nil
+			want := Plan{Remake: tc.remake, Held: tc.held}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nDecide(): -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// world is a namespace whose pods behave as on a broker: a deleted pod is made
+// anew and placed on any selected provider that is not closed.
+type world struct {
+	rnd *rand.Rand
+	s   Snapshot
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{rnd: rand.New(rand.NewPCG(seed, 0))}
+	w.s.Effective = true
+	w.s.Providers = []Provider{{ID: "origin", Enabled: true, Ready: true, Receiving: true, Passed: true}}
+	for _, id := range []cluster.ID{"a", "b", "c"} {
+		w.s.Providers = append(w.s.Providers, Provider{ID: id, Enabled: true, Ready: true, Receiving: true})
+		w.s.Selected = append(w.s.Selected, id)
+	}
+	for i := range 1 + w.rnd.IntN(3) {
+		w.s.Copies = append(w.s.Copies, copies(fmt.Sprint("w", i), 1+w.rnd.IntN(9), "a")...)
+	}
+	return w
+}
+
+// disturb changes something that people, networks or kubelets change.
+func (w *world) disturb() {
+	if p := &w.s.Providers[w.rnd.IntN(len(w.s.Providers))]; !p.Passed {
+		switch w.rnd.IntN(3) {
+		case 0:
+			p.Enabled, p.Closed = !p.Enabled, false
+		case 1:
+			p.Ready = !p.Ready
+		default:
+			p.Closed = !p.Enabled
+		}
+	}
+	c := &w.s.Copies[w.rnd.IntN(len(w.s.Copies))]
+	if c.Spot == OnProvider {
+		c.Ready = w.rnd.IntN(3) > 0
+	}
+}
+
+// advance lets a pod that leaves go, then be missing, be placed and get ready.
+func (w *world) advance() {
+	for i := range w.s.Copies {
+		c := &w.s.Copies[i]
+		switch {
+		case w.rnd.IntN(2) == 0:
+		case c.Leaving:
+			*c = Copy{Pod: c.Pod, Workload: c.Workload, Missing: true}
+		case c.Missing:
+			c.Missing = false
+		case c.Spot == Nowhere:
+			w.place(c)
+		default:
+			c.Ready = true
+		}
+	}
+}
+
+func (w *world) place(c *Copy) {
+	var open []cluster.ID
+	for _, p := range w.s.Providers {
+		if slices.Contains(w.s.Selected, p.ID) && !p.Closed && p.Ready {
+			open = append(open, p.ID)
+		}
+	}
+	if len(open) > 0 {
+		c.Spot, c.Provider, c.Outdated = OnProvider, open[w.rnd.IntN(len(open))], false
+	}
+}
+
+func (w *world) apply(p Plan) {
+	if len(p.Select) > 0 {
+		w.s.Selected = p.Select
+	}
+	for i := range w.s.Copies {
+		if c := &w.s.Copies[i]; slices.Contains(p.Remake, c.Pod) {
+			c.Leaving = true
+		}
+	}
+}
+
+// ready counts the ready copies and all copies of each workload.
+func (w *world) ready() (ready, all map[string]int) {
+	ready, all = map[string]int{}, map[string]int{}
+	for _, c := range w.s.Copies {
+		all[c.Workload]++
+		if c.serves() {
+			ready[c.Workload]++
+		}
+	}
+	return ready, all
+}
+
+// TestInvariants walks random worlds: whatever happens, no plan removes the last
+// ready copy or more than a quarter, selects the origin, or selects nothing.
+func TestInvariants(t *testing.T) {
+	for seed := range uint64(300) {
+		w := newWorld(seed)
+		for step := range 60 {
+			w.disturb()
+			before, all := w.ready()
+			plan := Decide(w.s)
+			w.apply(plan)
+			after, _ := w.ready()
+			for name, n := range before {
+				if after[name] == 0 {
+					t.Fatalf("seed %d step %d: plan %+v removed the last ready copy of %s", seed, step, plan, name)
+				}
+				if gone := all[name] - after[name]; after[name] < n && gone > (all[name]+3)/4 {
+					t.Fatalf("seed %d step %d: plan %+v leaves %d of %d copies of %s not ready", seed, step, plan, gone, all[name], name)
+				}
+			}
+			if len(plan.Select) == 0 || slices.Contains(plan.Select, "origin") {
+				t.Fatalf("seed %d step %d: selected %v", seed, step, plan.Select)
+			}
+			w.advance()
+		}
+	}
+}
+
+// TestDrainEnds turns off a provider in random worlds: in the end it runs only
+// pods that are the only copy of their workload.
+func TestDrainEnds(t *testing.T) {
+	for seed := range uint64(200) {
+		w := newWorld(seed)
+		w.s.Providers[1].Enabled, w.s.Providers[1].Closed = false, true
+		for range 400 {
+			w.apply(Decide(w.s))
+			w.advance()
+		}
+		_, all := w.ready()
+		alone := false
+		for _, c := range w.s.Copies {
+			if c.Provider == "a" && all[c.Workload] > 1 {
+				t.Fatalf("seed %d: %s is still there", seed, c.Pod)
+			}
+			alone = alone || c.Provider == "a"
+		}
+		if slices.Contains(w.s.Selected, "a") != alone {
+			t.Fatalf("seed %d: selected %v, only copies left: %v", seed, w.s.Selected, alone)
+		}
+	}
+}
