@@ -1,0 +1,176 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+)
+
+// A Patch is one file of the patches folder.
+type Patch struct {
+	Path    string // Absolute.
+	Module  string // Path of the module that it changes.
+	Version string // Version that it was written for.
+}
+
+// moduleLine is the line in the head of a patch that names the module.
+var moduleLine = regexp.MustCompile(`(?m)^Module: (\S+) (v\S+)$`)
+
+// ReadPatches returns the patches of a folder, sorted by name.
+func ReadPatches(folder string) ([]Patch, error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "*.patch"))
+	if err != nil {
+		return nil, err
+	}
+	patches := make([]Patch, 0, len(paths))
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		match := moduleLine.FindSubmatch(text)
+		if match == nil {
+			return nil, fmt.Errorf("%s has no line of the form `Module: PATH VERSION`", path)
+		}
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		patches = append(patches, Patch{Path: absolute, Module: string(match[1]), Version: string(match[2])})
+	}
+	return patches, nil
+}
+
+// Build writes patched copies of all patched modules, and go.mod and go.sum that use them, to the folder out. Folders are
+// relative to root, the folder of the main module. When it fails, out has no go.mod.
+func Build(ctx context.Context, root, patchFolder, out string) error {
+	patches, err := ReadPatches(filepath.Join(root, patchFolder))
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(root, out)
+	if err := os.RemoveAll(target); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return err
+	}
+
+	copies := map[string]string{} // Folder of the copy by module path, relative to root.
+	for _, patch := range patches {
+		folder, done := copies[patch.Module]
+		if !done {
+			folder = filepath.Join(out, "src", filepath.FromSlash(patch.Module))
+			if err := copyModule(ctx, root, patch, filepath.Join(root, folder)); err != nil {
+				return err
+			}
+			copies[patch.Module] = folder
+		}
+		if err := apply(ctx, patch, filepath.Join(root, folder)); err != nil {
+			return err
+		}
+	}
+	return writeModFile(ctx, root, target, copies)
+}
+
+// copyModule copies the module that a patch is for out of the module cache. It refuses another version than the patch's.
+func copyModule(ctx context.Context, root string, patch Patch, target string) error {
+	list := exec.CommandContext(ctx, "go", "mod", "download", "-json", patch.Module)
+	list.Dir = root
+	output, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("download %s: %w", patch.Module, withStderr(err))
+	}
+	var module struct{ Version, Dir string }
+	if err := json.Unmarshal(output, &module); err != nil {
+		return fmt.Errorf("read the answer of go mod download for %s: %w", patch.Module, err)
+	}
+	if module.Version != patch.Version {
+		return fmt.Errorf("%s is for %s %s, and go.mod has %s: check whether it is still needed, and how it must look",
+			patch.Path, patch.Module, patch.Version, module.Version)
+	}
+	return copyGoSource(module.Dir, target)
+}
+
+// copyGoSource copies a folder of the module cache, where files are read-only, to one where they can be patched.
+func copyGoSource(source, target string) error {
+	return filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(source, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.MkdirAll(filepath.Join(target, relative), 0o755)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(target, relative), content, 0o644)
+	})
+}
+
+// apply applies a patch to a copy of its module.
+func apply(ctx context.Context, patch Patch, folder string) error {
+	git := exec.CommandContext(ctx, "git", "apply", patch.Path)
+	git.Dir = folder
+	// Below a git work tree, git apply would silently skip files outside of the current folder.
+	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+parent(folder))
+	if _, err := git.Output(); err != nil {
+		return fmt.Errorf("apply %s to %s %s: %w", patch.Path, patch.Module, patch.Version, withStderr(err))
+	}
+	return nil
+}
+
+// parent returns the absolute parent of a folder, which is how git wants its ceiling.
+func parent(folder string) string {
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return filepath.Dir(folder)
+	}
+	return filepath.Dir(absolute)
+}
+
+// writeModFile writes go.mod and go.sum, with a replace line for each copy. A relative replacement in a file given by
+// -modfile is relative to the folder of the main module.
+func writeModFile(ctx context.Context, root, target string, copies map[string]string) error {
+	for _, name := range []string{"go.sum", "go.mod"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(target, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	modFile := filepath.Join(target, "go.mod")
+	for module, folder := range copies {
+		edit := exec.CommandContext(ctx, "go", "mod", "edit", "-replace="+module+"=./"+filepath.ToSlash(folder), modFile)
+		if _, err := edit.Output(); err != nil {
+			return errors.Join(fmt.Errorf("replace %s in %s: %w", module, modFile, withStderr(err)), os.Remove(modFile))
+		}
+	}
+	return nil
+}
+
+// withStderr adds what a command wrote to its standard error.
+func withStderr(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+	}
+	return err
+}

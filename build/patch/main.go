@@ -1,0 +1,44 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Patch makes patched copies of Go modules and a go.mod that uses them.
+//
+// It reads the head of each patch for the module it belongs to, copies that module out of the module cache, applies
+// the patch, and writes a copy of go.mod and go.sum with one replace line per module. It knows nothing of what
+// the patches do.
+//
+//	go run ./build/patch -patches patches -out .build/patched
+//	go build -modfile=.build/patched/go.mod ./cmd/virtual-kubelet
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	if err := run(ctx, os.Args[1:]); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "patch:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("patch", flag.ContinueOnError)
+	root := flags.String("root", ".", "the folder of go.mod")
+	patches := flags.String("patches", "patches", "the folder of the patches, below the root")
+	out := flags.String("out", ".build/patched", "the folder to write, below the root; what it holds is replaced")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return Build(ctx, *root, *patches, *out)
+}
