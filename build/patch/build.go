@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +90,10 @@ func copyModule(ctx context.Context, root string, patch Patch, target string) er
 	if err != nil {
 		return fmt.Errorf("download %s: %w", patch.Module, withStderr(err))
 	}
-	var module struct{ Version, Dir string }
+	var module struct {
+		Version string `json:"Version"`
+		Dir     string `json:"Dir"`
+	}
 	if err := json.Unmarshal(output, &module); err != nil {
 		return fmt.Errorf("read the answer of go mod download for %s: %w", patch.Module, err)
 	}
@@ -99,28 +101,11 @@ func copyModule(ctx context.Context, root string, patch Patch, target string) er
 		return fmt.Errorf("%s is for %s %s, and go.mod has %s: check whether it is still needed, and how it must look",
 			patch.Path, patch.Module, patch.Version, module.Version)
 	}
-	return copyGoSource(module.Dir, target)
-}
-
-// copyGoSource copies a folder of the module cache, where files are read-only, to one where they can be patched.
-func copyGoSource(source, target string) error {
-	return filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(source, path)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			return os.MkdirAll(filepath.Join(target, relative), 0o755)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(target, relative), content, 0o644)
-	})
+	// Files of the module cache are read-only; those that CopyFS writes are not.
+	if err := os.CopyFS(target, os.DirFS(module.Dir)); err != nil {
+		return fmt.Errorf("copy %s: %w", patch.Module, err)
+	}
+	return nil
 }
 
 // apply applies a patch to a copy of its module.

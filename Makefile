@@ -1,0 +1,135 @@
+# Copyright The liqo-broker Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+PACKAGE      := github.com/capacitorset/liqo-broker
+REPOSITORY   ?= capacitorset
+TAG          ?= latest
+KUBERNETES   ?= v1.34
+BINARIES     := broker virtual-kubelet network-manager
+IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager
+PATCHED      := .build/patched/go.mod
+GOLANGCI     := .build/bin/golangci-lint
+GOLANGCI_VERSION := v2.11.4
+GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
+
+# What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
+# build and for tests with the race detector.
+DEBIAN_PACKAGES := busybox-static ca-certificates conntrack containerd containernetworking-plugins curl etcd-server gcc git \
+	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl runc tcpdump wireguard-go wireguard-tools
+
+##@ Two commands
+
+.PHONY: demo
+demo: deps build images bin/demo ## Bring up a federation of four clusters with a working broker, and show it.
+	bin/demo up --kubernetes $(KUBERNETES)
+
+.PHONY: test
+test: deps test-unit test-patched test-e2e ## Run everything: unit tests, the patches, the journeys on four clusters.
+
+##@ Federation
+
+.PHONY: demo-down
+demo-down: lab-down ## Remove the federation.
+
+.PHONY: lab-up
+lab-up: deps bin/lab ## Bring up the four clusters with Liqo and their peerings, without the broker.
+	bin/lab up --kubernetes $(KUBERNETES)
+
+.PHONY: lab-down
+lab-down: bin/lab ## Remove the four clusters.
+	bin/lab down
+
+##@ Build
+
+.PHONY: deps
+deps: ## Install the Debian packages that are missing.
+	@build/deps.sh $(DEBIAN_PACKAGES)
+
+.PHONY: build
+build: $(BINARIES:%=bin/%) ## Build the three programs, static, into bin/.
+
+.PHONY: images
+images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that containerd and docker load, to bin/images/.
+
+.PHONY: generate
+generate: ## Generate the CRDs and the code that is made from other code.
+	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt crd:headerFile= \
+		paths=./pkg/api/... output:crd:dir=deploy/crds
+
+.PHONY: clean
+clean: ## Remove what the build made; the lab's cache of built programs stays.
+	rm -rf bin .build/patched
+
+##@ Check
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need neither root nor a cluster, with the race detector.
+	go test -race ./...
+
+.PHONY: test-patched
+test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
+	go test -modfile=$(PATCHED) -tags=patched ./test/patched
+
+.PHONY: test-e2e
+test-e2e: deps build images bin/lab ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
+	go test -tags=e2e -count=1 -timeout=60m -v ./test/e2e
+
+.PHONY: test-full
+test-full: test ## Run everything, and the journeys again on the second version of Kubernetes.
+	bin/lab down
+	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
+
+.PHONY: lint
+lint: $(GOLANGCI) ## Run the linters.
+	$(GOLANGCI) run ./...
+
+.PHONY: verify
+verify: generate lint ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
+	go mod tidy
+	go vet ./...
+	go vet -tags=e2e ./test/...
+	git diff --exit-code -- go.mod go.sum deploy/crds pkg/api
+
+##@ Help
+
+.PHONY: help
+help: ## Show this text.
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Go knows better than make which source files a program is made of, and builds only what changed.
+.PHONY: FORCE
+FORCE:
+
+bin/lab: FORCE
+	CGO_ENABLED=0 go build -trimpath -o $@ ./test/lab/cmd/lab
+
+bin/demo: FORCE
+	CGO_ENABLED=0 go build -trimpath -o $@ ./test/demo
+
+bin/virtual-kubelet: $(PATCHED) FORCE
+	$(GO_BUILD) -modfile=$(PATCHED) -o $@ ./cmd/virtual-kubelet
+
+bin/%: FORCE
+	$(GO_BUILD) -o $@ ./cmd/$*
+
+bin/images/liqo-broker.tar: bin/broker
+bin/images/liqo-broker-vk.tar: bin/virtual-kubelet
+bin/images/liqo-broker-network-manager.tar: bin/network-manager
+bin/images/%.tar: bin/lab
+	@mkdir -p $(@D)
+	bin/lab image --name $(REPOSITORY)/$*:$(TAG) --binary $(filter-out bin/lab,$^) \
+		--as /usr/bin/$(notdir $(filter-out bin/lab,$^)) -o $@
+
+$(PATCHED): go.mod go.sum $(wildcard patches/*.patch build/patch/*.go)
+	go run ./build/patch -patches patches -out $(@D)
+
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -1,0 +1,36 @@
+#!/bin/bash
+# Copyright The liqo-broker Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs those of the given Debian packages that are missing, and says so.
+set -euo pipefail
+
+missing=()
+for package in "$@"; do
+	if [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)" != installed ]]; then
+		missing+=("$package")
+	fi
+done
+if (( ${#missing[@]} == 0 )); then
+	exit 0
+fi
+if ! command -v apt-get >/dev/null; then
+	echo "deps: this machine has no apt; install what these Debian packages hold: ${missing[*]}" >&2
+	exit 1
+fi
+if (( EUID != 0 )); then
+	echo "deps: not root; run: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+	exit 1
+fi
+
+echo "deps: installing Debian packages: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+# The lab starts its own containerd and etcd: those of the packages stay off. policy-rc.d is Debian's way to say so.
+policy=/usr/sbin/policy-rc.d
+if [[ ! -e $policy ]]; then
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod +x "$policy"
+	trap 'rm -f "$policy"' EXIT
+fi
+apt-get update -q
+apt-get install -q -y --no-install-recommends "${missing[@]}"
