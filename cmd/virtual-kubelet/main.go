@@ -1,0 +1,49 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command virtual-kubelet takes the place of Liqo's virtual kubelet in clusters
+// that use a broker, or are one. It takes the same flags, and --remote-ipam.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/log/klogv2"
+	"k8s.io/klog/v2"
+
+	"github.com/capacitorset/liqo-broker/pkg/kubelet"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "virtual-kubelet:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	options := kubelet.NewOptions()
+	command := &cobra.Command{
+		Use:           "virtual-kubelet",
+		Short:         "Liqo's virtual kubelet, for clusters that use a liqo-broker",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			// Liqo's packages log to klog; so does everything of ours in this process.
+			ctx := log.WithLogger(command.Context(), klogv2.New(nil))
+			return kubelet.Run(ctx, options, klog.Background())
+		},
+	}
+	options.AddFlags(command.Flags())
+	return command
+}

@@ -1,0 +1,85 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	nodeprovider "github.com/liqotech/liqo/pkg/virtualKubelet/liqoNodeProvider"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// runNode keeps the virtual node that stands for the foreign cluster, until the
+// context ends.
+func runNode(ctx context.Context, o *Options, local, remote *rest.Config, client kubernetes.Interface, log logr.Logger) error {
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("ask this cluster for its version: %w", err)
+	}
+	provider := nodeprovider.NewLiqoNodeProvider(&nodeprovider.InitConfig{
+		HomeConfig:           local,
+		RemoteConfig:         remote,
+		HomeClusterID:        o.HomeCluster.ClusterID,
+		RemoteClusterID:      o.ForeignCluster.ClusterID,
+		Namespace:            o.TenantNamespace,
+		NodeName:             o.NodeName,
+		InternalIP:           o.NodeIP,
+		DaemonPort:           o.ListenPort,
+		Version:              version.GitVersion,
+		ExtraLabels:          o.NodeExtraLabels.StringMap,
+		ExtraAnnotations:     o.NodeExtraAnnotations.StringMap,
+		InformerResyncPeriod: o.InformerResyncPeriod,
+		PingDisabled:         o.NodePingInterval == 0,
+		CheckNetworkStatus:   o.NodeCheckNetwork,
+	})
+	nodes := client.CoreV1().Nodes()
+	restore := func(ctx context.Context, _ error) error {
+		if provider.IsTerminating() {
+			return nil
+		}
+		wanted := provider.GetNode().DeepCopy()
+		wanted.ResourceVersion = ""
+		existing, err := nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			log.Info("Creating the virtual node", "virtualNode", wanted.Name)
+			_, err = nodes.Create(ctx, wanted, metav1.CreateOptions{})
+		case err == nil:
+			existing.Status = wanted.Status
+			_, err = nodes.UpdateStatus(ctx, existing, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			return fmt.Errorf("restore virtual node %s: %w", wanted.Name, err)
+		}
+		return nil
+	}
+	// Before the provider's informers run, nobody else holds its node.
+	ready := provider.StartProvider(ctx)
+	controller, err := node.NewNodeController(provider, provider.GetNode(), nodes,
+		node.WithNodeEnableLeaseV1(client.CoordinationV1().Leases(corev1.NamespaceNodeLease), int32(o.NodeLeaseDuration.Seconds())),
+		node.WithNodePingInterval(o.NodePingInterval),
+		node.WithNodePingTimeout(o.NodePingTimeout),
+		node.WithNodeStatusUpdateErrorHandler(restore))
+	if err != nil {
+		return fmt.Errorf("set up virtual node %s: %w", o.NodeName, err)
+	}
+	go func() {
+		select {
+		case <-controller.Ready():
+			close(ready)
+		case <-ctx.Done():
+		}
+	}()
+	if err := controller.Run(ctx); err != nil {
+		return fmt.Errorf("run virtual node %s: %w", o.NodeName, err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubelet composes Liqo's virtual kubelet out of Liqo's packages, with
+// two differences: it shows pods that a broker runs on one of its providers
+// under an address that reaches them, and it lets nothing but one Service leave
+// the namespace in which Liqo itself runs.
+//
+// Reflection of objects, the virtual node and the identity at the foreign
+// cluster are Liqo's. How an address is computed is package addressing's, and
+// how the broker is asked is package remoteipam/client's.
+package kubelet
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/liqotech/liqo/cmd/virtual-kubelet/root"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
+	"github.com/spf13/pflag"
+
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+)
+
+// DefaultLiqoNamespace is where Liqo's chart installs itself.
+const DefaultLiqoNamespace = "liqo"
+
+// Options are the flags of the virtual kubelet: all of Liqo's, and our own.
+type Options struct {
+	*root.Opts
+
+	// RemoteIPAM tells where brokers serve a remote IPAM. Without any, a pod that
+	// is not the foreign cluster's own has no address here.
+	RemoteIPAM remoteipam.Servers
+	// LiqoNamespace is the namespace in which Liqo runs in this cluster.
+	LiqoNamespace string
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{Opts: root.NewOpts(), LiqoNamespace: DefaultLiqoNamespace}
+}
+
+// AddFlags binds the options to flags.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	root.InstallFlags(flags, o.Opts)
+	flags.Var(&o.RemoteIPAM, "remote-ipam",
+		"Where a broker serves its remote IPAM; may be given several times. Ignored if the foreign cluster is another one")
+	flags.StringVar(&o.LiqoNamespace, "liqo-namespace", o.LiqoNamespace,
+		"The namespace in which Liqo runs; of it only the Service of the IPAM is reflected")
+}
+
+// Validate reports the first option without which the virtual kubelet cannot
+// start.
+func (o *Options) Validate() error {
+	switch {
+	case o.HomeCluster.ClusterID == "":
+		return fmt.Errorf("--home-cluster-id is missing")
+	case o.ForeignCluster.ClusterID == "":
+		return fmt.Errorf("--foreign-cluster-id is missing")
+	case o.ForeignCluster.ClusterName == "":
+		return fmt.Errorf("--foreign-cluster-name is missing")
+	case o.RemoteKubeconfigSecretName == "":
+		return fmt.Errorf("--foreign-kubeconfig-secret-name is missing")
+	case net.ParseIP(o.NodeIP) == nil:
+		return fmt.Errorf("--node-ip=%s: not an IP address", o.NodeIP)
+	}
+	_, err := o.reflectors()
+	return err
+}
+
+// reflectors returns the number of workers and the reflection policy of each
+// kind that is reflected.
+func (o *Options) reflectors() (map[generic.ResourceReflected]*generic.ReflectorConfig, error) {
+	configs := make(map[generic.ResourceReflected]*generic.ReflectorConfig, len(generic.Reflectors))
+	for _, kind := range generic.Reflectors {
+		policy := root.DefaultReflectorsTypes[kind]
+		if chosen, ok := o.ReflectorsType[string(kind)]; ok {
+			policy = consts.ReflectionType(*chosen)
+			if policy != consts.DenyList && policy != consts.AllowList {
+				return nil, fmt.Errorf("--%s-reflection-type=%s: use %s or %s", kind, policy, consts.DenyList, consts.AllowList)
+			}
+		}
+		configs[kind] = &generic.ReflectorConfig{NumWorkers: *o.ReflectorsWorkers[string(kind)], Type: policy}
+	}
+	return configs, nil
+}

@@ -1,0 +1,128 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
+	"github.com/liqotech/liqo/pkg/liqonet/ipam"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/configuration"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/event"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/exposition"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/namespacemap"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/storage"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/workload"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
+)
+
+// reflection reflects the objects of the offloaded namespaces between this
+// cluster and the foreign one.
+type reflection struct {
+	manager manager.Manager
+	// pods gives access to the reflected pods: exec, logs and so on.
+	pods workload.PodHandler
+	// podReflector can be told to reflect all pods again.
+	podReflector manager.Reflector
+}
+
+// newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
+// @v0.9.4 does, each behind a guard. The IPAM is nil if addresses are not to be
+// translated.
+func newReflection(o *Options, local, remote *rest.Config, addresses ipam.IpamClient, events record.EventBroadcaster) (*reflection, error) {
+	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		return nil, fmt.Errorf("register Liqo's types: %w", err)
+	}
+	forge.Init(o.HomeCluster, o.ForeignCluster, o.NodeName, o.NodeIP)
+
+	localClient, err1 := kubernetes.NewForConfig(local)
+	localLiqo, err2 := liqoclient.NewForConfig(local)
+	remoteClient, err3 := kubernetes.NewForConfig(remote)
+	remoteLiqo, err4 := liqoclient.NewForConfig(remote)
+	remoteMetrics, err5 := metricsclient.NewForConfig(remote)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return nil, fmt.Errorf("set up API clients: %w", err)
+	}
+	apiServer, err := apiServerSupport(o, localClient)
+	if err != nil {
+		return nil, err
+	}
+	configs, err := o.reflectors()
+	if err != nil {
+		return nil, err
+	}
+
+	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, addresses, &workload.PodReflectorConfig{
+		APIServerSupport:    apiServer,
+		DisableIPReflection: o.DisableIPReflection,
+		HomeAPIServerHost:   o.HomeAPIServerHost,
+		HomeAPIServerPort:   o.HomeAPIServerPort,
+	}, configs[generic.Pod])
+
+	kinds := []struct {
+		reflector manager.Reflector
+		// seen is what the reflector sees of Liqo's namespace; nil for all.
+		seen func(*metav1.ListOptions)
+	}{
+		// Which pods are reflected is decided by the node that they are on.
+		{pods, nil},
+		{exposition.NewServiceReflector(configs[generic.Service]), onlyIPAMService},
+		{exposition.NewIngressReflector(configs[generic.Ingress]), nothing},
+		{configuration.NewConfigMapReflector(configs[generic.ConfigMap]), nothing},
+		{configuration.NewSecretReflector(apiServer == forge.APIServerSupportLegacy, configs[generic.Secret]), nothing},
+		{configuration.NewServiceAccountReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount]), nothing},
+		{storage.NewPersistentVolumeClaimReflector(o.VirtualStorageClassName, o.RemoteRealStorageClassName,
+			o.EnableStorage, configs[generic.PersistentVolumeClaim]), nothing},
+		// Events come the other way, from the foreign cluster.
+		{event.NewEventReflector(configs[generic.Event]), nil},
+	}
+	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
+		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
+	r := &reflection{manager: m, pods: pods}
+	for _, kind := range kinds {
+		guarded := newGuard(kind.reflector, o.LiqoNamespace, kind.seen)
+		if r.podReflector == nil {
+			r.podReflector = guarded
+		}
+		m.With(guarded)
+	}
+	if !o.DisableIPReflection {
+		m.With(newGuard(exposition.NewEndpointSliceReflector(addresses, configs[generic.EndpointSlice]), o.LiqoNamespace, onlyIPAMEndpoints))
+	}
+	m.WithNamespaceHandler(namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod))
+	return r, nil
+}
+
+// start begins to reflect; it goes on until the context ends.
+func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
+
+// apiServerSupport tells how an offloaded pod authenticates at the API server of
+// this cluster.
+func apiServerSupport(o *Options, client kubernetes.Interface) (forge.APIServerSupportType, error) {
+	if !o.EnableAPIServerSupport {
+		return forge.APIServerSupportDisabled, nil
+	}
+	resources, err := client.Discovery().ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
+	if err != nil {
+		return "", fmt.Errorf("ask the API server whether it issues service account tokens: %w", err)
+	}
+	for i := range resources.APIResources {
+		if resources.APIResources[i].Name == "serviceaccounts/token" {
+			return forge.APIServerSupportTokenAPI, nil
+		}
+	}
+	return forge.APIServerSupportLegacy, nil
+}

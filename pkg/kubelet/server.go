@@ -1,0 +1,117 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/workload"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// The kubelet's own limits (k8s.io/kubernetes/pkg/kubelet, v1.34): a quiet
+	// `kubectl exec` stays for four hours.
+	streamIdleTimeout     = 4 * time.Hour
+	streamCreationTimeout = 30 * time.Second
+
+	readHeaderTimeout = 10 * time.Second
+	shutdownTimeout   = 5 * time.Second
+)
+
+// server is the part of the kubelet's API that kube-apiserver calls for logs,
+// exec, attach and port-forward.
+type server struct {
+	http        *http.Server
+	certificate *certificateSource
+}
+
+func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface) (*server, error) {
+	certificate, err := newCertificateSource(o, local)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	api.AttachPodRoutes(api.PodHandlerConfig{
+		RunInContainer:        pods.Exec,
+		AttachToContainer:     pods.Attach,
+		PortForward:           pods.PortForward,
+		GetContainerLogs:      pods.Logs,
+		GetStatsSummary:       pods.Stats,
+		GetPodsFromKubernetes: pods.List,
+		GetPods:               pods.List,
+		StreamIdleTimeout:     streamIdleTimeout,
+		StreamCreationTimeout: streamCreationTimeout,
+	}, mux, true)
+	return &server{
+		certificate: certificate,
+		http: &http.Server{
+			Addr:              net.JoinHostPort("", strconv.Itoa(int(o.ListenPort))),
+			Handler:           dropUnservedProtocols(mux),
+			ReadHeaderTimeout: readHeaderTimeout,
+			TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get},
+		},
+	}, nil
+}
+
+// run serves until the context ends.
+func (s *server) run(ctx context.Context) error {
+	s.certificate.start()
+	defer s.certificate.stop()
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.http.ListenAndServeTLS("", "") }()
+	select {
+	case err := <-stopped:
+		return fmt.Errorf("serve the kubelet API on %s: %w", s.http.Addr, err)
+	case <-ctx.Done():
+	}
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := s.http.Shutdown(shutdown)
+	if errors.Is(err, context.DeadlineExceeded) {
+		// Streams last as long as their user wants.
+		err = s.http.Close()
+	}
+	<-stopped
+	return err
+}
+
+// unservedProtocol is the version of the exec and attach protocol that
+// kube-apiserver offers from Kubernetes 1.30 on, and that virtual-kubelet v1.10.0
+// does not know.
+const unservedProtocol = "v5.channel.k8s.io"
+
+// dropUnservedProtocols takes from each request the stream protocol that the
+// handler below cannot speak. Instead of its own versions, virtual-kubelet
+// v1.10.0 (node/api/exec.go) negotiates among those of the first header line
+// that the client sends, so that it would agree on a version that it does not
+// serve. The other versions come in lines of their own; they are joined because
+// only the first line is read, and it is not trimmed.
+func dropUnservedProtocols(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var served []string
+		for _, line := range r.Header.Values(httpstream.HeaderProtocolVersion) {
+			for protocol := range strings.SplitSeq(line, ",") {
+				served = append(served, strings.TrimSpace(protocol))
+			}
+		}
+		served = slices.DeleteFunc(served, func(protocol string) bool { return protocol == unservedProtocol })
+		if len(served) > 0 {
+			r = r.Clone(r.Context())
+			r.Header.Set(httpstream.HeaderProtocolVersion, strings.Join(served, ","))
+		}
+		next.ServeHTTP(w, r)
+	})
+}

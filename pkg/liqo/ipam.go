@@ -1,0 +1,52 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/liqotech/liqo/pkg/liqonet/ipam"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// IPAM calls the IPAM of the Liqo installation of this cluster. It is safe for
+// concurrent use.
+type IPAM struct {
+	client     ipam.IpamClient
+	connection *grpc.ClientConn
+}
+
+// NewIPAM returns a client of the IPAM at host:port. It connects at the first
+// call; Liqo's IPAM speaks plain text and knows no callers.
+func NewIPAM(target string) (*IPAM, error) {
+	connection, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, fmt.Errorf("connect to Liqo's IPAM at %s: %w", target, err)
+	}
+	return &IPAM{client: ipam.NewIpamClient(connection), connection: connection}, nil
+}
+
+// Close ends the connection.
+func (i *IPAM) Close() error { return i.connection.Close() }
+
+// MapRelay returns the address, in this cluster's external CIDR as the consumer
+// sees it, that leads the consumer to the given address. Liqo keeps the mapping
+// and answers the same to the same question
+// (liqo/pkg/liqonet/ipam/ipam.go@v0.9.4, mapIPToExternalCIDR).
+func (i *IPAM) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
+	response, err := i.client.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(consumer), Ip: address.String()})
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("map %s for cluster %s in Liqo's IPAM: %w", address, consumer, err)
+	}
+	relay, err := netip.ParseAddr(response.GetIp())
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("map %s for cluster %s in Liqo's IPAM: it answered %q: %w", address, consumer, response.GetIp(), err)
+	}
+	return relay, nil
+}

@@ -1,0 +1,36 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"fmt"
+
+	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+
+	"github.com/capacitorset/liqo-broker/pkg/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// TunnelEndpoint is Liqo's record of the network towards a peer.
+type TunnelEndpoint = netv1alpha1.TunnelEndpoint
+
+// TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
+// how its pods are seen here, and whether the tunnel is up.
+//
+// While the two clusters still negotiate, the prefixes are missing and the
+// error says so.
+func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
+	id := cluster.ID(tunnel.Spec.ClusterIdentity.ClusterID)
+	if id == "" {
+		return "", addressing.Peer{}, fmt.Errorf("tunnel endpoint %s/%s names no cluster", tunnel.Namespace, tunnel.Name)
+	}
+	pods, err := addressing.NewView(tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR)
+	if err != nil {
+		return "", addressing.Peer{}, fmt.Errorf("pod CIDR of cluster %s: %w", id, err)
+	}
+	return id, addressing.Peer{
+		Pods:      pods,
+		Connected: tunnel.Status.Connection.Status == netv1alpha1.Connected,
+	}, nil
+}

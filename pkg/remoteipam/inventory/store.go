@@ -1,0 +1,200 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inventory knows, on a broker, the consumers, the providers and the
+// offloaded pods that the remote IPAM answers for, and follows them through the
+// Kubernetes API.
+//
+// It does not know how addresses are translated, and talks to no peer.
+package inventory
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/capacitorset/liqo-broker/pkg/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// pod identifies a pod by namespace and name.
+type pod struct{ namespace, name string }
+
+// Store is the state of the federation in memory. It is empty at first, safe
+// for concurrent use, and answers every question without a call.
+type Store struct {
+	mu sync.RWMutex
+	// peers are the clusters at the other end of a tunnel of the broker.
+	peers map[cluster.ID]addressing.Peer
+	// consumers tells for each consumer whether the broker is transparent to it.
+	consumers map[cluster.ID]bool
+	// twins maps each twin namespace to the consumer that it belongs to.
+	twins map[string]cluster.ID
+	// pods maps the offloaded pods to their address, and addresses back.
+	pods      map[pod]netip.Addr
+	addresses map[netip.Addr]map[pod]struct{}
+	changes   chan struct{}
+}
+
+// NewStore returns an empty store.
+func NewStore() *Store {
+	return &Store{
+		peers:     map[cluster.ID]addressing.Peer{},
+		consumers: map[cluster.ID]bool{},
+		twins:     map[string]cluster.ID{},
+		pods:      map[pod]netip.Addr{},
+		addresses: map[netip.Addr]map[pod]struct{}{},
+		changes:   make(chan struct{}),
+	}
+}
+
+// IsConsumer reports whether the broker has the cluster as a consumer.
+func (s *Store) IsConsumer(id cluster.ID) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.consumers[id]
+	return ok
+}
+
+// Routes returns the providers that the consumer may reach past the broker,
+// sorted by their ID; none if the broker is opaque to it. The consumer itself
+// is never among them.
+func (s *Store) Routes(consumer cluster.ID) []addressing.Route {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.consumers[consumer] {
+		return nil
+	}
+	var routes []addressing.Route
+	for id, peer := range s.peers {
+		if id != consumer {
+			routes = append(routes, addressing.Route{Provider: id, Pods: peer.Pods})
+		}
+	}
+	slices.SortFunc(routes, func(a, b addressing.Route) int { return cmp.Compare(a.Provider, b.Provider) })
+	return routes
+}
+
+// HasPod reports whether the address is the one of a pod in a twin namespace of
+// the consumer.
+func (s *Store) HasPod(consumer cluster.ID, address netip.Addr) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for p := range s.addresses[address] {
+		if s.twins[p.namespace] == consumer {
+			return true
+		}
+	}
+	return false
+}
+
+// Changes returns a channel that is closed when the answer of IsConsumer or
+// Routes changes for any consumer.
+func (s *Store) Changes() <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.changes
+}
+
+// SetPeer records how the pods of a peer are seen.
+func (s *Store) SetPeer(id cluster.ID, peer addressing.Peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Whether the broker's own tunnel is up does not change a route.
+	if old, ok := s.peers[id]; !ok || old.Pods != peer.Pods {
+		s.announce()
+	}
+	s.peers[id] = peer
+}
+
+// DeletePeer forgets a peer.
+func (s *Store) DeletePeer(id cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.peers[id]; ok {
+		delete(s.peers, id)
+		s.announce()
+	}
+}
+
+// SetConsumer records a consumer, and whether the broker shows it the
+// providers.
+func (s *Store) SetConsumer(id cluster.ID, transparent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.consumers[id]; !ok || old != transparent {
+		s.consumers[id] = transparent
+		s.announce()
+	}
+}
+
+// DeleteConsumer forgets a consumer.
+func (s *Store) DeleteConsumer(id cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.consumers[id]; ok {
+		delete(s.consumers, id)
+		s.announce()
+	}
+}
+
+// SetTwin records to which consumer a twin namespace belongs.
+func (s *Store) SetTwin(namespace string, consumer cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.twins[namespace] = consumer
+}
+
+// DeleteTwin forgets a twin namespace.
+func (s *Store) DeleteTwin(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.twins, namespace)
+}
+
+// SetPod records the address of a pod; an invalid address means that the pod
+// has none.
+func (s *Store) SetPod(namespace, name string, address netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := pod{namespace, name}
+	if s.pods[p] == address {
+		return
+	}
+	s.forgetPod(p)
+	if !address.IsValid() {
+		return
+	}
+	s.pods[p] = address
+	if s.addresses[address] == nil {
+		s.addresses[address] = map[pod]struct{}{}
+	}
+	s.addresses[address][p] = struct{}{}
+}
+
+// DeletePod forgets a pod.
+func (s *Store) DeletePod(namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetPod(pod{namespace, name})
+}
+
+// forgetPod is called with the lock held.
+func (s *Store) forgetPod(p pod) {
+	address, ok := s.pods[p]
+	if !ok {
+		return
+	}
+	delete(s.pods, p)
+	delete(s.addresses[address], p)
+	if len(s.addresses[address]) == 0 {
+		delete(s.addresses, address)
+	}
+}
+
+// announce is called with the lock held.
+func (s *Store) announce() {
+	close(s.changes)
+	s.changes = make(chan struct{})
+}
