@@ -1,0 +1,167 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package consumer
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// Modes are the modes that the broker runs, at least one.
+type Modes struct {
+	Orchestrator bool
+	Aggregator   bool
+}
+
+// serves tells whether the broker runs a mode.
+func (m Modes) serves(mode v1alpha1.Mode) bool {
+	switch mode {
+	case v1alpha1.ModeOrchestrated:
+		return m.Orchestrator
+	case v1alpha1.ModeAggregated:
+		return m.Aggregator
+	default:
+		return false
+	}
+}
+
+// effective returns the mode in which a consumer is served that wants a mode, or
+// has no wish.
+func (m Modes) effective(want v1alpha1.Mode) v1alpha1.Mode {
+	switch {
+	case m.serves(want):
+		return want
+	case m.Orchestrator:
+		return v1alpha1.ModeOrchestrated
+	default:
+		return v1alpha1.ModeAggregated
+	}
+}
+
+// Reconciler keeps the Consumer of one cluster.
+type Reconciler struct {
+	client   client.Client
+	registry *registry.Registry
+	modes    Modes
+}
+
+// New returns a Reconciler that reads and writes with c.
+func New(c client.Client, r *registry.Registry, modes Modes) *Reconciler {
+	return &Reconciler{client: c, registry: r, modes: modes}
+}
+
+// Reconcile creates the Consumer of a cluster at its first incoming peering and
+// keeps its status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	fc, err := r.registry.ForeignCluster(ctx, cluster.ID(req.Name))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	c := &v1alpha1.Consumer{}
+	err = r.client.Get(ctx, req.NamespacedName, c)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, r.create(ctx, fc)
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("get consumer %s: %w", req.Name, err)
+	case !c.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	}
+	if err := r.ensureOwner(ctx, c, fc); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.ensureStatus(ctx, c, fc)
+}
+
+// create makes the Consumer of a foreign cluster that peers with the broker.
+func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error {
+	if fc == nil || !liqo.Incoming(fc).Exists {
+		return nil
+	}
+	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
+	if err := controllerutil.SetOwnerReference(fc, c, r.client.Scheme()); err != nil {
+		return fmt.Errorf("set the owner of consumer %s: %w", c.Name, err)
+	}
+	if err := r.client.Create(ctx, c); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create consumer %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// ensureOwner ties a Consumer, one made by hand too, to its foreign cluster.
+func (r *Reconciler) ensureOwner(ctx context.Context, c *v1alpha1.Consumer, fc *liqo.ForeignCluster) error {
+	if fc == nil {
+		return nil
+	}
+	before := c.DeepCopy()
+	if err := controllerutil.SetOwnerReference(fc, c, r.client.Scheme()); err != nil {
+		return fmt.Errorf("set the owner of consumer %s: %w", c.Name, err)
+	}
+	if equality.Semantic.DeepEqual(before.OwnerReferences, c.OwnerReferences) {
+		return nil
+	}
+	if err := r.client.Patch(ctx, c, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch the owner of consumer %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// ensureStatus writes the status if it has changed.
+func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc *liqo.ForeignCluster) error {
+	offered, err := r.registry.Offered(ctx, cluster.ID(c.Name))
+	if err != nil {
+		return err
+	}
+	before := c.DeepCopy()
+	if fc != nil {
+		c.Status.ClusterName = liqo.Identity(fc).Name
+	}
+	c.Status.Mode = r.modes.effective(c.Spec.Mode)
+	c.Status.ObservedGeneration = c.Generation
+	if !offer.Equal(c.Status.Offered, offered) || len(c.Status.Offered) == 0 {
+		c.Status.Offered = offered
+	}
+	ready := condition(fc != nil && liqo.Incoming(fc).Established, c, r.modes)
+	ready.ObservedGeneration = c.Generation
+	meta.SetStatusCondition(&c.Status.Conditions, ready)
+	if equality.Semantic.DeepEqual(before.Status, c.Status) {
+		return nil
+	}
+	if err := r.client.Status().Patch(ctx, c, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch the status of consumer %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// condition returns the Ready condition of a consumer.
+func condition(established bool, c *v1alpha1.Consumer, modes Modes) metav1.Condition {
+	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
+	}
+	switch {
+	case !established:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNotPeered, "The incoming peering with the cluster is not established")
+	case offer.IsZero(c.Status.Offered):
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNoProvider, "No provider can be used by the cluster")
+	case c.Spec.Mode != "" && !modes.serves(c.Spec.Mode):
+		return is(metav1.ConditionTrue, v1alpha1.ReasonModeNotServed,
+			fmt.Sprintf("The broker does not run the mode %s and serves the cluster as %s", c.Spec.Mode, c.Status.Mode))
+	default:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering, "The cluster is offered the sum of the providers")
+	}
+}

@@ -1,0 +1,244 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/placement"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// TaintDisabled keeps new pods from the virtual nodes of a provider that is
+// turned off. The pods that run there stay until they are moved.
+const TaintDisabled = "brokering.liqo.io/disabled"
+
+// Reconciler keeps the Provider of one cluster.
+type Reconciler struct {
+	client   client.Client
+	registry *registry.Registry
+}
+
+// New returns a Reconciler that reads and writes with c.
+func New(c client.Client, r *registry.Registry) *Reconciler {
+	return &Reconciler{client: c, registry: r}
+}
+
+// Reconcile creates the Provider of a cluster at its first outgoing peering,
+// closes or opens its virtual nodes as its spec says, and then writes its
+// status: who reads in the status that a change of the spec has been observed
+// can rely on the nodes.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	fc, err := r.registry.ForeignCluster(ctx, cluster.ID(req.Name))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := &v1alpha1.Provider{}
+	err = r.client.Get(ctx, req.NamespacedName, p)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, r.create(ctx, fc)
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
+	case !p.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	}
+	if err := r.ensureOwner(ctx, p, fc); err != nil {
+		return ctrl.Result{}, err
+	}
+
+	var nodes corev1.NodeList
+	if err := r.client.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: p.Name}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list the virtual nodes of %s: %w", p.Name, err)
+	}
+	for i := range nodes.Items {
+		if err := r.ensureTaint(ctx, &nodes.Items[i], !p.IsEnabled()); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	seen, err := r.observe(ctx, p, fc, nodes.Items)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.ensureStatus(ctx, p, fc, seen)
+}
+
+// create makes the Provider of a foreign cluster that the broker peers with.
+func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error {
+	if fc == nil || !liqo.Outgoing(fc).Exists {
+		return nil
+	}
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
+	p.Spec.Enabled = new(true)
+	if err := controllerutil.SetOwnerReference(fc, p, r.client.Scheme()); err != nil {
+		return fmt.Errorf("set the owner of provider %s: %w", p.Name, err)
+	}
+	if err := r.client.Create(ctx, p); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create provider %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// ensureOwner ties a Provider, one made by hand too, to its foreign cluster.
+func (r *Reconciler) ensureOwner(ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster) error {
+	if fc == nil {
+		return nil
+	}
+	before := p.DeepCopy()
+	if err := controllerutil.SetOwnerReference(fc, p, r.client.Scheme()); err != nil {
+		return fmt.Errorf("set the owner of provider %s: %w", p.Name, err)
+	}
+	if equality.Semantic.DeepEqual(before.OwnerReferences, p.OwnerReferences) {
+		return nil
+	}
+	if err := r.client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch the owner of provider %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// ensureTaint puts the taint on a node, or takes it away.
+func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bool) error {
+	ours := func(t corev1.Taint) bool { return t.Key == TaintDisabled }
+	if slices.ContainsFunc(node.Spec.Taints, ours) == want {
+		return nil
+	}
+	before := node.DeepCopy()
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, ours)
+	if want {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: TaintDisabled, Effect: corev1.TaintEffectNoSchedule})
+	}
+	// The patch replaces the list of taints, so nobody else may have changed it.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, node, patch); err != nil {
+		return fmt.Errorf("patch the taints of node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// observe collects what the Provider's status follows from.
+func (r *Reconciler) observe(
+	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []corev1.Node,
+) (observation, error) {
+	seen := observation{enabled: p.IsEnabled()}
+	if fc != nil {
+		seen.established = liqo.Outgoing(fc).Established
+		offers, err := r.offers(ctx, fc, nodes)
+		if err != nil {
+			return seen, err
+		}
+		seen.offers = offers
+	}
+	if seen.enabled {
+		return seen, nil
+	}
+	left, err := r.leaving(ctx, cluster.ID(p.Name), nodes)
+	seen.leaving = left
+	return seen, err
+}
+
+// offers returns the offers of a provider that are in force.
+func (r *Reconciler) offers(ctx context.Context, fc *liqo.ForeignCluster, nodes []corev1.Node) ([]offered, error) {
+	provider := liqo.Identity(fc)
+	var list liqo.ResourceOfferList
+	if err := r.client.List(ctx, &list, client.MatchingFields{registry.IndexOfferProvider: string(provider.ID)}); err != nil {
+		return nil, fmt.Errorf("list the offers of %s: %w", provider, err)
+	}
+	var offers []offered
+	for i := range list.Items {
+		resources, ok := liqo.Accepted(&list.Items[i])
+		if !ok {
+			continue
+		}
+		name := liqo.NodeName(&list.Items[i], provider)
+		ready := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name && isReady(&n) })
+		offers = append(offers, offered{resources: resources, node: name, nodeReady: ready})
+	}
+	return offers, nil
+}
+
+// leaving looks at what is left on the nodes of a provider that is turned off.
+func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.Node) (leaving, error) {
+	var left leaving
+	namespaces := map[string]bool{}
+	for i := range nodes {
+		var pods corev1.PodList
+		if err := r.client.List(ctx, &pods, client.MatchingFields{registry.IndexPodNode: nodes[i].Name}); err != nil {
+			return left, fmt.Errorf("list the pods of node %s: %w", nodes[i].Name, err)
+		}
+		for j := range pods.Items {
+			if phase := pods.Items[j].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+				left.pods++
+				namespaces[pods.Items[j].Namespace] = true
+			}
+		}
+	}
+	for name := range namespaces {
+		var ns corev1.Namespace
+		if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &ns); apierrors.IsNotFound(err) {
+			continue // Not a twin namespace: the cache holds no others.
+		} else if err != nil {
+			return left, fmt.Errorf("get namespace %s: %w", name, err)
+		}
+		twin, err := r.registry.Namespace(ctx, &ns)
+		if err != nil {
+			return left, err
+		}
+		for _, h := range placement.Decide(twin.Snapshot).Held {
+			if h.Provider == id && h.Reason != placement.TooManyNotReady {
+				left.held = append(left.held, fmt.Sprintf("%s/%s stays: %s", name, h.Pod, h.Reason))
+			}
+		}
+	}
+	return left, nil
+}
+
+// ensureStatus writes the status if it has changed.
+func (r *Reconciler) ensureStatus(
+	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, seen observation,
+) error {
+	before := p.DeepCopy()
+	offered, ready := assess(seen)
+	if fc != nil {
+		p.Status.ClusterName = liqo.Identity(fc).Name
+	}
+	p.Status.ObservedGeneration = p.Generation
+	if !equality.Semantic.DeepEqual(p.Status.Offered, offered) {
+		p.Status.Offered = offered
+	}
+	for _, c := range []metav1.Condition{ready, drain(seen)} {
+		c.ObservedGeneration = p.Generation
+		meta.SetStatusCondition(&p.Status.Conditions, c)
+	}
+	if equality.Semantic.DeepEqual(before.Status, p.Status) {
+		return nil
+	}
+	if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch the status of provider %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

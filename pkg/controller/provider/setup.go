@@ -1,0 +1,94 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider keeps a Provider object for each cluster that the broker has
+// an outgoing peering with: what it offers, whether it can be used, and how far
+// it is drained when people turn it off.
+//
+// It closes and opens the provider's virtual nodes for new pods. It moves no
+// pod: package twin does.
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager) error {
+	r := New(mgr.GetClient(), registry.New(mgr.GetClient()))
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("provider").
+		For(&v1alpha1.Provider{}).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the provider controller: %w", err)
+	}
+	return nil
+}
+
+func request(id cluster.ID) []reconcile.Request {
+	if id == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: string(id)}}}
+}
+
+func ofForeignCluster(_ context.Context, o client.Object) []reconcile.Request {
+	return request(liqo.Identity(o.(*liqo.ForeignCluster)).ID)
+}
+
+func ofOffer(_ context.Context, o client.Object) []reconcile.Request {
+	return request(liqo.OfferedBy(o.(*liqo.ResourceOffer)))
+}
+
+func ofNode(_ context.Context, o client.Object) []reconcile.Request {
+	return request(liqo.NodeCluster(o.(*corev1.Node)))
+}
+
+// ofPod returns the provider that a pod runs on, if it is turned off: the status
+// of others does not depend on their pods.
+func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
+	var node corev1.Node
+	name := o.(*corev1.Pod).Spec.NodeName
+	if name == "" || r.client.Get(ctx, client.ObjectKey{Name: name}, &node) != nil {
+		return nil
+	}
+	var p v1alpha1.Provider
+	id := liqo.NodeCluster(&node)
+	if r.client.Get(ctx, client.ObjectKey{Name: string(id)}, &p) != nil || p.IsEnabled() {
+		return nil
+	}
+	return request(id)
+}
+
+// nodeChanged lets only those changes of a node pass that a Provider's status
+// depends on, and not the heartbeats.
+func nodeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+		return isReady(before) != isReady(after) ||
+			liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
+			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
+	}}
+}

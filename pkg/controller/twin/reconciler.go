@@ -1,0 +1,154 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package twin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/placement"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// Labels of the objects that the broker makes.
+const (
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "liqo-broker"
+)
+
+// Reasons of the events on twin namespaces and their offloadings. Liqo shows
+// events of a twin namespace to its consumer, so they name no provider.
+const (
+	reasonForeignOffloading = "OffloadingNotManaged"
+	reasonNoProvider        = "NoUsableProvider"
+	reasonSelected          = "ProvidersSelected"
+	reasonRemade            = "PodMadeAnew"
+)
+
+// A pod that never follows the selection, because Liqo's webhook does not see
+// its namespace, is made anew ever more seldom.
+const (
+	firstBackoff = 250 * time.Millisecond
+	maxBackoff   = 5 * time.Minute
+)
+
+// Reconciler offloads one twin namespace.
+type Reconciler struct {
+	client   client.Client
+	registry *registry.Registry
+	recorder record.EventRecorder
+	strategy liqo.MappingStrategy
+	remade   prometheus.Counter
+	backoff  *flowcontrol.Backoff
+}
+
+// New returns a Reconciler.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{
+		client:   cfg.Client,
+		registry: cfg.Registry,
+		recorder: cfg.Recorder,
+		strategy: cfg.Strategy,
+		remade:   cfg.Remade,
+		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
+	}
+}
+
+// Reconcile decides where the pods of a twin namespace may run, writes it into
+// the namespace's offloading, and deletes the pods that have to move.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	r.backoff.GC()
+	var ns corev1.Namespace
+	if err := r.client.Get(ctx, req.NamespacedName, &ns); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
+	} else if err != nil {
+		return ctrl.Result{}, nil
+	}
+	if _, ok := liqo.TwinOf(&ns); !ok || !ns.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	twin, err := r.registry.Namespace(ctx, &ns)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if o := twin.Offloading; o != nil && o.Labels[labelManagedBy] != managedBy {
+		r.recorder.Eventf(o, corev1.EventTypeWarning, reasonForeignOffloading,
+			"The broker leaves the namespace alone: somebody else made its NamespaceOffloading (no label %s=%s)",
+			labelManagedBy, managedBy)
+		return ctrl.Result{}, nil
+	}
+	plan := placement.Decide(twin.Snapshot)
+	if len(plan.Select) == 0 {
+		r.recorder.Event(&ns, corev1.EventTypeWarning, reasonNoProvider,
+			"No provider can be used for the namespace, which is not offloaded until one can")
+		return ctrl.Result{}, nil
+	}
+	if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan.Select); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.remake(ctx, twin, plan.Remake)
+}
+
+// ensureOffloading creates the namespace's offloading or changes what it selects.
+func (r *Reconciler) ensureOffloading(
+	ctx context.Context, ns *corev1.Namespace, o *liqo.NamespaceOffloading, selected []cluster.ID,
+) error {
+	if o == nil {
+		o = liqo.ForgeOffloading(ns.Name, r.strategy, selected)
+		o.Labels = map[string]string{labelManagedBy: managedBy}
+		if err := r.client.Create(ctx, o); err != nil {
+			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)
+		}
+		r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "The namespace is offloaded to %d providers", len(selected))
+		return nil
+	}
+	if slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), selected) || !o.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	before := o.DeepCopy()
+	o.Spec.ClusterSelector = liqo.ForgeSelector(selected)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, o, patch); err != nil {
+		return fmt.Errorf("patch the NamespaceOffloading of %s: %w", ns.Name, err)
+	}
+	r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "The namespace is offloaded to %d providers", len(selected))
+	return nil
+}
+
+// remake deletes pods, in the order of the plan: the next snapshot then sees all
+// deletions up to some pod, so that a plan from it is not larger than it should be.
+func (r *Reconciler) remake(ctx context.Context, twin *registry.Namespace, names []string) (ctrl.Result, error) {
+	var result ctrl.Result
+	for _, name := range names {
+		pod := twin.Pods[name]
+		id := pod.Namespace + "/" + pod.Name
+		if now := r.backoff.Clock.Now(); r.backoff.IsInBackOffSinceUpdate(id, now) {
+			if wait := r.backoff.Get(id); result.RequeueAfter == 0 || wait < result.RequeueAfter {
+				result.RequeueAfter = wait
+			}
+			continue
+		}
+		// The UID keeps us from deleting the pod that Liqo has made in its place.
+		err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return result, fmt.Errorf("delete pod %s: %w", id, err)
+		}
+		r.backoff.Next(id, r.backoff.Clock.Now())
+		r.remade.Inc()
+		r.recorder.Event(pod, corev1.EventTypeNormal, reasonRemade, "The broker moves the pod to another provider")
+	}
+	return result, nil
+}

@@ -1,0 +1,98 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package twin offloads the twin namespaces of consumers to providers: it keeps
+// Liqo's NamespaceOffloading in each, and makes pods anew that are, or wait, in
+// the wrong place.
+//
+// What to do is decided in package placement. Liqo's own controllers do the
+// rest: they make the namespaces on the providers, make a deleted pod anew, and
+// direct new pods to the selected providers.
+package twin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// Config is what the controller needs.
+type Config struct {
+	Client   client.Client
+	Registry *registry.Registry
+	Recorder record.EventRecorder
+	// Strategy is how Liqo names the namespaces on the providers. It applies to
+	// offloadings that are yet to be created: Liqo refuses a change.
+	Strategy liqo.MappingStrategy
+	// Remade counts the pods that were made anew.
+	Remade prometheus.Counter
+}
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r := New(cfg)
+	ofNamespace := handler.EnqueueRequestsFromMapFunc(ofNamespace)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("twin").
+		For(&corev1.Namespace{}).
+		Watches(&liqo.NamespaceOffloading{}, ofNamespace).
+		Watches(&corev1.Pod{}, ofNamespace).
+		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(providerChanged())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the twin namespace controller: %w", err)
+	}
+	return nil
+}
+
+func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
+}
+
+// all returns every twin namespace.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	var namespaces corev1.NamespaceList
+	if err := r.client.List(ctx, &namespaces); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the namespaces")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range namespaces.Items {
+		if _, ok := liqo.TwinOf(&namespaces.Items[i]); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&namespaces.Items[i])})
+		}
+	}
+	return requests
+}
+
+// providerChanged lets only those changes of a Provider pass that can change a
+// plan, and not those of what it offers.
+func providerChanged() predicate.Predicate {
+	usable := func(p *v1alpha1.Provider) [2]bool {
+		return [2]bool{
+			p.Status.ObservedGeneration == p.Generation,
+			meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady),
+		}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
+		return before.IsEnabled() != after.IsEnabled() || usable(before) != usable(after) ||
+			before.Status.ClusterName != after.Status.ClusterName
+	}}
+}

@@ -1,0 +1,73 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"strings"
+
+	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
+	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// ForeignCluster is Liqo's record of a peer.
+type (
+	ForeignCluster     = discoveryv1alpha1.ForeignCluster
+	ForeignClusterList = discoveryv1alpha1.ForeignClusterList
+)
+
+// Peering is how far a peering in one direction has come.
+type Peering struct {
+	// Exists is false if there is none, nor one being made or ended.
+	Exists bool
+	// Established tells that resources can be shared over it.
+	Established bool
+}
+
+// Identity returns what the cluster of a foreign cluster is called.
+func Identity(fc *ForeignCluster) cluster.Identity {
+	return cluster.Identity{
+		ID:   cluster.ID(fc.Spec.ClusterIdentity.ClusterID),
+		Name: fc.Spec.ClusterIdentity.ClusterName,
+	}
+}
+
+// Outgoing returns the peering over which the foreign cluster provides.
+func Outgoing(fc *ForeignCluster) Peering {
+	return peering(fc, discoveryv1alpha1.OutgoingPeeringCondition)
+}
+
+// Incoming returns the peering over which the foreign cluster consumes.
+func Incoming(fc *ForeignCluster) Peering {
+	return peering(fc, discoveryv1alpha1.IncomingPeeringCondition)
+}
+
+func peering(fc *ForeignCluster, t discoveryv1alpha1.PeeringConditionType) Peering {
+	for _, c := range fc.Status.PeeringConditions {
+		if c.Type == t {
+			return Peering{
+				Exists:      c.Status != "" && c.Status != discoveryv1alpha1.PeeringConditionStatusNone,
+				Established: c.Status == discoveryv1alpha1.PeeringConditionStatusEstablished,
+			}
+		}
+	}
+	return Peering{}
+}
+
+// uniqueName is the cluster's name with a hash of its ID, by which Liqo calls
+// NamespaceMaps and which it appends to the names of twin namespaces.
+func uniqueName(id cluster.Identity) string {
+	return foreignclusterutils.UniqueName(&discoveryv1alpha1.ClusterIdentity{
+		ClusterID: string(id.ID), ClusterName: id.Name,
+	})
+}
+
+// passedThrough tells whether the name of a twin namespace shows that it came
+// through a cluster: with the mapping strategy DefaultName each hop appends its
+// unique name.
+func passedThrough(namespace string, id cluster.Identity) bool {
+	hop := "-" + uniqueName(id)
+	return strings.HasSuffix(namespace, hop) || strings.Contains(namespace, hop+"-")
+}

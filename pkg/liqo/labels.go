@@ -1,0 +1,41 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"strings"
+
+	"github.com/liqotech/liqo/pkg/consts"
+)
+
+// Labels and annotations of Liqo, as v0.9.4 has them in pkg/consts.
+const (
+	// LabelRemoteClusterID is on virtual nodes (whose cluster they stand for) and
+	// on twin namespaces (whose namespace they are a twin of).
+	LabelRemoteClusterID = consts.RemoteClusterID
+
+	// LabelNodeType is on virtual nodes, with the value NodeTypeVirtual.
+	LabelNodeType   = consts.TypeLabel
+	NodeTypeVirtual = consts.TypeNode
+
+	// LabelManagedBy is on the pods that Liqo's ShadowPod controller makes, with
+	// the value ManagedByShadowPod.
+	LabelManagedBy     = consts.ManagedByLabelKey
+	ManagedByShadowPod = consts.ManagedByShadowPodValue
+
+	// LabelReplicated is on the objects that a remote cluster has put here, with
+	// the value "true".
+	LabelReplicated = consts.ReplicationStatusLabel
+
+	// labelScheduling is on namespaces whose new pods pass Liqo's webhook.
+	labelScheduling      = consts.SchedulingLiqoLabel
+	labelSchedulingValue = consts.SchedulingLiqoLabelValue
+)
+
+// IsOwnLabel tells whether a label is one of Liqo's, so that it says nothing
+// about what the labelled pod is to its owner.
+func IsOwnLabel(key string) bool {
+	domain, _, found := strings.Cut(key, "/")
+	return found && (domain == "liqo.io" || strings.HasSuffix(domain, ".liqo.io"))
+}

@@ -1,0 +1,19 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// NodeCluster returns the cluster that a virtual node stands for. It is empty
+// for a node of this cluster.
+func NodeCluster(n *corev1.Node) cluster.ID {
+	if n.Labels[LabelNodeType] != NodeTypeVirtual {
+		return ""
+	}
+	return cluster.ID(n.Labels[LabelRemoteClusterID])
+}

@@ -1,0 +1,158 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"fmt"
+	"slices"
+
+	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
+	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// NamespaceOffloading says to which clusters the pods of its namespace go.
+type (
+	NamespaceOffloading     = offloadingv1alpha1.NamespaceOffloading
+	NamespaceOffloadingList = offloadingv1alpha1.NamespaceOffloadingList
+)
+
+// OffloadingName is the only name that Liqo's webhook admits for a NamespaceOffloading.
+const OffloadingName = consts.DefaultNamespaceOffloadingName
+
+// MappingStrategy says how Liqo names a namespace on the cluster that it is offloaded to.
+type MappingStrategy = offloadingv1alpha1.NamespaceMappingStrategyType
+
+// ParseMappingStrategy returns the strategy with a name that Liqo knows.
+func ParseMappingStrategy(name string) (MappingStrategy, error) {
+	known := []MappingStrategy{
+		offloadingv1alpha1.DefaultNameMappingStrategyType,
+		offloadingv1alpha1.EnforceSameNameMappingStrategyType,
+	}
+	if s := MappingStrategy(name); slices.Contains(known, s) {
+		return s, nil
+	}
+	return "", fmt.Errorf("unknown namespace mapping strategy %q: use one of %v", name, known)
+}
+
+// ShadowPod is the object by which a consumer asks for a pod. Liqo keeps a pod of
+// the same name and namespace, and makes it anew when it is deleted.
+type ShadowPod = vkv1alpha1.ShadowPod
+
+// NewShadowPodMetadata returns an empty ShadowPod of which only the metadata is read.
+func NewShadowPodMetadata() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{
+		APIVersion: vkv1alpha1.SchemeGroupVersion.String(), Kind: "ShadowPod",
+	}}
+}
+
+// NewShadowPodMetadataList returns an empty list of the metadata of ShadowPods.
+func NewShadowPodMetadataList() *metav1.PartialObjectMetadataList {
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{
+		APIVersion: vkv1alpha1.SchemeGroupVersion.String(), Kind: "ShadowPodList",
+	}}
+}
+
+// Passed tells whether a twin namespace came from a cluster or through it. What
+// came through clusters that kept its name (mapping strategy EnforceSameName)
+// cannot be told from here.
+func Passed(ns *corev1.Namespace, id cluster.Identity) bool {
+	origin, _ := TwinOf(ns)
+	return origin == id.ID || passedThrough(ns.Name, id)
+}
+
+// ForgeOffloading returns the NamespaceOffloading that sends all pods of a
+// namespace to the selected clusters, of which there must be at least one.
+func ForgeOffloading(namespace string, strategy MappingStrategy, selected []cluster.ID) *NamespaceOffloading {
+	return &NamespaceOffloading{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: OffloadingName},
+		Spec: offloadingv1alpha1.NamespaceOffloadingSpec{
+			NamespaceMappingStrategy: strategy,
+			PodOffloadingStrategy:    offloadingv1alpha1.RemotePodOffloadingStrategyType,
+			ClusterSelector:          ForgeSelector(selected),
+		},
+	}
+}
+
+// ForgeSelector returns the selector of the given clusters, and only of them.
+func ForgeSelector(selected []cluster.ID) corev1.NodeSelector {
+	return corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{requirement(selected)},
+	}}}
+}
+
+func requirement(selected []cluster.ID) corev1.NodeSelectorRequirement {
+	values := make([]string, len(selected))
+	for i, id := range selected {
+		values[i] = string(id)
+	}
+	slices.Sort(values)
+	return corev1.NodeSelectorRequirement{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+// Selected returns the clusters that a selector made by ForgeSelector selects, in order.
+func Selected(selector *corev1.NodeSelector) []cluster.ID {
+	var selected []cluster.ID
+	for _, term := range selector.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key != LabelRemoteClusterID || e.Operator != corev1.NodeSelectorOpIn {
+				continue
+			}
+			for _, v := range e.Values {
+				selected = append(selected, cluster.ID(v))
+			}
+		}
+	}
+	slices.Sort(selected)
+	return slices.Compact(selected)
+}
+
+// InForce tells whether Liqo's webhook applies an offloading to the pods made in
+// its namespace: Liqo has seen the present spec and opened the namespace.
+func InForce(ns *corev1.Namespace, o *NamespaceOffloading) bool {
+	return ns.Labels[labelScheduling] == labelSchedulingValue &&
+		o.DeletionTimestamp.IsZero() && o.Status.ObservedGeneration == o.Generation
+}
+
+// Receives tells whether the namespace of an offloading exists on a cluster, so
+// that pods can start there.
+func Receives(o *NamespaceOffloading, id cluster.Identity) bool {
+	required, ready := false, false
+	for _, c := range o.Status.RemoteNamespacesConditions[uniqueName(id)] {
+		switch c.Type {
+		case offloadingv1alpha1.NamespaceOffloadingRequired:
+			required = c.Status == corev1.ConditionTrue
+		case offloadingv1alpha1.NamespaceReady:
+			ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	return required && ready
+}
+
+// Follows tells whether Liqo's webhook has made a pod follow a selection: the
+// pod tolerates virtual nodes, and the selection is among what it requires of
+// its node.
+func Follows(pod *corev1.Pod, selected []cluster.ID) bool {
+	tolerates := slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.Key == consts.VirtualNodeTolerationKey
+	})
+	affinity := pod.Spec.Affinity
+	if !tolerates || affinity == nil || affinity.NodeAffinity == nil ||
+		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	want := requirement(selected)
+	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key == want.Key && e.Operator == want.Operator && slices.Equal(e.Values, want.Values) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// ResourceOffer is what one cluster offers to another.
+type (
+	ResourceOffer     = sharingv1alpha1.ResourceOffer
+	ResourceOfferList = sharingv1alpha1.ResourceOfferList
+)
+
+// OfferedBy returns the cluster that a provider's offer is from. It is empty for
+// an offer that this cluster makes to a consumer.
+func OfferedBy(o *ResourceOffer) cluster.ID {
+	if o.Labels[LabelReplicated] != "true" {
+		return ""
+	}
+	return cluster.ID(o.Spec.ClusterID)
+}
+
+// Accepted returns what an offer offers, and whether it is in force: accepted,
+// and neither withdrawn nor being deleted.
+func Accepted(o *ResourceOffer) (corev1.ResourceList, bool) {
+	ok := o.Status.Phase == sharingv1alpha1.ResourceOfferAccepted &&
+		o.Spec.WithdrawalTimestamp.IsZero() && o.DeletionTimestamp.IsZero()
+	return o.Spec.ResourceQuota.Hard, ok
+}
+
+// NodeName returns the name of the virtual node that Liqo makes for an offer
+// (getVirtualNodeName in pkg/liqo-controller-manager/resourceoffer-controller).
+func NodeName(o *ResourceOffer, provider cluster.Identity) string {
+	switch {
+	case o.Spec.NodeName != "":
+		return o.Spec.NodeName
+	case o.Spec.NodeNamePrefix != "":
+		return o.Spec.NodeNamePrefix + "-" + provider.Name
+	default:
+		return "liqo-" + provider.Name
+	}
+}

@@ -1,0 +1,263 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registry reads the cluster's objects as the values in which the broker
+// decides: what is offered to whom, and the snapshot of a consumer's namespace.
+//
+// It reads from a cache that has the indexes of AddIndexes, it writes nothing,
+// and it takes no decision.
+package registry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+	"github.com/capacitorset/liqo-broker/pkg/placement"
+)
+
+// Index fields, usable with client.MatchingFields.
+const (
+	// IndexForeignClusterID finds ForeignClusters by the ID of their cluster.
+	IndexForeignClusterID = "broker.clusterID"
+	// IndexOfferProvider finds ResourceOffers by the provider that they are from.
+	IndexOfferProvider = "broker.provider"
+	// IndexNodeCluster finds virtual nodes by the cluster that they stand for.
+	IndexNodeCluster = "broker.cluster"
+	// IndexPodNode finds pods by the node that they are bound to.
+	IndexPodNode = "broker.node"
+)
+
+// Indexes are the functions behind the index fields.
+func Indexes() []Index {
+	return []Index{
+		{&liqo.ForeignCluster{}, IndexForeignClusterID, func(o client.Object) []string {
+			return nonEmpty(string(liqo.Identity(o.(*liqo.ForeignCluster)).ID))
+		}},
+		{&liqo.ResourceOffer{}, IndexOfferProvider, func(o client.Object) []string {
+			return nonEmpty(string(liqo.OfferedBy(o.(*liqo.ResourceOffer))))
+		}},
+		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
+			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
+		}},
+		{&corev1.Pod{}, IndexPodNode, func(o client.Object) []string {
+			return nonEmpty(o.(*corev1.Pod).Spec.NodeName)
+		}},
+	}
+}
+
+// Index is how the objects of one kind are found by one field.
+type Index struct {
+	Object  client.Object
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// AddIndexes registers the indexes.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range Indexes() {
+		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
+		}
+	}
+	return nil
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// Registry answers questions about the broker's providers and namespaces. It may
+// be used concurrently.
+type Registry struct {
+	reader client.Reader
+}
+
+// New returns a Registry that reads from reader.
+func New(reader client.Reader) *Registry {
+	return &Registry{reader: reader}
+}
+
+// Offered returns what a consumer is offered: the sum of what the providers
+// offer, except the consumer itself. A provider whose spec has changed since its
+// status was written counts for nothing if it is turned off.
+func (r *Registry) Offered(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
+	var providers v1alpha1.ProviderList
+	if err := r.reader.List(ctx, &providers); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	offers := make(map[cluster.ID]corev1.ResourceList, len(providers.Items))
+	for i := range providers.Items {
+		if p := &providers.Items[i]; p.IsEnabled() {
+			offers[cluster.ID(p.Name)] = p.Status.Offered
+		}
+	}
+	return offer.SumExcept(offers, consumer), nil
+}
+
+// ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
+func (r *Registry) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.ForeignCluster, error) {
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}); err != nil {
+		return nil, fmt.Errorf("find the foreign cluster of %s: %w", id, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
+}
+
+// Namespace is a twin namespace at one moment: what placement has to know, and
+// the objects in which a plan is carried out.
+type Namespace struct {
+	Snapshot placement.Snapshot
+	// Offloading is nil if the namespace has none.
+	Offloading *liqo.NamespaceOffloading
+	// Pods are the pods of the snapshot's copies, by name.
+	Pods map[string]*corev1.Pod
+}
+
+// Namespace reads a twin namespace.
+func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
+	n := &Namespace{Pods: map[string]*corev1.Pod{}}
+	offloading := &liqo.NamespaceOffloading{}
+	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
+	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get NamespaceOffloading %s: %w", key, err)
+	} else if err == nil {
+		n.Offloading = offloading
+		n.Snapshot.Selected = liqo.Selected(&offloading.Spec.ClusterSelector)
+		n.Snapshot.Effective = liqo.InForce(ns, offloading)
+	}
+
+	var providers v1alpha1.ProviderList
+	if err := r.reader.List(ctx, &providers); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	for i := range providers.Items {
+		n.Snapshot.Providers = append(n.Snapshot.Providers, provider(&providers.Items[i], ns, n.Offloading))
+	}
+
+	shadows := liqo.NewShadowPodMetadataList()
+	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name)); err != nil {
+		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
+	}
+	var pods corev1.PodList
+	if err := r.reader.List(ctx, &pods, client.InNamespace(ns.Name)); err != nil {
+		return nil, fmt.Errorf("list pods of namespace %s: %w", ns.Name, err)
+	}
+	for i := range pods.Items {
+		n.Pods[pods.Items[i].Name] = &pods.Items[i]
+	}
+	nodes := map[string]cluster.ID{}
+	for i := range shadows.Items {
+		shadow := &shadows.Items[i]
+		pod := n.Pods[shadow.Name]
+		if !shadow.DeletionTimestamp.IsZero() || pod != nil && finished(pod) {
+			continue
+		}
+		c, err := r.copyOf(ctx, pod, nodes, n.Snapshot.Selected)
+		if err != nil {
+			return nil, err
+		}
+		c.Pod, c.Workload = shadow.Name, workload(shadow.Name, shadow.Labels)
+		n.Snapshot.Copies = append(n.Snapshot.Copies, c)
+	}
+	return n, nil
+}
+
+// copyOf tells where a pod is and how it does. It remembers the clusters of the
+// nodes that it looked up.
+func (r *Registry) copyOf(
+	ctx context.Context, pod *corev1.Pod, nodes map[string]cluster.ID, selected []cluster.ID,
+) (placement.Copy, error) {
+	if pod == nil {
+		return placement.Copy{Missing: true}, nil
+	}
+	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod)}
+	if pod.Spec.NodeName == "" {
+		c.Outdated = !liqo.Follows(pod, selected)
+		return c, nil
+	}
+	id, known := nodes[pod.Spec.NodeName]
+	if !known {
+		var node corev1.Node
+		err := r.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node)
+		if client.IgnoreNotFound(err) != nil {
+			return c, fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
+		}
+		if !apierrors.IsNotFound(err) {
+			id = liqo.NodeCluster(&node)
+		}
+		nodes[pod.Spec.NodeName] = id
+	}
+	c.Spot, c.Provider = placement.OnProvider, id
+	if id == "" {
+		c.Spot = placement.OnBroker
+	}
+	return c, nil
+}
+
+// provider is what placement knows of a provider, for one namespace.
+func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Provider {
+	id := cluster.Identity{ID: cluster.ID(p.Name), Name: p.Status.ClusterName}
+	seen := p.Status.ObservedGeneration == p.Generation
+	return placement.Provider{
+		ID:        id.ID,
+		Enabled:   p.IsEnabled(),
+		Ready:     seen && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady),
+		Closed:    seen && !p.IsEnabled(),
+		Passed:    liqo.Passed(ns, id),
+		Receiving: offloading != nil && liqo.Receives(offloading, id),
+	}
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// perPod are the labels that differ between the copies of one workload.
+var perPod = []string{
+	"statefulset.kubernetes.io/pod-name",
+	"apps.kubernetes.io/pod-index",
+	"batch.kubernetes.io/job-completion-index",
+}
+
+// workload returns what is equal for the copies of one workload: the labels
+// without those that differ per copy and those that Liqo adds. A pod without
+// labels of its own is a workload of its own.
+func workload(pod string, labels map[string]string) string {
+	var pairs []string
+	for key, value := range labels {
+		if !liqo.IsOwnLabel(key) && !slices.Contains(perPod, key) {
+			pairs = append(pairs, key+"="+value)
+		}
+	}
+	if len(pairs) == 0 {
+		return "pod " + pod
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
