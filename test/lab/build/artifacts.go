@@ -1,0 +1,210 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/capacitorset/liqo-broker/test/lab/cache"
+	"github.com/capacitorset/liqo-broker/test/lab/image"
+)
+
+// DefaultKubernetes is the Kubernetes line that a lab has unless told otherwise.
+const DefaultKubernetes = "v1.34"
+
+// LiqoVersion is the version of Liqo, and the tag of its images.
+const LiqoVersion = "v0.9.4"
+
+// kubernetesVersions are the lines that there is a module for, and their versions.
+var kubernetesVersions = map[string]string{"v1.34": "v1.34.4", "v1.28": "v1.28.15"}
+
+// liqoPrograms are the programs of Liqo that the lab needs.
+var liqoPrograms = []string{
+	"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "liqoctl", "liqonet", "metric-agent", "virtual-kubelet",
+}
+
+// kubernetesPrograms are the names under which the one Kubernetes binary is started.
+var kubernetesPrograms = []string{
+	"kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet",
+}
+
+// Artifacts are folders of all that a lab runs.
+type Artifacts struct {
+	// Kubernetes has the programs of Kubernetes, and kubectl.
+	Kubernetes string
+	// Liqo has Liqo's programs, among them liqoctl, and its Helm chart in the folder chart.
+	Liqo string
+	// Images is an image store.
+	Images string
+}
+
+// KubernetesVersion returns the full version of a line such as v1.34.
+func KubernetesVersion(line string) (string, error) {
+	version, ok := kubernetesVersions[line]
+	if !ok {
+		lines := slices.Sorted(maps.Keys(kubernetesVersions))
+		return "", fmt.Errorf("unknown Kubernetes line %q: use one of %s", line, strings.Join(lines, ", "))
+	}
+	return version, nil
+}
+
+// All builds what the cache lacks.
+func (b Builder) All(ctx context.Context, kubernetesLine string) (Artifacts, error) {
+	version, err := KubernetesVersion(kubernetesLine)
+	if err != nil {
+		return Artifacts{}, err
+	}
+	var a Artifacts
+	if a.Kubernetes, err = b.kubernetes(ctx, kubernetesLine, version); err != nil {
+		return Artifacts{}, err
+	}
+	if a.Liqo, err = b.liqo(ctx); err != nil {
+		return Artifacts{}, err
+	}
+	coredns, err := b.binaries(ctx, target{
+		name: "coredns", dir: "test/lab/coredns", packages: []string{"."}, ldflags: "-s -w", inputs: []string{"go.mod", "go.sum", "main.go"},
+	})
+	if err != nil {
+		return Artifacts{}, err
+	}
+	programs, err := b.binaries(ctx, target{
+		name: "programs", dir: "test/lab/programs", ldflags: "-s -w", packages: []string{"./certgen", "./pause", "./web"},
+		inputs: []string{"certgen/main.go", "pause/main.go", "web/main.go", "../pki/pki.go"},
+	})
+	if err != nil {
+		return Artifacts{}, err
+	}
+	if a.Images, err = b.images(ctx, a.Liqo, coredns, programs); err != nil {
+		return Artifacts{}, err
+	}
+	return a, nil
+}
+
+func (b Builder) kubernetes(ctx context.Context, line, version string) (string, error) {
+	number := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	const base, client = "k8s.io/component-base/version", "k8s.io/client-go/pkg/version"
+	ldflags := fmt.Sprintf("-s -w -X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s -X %s.gitVersion=%s",
+		base, version, base, number[0], base, number[1], client, version)
+	return b.binaries(ctx, target{
+		name: "kubernetes-" + line, dir: "test/lab/kubernetes/" + line, packages: []string{"."}, ldflags: ldflags,
+		inputs: []string{"go.mod", "go.sum", "main.go"},
+		finish: func(_ context.Context, dir string) error {
+			for _, name := range kubernetesPrograms {
+				if err := os.Symlink(line, filepath.Join(dir, name)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+}
+
+func (b Builder) liqo(ctx context.Context) (string, error) {
+	const module = "test/lab/liqo/v0.9"
+	t := target{name: "liqo-" + LiqoVersion, dir: module, ldflags: "-s -w", inputs: []string{"go.mod", "go.sum"}}
+	for _, name := range liqoPrograms {
+		t.packages = append(t.packages, "github.com/liqotech/liqo/cmd/"+name)
+	}
+	t.finish = func(ctx context.Context, dir string) error {
+		source, err := b.output(ctx, filepath.Join(b.Source, module), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
+		if err != nil {
+			return err
+		}
+		return os.CopyFS(filepath.Join(dir, "chart"), os.DirFS(filepath.Join(source, "deployments", "liqo")))
+	}
+	return b.binaries(ctx, t)
+}
+
+// images returns a store with all images of a lab.
+func (b Builder) images(ctx context.Context, liqo, coredns, programs string) (string, error) {
+	sources, err := image.Sources()
+	if err != nil {
+		return "", err
+	}
+	versions, err := fileVersions(sources)
+	if err != nil {
+		return "", fmt.Errorf("look at this machine's programs: %w", err)
+	}
+	folders := strings.Join([]string{liqo, coredns, programs}, " ")
+	list, err := json.Marshal(images(nil, liqo, coredns, programs))
+	if err != nil {
+		return "", fmt.Errorf("encode image list: %w", err)
+	}
+	return b.Cache.Get(ctx, cache.Key("images", list, versions, []byte(folders)), func(_ context.Context, dir string) error {
+		b.Started("images")
+		scratch, err := os.MkdirTemp("", "lab-rootfs-")
+		if err != nil {
+			return fmt.Errorf("make images: %w", err)
+		}
+		defer os.RemoveAll(scratch)
+		base, err := image.Rootfs(scratch)
+		if err != nil {
+			return err
+		}
+		return load(image.NewStore(dir), filepath.Join(scratch, "images.tar"), images(base, liqo, coredns, programs))
+	})
+}
+
+// load writes images to an archive and reads it into the store.
+func load(store image.Store, path string, images []image.Image) error {
+	archive, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("make images: %w", err)
+	}
+	defer archive.Close()
+	if err := image.WriteArchive(archive, runtime.GOARCH, images...); err != nil {
+		return err
+	}
+	if _, err := archive.Seek(0, 0); err != nil {
+		return fmt.Errorf("make images: %w", err)
+	}
+	_, err = store.Load(archive)
+	return err
+}
+
+// images are the images of a lab, on top of a base layer where they need more than one binary.
+func images(base image.Layer, liqo, coredns, programs string) []image.Image {
+	const registry = "ghcr.io/liqotech/"
+	onBase := func(tag string, command ...string) image.Image {
+		return image.Image{Tag: tag, Layers: []image.Layer{base}, Entrypoint: command}
+	}
+	web := onBase("lab.local/web:1", "/web")
+	web.Layers = append(web.Layers, image.Layer{{Path: "web", Source: filepath.Join(programs, "web")}})
+	liqonet := onBase(registry+"liqonet:"+LiqoVersion, "/usr/bin/liqonet")
+	liqonet.Layers = append(liqonet.Layers, image.Layer{{Path: "usr/bin/liqonet", Source: filepath.Join(liqo, "liqonet")}})
+	list := []image.Image{
+		image.Single("lab.local/pause:1", filepath.Join(programs, "pause"), "/pause"),
+		onBase("lab.local/tools:1", "/usr/bin/sleep", "infinity"), web,
+		image.Single("lab.local/coredns:1", filepath.Join(coredns, "coredns"), "/coredns"),
+		image.Single("k8s.gcr.io/ingress-nginx/kube-webhook-certgen:v1.1.1", filepath.Join(programs, "certgen"), "/kube-webhook-certgen"),
+		onBase(registry+"cert-creator:"+LiqoVersion, "/usr/bin/openssl"), liqonet,
+	}
+	for _, name := range []string{"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "metric-agent", "virtual-kubelet"} {
+		list = append(list, image.Single(registry+name+":"+LiqoVersion, filepath.Join(liqo, name), path.Join("/usr/bin", name)))
+	}
+	return list
+}
+
+// fileVersions tells when one of the files changes.
+func fileVersions(files []string) ([]byte, error) {
+	var out strings.Builder
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(&out, file, info.Size(), info.ModTime().UnixNano(), info.Mode()&fs.ModePerm)
+	}
+	return []byte(out.String()), nil
+}

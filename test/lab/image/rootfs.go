@@ -1,0 +1,135 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// base is what a container finds in the root file system: enough to look around
+// in a network, and what Liqo's gateway calls.
+var (
+	basePrograms = []string{
+		"bash", "busybox", "conntrack", "curl", "ip", "iperf3", "ipset", "openssl", "ping", "ss", "tcpdump",
+		"wg", "wireguard-go", "xtables-legacy-multi", "xtables-nft-multi",
+	}
+	busyboxApplets = []string{
+		"awk", "cat", "cp", "date", "env", "grep", "head", "hostname", "id", "ln", "ls", "mkdir", "mount", "mv", "nc",
+		"netstat", "nslookup", "ps", "rm", "sed", "seq", "sh", "sleep", "sort", "sysctl", "tail", "timeout", "tr",
+		"traceroute", "wc", "wget",
+	}
+	iptablesNames = []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"}
+	baseFiles     = []string{"/etc/protocols", "/etc/services", "/etc/ssl/openssl.cnf"}
+)
+
+// librarySearch finds the paths in the output of ldd(1).
+var librarySearch = regexp.MustCompile(`/\S+\.so\S*`)
+
+// Rootfs is a layer with a small root file system, made of programs of this
+// machine and the libraries they load. scratch is a folder for the few files that
+// are written for it; it must exist until the layer is used.
+func Rootfs(scratch string) (Layer, error) {
+	layer := Layer{
+		{Path: "tmp", Mode: 0o777 | fs.ModeSticky}, {Path: "certs", Mode: 0o777}, {Path: "root", Mode: 0o700},
+		{Path: "run", Mode: 0o755}, {Path: "usr/bin", Mode: 0o755}, {Path: "usr/sbin", Mode: 0o755},
+		{Path: "bin", Link: "usr/bin"}, {Path: "sbin", Link: "usr/sbin"}, {Path: "lib", Link: "usr/lib"}, {Path: "lib64", Link: "usr/lib64"},
+		{Path: "var/run", Link: "../run"},
+	}
+	sources, err := Sources()
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range sources {
+		layer = append(layer, Entry{Path: inRootfs(source), Source: source})
+	}
+	for _, name := range iptablesNames {
+		kind, suffix, _ := strings.Cut(name, "-")
+		if suffix != "" {
+			suffix = "-" + suffix
+		}
+		layer = append(layer,
+			Entry{Path: "usr/sbin/" + name, Link: "xtables-nft-multi"},
+			Entry{Path: "usr/sbin/" + kind + "-nft" + suffix, Link: "xtables-nft-multi"},
+			Entry{Path: "usr/sbin/" + kind + "-legacy" + suffix, Link: "xtables-legacy-multi"})
+	}
+	for _, applet := range busyboxApplets {
+		layer = append(layer, Entry{Path: "usr/bin/" + applet, Link: "busybox"})
+	}
+	for name, content := range map[string]string{
+		"passwd": "root:x:0:0:root:/root:/bin/bash\napp:x:1000:1000::/tmp:/bin/bash\n", "group": "root:x:0:\napp:x:1000:\n",
+	} {
+		file := filepath.Join(scratch, name)
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			return nil, fmt.Errorf("make root file system: %w", err)
+		}
+		layer = append(layer, Entry{Path: "etc/" + name, Source: file})
+	}
+	slices.SortStableFunc(layer, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	return layer, nil
+}
+
+// Sources lists the files of this machine that a Rootfs copies.
+func Sources() ([]string, error) {
+	var programs []string
+	for _, name := range basePrograms {
+		found, err := lookPath(name)
+		if err != nil {
+			return nil, fmt.Errorf("make root file system: program %s is not installed: %w", name, err)
+		}
+		programs = append(programs, found)
+	}
+	plugins, err := filepath.Glob("/usr/lib/*/xtables/*.so")
+	if err != nil {
+		return nil, fmt.Errorf("find xtables plugins: %w", err)
+	}
+	// Loaded by name at run time, so ldd does not show them.
+	resolvers, err := filepath.Glob("/usr/lib/*/libnss_dns.so.2")
+	if err != nil {
+		return nil, fmt.Errorf("find name service libraries: %w", err)
+	}
+	sources := slices.Concat(programs, plugins, resolvers, baseFiles)
+	for _, file := range slices.Concat(programs, plugins) {
+		// ldd fails for static programs, which need no libraries.
+		output, _ := exec.Command("ldd", file).Output()
+		sources = append(sources, librarySearch.FindAllString(string(output), -1)...)
+	}
+	// /lib and /usr/lib are one folder on a merged system.
+	for i, s := range sources {
+		if rest, ok := strings.CutPrefix(s, "/lib"); ok {
+			sources[i] = "/usr/lib" + rest
+		}
+	}
+	slices.Sort(sources)
+	return slices.Compact(sources), nil
+}
+
+// lookPath looks in the folders for administrators as well, which may not be in PATH.
+func lookPath(name string) (string, error) {
+	for _, dir := range []string{"/usr/bin", "/usr/sbin", "/bin", "/sbin"} {
+		if file, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return file, nil
+		}
+	}
+	return exec.LookPath(name)
+}
+
+// inRootfs keeps libraries where the loader looks and puts programs into the usual folders.
+func inRootfs(source string) string {
+	switch {
+	case source == "/etc/ssl/openssl.cnf":
+		return "usr/lib/ssl/openssl.cnf"
+	case strings.HasPrefix(source, "/usr/sbin/xtables-"):
+		return strings.TrimPrefix(source, "/")
+	case slices.Contains([]string{"/usr/sbin", "/bin", "/sbin"}, filepath.Dir(source)):
+		return "usr/bin/" + filepath.Base(source)
+	}
+	return strings.TrimPrefix(source, "/")
+}

@@ -1,0 +1,108 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"fmt"
+
+	"github.com/capacitorset/liqo-broker/test/lab/node"
+)
+
+// etcFiles are the node's own files in /etc. The name servers of the machine must
+// not be in a pod's reach, and all images come from the node's registry.
+func (c Cluster) etcFiles() map[string]string {
+	return map[string]string{
+		"hosts":       fmt.Sprintf("127.0.0.1 localhost %s\n", c.Name),
+		"hostname":    c.Name + "\n",
+		"resolv.conf": "",
+		"containerd/certs.d/_default/hosts.toml": fmt.Sprintf("server = %q\n\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n",
+			"http://"+node.RegistryAddress),
+		"cni/net.d/10-lab.conflist": fmt.Sprintf(`{
+  "cniVersion": "0.4.0", "name": "lab",
+  "plugins": [
+    {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true, "mtu": 1500,
+     "ipam": {"type": "host-local", "dataDir": "/var/lib/cni/networks",
+              "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`, c.NodePodCIDR().String()),
+	}
+}
+
+// containerdConfig keeps runc from lowering a process's oom_score_adj, which needs
+// CAP_SYS_RESOURCE, and drops the layers of an image once they are unpacked.
+const containerdConfig = `version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+oom_score = 0
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.opt", "io.containerd.tracing.processor.v1.otlp",
+]
+[grpc]
+  address = "` + runtimeSocket + `"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "lab.local/pause:1"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "/etc/containerd/certs.d"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    discard_unpacked_layers = true
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+`
+
+func (c Cluster) kubeletConfig() string {
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: 0.0.0.0
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: /lab/pki/ca.crt}}
+authorization: {mode: Webhook}
+tlsCertFile: /lab/pki/kubelet.crt
+tlsPrivateKeyFile: /lab/pki/kubelet.key
+cgroupDriver: cgroupfs
+cgroupRoot: /%s
+cgroupsPerQOS: true
+enforceNodeAllocatable: [pods]
+failSwapOn: false
+clusterDNS: [%s]
+clusterDomain: cluster.local
+resolvConf: /etc/resolv.conf
+containerRuntimeEndpoint: unix://%s
+evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%, nodefs.inodesFree: 1%%}
+imageGCHighThresholdPercent: 100
+makeIPTablesUtilChains: true
+oomScoreAdj: 0
+maxPods: 110
+serializeImagePulls: false
+nodeStatusUpdateFrequency: 10s
+syncFrequency: 30s
+fileCheckFrequency: 60s
+protectKernelDefaults: false
+`, c.Cgroup, c.DNSIP(), runtimeSocket)
+}
+
+// kubeProxyConfig leaves connection tracking alone, because its limits are the machine's.
+func (c Cluster) kubeProxyConfig() string {
+	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: iptables
+clientConnection: {kubeconfig: /lab/config/kube-proxy.conf}
+clusterCIDR: %s
+hostnameOverride: %s
+oomScoreAdj: 0
+bindAddress: 0.0.0.0
+healthzBindAddress: 127.0.0.1:10256
+metricsBindAddress: 127.0.0.1:10249
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+iptables: {masqueradeAll: false, syncPeriod: 30s, minSyncPeriod: 1s}
+`, c.PodCIDR, c.Name)
+}

@@ -1,0 +1,220 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lab makes real Kubernetes clusters with real Liqo on one machine, with
+// neither a container engine nor a virtual machine, and lets tests look into them.
+//
+// A lab lives in a state folder. Up makes it, Down removes it whatever happened to
+// it in between, and Open gives access to it:
+//
+//	l, err := lab.Open(lab.DefaultDir)
+//	consumer, err := l.Cluster("consumer")
+//	config, err := consumer.RESTConfig()
+//
+// Nothing of it is in the machine's own network namespace but one listening socket
+// on 127.0.0.1 for each API server, and none of its mounts are visible outside.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/capacitorset/liqo-broker/test/lab/build"
+	"github.com/capacitorset/liqo-broker/test/lab/image"
+	"github.com/capacitorset/liqo-broker/test/lab/kubernetes"
+	"github.com/capacitorset/liqo-broker/test/lab/liqo"
+	"github.com/capacitorset/liqo-broker/test/lab/node"
+	"github.com/capacitorset/liqo-broker/test/lab/process"
+	"github.com/capacitorset/liqo-broker/test/lab/topology"
+	"github.com/capacitorset/liqo-broker/test/lab/wan"
+)
+
+// Lab is a lab that exists. Its methods may be called concurrently.
+type Lab struct {
+	folder folder
+	state  state
+}
+
+// Open returns the lab in a state folder, or an error that is fs.ErrNotExist.
+func Open(dir string) (*Lab, error) {
+	f, err := newFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	return &Lab{folder: f, state: s}, nil
+}
+
+func newFolder(dir string) (folder, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find the lab: %w", err)
+	}
+	return folder(dir), nil
+}
+
+// Topology says which clusters the lab has.
+func (l *Lab) Topology() topology.Topology { return l.state.Topology }
+
+// Cluster returns the cluster of that name.
+func (l *Lab) Cluster(name string) (*Cluster, error) {
+	t, err := l.state.Topology.Cluster(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Cluster: t, lab: l}, nil
+}
+
+// Clusters are all clusters, in order.
+func (l *Lab) Clusters() []*Cluster {
+	var all []*Cluster
+	for _, c := range l.state.Topology.Clusters {
+		all = append(all, &Cluster{Cluster: c, lab: l})
+	}
+	return all
+}
+
+// Peer makes the consumer use the resources of the provider, and waits for the virtual node.
+func (l *Lab) Peer(ctx context.Context, p topology.Peering) error {
+	consumer, provider, err := l.pair(p)
+	if err != nil {
+		return err
+	}
+	return consumer.liqo().Peer(ctx, provider.liqo())
+}
+
+// Unpeer ends a peering.
+func (l *Lab) Unpeer(ctx context.Context, p topology.Peering) error {
+	consumer, provider, err := l.pair(p)
+	if err != nil {
+		return err
+	}
+	return consumer.liqo().Unpeer(ctx, provider.Name)
+}
+
+func (l *Lab) pair(p topology.Peering) (consumer, provider *Cluster, err error) {
+	consumer, errConsumer := l.Cluster(p.Consumer)
+	provider, errProvider := l.Cluster(p.Provider)
+	return consumer, provider, errors.Join(errConsumer, errProvider)
+}
+
+func (l *Lab) wan() (wan.WAN, error) {
+	holder, err := loadProcess(l.folder.path("wan"))
+	if err != nil {
+		return wan.WAN{}, err
+	}
+	return wan.Of(holder), nil
+}
+
+// Cluster is a cluster of a lab.
+type Cluster struct {
+	topology.Cluster
+	lab *Lab
+}
+
+func (c *Cluster) dir() string { return c.lab.folder.cluster(c.Name) }
+
+// KubeconfigPath is the path of the administrator's kubeconfig, for use on this machine.
+func (c *Cluster) KubeconfigPath() string { return filepath.Join(c.dir(), "kubeconfig") }
+
+// KubectlPath is the path of a kubectl that fits the cluster.
+func (c *Cluster) KubectlPath() string {
+	return filepath.Join(c.lab.state.Artifacts.Kubernetes, "kubectl")
+}
+
+// RESTConfig is the administrator's access to the cluster.
+func (c *Cluster) RESTConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.KubeconfigPath())
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig of %s: %w", c.Name, err)
+	}
+	return config, nil
+}
+
+// Kubectl runs kubectl on the cluster and returns what it prints.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.kubectl().Run(ctx, args...)
+}
+
+func (c *Cluster) kubectl() kubernetes.Kubectl {
+	return kubernetes.Kubectl{Program: c.KubectlPath(), Kubeconfig: c.KubeconfigPath()}
+}
+
+func (c *Cluster) liqo() liqo.Liqo {
+	return liqo.Liqo{
+		Cluster: c.Cluster, WAN: c.lab.state.Topology.WAN.String(), Dir: c.lab.state.Artifacts.Liqo, Version: build.LiqoVersion,
+		Kubeconfig: c.KubeconfigPath(), Logs: filepath.Join(c.dir(), "logs"),
+	}
+}
+
+// LogPath is the path of a component's log: init, etcd, kube-apiserver, kubelet and so on.
+func (c *Cluster) LogPath(component string) string {
+	return filepath.Join(c.dir(), "logs", component+".log")
+}
+
+func (c *Cluster) init() (process.ID, error) { return loadProcess(c.dir()) }
+
+// Exec runs a program in the cluster's node. A program that fails gives an *exec.ExitError.
+func (c *Cluster) Exec(ctx context.Context, command node.Command) error {
+	init, err := c.init()
+	if err != nil {
+		return err
+	}
+	return node.Exec(ctx, init, command)
+}
+
+// Load adds the images of a docker-archive to the cluster, in place of those of
+// the same name, and returns their full names.
+func (c *Cluster) Load(ctx context.Context, archive io.Reader) ([]string, error) {
+	names, err := image.NewStore(filepath.Join(c.dir(), "images")).Load(archive)
+	if err != nil {
+		return nil, fmt.Errorf("load images into %s: %w", c.Name, err)
+	}
+	for _, name := range names {
+		pull := node.Command{
+			Args:   []string{"ctr", "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", name},
+			Stderr: os.Stderr,
+		}
+		if err := c.Exec(ctx, pull); err != nil {
+			return nil, fmt.Errorf("load image %s into %s: %w", name, c.Name, err)
+		}
+	}
+	return names, nil
+}
+
+// SetLink cuts the cluster's link to the WAN, or mends it.
+func (c *Cluster) SetLink(up bool) error {
+	w, err := c.lab.wan()
+	if err != nil {
+		return err
+	}
+	return w.SetLink(c.Name, up)
+}
+
+// Traffic is the number of bytes that the node received from the WAN and sent to it.
+func (c *Cluster) Traffic() (received, sent uint64, err error) {
+	init, err := c.init()
+	if err != nil {
+		return 0, 0, err
+	}
+	err = node.InNetwork(init, func() error {
+		link, err := netlink.LinkByName(node.Interface)
+		if err != nil {
+			return fmt.Errorf("find %s of %s: %w", node.Interface, c.Name, err)
+		}
+		received, sent = link.Attrs().Statistics.RxBytes, link.Attrs().Statistics.TxBytes
+		return nil
+	})
+	return received, sent, err
+}

@@ -1,0 +1,81 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/capacitorset/liqo-broker/test/lab/process"
+)
+
+// namespaces are the kinds of namespace that a node has for itself.
+const namespaces = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
+
+// Command is a program to run in the namespaces of a node.
+type Command struct {
+	Args           []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Exec runs a program in all namespaces of the node whose pid 1 is init, and
+// waits for it. If the program fails, the error is an *exec.ExitError.
+func Exec(ctx context.Context, init process.ID, command Command) error {
+	return inside(init, namespaces, func() error {
+		// The search for the program happens on this thread, so in the node's file system.
+		cmd := exec.CommandContext(ctx, command.Args[0], command.Args[1:]...)
+		cmd.Dir = "/"
+		cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/opt/kubernetes", "HOME=/root", "TERM=" + os.Getenv("TERM"), "KUBECONFIG=/lab/config/admin.conf"}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = command.Stdin, command.Stdout, command.Stderr
+		return cmd.Run()
+	})
+}
+
+// InNetwork calls do on a thread that is in the network namespace of the process.
+// Sockets that do opens stay in that namespace; goroutines that it starts do not.
+func InNetwork(id process.ID, do func() error) error {
+	return inside(id, unix.CLONE_NEWNET, do)
+}
+
+// inside runs do on a thread of its own in some namespaces of a process. The
+// thread ends with the goroutine, because nothing can undo what it joined.
+func inside(id process.ID, kinds int, do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- func() error {
+			fd, err := id.Open()
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			// A thread that shares its root folder with others cannot change the mount namespace.
+			if err := unix.Unshare(unix.CLONE_FS); err != nil {
+				return fmt.Errorf("unshare file system attributes: %w", err)
+			}
+			if err := unix.Setns(fd, kinds); err != nil {
+				return fmt.Errorf("join namespaces of process %d: %w", id.PID, err)
+			}
+			return do()
+		}()
+	}()
+	return <-done
+}
+
+// IsExit tells whether an error of Exec is the program's own failure, and its exit code.
+func IsExit(err error) (code int, ok bool) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), true
+	}
+	return 0, false
+}

@@ -1,0 +1,161 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// restartDelay keeps a program that fails at once from using the machine up.
+	restartDelay = time.Second
+	// pollDelay is the time between two looks at what a component waits for.
+	pollDelay = 50 * time.Millisecond
+)
+
+// supervisor is the part of an init that has children. Every process of the node
+// whose parent ends becomes its child, so it waits for all, not only for its own.
+type supervisor struct {
+	mu      sync.Mutex
+	waiters map[int]chan syscall.WaitStatus
+}
+
+func newSupervisor() *supervisor {
+	return &supervisor{waiters: map[int]chan syscall.WaitStatus{}}
+}
+
+// reap collects every child that ends, for ever.
+func (s *supervisor) reap() {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	for {
+		var status syscall.WaitStatus
+		// The lock makes sure that a child is known before it is collected.
+		s.mu.Lock()
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		waiter := s.waiters[pid]
+		delete(s.waiters, pid)
+		s.mu.Unlock()
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid == 0 {
+			<-ended
+			continue
+		}
+		if waiter != nil {
+			waiter <- status
+		}
+	}
+}
+
+// start runs a program in a session of its own, and returns where its end is told.
+func (s *supervisor) start(args []string, uid uint32, log *os.File) (<-chan syscall.WaitStatus, error) {
+	program, err := exec.LookPath(args[0])
+	if err != nil {
+		return nil, err
+	}
+	attributes := &syscall.ProcAttr{
+		Dir: "/", Env: append(os.Environ(), "HOME=/root"),
+		Files: []uintptr{os.Stdin.Fd(), log.Fd(), log.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}},
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pid, err := syscall.ForkExec(program, args, attributes)
+	if err != nil {
+		return nil, err
+	}
+	waiter := make(chan syscall.WaitStatus, 1)
+	s.waiters[pid] = waiter
+	return waiter, nil
+}
+
+// run runs a program to its end. Its output goes to init's log.
+func (s *supervisor) run(args []string) error {
+	ended, err := s.start(args, 0, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if status := <-ended; status != 0 {
+		return fmt.Errorf("it ended with status %d", status.ExitStatus())
+	}
+	return nil
+}
+
+// keep starts a component, and starts it again whenever it ends, until the context does.
+func (s *supervisor) keep(ctx context.Context, c Component) {
+	log, err := os.OpenFile(filepath.Join("/lab/logs", c.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", c.Name, err)
+		return
+	}
+	defer log.Close()
+	for _, dir := range c.Owns {
+		if err := own(dir, int(c.UID)); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", c.Name, err)
+			return
+		}
+	}
+	for {
+		if !waitFor(ctx, c.After) {
+			return
+		}
+		ended, err := s.start(c.Args, c.UID, log)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", c.Name, err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case status := <-ended:
+			fmt.Fprintf(os.Stderr, "%s ended with status %d, signal %d; starting it again\n", c.Name, status.ExitStatus(), status.Signal())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restartDelay):
+		}
+	}
+}
+
+// own makes a folder that belongs to a user.
+func own(dir string, uid int) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chown(dir, uid, uid)
+}
+
+// waitFor returns true when something accepts connections at the address, and false when the context ends.
+func waitFor(ctx context.Context, address string) bool {
+	if address == "" {
+		return true
+	}
+	network, address, _ := strings.Cut(address, ":")
+	for {
+		if conn, err := net.DialTimeout(network, address, time.Second); err == nil {
+			conn.Close()
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pollDelay):
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// statusPatience is how long one cluster may take to tell its state.
+const statusPatience = 10 * time.Second
+
+// ClusterStatus is what can be seen of one cluster.
+type ClusterStatus struct {
+	Name string
+	// Running tells whether the node's init lives, and LinkUp whether its link to the WAN is whole.
+	Running, LinkUp bool
+	// Nodes are the ready nodes; virtual ones are named liqo-PROVIDER.
+	Nodes []string
+	// PodsReady of Pods all pods that should run are ready.
+	Pods, PodsReady int
+	// Peers are the clusters that this one is a consumer of, with an established peering.
+	Peers []string
+	// Problem is the reason why the rest is missing, or empty.
+	Problem string
+}
+
+// Status looks at all clusters at the same time.
+func (l *Lab) Status(ctx context.Context) []ClusterStatus {
+	clusters := l.Clusters()
+	all := make([]ClusterStatus, len(clusters))
+	var wait sync.WaitGroup
+	for i, c := range clusters {
+		wait.Go(func() { all[i] = c.status(ctx) })
+	}
+	wait.Wait()
+	return all
+}
+
+func (c *Cluster) status(ctx context.Context) ClusterStatus {
+	s := ClusterStatus{Name: c.Name}
+	init, err := c.init()
+	if err != nil {
+		s.Problem = "it was not started"
+		return s
+	}
+	if s.Running = init.Alive(); !s.Running {
+		s.Problem = "its node does not run"
+		return s
+	}
+	if w, err := c.lab.wan(); err == nil {
+		s.LinkUp, _ = w.LinkUp(c.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	if err := s.look(ctx, c); err != nil {
+		s.Problem = err.Error()
+	}
+	return s
+}
+
+// ready is a JSONPath filter for objects with the condition Ready.
+const ready = `?(@.type=="Ready")`
+
+func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
+	nodes, err := c.Kubectl(ctx, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[`+ready+`].status}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(nodes) {
+		if name, state, _ := strings.Cut(strings.TrimSpace(line), " "); state == "True" {
+			s.Nodes = append(s.Nodes, name)
+		}
+	}
+	pods, err := c.Kubectl(ctx, "get", "pods", "-A", "--field-selector=status.phase!=Succeeded", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.status.conditions[`+ready+`].status}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(pods) {
+		s.Pods++
+		if strings.HasSuffix(strings.TrimSpace(line), " True") {
+			s.PodsReady++
+		}
+	}
+	// Before Liqo is installed there are no foreign clusters to ask for.
+	known, err := c.Kubectl(ctx, "api-resources", "--api-group=discovery.liqo.io", "-o", "name")
+	if err != nil || !strings.Contains(known, "foreignclusters") {
+		return err
+	}
+	peers, err := c.Kubectl(ctx, "get", "foreignclusters", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.status.peeringConditions[?(@.type=="OutgoingPeering")].status}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(peers) {
+		if name, state, _ := strings.Cut(strings.TrimSpace(line), " "); state == "Established" {
+			s.Peers = append(s.Peers, name)
+		}
+	}
+	return nil
+}
+
+// String is the status in one line.
+func (s ClusterStatus) String() string {
+	if s.Problem != "" {
+		return fmt.Sprintf("%s: %s", s.Name, s.Problem)
+	}
+	link := "up"
+	if !s.LinkUp {
+		link = "CUT"
+	}
+	return fmt.Sprintf("%s: link %s, pods ready %d of %d, nodes %s, peered with %s",
+		s.Name, link, s.PodsReady, s.Pods, strings.Join(s.Nodes, " "), strings.Join(s.Peers, " "))
+}
