@@ -1,0 +1,345 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/capacitorset/liqo-broker/pkg/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/client"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
+)
+
+const (
+	broker   = cluster.ID("broker")
+	consumer = cluster.ID("consumer")
+	stranger = cluster.ID("stranger")
+	provider = cluster.ID("provider")
+)
+
+var (
+	podOfConsumer = netip.MustParseAddr("10.90.0.13")
+	podOfStranger = netip.MustParseAddr("10.90.0.14")
+	relayAddress  = netip.MustParseAddr("10.202.0.1")
+)
+
+// authority signs client certificates, as the CA of the broker's Kubernetes API
+// does.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{certificate, key}
+}
+
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return pool
+}
+
+func (a *authority) issue(t *testing.T, name cluster.ID, notAfter time.Time) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: string(name), Organization: []string{"liqo.io"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+type relayFunc func(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error)
+
+func (f relayFunc) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
+	return f(ctx, consumer, address)
+}
+
+// federation is a broker with a remote IPAM on loopback, two consumers and a
+// provider.
+type federation struct {
+	authority    *authority
+	store        *inventory.Store
+	address      string
+	announcement remoteipam.Announcement
+}
+
+func newFederation(t *testing.T) *federation {
+	t.Helper()
+	f := &federation{authority: newAuthority(t), store: inventory.NewStore()}
+	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.store.SetPeer(provider, addressing.Peer{Pods: pods, Connected: true})
+	f.store.SetConsumer(consumer, true)
+	f.store.SetConsumer(stranger, false)
+	f.store.SetTwin("shop", consumer)
+	f.store.SetTwin("other", stranger)
+	f.store.SetPod("shop", "web", podOfConsumer)
+	f.store.SetPod("other", "web", podOfStranger)
+
+	announced := make(chan []byte, 1)
+	certificate := server.NewCertificate(func(_ context.Context, ca []byte) error {
+		announced <- ca
+		return nil
+	})
+	s, err := server.New(server.Config{
+		Broker:    broker,
+		Inventory: f.store,
+		Relay: relayFunc(func(_ context.Context, id cluster.ID, address netip.Addr) (netip.Addr, error) {
+			if id != consumer || address != podOfConsumer {
+				return netip.Addr{}, fmt.Errorf("unexpected question for %s by %s", address, id)
+			}
+			return relayAddress, nil
+		}),
+		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),
+		Log:         testr.New(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.address = listener.Addr().String()
+	run(t, func(ctx context.Context) error { return certificate.Run(ctx) })
+	f.announcement = remoteipam.Announcement{Broker: broker, CA: <-announced}
+	run(t, func(ctx context.Context) error { return s.Serve(ctx, listener) })
+	return f
+}
+
+// run runs a function until the test ends, and waits for it.
+func run(t *testing.T, f func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// dial runs a client and returns it with a channel that gets a token whenever
+// its routes change, and the number of lines that it logged.
+func (f *federation) dial(t *testing.T, foreign cluster.ID, certificate tls.Certificate, servers ...string) (*client.Client, <-chan struct{}) {
+	t.Helper()
+	changed := make(chan struct{}, 16)
+	c := client.New(client.Config{
+		Foreign: foreign,
+		Servers: servers,
+		Announcement: func(context.Context) (remoteipam.Announcement, error) {
+			if foreign != broker {
+				return remoteipam.Announcement{}, remoteipam.ErrNoBroker
+			}
+			return f.announcement, nil
+		},
+		Certificate: certificate,
+		Changed:     func() { changed <- struct{}{} },
+		Log:         testr.New(t),
+	})
+	run(t, func(ctx context.Context) error {
+		c.Run(ctx)
+		return nil
+	})
+	return c, changed
+}
+
+func await(t *testing.T, changed <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the routes did not change within 10 s")
+	}
+}
+
+var equatePrefixes = cmpopts.EquateComparable(netip.Prefix{}, addressing.View{})
+
+func TestRoutesFollowTheBroker(t *testing.T) {
+	f := newFederation(t)
+	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), f.address)
+	await(t, changed)
+	pods, _ := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
+	if diff := cmp.Diff([]addressing.Route{{Provider: provider, Pods: pods}}, c.Routes(), equatePrefixes); diff != "" {
+		t.Errorf("the routes that the broker tells (-want +got):\n%s", diff)
+	}
+
+	f.store.DeletePeer(provider)
+	await(t, changed)
+	if got := c.Routes(); len(got) != 0 {
+		t.Errorf("a provider that left is still a route: %v", got)
+	}
+}
+
+func TestOpaqueBrokerTellsNoRoute(t *testing.T) {
+	f := newFederation(t)
+	c, changed := f.dial(t, broker, f.authority.issue(t, stranger, time.Now().Add(time.Hour)), f.address)
+	await(t, changed)
+	if got := c.Routes(); len(got) != 0 {
+		t.Errorf("an aggregated consumer learns the routes %v", got)
+	}
+	f.store.SetConsumer(stranger, true)
+	await(t, changed)
+	if got := c.Routes(); len(got) != 1 {
+		t.Errorf("a consumer that became orchestrated learns %d routes, want 1", len(got))
+	}
+}
+
+func TestMapRelay(t *testing.T) {
+	f := newFederation(t)
+	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), f.address)
+	await(t, changed)
+
+	got, err := c.MapRelay(t.Context(), podOfConsumer)
+	if err != nil || got != relayAddress {
+		t.Errorf("MapRelay(own pod) = %s, %v; want %s", got, err, relayAddress)
+	}
+	for name, address := range map[string]netip.Addr{
+		"another consumer's pod": podOfStranger,
+		"nobody's address":       netip.MustParseAddr("10.201.0.7"),
+	} {
+		if got, err := c.MapRelay(t.Context(), address); err == nil {
+			t.Errorf("MapRelay(%s) = %s, want a refusal", name, got)
+		} else if errors.Is(err, client.ErrUnavailable) {
+			t.Errorf("MapRelay(%s) is unavailable, want a refusal: %v", name, err)
+		}
+	}
+	f.store.DeletePod("shop", "web")
+	if got, err := c.MapRelay(t.Context(), podOfConsumer); err == nil {
+		t.Errorf("MapRelay of a pod that is gone = %s, want a refusal", got)
+	}
+}
+
+func TestWhoIsRefused(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		foreign     cluster.ID
+		certificate func(*federation) tls.Certificate
+	}{
+		"NoCertificate": {reason: "a caller without identity", foreign: broker,
+			certificate: func(*federation) tls.Certificate { return tls.Certificate{} }},
+		"AnotherCA": {reason: "an identity that the broker did not issue", foreign: broker,
+			certificate: func(*federation) tls.Certificate {
+				return newAuthority(t).issue(t, consumer, time.Now().Add(time.Hour))
+			}},
+		"Expired": {reason: "an identity that ended", foreign: broker,
+			certificate: func(f *federation) tls.Certificate {
+				return f.authority.issue(t, consumer, time.Now().Add(-time.Minute))
+			}},
+		"NoConsumer": {reason: "a certificate of the right CA that is no consumer's", foreign: broker,
+			certificate: func(f *federation) tls.Certificate {
+				return f.authority.issue(t, "system:node:x", time.Now().Add(time.Hour))
+			}},
+		"NoBroker": {reason: "the virtual kubelet of a directly peered provider must not use the flag", foreign: provider,
+			certificate: func(f *federation) tls.Certificate { return f.authority.issue(t, consumer, time.Now().Add(time.Hour)) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFederation(t)
+			c, changed := f.dial(t, tc.foreign, tc.certificate(f), f.address)
+			select {
+			case <-changed:
+				t.Errorf("%s learned the routes %v", tc.reason, c.Routes())
+			case <-time.After(500 * time.Millisecond):
+			}
+			if _, err := c.MapRelay(t.Context(), podOfConsumer); !errors.Is(err, client.ErrUnavailable) {
+				t.Errorf("%s: MapRelay = %v, want ErrUnavailable", tc.reason, err)
+			}
+		})
+	}
+}
+
+func TestSecondServer(t *testing.T) {
+	f, other := newFederation(t), newFederation(t)
+	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), other.address, f.address)
+	await(t, changed)
+	if len(c.Routes()) != 1 {
+		t.Errorf("the routes of the second server are %v", c.Routes())
+	}
+}
+
+func TestReportsAFailureOnce(t *testing.T) {
+	var lines atomic.Int32
+	c := client.New(client.Config{
+		Foreign: provider,
+		Servers: []string{"127.0.0.1:1"},
+		Announcement: func(context.Context) (remoteipam.Announcement, error) {
+			return remoteipam.Announcement{}, remoteipam.ErrNoBroker
+		},
+		Changed: func() {},
+		Log: testr.NewWithInterface(logFunc(func(line string) {
+			if strings.Contains(line, "not in use") {
+				lines.Add(1)
+			}
+		}), testr.Options{}),
+	})
+	run(t, func(ctx context.Context) error {
+		c.Run(ctx)
+		return nil
+	})
+	time.Sleep(100 * time.Millisecond)
+	if got := lines.Load(); got != 1 {
+		t.Errorf("a foreign cluster that is no broker was reported %d times, want once", got)
+	}
+}
+
+// logFunc is a testing.T as far as testr needs one.
+type logFunc func(line string)
+
+func (logFunc) Helper()           {}
+func (f logFunc) Log(args ...any) { f(fmt.Sprint(args...)) }
