@@ -1,0 +1,360 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// providerID is the cluster that the documentation of the API toggles.
+const providerID = "fb51002c-7f1b-4327-898b-a8a5aa0f6f95"
+
+func newClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		liqo.AddToScheme, v1alpha1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatalf("AddToScheme(): %v", err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+}
+
+func newHandler(t *testing.T, cfg Config) http.Handler {
+	t.Helper()
+	cfg.Log = logr.Discard()
+	api, err := New(cfg)
+	if err != nil {
+		t.Fatalf("New(): %v", err)
+	}
+	return api.Handler()
+}
+
+func call(h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, http.NoBody)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func foreignCluster() *liqo.ForeignCluster {
+	fc := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{
+		Name:        "polito-labs-79eba8",
+		Labels:      map[string]string{"discovery.liqo.io/discovery-type": "LAN"},
+		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "s3cret"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: "s3cret", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+		}},
+	}}
+	fc.Spec.ClusterIdentity.ClusterID = "32f0b45b-5c06-4cc4-84b6-03a323ffc93d"
+	fc.Spec.ClusterIdentity.ClusterName = "polito-labs"
+	fc.Spec.OutgoingPeeringEnabled = "Auto"
+	fc.Spec.IncomingPeeringEnabled = "Auto"
+	fc.Spec.ForeignAuthURL = "https://user:s3cret@194.116.77.112:31520/?token=s3cret#s3cret"
+	fc.Spec.ForeignProxyURL = "https://s3cret"
+	fc.Spec.InsecureSkipTLSVerify = new(false)
+	fc.Spec.TTL = 90
+	fc.Status.TenantNamespace.Local = "s3cret"
+	return fc
+}
+
+func TestClusters(t *testing.T) {
+	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}, foreignCluster()), Catalog: true})
+	w := call(h, http.MethodGet, "/api/clusters")
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("GET /api/clusters: %d, %s", w.Code, w.Header())
+	}
+	if strings.Contains(w.Body.String(), "s3cret") {
+		t.Errorf("the answer holds what must not be shown: %s", w.Body)
+	}
+	var got []map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatalf("no JSON array: %v: %s", err, w.Body)
+	}
+	want := []map[string]any{{
+		"kind":       "ForeignCluster",
+		"apiVersion": "discovery.liqo.io/v1alpha1",
+		"metadata": map[string]any{
+			"name":              "polito-labs-79eba8",
+			"labels":            map[string]any{"discovery.liqo.io/discovery-type": "LAN"},
+			"creationTimestamp": nil,
+		},
+		"spec": map[string]any{
+			"clusterIdentity": map[string]any{
+				"clusterID": "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", "clusterName": "polito-labs",
+			},
+			"outgoingPeeringEnabled": "Auto",
+			"incomingPeeringEnabled": "Auto",
+			"foreignAuthUrl":         "https://194.116.77.112:31520/",
+			"insecureSkipTLSVerify":  false,
+			"ttl":                    90.,
+		},
+		"status": map[string]any{},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("GET /api/clusters: -want +got\n%s", diff)
+	}
+}
+
+func TestNoClustersIsAnEmptyArray(t *testing.T) {
+	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}), Orchestrator: true})
+	if got := strings.TrimSpace(call(h, http.MethodGet, "/api/clusters").Body.String()); got != "[]" {
+		t.Errorf("GET /api/clusters: %s, want []", got)
+	}
+}
+
+func TestToggle(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		method string
+		target string
+		was    *bool
+		want   bool
+	}{
+		"Off":        {reason: "A provider is turned off.", method: http.MethodGet, target: "enable=false", want: false},
+		"On":         {reason: "A provider is turned on.", method: http.MethodGet, target: "enable=true", was: new(false), want: true},
+		"Post":       {reason: "POST does the same.", method: http.MethodPost, target: "enable=false", was: new(true), want: false},
+		"AlreadyOff": {reason: "A repeated call is no error.", method: http.MethodPost, target: "enable=false", was: new(false), want: false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}, Spec: v1alpha1.ProviderSpec{Enabled: tc.was}}
+			c := newClient(t, interceptor.Funcs{}, p)
+			h := newHandler(t, Config{Client: c, Orchestrator: true})
+			if w := call(h, tc.method, "/api/toggle?id="+providerID+"&"+tc.target); w.Code != http.StatusOK {
+				t.Errorf("%s\n%s: %d %s", tc.reason, tc.target, w.Code, w.Body)
+			}
+			if got := enabled(t, c); got != tc.want {
+				t.Errorf("%s\nenabled = %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func enabled(t *testing.T, c client.Client) bool {
+	t.Helper()
+	var p v1alpha1.Provider
+	if err := c.Get(t.Context(), client.ObjectKey{Name: providerID}, &p); err != nil {
+		t.Fatalf("Get(): %v", err)
+	}
+	return p.IsEnabled()
+}
+
+func TestBadInputChangesNothing(t *testing.T) {
+	all := Config{Catalog: true, Orchestrator: true}
+	cases := map[string]struct {
+		reason string
+		cfg    Config
+		method string
+		target string
+		funcs  interceptor.Funcs
+		code   int
+		detail string
+	}{
+		"NoID": {
+			reason: "The provider must be named.", cfg: all, target: "/api/toggle?enable=false",
+			code: http.StatusBadRequest, detail: "the parameter id is missing",
+		},
+		"NoEnable": {
+			reason: "The state must be named.", cfg: all, target: "/api/toggle?id=" + providerID,
+			code: http.StatusBadRequest, detail: "the parameter enable is missing",
+		},
+		"Maybe": {
+			reason: "There are two states.", cfg: all, target: "/api/toggle?id=" + providerID + "&enable=maybe",
+			code: http.StatusBadRequest, detail: `the parameter enable is "maybe": it must be true or false`,
+		},
+		"Spelling": {
+			reason: "The spelling is that of the documentation.", cfg: all, target: "/api/toggle?id=" + providerID + "&enable=FALSE",
+			code: http.StatusBadRequest, detail: `the parameter enable is "FALSE": it must be true or false`,
+		},
+		"TwoStates": {
+			reason: "Which of two values is meant cannot be known.", cfg: all,
+			target: "/api/toggle?id=" + providerID + "&enable=false&enable=true",
+			code:   http.StatusBadRequest, detail: "the parameter enable is given 2 times",
+		},
+		"Escape": {
+			reason: "A broken escape is not guessed.", cfg: all, target: "/api/toggle?id=%zz&enable=false",
+			code: http.StatusBadRequest, detail: `the parameters cannot be read: invalid URL escape "%zz"`,
+		},
+		"Long": {
+			reason: "Parameters have a bound.", cfg: all, target: "/api/toggle?enable=false&id=" + strings.Repeat("a", maxQuery),
+			code: http.StatusBadRequest, detail: "the parameters are longer than 1024 bytes",
+		},
+		"Unknown": {
+			reason: "An unknown provider is not made up.", cfg: all, target: "/api/toggle?id=nobody&enable=false",
+			code: http.StatusNotFound, detail: `no provider has the cluster ID "nobody"`,
+		},
+		"Put": {
+			reason: "Other methods are refused.", cfg: all, method: http.MethodPut,
+			target: "/api/toggle?id=" + providerID + "&enable=false",
+			code:   http.StatusMethodNotAllowed, detail: "PUT is not allowed here, only GET, POST",
+		},
+		"Head": {
+			reason: "HEAD must not change anything.", cfg: all, method: http.MethodHead,
+			target: "/api/toggle?id=" + providerID + "&enable=false",
+			code:   http.StatusMethodNotAllowed, detail: "HEAD is not allowed here, only GET, POST",
+		},
+		"NoOrchestrator": {
+			reason: "A catalog has no switch.", cfg: Config{Catalog: true},
+			target: "/api/toggle?id=" + providerID + "&enable=false",
+			code:   http.StatusNotFound, detail: "providers cannot be toggled: the broker does not run as orchestrator",
+		},
+		"NoCatalog": {
+			reason: "An aggregator shows no clusters.", target: "/api/clusters",
+			code: http.StatusNotFound, detail: "the list of clusters is not served: the broker runs neither as catalog nor as orchestrator",
+		},
+		"Elsewhere": {
+			reason: "Other paths say which there are.", cfg: all, target: "/api/nothing",
+			code: http.StatusNotFound, detail: "there is nothing here: the paths are /api/clusters and /api/toggle",
+		},
+		"Broken": {
+			reason: "What went wrong inside is not shown.", cfg: all, target: "/api/clusters",
+			funcs: interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return errors.New("s3cret")
+			}},
+			code: http.StatusInternalServerError, detail: "the clusters cannot be read",
+		},
+		"NotWritten": {
+			reason: "A failed change is an error.", cfg: all, target: "/api/toggle?id=" + providerID + "&enable=false",
+			funcs: interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return errors.New("s3cret")
+				},
+			},
+			code: http.StatusInternalServerError, detail: "the provider cannot be changed",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, tc.funcs, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+			tc.cfg.Client = c
+			if tc.method == "" {
+				tc.method = http.MethodGet
+			}
+			w := call(newHandler(t, tc.cfg), tc.method, tc.target)
+			var got problem
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Fatalf("%s\nno problem document: %v: %s", tc.reason, err, w.Body)
+			}
+			want := problem{Title: http.StatusText(tc.code), Status: tc.code, Detail: tc.detail}
+			if diff := cmp.Diff(want, got); diff != "" || w.Code != tc.code {
+				t.Errorf("%s\n%d: -want +got\n%s", tc.reason, w.Code, diff)
+			}
+			if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
+				t.Errorf("%s\nContent-Type: %s", tc.reason, ct)
+			}
+			if !enabled(t, c) {
+				t.Errorf("%s\nthe provider was turned off", tc.reason)
+			}
+		})
+	}
+}
+
+// TestGate runs the real gate against an API server that knows two tokens.
+func TestGate(t *testing.T) {
+	reviews := interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		switch o := o.(type) {
+		case *authenticationv1.TokenReview:
+			switch o.Spec.Token {
+			case "good", "weak":
+				o.Status.Authenticated, o.Status.User.Username = true, o.Spec.Token
+			case "down":
+				return errors.New("down")
+			}
+		case *authorizationv1.SubjectAccessReview:
+			a := o.Spec.ResourceAttributes
+			o.Status.Allowed = o.Spec.User == "good" &&
+				a.Group == "brokering.liqo.io" && a.Resource == "providers" && a.Verb == "update"
+		}
+		return nil
+	}}
+	cases := map[string]struct {
+		reason string
+		header []string
+		code   int
+	}{
+		"Nobody":  {reason: "A caller must show who it is.", code: http.StatusUnauthorized},
+		"Basic":   {reason: "Only bearer tokens count.", header: []string{"Authorization", "Basic good"}, code: http.StatusUnauthorized},
+		"Unknown": {reason: "The token must be known.", header: []string{"Authorization", "Bearer bad"}, code: http.StatusUnauthorized},
+		"Weak":    {reason: "The caller must have the right.", header: []string{"Authorization", "Bearer weak"}, code: http.StatusForbidden},
+		"Down":    {reason: "Who cannot be checked is not admitted.", header: []string{"Authorization", "Bearer down"}, code: http.StatusInternalServerError},
+		"Good":    {reason: "Who has the right is admitted.", header: []string{"Authorization", "Bearer good"}, code: http.StatusOK},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, reviews, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+			h := newHandler(t, Config{Client: c, Orchestrator: true, Gate: KubernetesGate{Client: c}})
+			w := call(h, http.MethodPost, "/api/toggle?id="+providerID+"&enable=false", tc.header...)
+			if w.Code != tc.code {
+				t.Errorf("%s\n%d %s, want %d", tc.reason, w.Code, w.Body, tc.code)
+			}
+			if got := !enabled(t, c); got != (tc.code == http.StatusOK) {
+				t.Errorf("%s\nturned off: %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestRun(t *testing.T) {
+	api, err := New(Config{Client: newClient(t, interceptor.Funcs{}), Catalog: true, Log: logr.Discard()})
+	if err != nil {
+		t.Fatalf("New(): %v", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("Listen(): %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- api.Run(ctx, listener) }()
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := c.Get("http://" + listener.Addr().String() + "/api/clusters")
+	if err != nil {
+		t.Fatalf("GET: %v", err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if strings.TrimSpace(string(body)) != "[]" {
+		t.Errorf("GET: %s, want []", body)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run(): %v", err)
+	}
+}
+
+func TestNewNeedsAClient(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("New() without a client: no error")
+	}
+}

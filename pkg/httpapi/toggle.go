@@ -1,0 +1,97 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+)
+
+// maxQuery bounds the parameters of a request, in bytes. Two are needed.
+const maxQuery = 1 << 10
+
+// toggled is the answer to a toggle.
+type toggled struct {
+	ID          string `json:"id"`
+	ClusterName string `json:"clusterName"`
+	Enabled     bool   `json:"enabled"`
+}
+
+// toggle turns a provider on or off.
+func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
+	if !a.cfg.Orchestrator {
+		writeProblem(w, http.StatusNotFound, "providers cannot be toggled: the broker does not run as orchestrator")
+		return
+	}
+	if !a.authorized(w, r) {
+		return
+	}
+	id, enable, err := parseToggle(r.URL.RawQuery)
+	if err != nil {
+		writeProblem(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	p := &v1alpha1.Provider{}
+	if err := a.cfg.Client.Get(r.Context(), client.ObjectKey{Name: id}, p); apierrors.IsNotFound(err) {
+		writeProblem(w, http.StatusNotFound, fmt.Sprintf("no provider has the cluster ID %q", id))
+		return
+	} else if err != nil {
+		a.cfg.Log.Error(err, "Cannot get a provider", "provider", id)
+		writeProblem(w, http.StatusInternalServerError, "the provider cannot be read")
+		return
+	}
+	if p.Spec.Enabled == nil || *p.Spec.Enabled != enable {
+		before := p.DeepCopy()
+		p.Spec.Enabled = &enable
+		if err := a.cfg.Client.Patch(r.Context(), p, client.MergeFrom(before)); err != nil {
+			a.cfg.Log.Error(err, "Cannot patch a provider", "provider", id)
+			writeProblem(w, http.StatusInternalServerError, "the provider cannot be changed")
+			return
+		}
+		a.cfg.Log.Info("Toggled a provider", "provider", id, "enabled", enable)
+	}
+	writeJSON(w, toggled{ID: id, ClusterName: p.Status.ClusterName, Enabled: enable})
+}
+
+// parseToggle returns the parameters of a toggle. Each must be given exactly
+// once, and enable must be spelled as in the documentation.
+func parseToggle(rawQuery string) (id string, enable bool, err error) {
+	if len(rawQuery) > maxQuery {
+		return "", false, fmt.Errorf("the parameters are longer than %d bytes", maxQuery)
+	}
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return "", false, fmt.Errorf("the parameters cannot be read: %w", err)
+	}
+	if id, err = one(query, "id"); err != nil {
+		return "", false, err
+	}
+	value, err := one(query, "enable")
+	if err != nil {
+		return "", false, err
+	}
+	enable = value == strconv.FormatBool(true)
+	if !enable && value != strconv.FormatBool(false) {
+		return "", false, fmt.Errorf("the parameter enable is %q: it must be true or false", value)
+	}
+	return id, enable, nil
+}
+
+func one(query url.Values, name string) (string, error) {
+	switch values := query[name]; {
+	case len(values) > 1:
+		return "", fmt.Errorf("the parameter %s is given %d times", name, len(values))
+	case len(values) == 0 || values[0] == "":
+		return "", fmt.Errorf("the parameter %s is missing", name)
+	default:
+		return values[0], nil
+	}
+}

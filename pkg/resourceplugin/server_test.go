@@ -1,0 +1,258 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resourceplugin
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must happen.
+const patience = 10 * time.Second
+
+// offers is a sum that a test can change.
+type offers struct {
+	mu      sync.Mutex
+	offered map[cluster.ID]corev1.ResourceList
+	err     error
+}
+
+func (o *offers) Offered(_ context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return offer.SumExcept(o.offered, consumer), o.err
+}
+
+func (o *offers) set(provider cluster.ID, cpu string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.offered[provider] = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
+// harness is a running server and clients of it.
+type harness struct {
+	t      *testing.T
+	server *Server
+	offers *offers
+	listen *bufconn.Listener
+}
+
+func start(t *testing.T, synced Synced) *harness {
+	t.Helper()
+	h := &harness{t: t, offers: &offers{offered: map[cluster.ID]corev1.ResourceList{}}, listen: bufconn.Listen(1 << 16)}
+	h.server = New(h.offers, synced)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.server.Run(ctx, h.listen) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run(): %v", err)
+		}
+	})
+	return h
+}
+
+func (h *harness) dial() *grpc.ClientConn {
+	h.t.Helper()
+	conn, err := grpc.NewClient("passthrough:broker",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.listen.DialContext(ctx) }))
+	if err != nil {
+		h.t.Fatalf("NewClient(): %v", err)
+	}
+	h.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// subscribe returns the notifications of a new subscriber and what ends it.
+func (h *harness) subscribe() (notified <-chan cluster.ID, end func()) {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(h.t.Context())
+	ids := make(chan cluster.ID, 16)
+	done := make(chan struct{})
+	client := liqo.NewResourceReaderClient(h.dial())
+	go func() {
+		defer close(done)
+		_ = client.Subscribe(ctx, func(id cluster.ID) error { ids <- id; return nil })
+	}()
+	end = func() { cancel(); <-done }
+	h.t.Cleanup(end)
+	if got := h.next(ids); got != "" {
+		h.t.Fatalf("the first notification names %q, want all consumers", got)
+	}
+	return ids, end
+}
+
+func (h *harness) next(ids <-chan cluster.ID) cluster.ID {
+	h.t.Helper()
+	select {
+	case id := <-ids:
+		return id
+	case <-time.After(patience):
+		h.t.Fatal("no notification")
+		return ""
+	}
+}
+
+func (h *harness) read(consumer cluster.ID) corev1.ResourceList {
+	h.t.Helper()
+	pools, err := liqo.NewResourceReaderClient(h.dial()).Read(h.t.Context(), consumer)
+	if err != nil || len(pools) != 1 {
+		h.t.Fatalf("Read(%s): %d pools, %v", consumer, len(pools), err)
+	}
+	return pools[0]
+}
+
+func ready(context.Context) bool { return true }
+
+func TestRead(t *testing.T) {
+	h := start(t, ready)
+	h.offers.set("a", "1500m")
+	h.offers.set("b", "2")
+	cases := map[string]struct {
+		reason   string
+		consumer cluster.ID
+		cpu      string
+	}{
+		"Stranger": {reason: "A consumer is offered the sum.", consumer: "c", cpu: "3500m"},
+		"Provider": {reason: "A provider is not offered its own.", consumer: "a", cpu: "2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(tc.cpu), corev1.ResourceMemory: {}, corev1.ResourcePods: {},
+			}
+			if diff := cmp.Diff(want, h.read(tc.consumer)); diff != "" {
+				t.Errorf("%s\nRead(): -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		consumer cluster.ID
+		synced   Synced
+		err      error
+		want     codes.Code
+	}{
+		"NoID":      {reason: "A consumer has an ID.", synced: ready, want: codes.InvalidArgument},
+		"NotSynced": {reason: "A broker that knows nothing does not answer zero.", consumer: "c", synced: waitForEnd, want: codes.DeadlineExceeded},
+		"GivenUp":   {reason: "A broker that cannot know says so.", consumer: "c", synced: func(context.Context) bool { return false }, want: codes.Unavailable},
+		"Broken":    {reason: "A failure to read is not zero either.", consumer: "c", synced: ready, err: errors.New("boom"), want: codes.Internal},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, tc.synced)
+			h.offers.err = tc.err
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := liqo.NewResourceReaderClient(h.dial()).Read(ctx, tc.consumer)
+			if got := status.Code(err); got != tc.want && !(name == "NotSynced" && got == codes.Unavailable) {
+				t.Errorf("%s\nRead(): %v, want code %v", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+func waitForEnd(ctx context.Context) bool { <-ctx.Done(); return false }
+
+func TestSeveralSubscribers(t *testing.T) {
+	h := start(t, ready)
+	h.offers.set("a", "1")
+	h.read("c")
+	h.read("a")
+	first, endFirst := h.subscribe()
+	second, _ := h.subscribe()
+
+	h.offers.set("a", "2")
+	h.server.Changed()
+	for _, ids := range []<-chan cluster.ID{first, second} {
+		if got := h.next(ids); got != "c" {
+			t.Errorf("notified for %q, want c: what a is offered has not changed", got)
+		}
+	}
+
+	endFirst()
+	for deadline := time.Now().Add(patience); h.server.Subscribers() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d subscribers, want the one that is left", h.server.Subscribers())
+		}
+	}
+	h.read("c")
+	h.offers.set("a", "3")
+	h.server.Changed()
+	if got := h.next(second); got != "c" {
+		t.Errorf("notified for %q, want c", got)
+	}
+}
+
+func TestRemovedConsumerIsForgotten(t *testing.T) {
+	h := start(t, ready)
+	h.read("c")
+	h.read("d")
+	ids, _ := h.subscribe()
+	if err := liqo.NewResourceReaderClient(h.dial()).Remove(t.Context(), "c"); err != nil {
+		t.Fatalf("Remove(): %v", err)
+	}
+	h.offers.set("a", "1")
+	h.server.Changed()
+	if got := h.next(ids); got != "d" {
+		t.Errorf("notified for %q, want d", got)
+	}
+	select {
+	case id := <-ids:
+		t.Errorf("notified for %q, want nobody else", id)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+func TestSlowSubscriberBlocksNobody(t *testing.T) {
+	h := start(t, ready)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	entered := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = h.server.Subscribe(ctx, func(cluster.ID) error { close(entered); <-ctx.Done(); return ctx.Err() })
+	}()
+	<-entered
+	for range 1000 {
+		h.server.Changed()
+	}
+	cancel()
+	<-done
+}
+
+func TestHealth(t *testing.T) {
+	h := start(t, ready)
+	answer, err := healthv1.NewHealthClient(h.dial()).Check(t.Context(), &healthv1.HealthCheckRequest{})
+	if err != nil || answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+		t.Errorf("Check(): %v, %v", answer, err)
+	}
+}
