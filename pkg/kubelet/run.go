@@ -80,11 +80,18 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return fmt.Errorf("set up the election of a leader: %w", err)
 	}
 
-	server, err := newServer(o, reflected.pods, localClient)
+	remoteClient, err := kubernetes.NewForConfig(remote.config)
+	if err != nil {
+		return fmt.Errorf("set up the client of the foreign cluster's API: %w", err)
+	}
+	server, err := newServer(o, reflected.pods, localClient, remoteClient.RESTClient())
 	if err != nil {
 		return err
 	}
 	group.Go(func() error { return server.run(ctx) })
+	if o.EnableProfiling {
+		group.Go(func() error { return serveProfiles(ctx) })
+	}
 	if o.EnableMetrics {
 		metrics.SetupMetricHandler(o.MetricsAddress)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -38,7 +39,7 @@ type server struct {
 	certificate *certificateSource
 }
 
-func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface) (*server, error) {
+func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface, remote rest.Interface) (*server, error) {
 	certificate, err := newCertificateSource(o, local)
 	if err != nil {
 		return nil, err
@@ -55,6 +56,9 @@ func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface)
 		StreamIdleTimeout:     streamIdleTimeout,
 		StreamCreationTimeout: streamCreationTimeout,
 	}, mux, true)
+	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"} {
+		mux.Handle(path, scrape(remote, o.HomeCluster.ClusterID))
+	}
 	return &server{
 		certificate: certificate,
 		http: &http.Server{
@@ -107,8 +111,12 @@ func dropUnservedProtocols(next http.Handler) http.Handler {
 				served = append(served, strings.TrimSpace(protocol))
 			}
 		}
-		served = slices.DeleteFunc(served, func(protocol string) bool { return protocol == unservedProtocol })
 		if len(served) > 0 {
+			served = slices.DeleteFunc(served, func(protocol string) bool { return protocol == unservedProtocol })
+			if len(served) == 0 {
+				http.Error(w, "none of the stream protocols offered is served", http.StatusForbidden)
+				return
+			}
 			r = r.Clone(r.Context())
 			r.Header.Set(httpstream.HeaderProtocolVersion, strings.Join(served, ","))
 		}

@@ -1,0 +1,140 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/liqotech/liqo/pkg/liqonet/ipam"
+	"google.golang.org/grpc"
+
+	"github.com/capacitorset/liqo-broker/pkg/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// fakeRelay tells routes, and maps one address.
+type fakeRelay struct {
+	routes []addressing.Route
+	from   netip.Addr
+	to     netip.Addr
+}
+
+var errRefused = errors.New("refused")
+
+func (f *fakeRelay) Routes() []addressing.Route { return f.routes }
+
+func (f *fakeRelay) MapRelay(_ context.Context, address netip.Addr) (netip.Addr, error) {
+	if address != f.from {
+		return netip.Addr{}, errRefused
+	}
+	return f.to, nil
+}
+
+// localIPAM answers for foreign clusters other than the one of the test.
+type localIPAM struct{ ipam.IpamClient }
+
+func (localIPAM) GetHomePodIP(context.Context, *ipam.GetHomePodIPRequest, ...grpc.CallOption) (*ipam.GetHomePodIPResponse, error) {
+	return &ipam.GetHomePodIPResponse{HomeIP: "192.0.2.9"}, nil
+}
+
+func mustView(t *testing.T, own, seen string) addressing.View {
+	t.Helper()
+	view, err := addressing.NewView(own, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view
+}
+
+func TestGetHomePodIP(t *testing.T) {
+	const broker, a = cluster.ID("broker"), cluster.ID("provider-a")
+	tunnelOfBroker := addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16"), Connected: true}
+	tunnelOfA := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: true}
+	remote := &fakeRelay{
+		routes: []addressing.Route{{Provider: a, Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")}},
+		from:   netip.MustParseAddr("10.91.0.7"), to: netip.MustParseAddr("10.202.0.1"),
+	}
+	overlapping := &fakeRelay{
+		routes: []addressing.Route{{Provider: a, Pods: mustView(t, "10.200.0.0/16", "10.201.0.0/16")}},
+		from:   netip.MustParseAddr("10.91.0.7"), to: netip.MustParseAddr("10.202.0.1"),
+	}
+	cases := map[string]struct {
+		reason  string
+		relay   relay
+		peers   map[cluster.ID]addressing.Peer
+		cluster cluster.ID
+		address string
+		want    string
+	}{
+		"OwnPod": {"a pod of the foreign cluster itself, as in stock Liqo", nil,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.201.0.13", "10.83.0.13"},
+		"ForeignPodWithoutRemoteIPAM": {"stock Liqo shows another pod's address here", nil,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker, a: tunnelOfA}, broker, "10.90.0.13", ""},
+		"Direct": {"peered with the provider", remote,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker, a: tunnelOfA}, broker, "10.90.0.13", "10.84.0.13"},
+		"Relay": {"not peered with the provider", remote,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.7", "10.202.0.1"},
+		"Refused": {"the broker knows no such pod of ours", remote,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.8", ""},
+		"NoTunnel": {"the prefixes of the foreign cluster are not known yet", remote,
+			map[cluster.ID]addressing.Peer{a: tunnelOfA}, broker, "10.201.0.13", ""},
+		"HostileRoutes": {"routes that overlap the broker's own pods do not change these", overlapping,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker, a: tunnelOfA}, broker, "10.201.0.13", "10.83.0.13"},
+		"Garbage": {"an address of a peer is hostile until parsed", remote,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "ten", ""},
+		"OtherCluster": {"questions about other clusters are the local IPAM's", remote,
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, "other", "10.1.1.1", "192.0.2.9"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			translation := newAddresses(localIPAM{}, broker, tc.relay)
+			for id, peer := range tc.peers {
+				translation.setPeer(id, peer)
+			}
+			response, err := translation.GetHomePodIP(t.Context(), &ipam.GetHomePodIPRequest{ClusterID: string(tc.cluster), Ip: tc.address})
+			if tc.want == "" {
+				if err == nil {
+					t.Fatalf("%s: got %s, want an error", tc.reason, response.GetHomeIP())
+				}
+				return
+			}
+			if err != nil || response.GetHomeIP() != tc.want {
+				t.Errorf("%s: got %s, %v; want %s", tc.reason, response.GetHomeIP(), err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAddressesFollowTheTunnel(t *testing.T) {
+	const broker, a = cluster.ID("broker"), cluster.ID("provider-a")
+	remote := &fakeRelay{from: netip.MustParseAddr("10.90.0.13"), to: netip.MustParseAddr("10.202.0.1")}
+	translation := newAddresses(localIPAM{}, broker, remote)
+	show := func(step, want string) {
+		t.Helper()
+		response, err := translation.GetHomePodIP(t.Context(), &ipam.GetHomePodIPRequest{ClusterID: string(broker), Ip: "10.90.0.13"})
+		if err != nil || response.GetHomeIP() != want {
+			t.Errorf("%s: got %s, %v; want %s", step, response.GetHomeIP(), err, want)
+		}
+	}
+	translation.setPeer(broker, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "None"), Connected: true})
+	show("before the broker told routes", "10.202.0.1")
+	up := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: true}
+	if !translation.setPeer(a, up) || translation.setPeer(a, up) {
+		t.Error("setPeer must report the first sight of a tunnel, and no event without news")
+	}
+	remote.routes = []addressing.Route{{Provider: a, Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")}}
+	translation.routesChanged()
+	show("peered with the provider", "10.84.0.13")
+	down := up
+	down.Connected = false
+	translation.setPeer(a, down)
+	show("the tunnel is down", "10.202.0.1")
+	translation.setPeer(a, up)
+	show("the tunnel is back", "10.84.0.13")
+	translation.deletePeer(a)
+	show("the peering is gone", "10.202.0.1")
+}
