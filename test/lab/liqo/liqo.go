@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +51,8 @@ func (l Liqo) Install(ctx context.Context, settings ...string) error {
 	args := []string{
 		"install", "--version", l.Version, "--local-chart-path", filepath.Join(l.Dir, "chart"), "--cluster-name", l.Name,
 		"--api-server-url", l.apiServer(), "--pod-cidr", l.PodCIDR.String(), "--service-cidr", l.ServiceCIDR.String(),
-		"--skip-validation", "--timeout", "5m", "--values", file,
+		"--cluster-labels", joinLabels(l.Labels()), "--reserved-subnets", l.WAN, "--sharing-percentage", "80",
+		"--service-type", "NodePort", "--skip-validation", "--timeout", "5m", "--values", file,
 	}
 	for _, setting := range settings {
 		args = append(args, "--set", setting)
@@ -63,25 +65,24 @@ func (l Liqo) Install(ctx context.Context, settings ...string) error {
 
 func (l Liqo) apiServer() string { return fmt.Sprintf("https://%s:6443", l.Address) }
 
-// values are those that liqoctl has no flag for, or has another default for.
+// values are those that liqoctl has no flag for.
 func (l Liqo) values() map[string]any {
 	type values = map[string]any
 	return values{
-		"apiServer":  values{"address": l.apiServer()},
-		"networking": values{"iptables": values{"mode": "nf_tables"}},
-		// Falls back to the user space implementation where the kernel has none.
-		"gateway":           values{"service": values{"type": "NodePort"}, "config": values{"wireguardImplementation": "kernel"}},
-		"auth":              values{"service": values{"type": "NodePort"}},
-		"discovery":         values{"config": values{"clusterName": l.Name, "clusterLabels": l.Labels()}},
-		"networkManager":    values{"config": values{"podCIDR": l.PodCIDR, "serviceCIDR": l.ServiceCIDR, "reservedSubnets": []string{l.WAN}}},
-		"metricAgent":       values{"enable": false},
-		"telemetry":         values{"enable": false},
-		"storage":           values{"enable": false},
-		"common":            values{"nodeSelector": values{"lab/real": "true"}},
-		"controllerManager": values{"config": values{"resourceSharingPercentage": 80, "enableResourceEnforcement": false}},
+		"metricAgent": values{"enable": false},
+		"storage":     values{"enable": false},
+		"common":      values{"nodeSelector": values{"lab/real": "true"}},
 		// In-band peering is not used, and there is no image of its proxy; anything that runs will do.
 		"proxy": values{"imageName": "lab.local/pause:1"},
 	}
+}
+
+func joinLabels(labels map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ",")
 }
 
 // Peer makes this cluster a consumer of the provider, and waits for the virtual node.
@@ -112,8 +113,9 @@ func (l Liqo) Unpeer(ctx context.Context, provider string) error {
 func parsePeerCommand(output string) ([]string, error) {
 	for line := range strings.Lines(output) {
 		fields := strings.Fields(line)
-		if i := slices.Index(fields, "liqoctl"); i >= 0 && len(fields) > i+1 && fields[i+1] == "peer" {
-			return fields[i+1:], nil
+		// The first word is the program under the name that it was started with.
+		if len(fields) > 1 && filepath.Base(fields[0]) == "liqoctl" && fields[1] == "peer" {
+			return fields[1:], nil
 		}
 	}
 	return nil, errors.New("liqoctl printed no peer command")

@@ -19,7 +19,10 @@ import (
 // or, on a machine that has only version 2, the one below its root.
 type Cgroups struct {
 	dirs []string
-	v2   string
+	// v2 is the root of the hierarchy of version 2 if dirs are in it.
+	v2 string
+	// stray is where runc makes a group in a hierarchy of version 2 that has no controllers.
+	stray []string
 }
 
 // FindCgroups finds the places of the control groups of that name, without making them.
@@ -42,10 +45,13 @@ func FindCgroups(name string) (Cgroups, error) {
 	c := Cgroups{}
 	if len(v1) == 0 && len(v2) > 0 {
 		c.v2 = v2[0]
-		v1 = v2[:1]
+		v1, v2 = v2[:1], nil
 	}
 	for _, hierarchy := range v1 {
 		c.dirs = append(c.dirs, filepath.Join(hierarchy, name))
+	}
+	for _, hierarchy := range v2 {
+		c.stray = append(c.stray, filepath.Join(hierarchy, name))
 	}
 	if len(c.dirs) == 0 {
 		return Cgroups{}, errors.New("find control groups: none is mounted")
@@ -112,7 +118,7 @@ func (c Cgroups) Remove(patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for {
 		var errs []error
-		for _, dir := range c.dirs {
+		for _, dir := range slices.Concat(c.dirs, c.stray) {
 			errs = append(errs, removeTree(dir))
 		}
 		err := errors.Join(errs...)

@@ -217,10 +217,19 @@ func newExec(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.Exec(cmd.Context(), node.Command{Args: args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+			err = c.Exec(cmd.Context(), node.Command{Args: args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+			if code, failed := node.IsExit(err); failed {
+				return programError{code: max(code, 1)}
+			}
+			return err
 		},
 	}
 }
+
+// programError is the failure of a program that exec ran, with its exit code.
+type programError struct{ code int }
+
+func (e programError) Error() string { return fmt.Sprintf("the program ended with code %d", e.code) }
 
 func newLoad(o *options) *cobra.Command {
 	return &cobra.Command{

@@ -26,19 +26,24 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	err := newCommand().ExecuteContext(ctx)
-	if err == nil {
-		return
-	}
-	code, failed := node.IsExit(err)
-	if !failed {
-		code = 1
-	}
-	if !failed || code < 0 {
+	interrupted := ctx.Err() != nil
+	stop()
+	os.Exit(report(err, interrupted))
+}
+
+// report prints an error for people and returns the exit code.
+func report(err error, interrupted bool) int {
+	var failed programError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &failed):
+		// The program has said itself what is wrong.
+		return failed.code
+	case interrupted:
+		fmt.Fprintln(os.Stderr, "lab: interrupted; `lab down` removes what there is")
+	default:
 		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		fmt.Fprintln(os.Stderr, "lab: interrupted; `lab down` removes what there is")
-	}
-	stop()
-	os.Exit(max(code, 1)) //nolint:gocritic // stop was called.
+	return 1
 }
