@@ -1,0 +1,67 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+)
+
+// config is the parsed command line.
+type config struct {
+	clusterID      string
+	listen         string
+	ipamServer     string
+	metricsAddress string
+	healthAddress  string
+	log            logging.Options
+}
+
+func (c *config) validate() error {
+	if c.clusterID == "" {
+		return fmt.Errorf("--cluster-id is missing: it is the key CLUSTER_ID of Liqo's ConfigMap liqo-clusterid-configmap")
+	}
+	for flag, address := range map[string]string{"--listen": c.listen, "--ipam-server": c.ipamServer} {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("%s=%s: not [HOST]:PORT: %w", flag, address, err)
+		}
+	}
+	return nil
+}
+
+func newCommand() *cobra.Command {
+	c := &config{}
+	command := &cobra.Command{
+		Use:           "network-manager",
+		Short:         "Serve the remote IPAM of a liqo-broker, beside Liqo's network-manager",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := c.validate(); err != nil {
+				return err
+			}
+			log, err := logging.New(c.log)
+			if err != nil {
+				return err
+			}
+			return run(command.Context(), *c, cluster.ID(c.clusterID), log)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&c.clusterID, "cluster-id", "", "ID of this cluster in the Liqo federation")
+	flags.StringVar(&c.listen, "listen", ":"+strconv.Itoa(remoteipam.Port), "address that serves the remote IPAM")
+	flags.StringVar(&c.ipamServer, "ipam-server", "127.0.0.1:6000", "address of Liqo's IPAM")
+	flags.StringVar(&c.metricsAddress, "metrics-address", ":6002", `address that serves Prometheus metrics; "0" for none`)
+	flags.StringVar(&c.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
+	c.log.AddFlags(flags)
+	return command
+}
