@@ -1,0 +1,109 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Demo brings up a federation with a working broker on this machine, runs a web server on it, and shows where its pods are.
+//
+// It takes the steps of the README on a lab, and leaves the federation up. Steps that were taken before change nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// What the demo runs on the federation.
+const (
+	namespace = "demo"
+	replicas  = 6
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "demo:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	kubernetes := flags.String("kubernetes", "v1.34", "line of Kubernetes of the clusters: v1.34 or v1.28")
+	root := flags.String("root", ".", "folder of the repository")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+
+	progress := federation.NewProgress(out)
+	var f *federation.Federation
+	steps := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"four clusters with Liqo and five peerings (bin/lab up)", func(ctx context.Context) error {
+			return labUp(ctx, *root, *kubernetes, out)
+		}},
+		{"connect to the clusters", func(ctx context.Context) (err error) {
+			f, err = federation.Connect(ctx, *root)
+			return err
+		}},
+		{"make a broker of the cluster broker", func(ctx context.Context) error { return f.Install(ctx, progress) }},
+		{fmt.Sprintf("consumer: run a web server with %d replicas in namespace %s, offloaded to the broker", replicas, namespace),
+			func(ctx context.Context) error { return f.Deploy(ctx, namespace, federation.Web, replicas) }},
+	}
+	for _, step := range steps {
+		if err := progress.Step(ctx, step.name, step.do); err != nil {
+			return err
+		}
+	}
+	if err := f.Report(ctx, out, namespace); err != nil {
+		return err
+	}
+	api, err := f.APIAddress(ctx)
+	if err != nil {
+		return err
+	}
+	return lookAround(out, f, api, progress)
+}
+
+// labUp brings the clusters up unless they are.
+func labUp(ctx context.Context, root, kubernetes string, out io.Writer) error {
+	program := filepath.Join(root, "bin", "lab")
+	if exec.CommandContext(ctx, program, "status").Run() == nil {
+		return nil
+	}
+	up := exec.CommandContext(ctx, program, "up", "--kubernetes", kubernetes)
+	up.Stdout, up.Stderr = out, out
+	return up.Run()
+}
+
+// lookAround tells what a person can do with the federation.
+func lookAround(out io.Writer, f *federation.Federation, api string, progress *federation.Progress) error {
+	_, err := fmt.Fprintf(out, `
+Look around
+
+  export PATH=%[1]s:$PATH                 # kubectl of the clusters' version
+  export KUBECONFIG=%[2]s                 # or one of the other clusters': bin/lab kubeconfig CLUSTER
+  kubectl get pods -n %[5]s -o wide          # what the consumer sees
+  kubectl exec tools -- curl -s %[3]s/api/clusters
+  kubectl exec tools -- curl -s '%[3]s/api/toggle?id=%[4]s&enable=false'   # move all pods to provider-b
+  bin/demo                                # this table again
+  make demo-down                          # remove everything
+
+Done in %.0[6]f s. The federation stays up.
+`, filepath.Dir(f.Consumer.Lab.KubectlPath()), f.Consumer.Lab.KubeconfigPath(), api, f.ProviderA.ID, namespace, progress.Elapsed().Seconds())
+	return err
+}

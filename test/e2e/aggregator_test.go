@@ -1,0 +1,90 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// TestAggregatedOffer changes what a provider can offer: the consumer's node for the broker has the new sum soon.
+func TestAggregatedOffer(t *testing.T) {
+	start(t, v1alpha1.ModeAggregated)
+	eventually(t, time.Minute, fed.CheckOffer)
+	before, err := fed.OfferedToBroker(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// A pod of its own takes from what provider-a can share.
+	const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: tenant, namespace: default}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+    - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 500m, memory: 256Mi}}}
+`
+	if err := fed.ProviderA.Apply(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, err := fed.ProviderA.Kubectl(context.WithoutCancel(t.Context()), "delete", "pod", "tenant")
+		if err != nil {
+			t.Error(err)
+		}
+	})
+
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		after, err := fed.OfferedToBroker(ctx)
+		if err != nil {
+			return err
+		}
+		if after.Cpu().Cmp(*before.Cpu()) >= 0 {
+			return fmt.Errorf("the providers still offer the broker %s of CPU", after.Cpu())
+		}
+		return nil
+	})
+	changed := time.Now()
+	eventually(t, 15*time.Second, fed.CheckOffer)
+	t.Logf("the consumer sees the change %.1f s after the broker", time.Since(changed).Seconds())
+}
+
+// TestAggregator runs six replicas in aggregator mode: they spread over both providers, and the consumer reaches each of them
+// through the broker.
+func TestAggregator(t *testing.T) {
+	start(t, v1alpha1.ModeAggregated)
+	deploy(t, "aggregator", federation.Web, 6)
+	pods := copies(t, time.Minute, "aggregator", 6, fed.ProviderA, fed.ProviderB)
+	for _, pod := range pods {
+		if pod.Path != federation.PathRelay {
+			t.Errorf("pod %s on %s is reached by path %q: the aggregator hides its providers", pod.Name, pod.RunsOn.Name, pod.Path)
+		}
+	}
+	checkAddresses(t, pods)
+
+	// The Service leads to all of them.
+	missing := map[string]bool{}
+	for _, pod := range pods {
+		missing[pod.Name] = true
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		host, err := fed.Host(ctx, "web.aggregator")
+		if err != nil {
+			return err
+		}
+		if delete(missing, host); len(missing) > 0 {
+			return fmt.Errorf("the Service has not led to %d of the pods", len(missing))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,165 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// api asks the broker's HTTP API from a pod of the consumer, and returns the status and the body.
+func api(t *testing.T, path string) (status, body string) {
+	t.Helper()
+	address, err := fed.APIAddress(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const separator = "\n--status--"
+	output, err := fed.Consumer.Curl(t.Context(), "--write-out", separator+"%{http_code}", address+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := len(output) - len(separator) - 3
+	if at < 0 || output[at:at+len(separator)] != separator {
+		t.Fatalf("GET %s: curl printed %q", path, output)
+	}
+	return output[at+len(separator):], output[:at]
+}
+
+// toggle switches a provider on or off, as a user of the seed's API does, and switches it on again when the test ends.
+func toggle(t *testing.T, provider *federation.Cluster, enable bool) {
+	t.Helper()
+	status, body := api(t, fmt.Sprintf("/api/toggle?id=%s&enable=%t", provider.ID, enable))
+	if status[0] != '2' {
+		t.Fatalf("toggle %s %t: status %s: %s", provider.Name, enable, status, body)
+	}
+}
+
+// start gives a test a broker that serves the consumer in a mode, with all providers on.
+func start(t *testing.T, mode v1alpha1.Mode) {
+	t.Helper()
+	for _, provider := range fed.Providers() {
+		toggle(t, provider, true)
+	}
+	consumer := &v1alpha1.Consumer{}
+	key := client.ObjectKey{Name: string(fed.Consumer.ID)}
+	if err := fed.Broker.Get(t.Context(), key, consumer); err != nil {
+		t.Fatal(err)
+	}
+	before := consumer.DeepCopy()
+	consumer.Spec.Mode = mode
+	if err := fed.Broker.Patch(t.Context(), consumer, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		if err := fed.Broker.Get(ctx, key, consumer); err != nil {
+			return err
+		}
+		if consumer.Status.Mode != mode {
+			return fmt.Errorf("the consumer is served in mode %q, not %q", consumer.Status.Mode, mode)
+		}
+		return nil
+	})
+}
+
+// deploy runs a workload of the consumer on the federation until the test ends.
+func deploy(t *testing.T, namespace, workload string, replicas int) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("namespace %s stays, to look at", namespace)
+			return
+		}
+		if err := fed.Remove(context.WithoutCancel(t.Context()), namespace); err != nil {
+			t.Errorf("remove namespace %s: %v", namespace, err)
+		}
+	})
+	if err := fed.Deploy(t.Context(), namespace, workload, replicas); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copies returns the pods of a namespace once there are so many, ready and with an address, on the given providers and no other.
+func copies(t *testing.T, timeout time.Duration, namespace string, replicas int, on ...*federation.Cluster) []federation.Copy {
+	t.Helper()
+	var found []federation.Copy
+	eventually(t, timeout, func(ctx context.Context) (err error) {
+		if found, err = fed.Copies(ctx, namespace); err != nil {
+			return err
+		}
+		if len(found) != replicas {
+			return fmt.Errorf("there are %d pods, want %d", len(found), replicas)
+		}
+		seen := map[*federation.Cluster]bool{}
+		for _, copied := range found {
+			if !copied.Ready || copied.RunsOn == nil || copied.Address[fed.Consumer.Name] == "" {
+				return fmt.Errorf("pod %s is not ready or has no address", copied.Name)
+			}
+			seen[copied.RunsOn] = true
+		}
+		for _, c := range on {
+			if !seen[c] {
+				return fmt.Errorf("no pod runs on %s", c.Name)
+			}
+			delete(seen, c)
+		}
+		for c := range seen {
+			return fmt.Errorf("a pod runs on %s", c.Name)
+		}
+		return nil
+	})
+	return found
+}
+
+// checkAddresses fails unless each pod answers as itself at the address that the consumer shows for it.
+func checkAddresses(t *testing.T, pods []federation.Copy) {
+	t.Helper()
+	byAddress := map[string]string{}
+	for _, pod := range pods {
+		address := pod.Address[fed.Consumer.Name]
+		if other := byAddress[address]; other != "" {
+			t.Errorf("pods %s and %s are shown with one address, %s", other, pod.Name, address)
+		}
+		byAddress[address] = pod.Name
+		var host string
+		err := federation.Until(t.Context(), 20*time.Second, func(ctx context.Context) (err error) {
+			host, err = fed.Host(ctx, address+":8080")
+			return err
+		})
+		if err != nil {
+			t.Errorf("pod %s on %s, %s: no answer at %s: %v", pod.Name, pod.RunsOn.Name, pod.Path, address, err)
+			continue
+		}
+		if host != pod.Name {
+			t.Errorf("pod %s is shown with address %s, where %s answers", pod.Name, address, host)
+		}
+	}
+}
+
+// eventually fails the test unless check returns nil in time.
+func eventually(t *testing.T, timeout time.Duration, check func(context.Context) error) {
+	t.Helper()
+	if err := federation.Until(t.Context(), timeout, check); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enabled says whether provider-a is switched on.
+func enabled(t *testing.T) bool {
+	t.Helper()
+	var provider v1alpha1.Provider
+	if err := fed.Broker.Get(t.Context(), client.ObjectKey{Name: string(fed.ProviderA.ID)}, &provider); err != nil {
+		t.Fatal(err)
+	}
+	return provider.Spec.Enabled == nil || *provider.Spec.Enabled
+}

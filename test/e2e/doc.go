@@ -1,0 +1,10 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e walks the journeys of a user on real clusters. Its tests are built with the tag `e2e`; they use a federation that
+// `make demo` left up, or bring one up and remove it:
+//
+//	make test-e2e
+//
+// They know what a user sees: commands, API objects and traffic. They know nothing of how the broker works.
+package e2e

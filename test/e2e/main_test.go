@@ -1,0 +1,64 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"testing"
+
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// fed is the federation that all tests use, one after the other. Each test sets the modes and toggles that it needs.
+var fed *federation.Federation
+
+func TestMain(m *testing.M) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code, err := run(ctx, m)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run brings a federation up unless there is one, runs the tests, and removes it if it brought it up and nothing failed.
+func run(ctx context.Context, m *testing.M) (int, error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return 1, err
+	}
+	lab := func(args ...string) *exec.Cmd {
+		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...)
+		command.Stderr = os.Stderr
+		return command
+	}
+	wasUp := lab("status").Run() == nil
+	if !wasUp {
+		if err := lab("up", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34")).Run(); err != nil {
+			return 1, fmt.Errorf("bring the lab up: %w", err)
+		}
+	}
+	fed, err = federation.Connect(ctx, root)
+	if err != nil {
+		return 1, err
+	}
+	if err := fed.Install(ctx, federation.NewProgress(os.Stderr)); err != nil {
+		return 1, err
+	}
+	code := m.Run()
+	if wasUp || code != 0 {
+		return code, nil // A federation that failed stays up, so that one can look at it.
+	}
+	return code, lab("down").Run()
+}

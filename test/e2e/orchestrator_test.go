@@ -1,0 +1,120 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// TestOrchestrator runs replicas on the provider that the consumer chose, reads from one of them past the broker, and moves
+// them to the other provider, which the consumer is not peered with, while they serve.
+func TestOrchestrator(t *testing.T) {
+	const namespace, replicas = "orchestrator", 6
+	start(t, v1alpha1.ModeOrchestrated)
+	toggle(t, fed.ProviderB, false)
+	deploy(t, namespace, federation.Web, replicas)
+	pods := copies(t, time.Minute, namespace, replicas, fed.ProviderA)
+	for _, pod := range pods {
+		if pod.Path != federation.PathDirect {
+			t.Errorf("pod %s on %s is reached by path %q, not directly", pod.Name, pod.RunsOn.Name, pod.Path)
+		}
+	}
+	checkAddresses(t, pods)
+	checkBypassesBroker(t, pods[0])
+
+	// Move, with a daemon that is killed on the way.
+	watch := watchReady(t, namespace, federation.Web)
+	began := time.Now()
+	toggle(t, fed.ProviderB, true)
+	toggle(t, fed.ProviderA, false)
+	if _, err := fed.Broker.Kubectl(t.Context(), "delete", "pod", "--namespace=liqo-broker", "--all", "--wait=false"); err != nil {
+		t.Fatal(err)
+	}
+	pods = copies(t, time.Minute, namespace, replicas, fed.ProviderB)
+	t.Logf("%d replicas moved in %.1f s", replicas, time.Since(began).Seconds())
+	if least := watch.stop(); least == 0 {
+		t.Error("there was a moment in which no replica was ready")
+	} else {
+		t.Logf("at least %d replicas were ready at any time", least)
+	}
+	for _, pod := range pods {
+		if pod.Path != federation.PathRelay {
+			t.Errorf("pod %s on %s is reached by path %q, though the consumer is not peered with that provider", pod.Name, pod.RunsOn.Name, pod.Path)
+		}
+	}
+	checkAddresses(t, pods)
+}
+
+// checkBypassesBroker downloads 50 MB from a pod and looks at what arrives at the broker meanwhile.
+func checkBypassesBroker(t *testing.T, pod federation.Copy) {
+	t.Helper()
+	const size, most = 50_000_000, 1_000_000
+	before, err := received(fed.Broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := fmt.Sprintf("http://%s:8080/bytes/%d", pod.Address[fed.Consumer.Name], size)
+	got, err := fed.Consumer.Curl(t.Context(), "--max-time", "60", "--output", "/dev/null", "--write-out", "%{size_download}", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprint(size); got != want {
+		t.Fatalf("GET %s: got %s bytes, want %s", url, got, want)
+	}
+	after, err := received(fed.Broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grown := after - before; grown > most {
+		t.Errorf("%d bytes reached the broker during a download of %d bytes that should not pass it", grown, size)
+	}
+}
+
+func received(c *federation.Cluster) (uint64, error) {
+	bytes, _, err := c.Lab.Traffic()
+	return bytes, err
+}
+
+// A readyWatch keeps in mind how few replicas of a Deployment were ready.
+type readyWatch struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	least  int
+}
+
+// watchReady looks at the ready replicas of a Deployment of the consumer until it is stopped.
+func watchReady(t *testing.T, namespace, name string) *readyWatch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &readyWatch{cancel: cancel, least: 1 << 30}
+	w.done.Go(func() {
+		for ctx.Err() == nil {
+			if ready, err := fed.ReadyReplicas(ctx, namespace, name); err == nil {
+				w.least = min(w.least, ready)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	})
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// stop returns the smallest number of ready replicas that was seen.
+func (w *readyWatch) stop() int {
+	w.cancel()
+	w.done.Wait()
+	return w.least
+}

@@ -1,0 +1,107 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/test/lab"
+)
+
+// A Cluster is one cluster of the federation.
+type Cluster struct {
+	client.Client
+
+	Name string
+	ID   cluster.ID // Of Liqo.
+	Lab  *lab.Cluster
+}
+
+// open connects to a cluster of a lab.
+func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
+	inLab, err := l.Cluster(name)
+	if err != nil {
+		return nil, err
+	}
+	config, err := inLab.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 50, 100
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
+	}
+	var identity corev1.ConfigMap
+	key := client.ObjectKey{Namespace: liqoNamespace, Name: "liqo-clusterid-configmap"}
+	if err := c.Get(ctx, key, &identity); err != nil {
+		return nil, fmt.Errorf("read the Liqo cluster ID of cluster %s: %w", name, err)
+	}
+	return &Cluster{Client: c, Name: name, ID: cluster.ID(identity.Data["CLUSTER_ID"]), Lab: inLab}, nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, discoveryv1.AddToScheme,
+		liqo.AddToScheme, netv1alpha1.AddToScheme, vkv1alpha1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// Kubectl runs kubectl of the cluster's version and returns what it prints.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	output, err := c.Lab.Kubectl(ctx, args...)
+	if err != nil {
+		return "", fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	return output, nil
+}
+
+// Apply applies manifests to the cluster.
+func (c *Cluster) Apply(ctx context.Context, manifests string) error {
+	file, err := os.CreateTemp("", "*.yaml")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	if _, err := file.WriteString(manifests); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "apply", "--filename="+file.Name())
+	return err
+}
+
+// Curl fetches a URL from the pod `tools` of the cluster, which runs on the cluster itself.
+func (c *Cluster) Curl(ctx context.Context, args ...string) (string, error) {
+	return c.Kubectl(ctx, append([]string{
+		"exec", "--namespace=default", "tools", "--", "curl", "--silent", "--show-error", "--max-time", "10",
+	}, args...)...)
+}

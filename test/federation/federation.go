@@ -1,0 +1,98 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/test/lab"
+	"github.com/capacitorset/liqo-broker/test/lab/topology"
+)
+
+const (
+	liqoNamespace   = "liqo"
+	brokerNamespace = "liqo-broker"
+
+	// broker is the Deployment of the daemon, controllerManager and networkManager are those of Liqo.
+	broker            = "liqo-broker"
+	controllerManager = "liqo-controller-manager"
+	networkManager    = "liqo-network-manager"
+)
+
+// A Federation is a consumer, a broker and two providers, peered with each other except for the consumer and provider-b.
+type Federation struct {
+	Consumer, Broker, ProviderA, ProviderB *Cluster
+
+	root string // Of the repository.
+}
+
+// Open connects to the clusters of a lab. root is the folder of the repository.
+func Open(ctx context.Context, l *lab.Lab, root string) (*Federation, error) {
+	f := &Federation{root: root}
+	for name, target := range map[string]**Cluster{
+		topology.Consumer: &f.Consumer, topology.Broker: &f.Broker,
+		topology.ProviderA: &f.ProviderA, topology.ProviderB: &f.ProviderB,
+	} {
+		c, err := open(ctx, l, name)
+		if err != nil {
+			return nil, err
+		}
+		*target = c
+	}
+	return f, nil
+}
+
+// Connect connects to the clusters of the lab that the environment names, or else the usual one.
+func Connect(ctx context.Context, root string) (*Federation, error) {
+	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, l, root)
+}
+
+// Clusters returns all clusters, the consumer first.
+func (f *Federation) Clusters() []*Cluster {
+	return []*Cluster{f.Consumer, f.Broker, f.ProviderA, f.ProviderB}
+}
+
+// Providers returns the clusters that share their resources with the broker.
+func (f *Federation) Providers() []*Cluster {
+	return []*Cluster{f.ProviderA, f.ProviderB}
+}
+
+// path returns the path of a file of the repository.
+func (f *Federation) path(elements ...string) string {
+	return filepath.Join(append([]string{f.root}, elements...)...)
+}
+
+// apiService is the Service that exposes the broker's HTTP API to the other clusters.
+const apiService = "liqo-broker-http"
+
+// exposeAPI makes the broker's HTTP API reachable from the other clusters, on a port of the broker's node.
+func (f *Federation) exposeAPI(ctx context.Context) error {
+	_, err := f.APIAddress(ctx)
+	if apierrors.IsNotFound(err) {
+		_, err = f.Broker.Kubectl(ctx, "expose", "--namespace="+brokerNamespace, "deployment/"+broker,
+			"--name="+apiService, "--type=NodePort", "--port=8000")
+	}
+	return err
+}
+
+// APIAddress returns the base URL of the broker's HTTP API for pods of other clusters.
+func (f *Federation) APIAddress(ctx context.Context) (string, error) {
+	var service corev1.Service
+	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: brokerNamespace, Name: apiService}, &service); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("http://%s:%d", f.Broker.Lab.Address, service.Spec.Ports[0].NodePort), nil
+}

@@ -1,0 +1,224 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// patience is how long a step may take that waits for Kubernetes or Liqo: four clusters share two cores.
+const patience = 3 * time.Minute
+
+// Install makes a working broker out of stock Liqo. Steps that were taken before change nothing.
+//
+// The order matters in one place: the virtual kubelets of the broker must be ours before the Service of the network manager
+// is offered to consumers, because Liqo's own would hand them the Secrets of its namespace as well.
+func (f *Federation) Install(ctx context.Context, progress *Progress) error {
+	steps := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"load the images into the broker and the consumer", f.loadImages},
+		{"broker: kubectl apply -k deploy", f.applyDeploy},
+		{"broker: expose the HTTP API on the node", f.exposeAPI},
+		{"broker: patch Liqo's network manager and controller manager (patches/liqo-install)", f.patchBroker},
+		{"broker: give the virtual nodes the broker's virtual kubelet", f.Broker.replaceVirtualKubelets},
+		{"broker: offer the Service of the network manager to the consumer (deploy/liqo)", f.offerNetworkManager},
+		{"consumer: wait for the Service to arrive, and give its address to liqo-controller-manager", f.configureConsumer},
+		{"consumer: give the virtual nodes the broker's virtual kubelet", f.Consumer.replaceVirtualKubelets},
+		{"wait until the consumer sees what the providers offer", f.waitForOffer},
+	}
+	for _, step := range steps {
+		if err := progress.Step(ctx, step.name, step.do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Federation) loadImages(ctx context.Context) error {
+	images := map[*Cluster][]string{
+		f.Broker:   {"liqo-broker", "liqo-broker-vk", "liqo-broker-network-manager"},
+		f.Consumer: {"liqo-broker-vk"},
+	}
+	for c, names := range images {
+		for _, name := range names {
+			if err := c.load(ctx, f.path("bin", "images", name+".tar")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) load(ctx context.Context, path string) error {
+	archive, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = archive.Close() }()
+	_, err = c.Lab.Load(ctx, archive)
+	return err
+}
+
+func (f *Federation) applyDeploy(ctx context.Context) error {
+	// The API server needs a moment to serve the CRDs that the first lines of deploy create.
+	err := Until(ctx, time.Minute, func(ctx context.Context) error {
+		_, err := f.Broker.Kubectl(ctx, "apply", "-k", f.path("deploy"))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return f.Broker.rollout(ctx, brokerNamespace, broker)
+}
+
+func (f *Federation) patchBroker(ctx context.Context) error {
+	for _, patch := range []struct{ object, file string }{
+		{"deployment/" + networkManager, "network-manager.yaml"},
+		{"service/" + networkManager, "network-manager-service.yaml"},
+	} {
+		_, err := f.Broker.Kubectl(ctx, "patch", "--namespace="+liqoNamespace, patch.object,
+			"--patch-file="+f.path("patches", "liqo-install", patch.file))
+		if err != nil {
+			return err
+		}
+	}
+	if err := f.Broker.rollout(ctx, liqoNamespace, networkManager); err != nil {
+		return err
+	}
+	patch, err := os.ReadFile(f.path("patches", "liqo-install", "controller-manager-broker.json"))
+	if err != nil {
+		return err
+	}
+	return f.Broker.patchControllerManager(ctx, patch)
+}
+
+func (f *Federation) offerNetworkManager(ctx context.Context) error {
+	_, err := f.Broker.Kubectl(ctx, "apply", "-f", f.path("deploy", "liqo", "namespaceoffloading.yaml"))
+	return err
+}
+
+// configureConsumer does what seed 004 asks of the customer: it takes the address of the reflected Service and gives it, with
+// our image, to Liqo's controller manager.
+func (f *Federation) configureConsumer(ctx context.Context) error {
+	var address string
+	err := Until(ctx, patience, func(ctx context.Context) error {
+		service, err := f.ReflectedNetworkManager(ctx)
+		if err == nil {
+			address = fmt.Sprintf("%s.%s.svc.cluster.local", service.Name, service.Namespace)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	patch, err := os.ReadFile(f.path("patches", "liqo-install", "controller-manager-consumer.json"))
+	if err != nil {
+		return err
+	}
+	return f.Consumer.patchControllerManager(ctx, bytes.ReplaceAll(patch, []byte("REMOTE_IPAM"), []byte(address)))
+}
+
+// ReflectedNetworkManager returns the Service by which the consumer reaches the broker's remote IPAM.
+func (f *Federation) ReflectedNetworkManager(ctx context.Context) (*corev1.Service, error) {
+	var services corev1.ServiceList
+	if err := f.Consumer.List(ctx, &services); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(services.Items, func(s corev1.Service) bool {
+		return s.Name == networkManager && s.Namespace != liqoNamespace
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("no Service liqo-network-manager of the broker on the consumer")
+	}
+	return &services.Items[i], nil
+}
+
+// waitForOffer waits until the consumer's virtual node for the broker has the sum of what the providers offer.
+func (f *Federation) waitForOffer(ctx context.Context) error {
+	return Until(ctx, patience, f.CheckOffer)
+}
+
+// CheckOffer returns an error unless the consumer's virtual node for the broker has, in cpu, memory and pods, the sum of what the
+// providers offer the broker.
+func (f *Federation) CheckOffer(ctx context.Context) error {
+	want, err := f.OfferedToBroker(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := f.OfferedToConsumer(ctx)
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		g, w := got[name], want[name]
+		if g.Cmp(w) != 0 {
+			wrong = append(wrong, fmt.Sprintf("%s %s instead of %s", name, g.String(), w.String()))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("the consumer's node for the broker has %s", strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
+// OfferedToBroker returns the sum of what the providers offer the broker.
+func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, error) {
+	var offers liqo.ResourceOfferList
+	if err := f.Broker.List(ctx, &offers); err != nil {
+		return nil, err
+	}
+	sum := corev1.ResourceList{}
+	for i := range offers.Items {
+		from := liqo.OfferedBy(&offers.Items[i])
+		if !slices.ContainsFunc(f.Providers(), func(p *Cluster) bool { return p.ID == from }) {
+			continue
+		}
+		resources, accepted := liqo.Accepted(&offers.Items[i])
+		if !accepted {
+			continue
+		}
+		for name, quantity := range resources {
+			total := sum[name]
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	return sum, nil
+}
+
+// OfferedToConsumer returns what the consumer's virtual node for the broker can take.
+func (f *Federation) OfferedToConsumer(ctx context.Context) (map[corev1.ResourceName]resource.Quantity, error) {
+	node, err := f.Consumer.VirtualNode(ctx, f.Broker)
+	if err != nil {
+		return nil, err
+	}
+	return node.Status.Allocatable, nil
+}
+
+// VirtualNode returns the node that stands for another cluster.
+func (c *Cluster) VirtualNode(ctx context.Context, other *Cluster) (*corev1.Node, error) {
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes, client.MatchingLabels{liqo.LabelRemoteClusterID: string(other.ID)}); err != nil {
+		return nil, err
+	}
+	if len(nodes.Items) != 1 {
+		return nil, fmt.Errorf("cluster %s has %d nodes for %s, want 1", c.Name, len(nodes.Items), other.Name)
+	}
+	return &nodes.Items[0], nil
+}

@@ -1,0 +1,64 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Progress tells a person what is being done and how long it took.
+type Progress struct {
+	out   io.Writer
+	start time.Time
+}
+
+// NewProgress returns a Progress that counts from this moment.
+func NewProgress(out io.Writer) *Progress {
+	return &Progress{out: out, start: time.Now()}
+}
+
+// Step does one thing and says so, with the time since the start and the time that it took.
+func (p *Progress) Step(ctx context.Context, name string, do func(context.Context) error) error {
+	begin := time.Now()
+	fmt.Fprintf(p.out, "%7.1fs  %s\n", begin.Sub(p.start).Seconds(), name)
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		fmt.Fprintf(p.out, "%7.1fs    … done in %.1f s\n", time.Since(p.start).Seconds(), took.Seconds())
+	}
+	return nil
+}
+
+// Elapsed returns the time since the start.
+func (p *Progress) Elapsed() time.Duration {
+	return time.Since(p.start)
+}
+
+// Until calls check again and again until it returns nil. When the time is up, it returns what check said last.
+func Until(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	ticker := time.NewTicker(500 * time.Millisecond)
+	defer ticker.Stop()
+	last := fmt.Errorf("no answer within %s", timeout)
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err // An error of the last, cut off call would say nothing but that it was cut off.
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("after %s: %w", timeout, last)
+		case <-ticker.C:
+		}
+	}
+}

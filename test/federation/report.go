@@ -1,0 +1,167 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Report writes what a person wants to see of a federation: its clusters and peerings, what is offered, and where the pods of a
+// namespace of the consumer run.
+func (f *Federation) Report(ctx context.Context, out io.Writer, namespace string) error {
+	for _, section := range []struct {
+		title string
+		write func(context.Context, io.Writer) error
+	}{
+		{"Clusters", f.reportClusters},
+		{"Peerings", f.reportPeerings},
+		{"What is offered", f.reportOffers},
+		{"Where the pods of namespace " + namespace + " run, and how the consumer reaches them", func(ctx context.Context, out io.Writer) error {
+			return f.reportCopies(ctx, out, namespace)
+		}},
+	} {
+		fmt.Fprintf(out, "\n%s\n\n", section.title)
+		table := tabwriter.NewWriter(out, 2, 0, 3, ' ', 0)
+		if err := section.write(ctx, table); err != nil {
+			return fmt.Errorf("report %s: %w", strings.ToLower(section.title), err)
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Federation) reportClusters(ctx context.Context, out io.Writer) error {
+	fmt.Fprintln(out, "  CLUSTER\tKUBERNETES\tLIQO CLUSTER ID\tNODES")
+	for _, c := range f.Clusters() {
+		var nodes corev1.NodeList
+		if err := c.List(ctx, &nodes); err != nil {
+			return err
+		}
+		var version string
+		var names []string
+		for i := range nodes.Items {
+			node := &nodes.Items[i]
+			name := node.Name
+			if liqo.NodeCluster(node) == "" {
+				version = node.Status.NodeInfo.KubeletVersion
+			} else {
+				name += " (virtual)"
+			}
+			if !nodeReady(node) {
+				name += " (not ready)"
+			}
+			names = append(names, name)
+		}
+		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\n", c.Name, version, c.ID, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func (f *Federation) reportPeerings(ctx context.Context, out io.Writer) error {
+	fmt.Fprintln(out, "  CONSUMER\tPROVIDER\tSTATE")
+	for _, c := range f.Clusters() {
+		var peers liqo.ForeignClusterList
+		if err := c.List(ctx, &peers); err != nil {
+			return err
+		}
+		for i := range peers.Items {
+			peering := liqo.Outgoing(&peers.Items[i])
+			if !peering.Exists {
+				continue
+			}
+			state := "pending"
+			if peering.Established {
+				state = "established"
+			}
+			fmt.Fprintf(out, "  %s\t%s\t%s\n", c.Name, liqo.Identity(&peers.Items[i]).Name, state)
+		}
+	}
+	return nil
+}
+
+func (f *Federation) reportOffers(ctx context.Context, out io.Writer) error {
+	fmt.Fprintln(out, "  FROM\tTO\tCPU\tMEMORY\tPODS\tAS")
+	row := func(from, to string, offered corev1.ResourceList, as string) {
+		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\t%s\t%s\n", from, to, offered.Cpu(), mebibytes(offered), offered.Pods(), as)
+	}
+	var providers v1alpha1.ProviderList
+	if err := f.Broker.List(ctx, &providers); err != nil {
+		return err
+	}
+	for i := range providers.Items {
+		provider := &providers.Items[i]
+		if !slices.ContainsFunc(f.Providers(), func(c *Cluster) bool { return c.ID == cluster.ID(provider.Name) }) {
+			continue
+		}
+		as := "provider"
+		if provider.Spec.Enabled != nil && !*provider.Spec.Enabled {
+			as += ", switched off"
+		}
+		row(provider.Status.ClusterName, f.Broker.Name, provider.Status.Offered, as)
+	}
+	var consumers v1alpha1.ConsumerList
+	if err := f.Broker.List(ctx, &consumers); err != nil {
+		return err
+	}
+	for i := range consumers.Items {
+		if cluster.ID(consumers.Items[i].Name) == f.Consumer.ID {
+			mode := cmp.Or(string(consumers.Items[i].Status.Mode), "catalog only")
+			row(f.Broker.Name, f.Consumer.Name, consumers.Items[i].Status.Offered, "broker, "+strings.ToLower(mode))
+		}
+	}
+	allocatable, err := f.OfferedToConsumer(ctx)
+	if err != nil {
+		return err
+	}
+	row("", f.Consumer.Name, allocatable, "what the consumer's node for the broker has")
+	return nil
+}
+
+// mebibytes returns the memory of a resource list as people read it.
+func mebibytes(resources corev1.ResourceList) string {
+	return fmt.Sprintf("%d MiB", resources.Memory().Value()>>20)
+}
+
+func (f *Federation) reportCopies(ctx context.Context, out io.Writer, namespace string) error {
+	copies, err := f.Copies(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "  POD\tRUNS ON\tADDRESS THERE\tAT THE BROKER\tAT THE CONSUMER\tPATH\tROUND TRIP\tANSWERS AS")
+	for i := range copies {
+		pod := &copies[i]
+		address := pod.Address[f.Consumer.Name]
+		if pod.RunsOn == nil || address == "" {
+			fmt.Fprintf(out, "  %s\t-\t\t\t\t\t\tnot running\n", pod.Name)
+			continue
+		}
+		trip, host := "-", ""
+		if took, err := f.RoundTrip(ctx, address); err == nil {
+			trip = fmt.Sprintf("%.2f ms", took.Seconds()*1000)
+		}
+		if host, err = f.Host(ctx, address+":8080"); err != nil {
+			host = "no answer"
+		}
+		if host == pod.Name {
+			host = "itself"
+		}
+		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", pod.Name, pod.RunsOn.Name, pod.Address[pod.RunsOn.Name],
+			pod.Address[f.Broker.Name], address, pod.Path, trip, host)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// Workloads that Deploy knows.
+const (
+	Web   = "web"   // The lab's web server, which answers with its host name, and a Service.
+	Shell = "shell" // A shell that prints lines.
+)
+
+// Deploy makes a namespace of the consumer whose pods go to the broker, and a Deployment in it, and waits until its pods run.
+func (f *Federation) Deploy(ctx context.Context, namespace, workload string, replicas int) error {
+	if err := f.offloadNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	if err := f.apply(ctx, workload, namespace, replicas); err != nil {
+		return err
+	}
+	return f.Consumer.rollout(ctx, namespace, workload)
+}
+
+// offloadNamespace makes the namespace, and waits until Liqo has taken note: pods made earlier would stay at home.
+func (f *Federation) offloadNamespace(ctx context.Context, namespace string) error {
+	if err := f.apply(ctx, "namespace", namespace, 0); err != nil {
+		return err
+	}
+	return Until(ctx, patience, func(ctx context.Context) error {
+		var offloading liqo.NamespaceOffloading
+		key := client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
+		if err := f.Consumer.Get(ctx, key, &offloading); err != nil {
+			return err
+		}
+		if phase := offloading.Status.OffloadingPhase; phase != "Ready" {
+			return fmt.Errorf("the offloading of namespace %s is %q, not Ready", namespace, phase)
+		}
+		return nil
+	})
+}
+
+// apply applies one of the manifests to the consumer.
+func (f *Federation) apply(ctx context.Context, name, namespace string, replicas int) error {
+	manifest, err := manifests.ReadFile("manifests/" + name + ".yaml")
+	if err != nil {
+		return err
+	}
+	text := strings.NewReplacer("${NAMESPACE}", namespace, "${BROKER_ID}", string(f.Broker.ID), "${REPLICAS}", strconv.Itoa(replicas)).
+		Replace(string(manifest))
+	return f.Consumer.Apply(ctx, text)
+}
+
+// Remove deletes a namespace of the consumer, and waits until its twins are gone as well.
+func (f *Federation) Remove(ctx context.Context, namespace string) error {
+	if _, err := f.Consumer.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=120s"); err != nil {
+		return err
+	}
+	return Until(ctx, patience, func(ctx context.Context) error {
+		for _, c := range f.Clusters() {
+			var namespaces corev1.NamespaceList
+			if err := c.List(ctx, &namespaces); err != nil {
+				return err
+			}
+			for i := range namespaces.Items {
+				if name := namespaces.Items[i].Name; name == namespace || strings.HasPrefix(name, namespace+"-consumer-") {
+					return fmt.Errorf("cluster %s still has namespace %s", c.Name, name)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// ReadyReplicas returns how many pods of a Deployment of the consumer are ready.
+func (f *Federation) ReadyReplicas(ctx context.Context, namespace, name string) (int, error) {
+	var deployment appsv1.Deployment
+	if err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &deployment); err != nil {
+		return 0, err
+	}
+	return int(deployment.Status.ReadyReplicas), nil
+}
+
+// A Copy is a pod of the consumer, and where it really runs.
+type Copy struct {
+	Name  string
+	Ready bool
+
+	RunsOn  *Cluster          // Nil as long as it runs nowhere.
+	Address map[string]string // By cluster name: the address that the cluster shows for it.
+	Path    Path
+}
+
+// Path says how the consumer reaches a pod.
+type Path string
+
+// Paths.
+const (
+	PathDirect Path = "direct" // By the tunnel between the consumer and the provider.
+	PathRelay  Path = "relay"  // Through the broker.
+)
+
+// Copies returns the pods of a namespace of the consumer, by name.
+func (f *Federation) Copies(ctx context.Context, namespace string) ([]Copy, error) {
+	var pods corev1.PodList
+	if err := f.Consumer.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var copies []Copy
+	for i := range pods.Items {
+		if !pods.Items[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		copies = append(copies, Copy{Name: pods.Items[i].Name, Address: map[string]string{}})
+	}
+	slices.SortFunc(copies, func(a, b Copy) int { return strings.Compare(a.Name, b.Name) })
+	for _, c := range f.Clusters() {
+		if err := f.trace(ctx, c, copies, namespace); err != nil {
+			return nil, err
+		}
+	}
+	for i := range copies {
+		path, err := f.pathTo(ctx, &copies[i])
+		if err != nil {
+			return nil, err
+		}
+		copies[i].Path = path
+	}
+	return copies, nil
+}
+
+// trace notes what a cluster shows for the copies. Liqo gives a pod the same name on all clusters, and a namespace one that
+// starts with its name on the consumer.
+func (f *Federation) trace(ctx context.Context, c *Cluster, copies []Copy, namespace string) error {
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods); err != nil {
+		return err
+	}
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return err
+	}
+	real := map[string]bool{}
+	for i := range nodes.Items {
+		real[nodes.Items[i].Name] = liqo.NodeCluster(&nodes.Items[i]) == ""
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		at := slices.IndexFunc(copies, func(copied Copy) bool { return copied.Name == pod.Name })
+		if at < 0 || !strings.HasPrefix(pod.Namespace, namespace) || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		copies[at].Address[c.Name] = pod.Status.PodIP
+		if real[pod.Spec.NodeName] {
+			copies[at].RunsOn = c
+		}
+		if c == f.Consumer {
+			copies[at].Ready = podReady(pod)
+		}
+	}
+	return nil
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
+// pathTo says how the consumer reaches a copy: directly, if the address that it shows is one that it has given to the pods of the
+// cluster where the copy runs.
+func (f *Federation) pathTo(ctx context.Context, copied *Copy) (Path, error) {
+	address, err := netip.ParseAddr(copied.Address[f.Consumer.Name])
+	if err != nil || copied.RunsOn == nil {
+		return "", nil //nolint:nilerr // A copy that has no address yet has no path.
+	}
+	var tunnels netv1alpha1.TunnelEndpointList
+	if err := f.Consumer.List(ctx, &tunnels); err != nil {
+		return "", err
+	}
+	for i := range tunnels.Items {
+		peer, tunnel, err := liqo.TunnelPeer(&tunnels.Items[i])
+		if err == nil && peer == copied.RunsOn.ID && tunnel.Pods.Seen.Contains(address) {
+			return PathDirect, nil
+		}
+	}
+	return PathRelay, nil
+}
+
+// RoundTrip returns the shortest of a few times that a TCP connection takes from the consumer's pod `tools` to an address.
+func (f *Federation) RoundTrip(ctx context.Context, address string) (time.Duration, error) {
+	best := time.Duration(0)
+	for range 3 {
+		output, err := f.Consumer.Curl(ctx, "--output", "/dev/null", "--write-out", "%{time_connect}", "http://"+address+":8080/")
+		if err != nil {
+			return 0, err
+		}
+		seconds, err := strconv.ParseFloat(output, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the time that curl took: %w", err)
+		}
+		if took := time.Duration(seconds * float64(time.Second)); best == 0 || took < best {
+			best = took
+		}
+	}
+	return best, nil
+}
+
+// Host asks a web server of the workload Web, from the consumer's pod `tools`, for its host name.
+func (f *Federation) Host(ctx context.Context, address string) (string, error) {
+	output, err := f.Consumer.Curl(ctx, "http://"+address+"/")
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Host string `json:"host"`
+	}
+	if err := json.Unmarshal([]byte(output), &answer); err != nil {
+		return "", fmt.Errorf("read what %s answered: %w", address, err)
+	}
+	return answer.Host, nil
+}
