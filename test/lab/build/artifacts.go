@@ -143,8 +143,8 @@ func (b Builder) images(ctx context.Context, liqo, coredns, programs string) (st
 	}
 	return b.Cache.Get(ctx, cache.Key("images", list, versions, []byte(folders)), func(_ context.Context, dir string) error {
 		b.Started("images")
-		scratch, err := os.MkdirTemp("", "lab-rootfs-")
-		if err != nil {
+		scratch := filepath.Join(dir, "scratch")
+		if err := os.Mkdir(scratch, 0o755); err != nil {
 			return fmt.Errorf("make images: %w", err)
 		}
 		defer os.RemoveAll(scratch)

@@ -16,7 +16,7 @@ const (
 // components are the programs of the node. Each waits for what it cannot do
 // without, so that none starts only to fail.
 func (c Cluster) components() []node.Component {
-	const afterAPIServer = "tcp:" + apiServerAddress
+	const afterAPIServer = "https://" + apiServerAddress + "/readyz"
 	return []node.Component{
 		{Name: "etcd", Args: c.etcd()},
 		{Name: "kube-apiserver", Args: c.apiServer(), After: "tcp:" + etcdAddress},

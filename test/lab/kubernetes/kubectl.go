@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -35,6 +36,7 @@ func (k Kubectl) run(ctx context.Context, stdin string, args ...string) (string,
 	cmd := exec.CommandContext(ctx, k.Program, append([]string{"--kubeconfig", k.Kubeconfig}, args...)...)
 	// Without a home folder of its own kubectl would fill the user's with caches of clusters that come and go.
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(k.Kubeconfig))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"sigs.k8s.io/yaml"
 
@@ -133,6 +134,7 @@ func (l Liqo) liqoctl(ctx context.Context, log string, args ...string) (string, 
 	cmd := exec.CommandContext(ctx, filepath.Join(l.Dir, "liqoctl"), append([]string{"--kubeconfig", l.Kubeconfig}, args...)...)
 	// Helm keeps files in the home folder.
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(l.Kubeconfig), "NO_COLOR=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var stdout bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, file), file
 	if args[0] == "generate" {

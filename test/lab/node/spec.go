@@ -51,13 +51,10 @@ type Component struct {
 	// Name is the name of its log file in /lab/logs, without ".log".
 	Name string   `json:"name"`
 	Args []string `json:"args"`
-	// After is what must accept connections before the program is started:
-	// "tcp:HOST:PORT" or "unix:PATH". Empty does not wait.
+	// After is what must be there before the program is started: a socket that accepts
+	// connections, "tcp:HOST:PORT" or "unix:PATH", or an address that answers with
+	// success, "https://...", whatever its certificate. Empty does not wait.
 	After string `json:"after,omitempty"`
-	// UID is the user that the program runs as; it owns the folders in Owns.
-	UID uint32 `json:"uid,omitempty"`
-	// Owns are folders that are made for the program.
-	Owns []string `json:"owns,omitempty"`
 }
 
 // RegistryAddress is where a node's registry listens, in the node.

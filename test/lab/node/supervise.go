@@ -5,8 +5,10 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -63,7 +65,7 @@ func (s *supervisor) reap() {
 }
 
 // start runs a program in a session of its own, and returns where its end is told.
-func (s *supervisor) start(args []string, uid uint32, log *os.File) (<-chan syscall.WaitStatus, error) {
+func (s *supervisor) start(args []string, log *os.File) (<-chan syscall.WaitStatus, error) {
 	program, err := exec.LookPath(args[0])
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func (s *supervisor) start(args []string, uid uint32, log *os.File) (<-chan sysc
 	attributes := &syscall.ProcAttr{
 		Dir: "/", Env: append(os.Environ(), "HOME=/root"),
 		Files: []uintptr{os.Stdin.Fd(), log.Fd(), log.Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +88,7 @@ func (s *supervisor) start(args []string, uid uint32, log *os.File) (<-chan sysc
 
 // run runs a program to its end. Its output goes to init's log.
 func (s *supervisor) run(args []string) error {
-	ended, err := s.start(args, 0, os.Stderr)
+	ended, err := s.start(args, os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -104,17 +106,11 @@ func (s *supervisor) keep(ctx context.Context, c Component) {
 		return
 	}
 	defer log.Close()
-	for _, dir := range c.Owns {
-		if err := own(dir, int(c.UID)); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", c.Name, err)
-			return
-		}
-	}
 	for {
 		if !waitFor(ctx, c.After) {
 			return
 		}
-		ended, err := s.start(c.Args, c.UID, log)
+		ended, err := s.start(c.Args, log)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", c.Name, err)
 			return
@@ -133,29 +129,43 @@ func (s *supervisor) keep(ctx context.Context, c Component) {
 	}
 }
 
-// own makes a folder that belongs to a user.
-func own(dir string, uid int) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return os.Chown(dir, uid, uid)
-}
-
-// waitFor returns true when something accepts connections at the address, and false when the context ends.
+// waitFor returns true when the address is there, in the sense of Component.After,
+// and false when the context ends.
 func waitFor(ctx context.Context, address string) bool {
-	if address == "" {
-		return true
-	}
-	network, address, _ := strings.Cut(address, ":")
-	for {
-		if conn, err := net.DialTimeout(network, address, time.Second); err == nil {
-			conn.Close()
-			return true
-		}
+	for !present(address) {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-time.After(pollDelay):
 		}
 	}
+	return true
+}
+
+func present(address string) bool {
+	network, rest, _ := strings.Cut(address, ":")
+	switch network {
+	case "":
+		return true
+	case "https":
+		return succeeds(address)
+	}
+	conn, err := net.DialTimeout(network, rest, time.Second)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+func succeeds(url string) bool {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // Nothing is sent or believed.
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 2 * time.Second}
+	response, err := client.Get(url)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
