@@ -21,12 +21,11 @@ import (
 )
 
 // CacheOptions restricts a cache to what [Watch] reads: of all pods only the
-// offloaded ones, and of these only the address; of all namespaces only those
-// that belong to a peer.
+// offloaded ones, and of these only the address.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}:          {Label: liqo.ShadowPodSelector(), Transform: keepPodAddress},
-		&corev1.Namespace{}:    {Label: liqo.PeerNamespaceSelector()},
+		&corev1.Namespace{}:    {},
 		&liqo.TunnelEndpoint{}: {},
 		&v1alpha1.Consumer{}:   {},
 	}
