@@ -4,6 +4,7 @@
 package liqo
 
 import (
+	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/discovery"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,7 +23,7 @@ func ShadowPodSelector() labels.Selector {
 // (liqo/pkg/liqo-controller-manager/namespacemap-controller/enforcement.go@v0.9.4).
 func TwinOf(namespace *corev1.Namespace) (cluster.ID, bool) {
 	id := namespace.Labels[LabelRemoteClusterID]
-	_, managed := namespace.Annotations[annotationNamespaceMap]
+	_, managed := namespace.Annotations[consts.RemoteNamespaceManagedByAnnotationKey]
 	return cluster.ID(id), managed && id != ""
 }
 
