@@ -31,6 +31,10 @@ const (
 	// labelScheduling is on namespaces whose new pods pass Liqo's webhook.
 	labelScheduling      = consts.SchedulingLiqoLabel
 	labelSchedulingValue = consts.SchedulingLiqoLabelValue
+
+	// annotationNamespaceMap is on twin namespaces, and names the NamespaceMap that
+	// asked for them.
+	annotationNamespaceMap = consts.RemoteNamespaceManagedByAnnotationKey
 )
 
 // IsOwnLabel tells whether a label is one of Liqo's, so that it says nothing

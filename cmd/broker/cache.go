@@ -1,0 +1,95 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// cacheOptions keep in memory only the objects that matter to the broker, and of
+// them only what it reads: a cluster's pods and nodes would be most of its memory.
+func cacheOptions() (cache.Options, error) {
+	// Besides the twin namespaces, few have the label that names a cluster.
+	twin, err := labels.Parse(liqo.LabelRemoteClusterID)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select the twin namespaces: %w", err)
+	}
+	return cache.Options{
+		DefaultTransform: strip,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
+			&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: stripPod},
+			&corev1.Namespace{}: {Label: twin, Transform: strip},
+			&liqo.ResourceOffer{}: {
+				Label: labels.SelectorFromSet(labels.Set{liqo.LabelReplicated: "true"}), Transform: strip,
+			},
+			&liqo.ShadowPod{}: {Transform: stripMetadata},
+		},
+	}, nil
+}
+
+// strip drops who wrote which field.
+func strip(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// stripMetadata drops the annotations too.
+func stripMetadata(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+		object.SetAnnotations(nil)
+	}
+	return o, nil
+}
+
+// stripPod keeps where a pod is and may be, and how it does.
+func stripPod(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	kept := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              pod.Name,
+			Namespace:         pod.Namespace,
+			UID:               pod.UID,
+			ResourceVersion:   pod.ResourceVersion,
+			DeletionTimestamp: pod.DeletionTimestamp,
+			Labels:            pod.Labels,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, Tolerations: pod.Spec.Tolerations},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	if pod.Spec.Affinity != nil {
+		kept.Spec.Affinity = &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			kept.Status.Conditions = []corev1.PodCondition{c}
+		}
+	}
+	return kept, nil
+}
+
+// stripNode drops the images that a node holds and its annotations, which change
+// with every heartbeat of some network plugins. The taints stay whole, because
+// they are written back.
+func stripNode(o any) (any, error) {
+	if node, ok := o.(*corev1.Node); ok {
+		node.Status.Images = nil
+	}
+	return stripMetadata(o)
+}

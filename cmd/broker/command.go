@@ -1,0 +1,134 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/version"
+)
+
+// Defaults of the flags. The Services in deploy/broker lead to these ports.
+const (
+	defaultPluginAddress  = ":7000"
+	defaultAPIAddress     = ":8000"
+	defaultMetricsAddress = ":8080"
+	defaultHealthAddress  = ":8081"
+	defaultMapping        = "DefaultName"
+)
+
+// options are the parsed command line.
+type options struct {
+	catalog      bool
+	orchestrator bool
+	aggregator   bool
+
+	pluginAddress  string
+	apiAddress     string
+	metricsAddress string
+	healthAddress  string
+
+	anonymousToggle bool
+	leaderElect     bool
+	leaderNamespace string
+	mapping         string
+	log             logging.Options
+}
+
+// brokers tells whether the daemon stands between consumers and providers, and
+// is not only a catalog.
+func (o *options) brokers() bool { return o.orchestrator || o.aggregator }
+
+// validate returns the options that need parsing.
+func (o *options) validate() (liqo.MappingStrategy, error) {
+	if !o.catalog && !o.brokers() {
+		return "", errors.New("no mode is given: use at least one of --with-catalog, --with-orchestrator and --with-aggregator")
+	}
+	for _, a := range []struct {
+		flag, address string
+		optional      bool
+	}{
+		{flag: "--resource-plugin-address", address: o.pluginAddress},
+		{flag: "--api-address", address: o.apiAddress},
+		{flag: "--metrics-address", address: o.metricsAddress, optional: true},
+		{flag: "--health-address", address: o.healthAddress, optional: true},
+	} {
+		if a.optional && a.address == "0" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(a.address); err != nil {
+			return "", fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
+		}
+	}
+	strategy, err := liqo.ParseMappingStrategy(o.mapping)
+	if err != nil {
+		return "", fmt.Errorf("--namespace-mapping-strategy: %w", err)
+	}
+	return strategy, nil
+}
+
+func newCommand() *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:           "broker",
+		Short:         "Offer consumers the resources of many providers, over Liqo",
+		Version:       version.String(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unexpected argument %q: see broker --help", args[0])}
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error {
+			strategy, err := o.validate()
+			if err != nil {
+				return usageError{err}
+			}
+			log, err := logging.New(o.log)
+			if err != nil {
+				return usageError{err}
+			}
+			logging.Capture(log)
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
+			}
+			b, err := newBroker(command.Context(), brokerConfig{options: *o, strategy: strategy, rest: config, log: log})
+			if err != nil {
+				return err
+			}
+			return b.run(command.Context())
+		},
+	}
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w: see broker --help", err)}
+	})
+	flags := command.Flags()
+	flags.BoolVar(&o.catalog, "with-catalog", false, "serve the list of clusters on /api/clusters")
+	flags.BoolVar(&o.orchestrator, "with-orchestrator", false,
+		"broker for consumers that see and choose the providers, on /api/clusters and /api/toggle")
+	flags.BoolVar(&o.aggregator, "with-aggregator", false, "broker for consumers that do not see the providers")
+	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
+		"address that serves Liqo's resource plugin, if the broker is orchestrator or aggregator")
+	flags.StringVar(&o.apiAddress, "api-address", defaultAPIAddress, "address that serves the HTTP API")
+	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics; "0" for none`)
+	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
+	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,
+		"let everybody use /api/toggle; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas do the writing")
+	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
+	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
+		"how Liqo names consumers' namespaces on the providers: DefaultName or EnforceSameName")
+	o.log.AddFlags(flags)
+	return command
+}
