@@ -1,0 +1,154 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+func TestSelectorRoundTrip(t *testing.T) {
+	want := []cluster.ID{"a", "b"}
+	selector := ForgeSelector([]cluster.ID{"b", "a"})
+	if diff := cmp.Diff(want, Selected(&selector)); diff != "" {
+		t.Errorf("Selected(ForgeSelector()): -want +got\n%s", diff)
+	}
+	if got := Selected(&corev1.NodeSelector{}); len(got) != 0 {
+		t.Errorf("Selected() of an empty selector: %v", got)
+	}
+}
+
+func TestFollows(t *testing.T) {
+	required := func(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
+		}}
+	}
+	term := ForgeSelector([]cluster.ID{"a", "b"}).NodeSelectorTerms[0]
+	merged := corev1.NodeSelectorTerm{MatchExpressions: append([]corev1.NodeSelectorRequirement{
+		{Key: "zone", Operator: corev1.NodeSelectorOpExists},
+	}, term.MatchExpressions...)}
+	tolerations := []corev1.Toleration{{Key: "virtual-node.liqo.io/not-allowed", Operator: corev1.TolerationOpExists}}
+	cases := map[string]struct {
+		reason string
+		pod    corev1.PodSpec
+		want   bool
+	}{
+		"Follows": {
+			reason: "The webhook adds a toleration and the selection.",
+			pod:    corev1.PodSpec{Tolerations: tolerations, Affinity: required(term)}, want: true,
+		},
+		"Merged": {
+			reason: "The selection may stand beside what the pod's owner requires.",
+			pod:    corev1.PodSpec{Tolerations: tolerations, Affinity: required(merged)}, want: true,
+		},
+		"Untouched": {reason: "A pod that the webhook did not see follows nothing.", pod: corev1.PodSpec{}},
+		"NoToleration": {
+			reason: "Without the toleration the scheduler keeps the pod from virtual nodes.",
+			pod:    corev1.PodSpec{Affinity: required(term)},
+		},
+		"Older": {
+			reason: "Another selection is an older one.",
+			pod:    corev1.PodSpec{Tolerations: tolerations, Affinity: required(ForgeSelector([]cluster.ID{"a"}).NodeSelectorTerms[0])},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Follows(&corev1.Pod{Spec: tc.pod}, []cluster.ID{"a", "b"}); got != tc.want {
+				t.Errorf("%s\nFollows() = %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestPassed(t *testing.T) {
+	consumer := cluster.Identity{ID: "1e0b1a7c-0000-4000-8000-000000000001", Name: "consumer"}
+	other := cluster.Identity{ID: "1e0b1a7c-0000-4000-8000-000000000002", Name: "consumer"}
+	twin := func(name string, origin cluster.ID) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      map[string]string{LabelRemoteClusterID: string(origin)},
+			Annotations: map[string]string{annotationNamespaceMap: "tenant/map"},
+		}}
+	}
+	cases := map[string]struct {
+		reason string
+		ns     *corev1.Namespace
+		want   bool
+	}{
+		"Origin":   {reason: "A namespace passed its origin.", ns: twin("web", consumer.ID), want: true},
+		"Hop":      {reason: "A hop is in the name.", ns: twin("web-"+uniqueName(consumer), "x"), want: true},
+		"TwoHops":  {reason: "So is the hop before.", ns: twin("web-"+uniqueName(consumer)+"-broker-abcdef", "x"), want: true},
+		"Namesake": {reason: "A cluster of the same name is another cluster.", ns: twin("web-"+uniqueName(other), "x")},
+		"Longer":   {reason: "A longer name is another name.", ns: twin("web-"+uniqueName(consumer)+"0", "x")},
+		"Stranger": {reason: "Other clusters have not been passed.", ns: twin("web", "x")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Passed(tc.ns, consumer); got != tc.want {
+				t.Errorf("%s\nPassed(%s) = %v", tc.reason, tc.ns.Name, got)
+			}
+		})
+	}
+}
+
+func TestInForceAndReceives(t *testing.T) {
+	id := cluster.Identity{ID: "a", Name: "provider-a"}
+	condition := func(kind offloadingv1alpha1.RemoteNamespaceConditionType, status corev1.ConditionStatus) offloadingv1alpha1.RemoteNamespaceCondition {
+		return offloadingv1alpha1.RemoteNamespaceCondition{Type: kind, Status: status}
+	}
+	required := condition(offloadingv1alpha1.NamespaceOffloadingRequired, corev1.ConditionTrue)
+	dropped := condition(offloadingv1alpha1.NamespaceOffloadingRequired, corev1.ConditionFalse)
+	ready := condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionTrue)
+	open := map[string]string{labelScheduling: labelSchedulingValue}
+	cases := map[string]struct {
+		reason     string
+		labels     map[string]string
+		observed   int64
+		conditions offloadingv1alpha1.RemoteNamespaceConditions
+		inForce    bool
+		receives   bool
+	}{
+		"Ready": {
+			reason: "Liqo has opened the namespace and made it remotely.",
+			labels: open, observed: 2, conditions: offloadingv1alpha1.RemoteNamespaceConditions{required, ready},
+			inForce: true, receives: true,
+		},
+		"NotObserved": {reason: "Liqo has yet to see the spec.", labels: open, observed: 1},
+		"NotOpened":   {reason: "The webhook does not see the namespace.", observed: 2},
+		"Dropped": {
+			reason: "A namespace that is not wanted any more is no target, though it is still there.",
+			labels: open, observed: 2, conditions: offloadingv1alpha1.RemoteNamespaceConditions{dropped, ready}, inForce: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
+			o := ForgeOffloading("web", "DefaultName", []cluster.ID{"a"})
+			o.Generation, o.Status.ObservedGeneration = 2, tc.observed
+			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{uniqueName(id): tc.conditions}
+			if got := InForce(ns, o); got != tc.inForce {
+				t.Errorf("%s\nInForce() = %v", tc.reason, got)
+			}
+			if got := Receives(o, id); got != tc.receives {
+				t.Errorf("%s\nReceives() = %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestParseMappingStrategy(t *testing.T) {
+	if _, err := ParseMappingStrategy("DefaultName"); err != nil {
+		t.Errorf("ParseMappingStrategy(DefaultName): %v", err)
+	}
+	if _, err := ParseMappingStrategy("Any"); err == nil {
+		t.Error("ParseMappingStrategy(Any): no error")
+	}
+}
