@@ -21,7 +21,6 @@ import (
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/storage"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/workload"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -72,38 +71,28 @@ func newReflection(o *Options, local, remote *rest.Config, addresses ipam.IpamCl
 		HomeAPIServerPort:   o.HomeAPIServerPort,
 	}, configs[generic.Pod])
 
-	kinds := []struct {
-		reflector manager.Reflector
-		// seen is what the reflector sees of Liqo's namespace; nil for all.
-		seen func(*metav1.ListOptions)
-	}{
-		// Which pods are reflected is decided by the node that they are on.
-		{pods, nil},
-		{exposition.NewServiceReflector(configs[generic.Service]), onlyIPAMService},
-		{exposition.NewIngressReflector(configs[generic.Ingress]), nothing},
-		{configuration.NewConfigMapReflector(configs[generic.ConfigMap]), nothing},
-		{configuration.NewSecretReflector(apiServer == forge.APIServerSupportLegacy, configs[generic.Secret]), nothing},
-		{configuration.NewServiceAccountReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount]), nothing},
-		{storage.NewPersistentVolumeClaimReflector(o.VirtualStorageClassName, o.RemoteRealStorageClassName,
-			o.EnableStorage, configs[generic.PersistentVolumeClaim]), nothing},
-		// Events come the other way, from the foreign cluster.
-		{event.NewEventReflector(configs[generic.Event]), nil},
+	reflectors := []manager.Reflector{
+		exposition.NewServiceReflector(configs[generic.Service]),
+		exposition.NewIngressReflector(configs[generic.Ingress]),
+		configuration.NewConfigMapReflector(configs[generic.ConfigMap]),
+		configuration.NewSecretReflector(apiServer == forge.APIServerSupportLegacy, configs[generic.Secret]),
+		configuration.NewServiceAccountReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount]),
+		storage.NewPersistentVolumeClaimReflector(o.VirtualStorageClassName, o.RemoteRealStorageClassName,
+			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
+		event.NewEventReflector(configs[generic.Event]),
+	}
+	if !o.DisableIPReflection {
+		reflectors = append(reflectors, exposition.NewEndpointSliceReflector(addresses, configs[generic.EndpointSlice]))
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
-	r := &reflection{manager: m, pods: pods}
-	for _, kind := range kinds {
-		guarded := newGuard(kind.reflector, o.LiqoNamespace, kind.seen)
-		if r.podReflector == nil {
-			r.podReflector = guarded
-		}
-		m.With(guarded)
-	}
-	if !o.DisableIPReflection {
-		m.With(newGuard(exposition.NewEndpointSliceReflector(addresses, configs[generic.EndpointSlice]), o.LiqoNamespace, onlyIPAMEndpoints))
+	guardedPods := newGuard(pods, o.LiqoNamespace)
+	m.With(guardedPods)
+	for _, reflector := range reflectors {
+		m.With(newGuard(reflector, o.LiqoNamespace))
 	}
 	m.WithNamespaceHandler(namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod))
-	return r, nil
+	return &reflection{manager: m, pods: pods, podReflector: guardedPods}, nil
 }
 
 // start begins to reflect; it goes on until the context ends.
