@@ -52,6 +52,13 @@ func inside(id process.ID, kinds int, do func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The first thread is what others see as the process, and it cannot end alone.
+			err := inside(id, kinds, do)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
 		done <- func() error {
 			fd, err := id.Open()
 			if err != nil {

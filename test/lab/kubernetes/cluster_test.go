@@ -1,0 +1,92 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/test/lab/topology"
+)
+
+func sample(t *testing.T) Cluster {
+	t.Helper()
+	l := topology.Overlapping()
+	return Cluster{
+		Cluster: l.Clusters[1], WAN: l.WAN, Gateway: l.Gateway, Dir: t.TempDir(), Cgroup: "lab-x/broker",
+		Programs: "/programs", Stores: []string{"/store"}, HostPort: 12345,
+	}
+}
+
+func TestFiles(t *testing.T) {
+	c := sample(t)
+	if err := c.WriteFiles(); err != nil {
+		t.Fatal(err)
+	}
+	kubelet := map[string]any{}
+	data, err := os.ReadFile(filepath.Join(c.Dir, "config", "kubelet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, &kubelet); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{"/lab-x/broker", []any{"10.80.0.10"}}, []any{kubelet["cgroupRoot"], kubelet["clusterDNS"]}); diff != "" {
+		t.Errorf("kubelet's configuration (-want +got):\n%s", diff)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "https://127.0.0.1:12345" {
+		t.Errorf("the kubeconfig leads to %s", config.Host)
+	}
+}
+
+// TestArgumentsNameFiles makes sure that every file that a program is told to read is written.
+func TestArgumentsNameFiles(t *testing.T) {
+	c := sample(t)
+	if err := c.WriteFiles(); err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range c.Spec().Components {
+		for _, arg := range component.Args {
+			_, name, found := strings.Cut(arg, "/lab/")
+			if !found {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
+				t.Errorf("%s: %s: %v", component.Name, arg, err)
+			}
+		}
+	}
+}
+
+func TestSpec(t *testing.T) {
+	spec := sample(t).Spec()
+	if want := netip.MustParsePrefix("172.30.0.2/24"); spec.Address != want {
+		t.Errorf("address %s, want %s", spec.Address, want)
+	}
+	var network struct {
+		Plugins []struct {
+			Type   string
+			IPMasq bool
+			IPAM   struct{ Ranges [][]struct{ Subnet string } }
+		}
+	}
+	if err := json.Unmarshal([]byte(spec.Files["cni/net.d/10-lab.conflist"]), &network); err != nil {
+		t.Fatal(err)
+	}
+	if bridge := network.Plugins[0]; bridge.IPMasq || bridge.IPAM.Ranges[0][0].Subnet != "10.201.0.0/24" {
+		t.Errorf("bridge %+v, want 10.201.0.0/24 without masquerading, which would hide pods from Liqo's peers", bridge)
+	}
+}
