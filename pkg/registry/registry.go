@@ -225,8 +225,11 @@ func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.Names
 	}
 }
 
+// finished tells whether a pod has ended by itself. One that is being deleted may
+// look the same in its last moments, and is made anew.
 func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return pod.DeletionTimestamp.IsZero() &&
+		(pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
 }
 
 func isReady(pod *corev1.Pod) bool {
