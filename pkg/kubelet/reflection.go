@@ -86,7 +86,7 @@ func newReflection(o *Options, local, remote *rest.Config, addresses ipam.IpamCl
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
-	guardedPods := newGuard(pods, o.LiqoNamespace)
+	guardedPods := newGuard(relocatable{pods}, o.LiqoNamespace)
 	m.With(guardedPods)
 	for _, reflector := range reflectors {
 		m.With(newGuard(reflector, o.LiqoNamespace))
