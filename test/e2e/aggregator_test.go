@@ -64,7 +64,7 @@ spec:
 func TestAggregator(t *testing.T) {
 	start(t, v1alpha1.ModeAggregated)
 	deploy(t, "aggregator", federation.Web, 6)
-	pods := copies(t, time.Minute, "aggregator", 6, fed.ProviderA, fed.ProviderB)
+	pods := copies(t, "aggregator", 6, fed.ProviderA, fed.ProviderB)
 	for _, pod := range pods {
 		if pod.Path != federation.PathRelay {
 			t.Errorf("pod %s on %s is reached by path %q: the aggregator hides its providers", pod.Name, pod.RunsOn.Name, pod.Path)

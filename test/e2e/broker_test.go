@@ -89,11 +89,11 @@ func deploy(t *testing.T, namespace, workload string, replicas int) {
 	}
 }
 
-// copies returns the pods of a namespace once there are so many, ready and with an address, on the given providers and no other.
-func copies(t *testing.T, timeout time.Duration, namespace string, replicas int, on ...*federation.Cluster) []federation.Copy {
+// copies returns the pods of a namespace once, within a minute, there are so many, ready and with an address, on the given providers and no other.
+func copies(t *testing.T, namespace string, replicas int, on ...*federation.Cluster) []federation.Copy {
 	t.Helper()
 	var found []federation.Copy
-	eventually(t, timeout, func(ctx context.Context) (err error) {
+	eventually(t, time.Minute, func(ctx context.Context) (err error) {
 		if found, err = fed.Copies(ctx, namespace); err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func TestKubectl(t *testing.T) {
 	const namespace = "kubectl"
 	start(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Shell, 1)
-	pod := copies(t, time.Minute, namespace, 1)[0].Name
+	pod := copies(t, namespace, 1)[0].Name
 
 	t.Run("Logs", func(t *testing.T) {
 		output, err := fed.Consumer.Kubectl(t.Context(), "logs", "--namespace="+namespace, pod)
@@ -77,7 +77,7 @@ func TestPortForward(t *testing.T) {
 	const namespace = "port-forward"
 	start(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Web, 1)
-	pod := copies(t, time.Minute, namespace, 1)[0].Name
+	pod := copies(t, namespace, 1)[0].Name
 
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -23,7 +23,7 @@ func TestOrchestrator(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	toggle(t, fed.ProviderB, false)
 	deploy(t, namespace, federation.Web, replicas)
-	pods := copies(t, time.Minute, namespace, replicas, fed.ProviderA)
+	pods := copies(t, namespace, replicas, fed.ProviderA)
 	for _, pod := range pods {
 		if pod.Path != federation.PathDirect {
 			t.Errorf("pod %s on %s is reached by path %q, not directly", pod.Name, pod.RunsOn.Name, pod.Path)
@@ -40,7 +40,7 @@ func TestOrchestrator(t *testing.T) {
 	if _, err := fed.Broker.Kubectl(t.Context(), "delete", "pod", "--namespace=liqo-broker", "--all", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
-	pods = copies(t, time.Minute, namespace, replicas, fed.ProviderB)
+	pods = copies(t, namespace, replicas, fed.ProviderB)
 	t.Logf("%d replicas moved in %.1f s", replicas, time.Since(began).Seconds())
 	if least := watch.stop(); least == 0 {
 		t.Error("there was a moment in which no replica was ready")

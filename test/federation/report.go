@@ -150,14 +150,15 @@ func (f *Federation) reportCopies(ctx context.Context, out io.Writer, namespace 
 			fmt.Fprintf(out, "  %s\t-\t\t\t\t\t\tnot running\n", pod.Name)
 			continue
 		}
-		trip, host := "-", ""
+		trip := "-"
 		if took, err := f.RoundTrip(ctx, address); err == nil {
 			trip = fmt.Sprintf("%.2f ms", took.Seconds()*1000)
 		}
-		if host, err = f.Host(ctx, address+":8080"); err != nil {
+		host, err := f.Host(ctx, address+":8080")
+		switch {
+		case err != nil:
 			host = "no answer"
-		}
-		if host == pod.Name {
+		case host == pod.Name:
 			host = "itself"
 		}
 		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", pod.Name, pod.RunsOn.Name, pod.Address[pod.RunsOn.Name],

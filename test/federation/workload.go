@@ -161,9 +161,9 @@ func (f *Federation) trace(ctx context.Context, c *Cluster, copies []Copy, names
 	if err := c.List(ctx, &nodes); err != nil {
 		return err
 	}
-	real := map[string]bool{}
+	isReal := map[string]bool{}
 	for i := range nodes.Items {
-		real[nodes.Items[i].Name] = liqo.NodeCluster(&nodes.Items[i]) == ""
+		isReal[nodes.Items[i].Name] = liqo.NodeCluster(&nodes.Items[i]) == ""
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -172,7 +172,7 @@ func (f *Federation) trace(ctx context.Context, c *Cluster, copies []Copy, names
 			continue
 		}
 		copies[at].Address[c.Name] = pod.Status.PodIP
-		if real[pod.Spec.NodeName] {
+		if isReal[pod.Spec.NodeName] {
 			copies[at].RunsOn = c
 		}
 		if c == f.Consumer {
