@@ -163,14 +163,16 @@ func (c *Cluster) LogPath(component string) string {
 	return filepath.Join(c.dir(), "logs", component+".log")
 }
 
-func (c *Cluster) init() (process.ID, error) { return loadProcess(c.dir()) }
+func (c *Cluster) pid1() (process.ID, error) { return loadProcess(c.dir()) }
 
-// Exec runs a program in the cluster's node. A program that fails gives an *exec.ExitError.
+// Exec runs a program in the cluster's node, where kubectl is the administrator's. A program that fails gives an *exec.ExitError.
 func (c *Cluster) Exec(ctx context.Context, command node.Command) error {
-	init, err := c.init()
+	init, err := c.pid1()
 	if err != nil {
 		return err
 	}
+	command.Path = append(command.Path, "/opt/kubernetes")
+	command.Env = append(command.Env, "KUBECONFIG=/lab/config/admin.conf")
 	return node.Exec(ctx, init, command)
 }
 
@@ -204,7 +206,7 @@ func (c *Cluster) SetLink(up bool) error {
 
 // Traffic is the number of bytes that the node received from the WAN and sent to it.
 func (c *Cluster) Traffic() (received, sent uint64, err error) {
-	init, err := c.init()
+	init, err := c.pid1()
 	if err != nil {
 		return 0, 0, err
 	}

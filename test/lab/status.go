@@ -5,7 +5,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +42,7 @@ func (l *Lab) Status(ctx context.Context) []ClusterStatus {
 
 func (c *Cluster) status(ctx context.Context) ClusterStatus {
 	s := ClusterStatus{Name: c.Name}
-	init, err := c.init()
+	init, err := c.pid1()
 	if err != nil {
 		s.Problem = "it was not started"
 		return s
@@ -103,17 +102,4 @@ func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
 		}
 	}
 	return nil
-}
-
-// String is the status in one line.
-func (s ClusterStatus) String() string {
-	if s.Problem != "" {
-		return fmt.Sprintf("%s: %s", s.Name, s.Problem)
-	}
-	link := "up"
-	if !s.LinkUp {
-		link = "CUT"
-	}
-	return fmt.Sprintf("%s: link %s, pods ready %d of %d, nodes %s, peered with %s",
-		s.Name, link, s.PodsReady, s.Pods, strings.Join(s.Nodes, " "), strings.Join(s.Peers, " "))
 }

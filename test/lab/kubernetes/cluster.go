@@ -48,6 +48,11 @@ func (c Cluster) Spec() node.Spec {
 			"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
 			"ipv4/conf/all/route_localnet": "1",
 		},
+		// What kubelet wants and would otherwise change (setupKernelTunables in its package cm).
+		Shadows: map[string]string{
+			"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+			"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+		},
 		// Only what leaves by the WAN is masqueraded; the traffic on Liqo's own routes must keep its addresses.
 		Setup: [][]string{
 			{"iptables", "-t", "nat", "-A", "POSTROUTING", "-s", c.PodCIDR.String(), "-o", node.Interface, "-j", "MASQUERADE"},

@@ -12,14 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kubeletSysctls are settings of the whole machine that kubelet wants and would
-// otherwise change (setupKernelTunables in k8s.io/kubernetes/pkg/kubelet/cm). In a
-// node they are plain files with the values that it looks for.
-var kubeletSysctls = map[string]string{
-	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
-	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
-}
-
 // mountRoot gives the node a root file system that shows the machine's programs,
 // read-only, and nothing else of it. All mounts are private to the node.
 func mountRoot(spec Spec) error {
@@ -48,9 +40,9 @@ func mountRoot(spec Spec) error {
 	for name, content := range spec.Files {
 		m.write("etc/"+name, content)
 	}
-	for name, value := range kubeletSysctls {
-		m.write("run/sysctl/"+name, value+"\n")
-		m.bindFile(filepath.Join(root, "run/sysctl", name), "proc/sys/"+name)
+	for name, value := range spec.Shadows {
+		m.write("run/shadows/"+name, value+"\n")
+		m.bindFile(filepath.Join(root, "run/shadows", name), "proc/sys/"+name)
 	}
 	if m.err != nil {
 		return m.err

@@ -10,7 +10,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -22,7 +25,12 @@ const namespaces = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | un
 
 // Command is a program to run in the namespaces of a node.
 type Command struct {
-	Args           []string
+	// Args are the program, looked for in Path unless it has a slash, and its arguments.
+	Args []string
+	// Path are the folders to look in, besides the usual ones.
+	Path []string
+	// Env are variables besides PATH, HOME and TERM.
+	Env            []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
@@ -31,13 +39,28 @@ type Command struct {
 // waits for it. If the program fails, the error is an *exec.ExitError.
 func Exec(ctx context.Context, init process.ID, command Command) error {
 	return inside(init, namespaces, func() error {
-		// The search for the program happens on this thread, so in the node's file system.
-		cmd := exec.CommandContext(ctx, command.Args[0], command.Args[1:]...)
+		path := append(slices.Clone(command.Path), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin")
+		cmd := exec.CommandContext(ctx, find(command.Args[0], path), command.Args[1:]...)
+		cmd.Args[0] = command.Args[0]
 		cmd.Dir = "/"
-		cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/opt/kubernetes", "HOME=/root", "TERM=" + os.Getenv("TERM"), "KUBECONFIG=/lab/config/admin.conf"}
+		cmd.Env = append([]string{"PATH=" + strings.Join(path, ":"), "HOME=/root", "TERM=" + os.Getenv("TERM")}, command.Env...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = command.Stdin, command.Stdout, command.Stderr
 		return cmd.Run()
 	})
+}
+
+// find looks for a program where the thread that calls it sees it. One that it does
+// not find is returned as it is, so that starting it fails with its name.
+func find(program string, path []string) string {
+	if strings.Contains(program, "/") {
+		return program
+	}
+	for _, dir := range path {
+		if found, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return found
+		}
+	}
+	return filepath.Join(path[len(path)-1], program)
 }
 
 // InNetwork calls do on a thread that is in the network namespace of the process.

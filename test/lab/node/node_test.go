@@ -68,14 +68,14 @@ func eventually(t *testing.T, what string, check func() bool) {
 }
 
 func TestNodeIsAMachineOfItsOwn(t *testing.T) {
-	init := start(t, Spec{Files: map[string]string{"resolv.conf": "# none\n", "sub/file": "x"}}, nil)
+	init := start(t, Spec{Shadows: map[string]string{"kernel/panic": "10"}, Files: map[string]string{"resolv.conf": "# none\n", "sub/file": "x"}}, nil)
 	for name, tc := range map[string]struct{ reason, script, want string }{
 		"HostName": {"a node has its own", "hostname", "test"},
 		"Init":     {"a node has its own processes", "readlink /proc/1/exe | grep -c .", "1"},
 		"Links":    {"a node has its own network", "ls /sys/class/net", "lo"},
 		"ReadOnly": {"the machine's programs cannot be changed", "touch /usr/x 2>/dev/null || echo no", "no"},
 		"Files":    {"a node has its own files in /etc", "cat /etc/resolv.conf /etc/sub/file", "# none\nx"},
-		"Sysctl":   {"what kubelet changes is not the machine's", "echo 9 > /proc/sys/kernel/panic; cat /proc/sys/kernel/panic", "9"},
+		"Shadow":   {"a shadow can be changed", "echo 9 > /proc/sys/kernel/panic; cat /proc/sys/kernel/panic", "9"},
 		"Home":     {"the machine's files are not shown", "ls /home 2>/dev/null || echo none", "none"},
 	} {
 		t.Run(name, func(t *testing.T) {

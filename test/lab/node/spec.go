@@ -34,6 +34,9 @@ type Spec struct {
 	Files map[string]string `json:"files,omitempty"`
 	// Sysctls are kernel settings of the node's network namespace, below /proc/sys/net.
 	Sysctls map[string]string `json:"sysctls,omitempty"`
+	// Shadows are kernel settings of the whole machine, below /proc/sys, that the
+	// node's programs may read and write without changing the machine: name to value.
+	Shadows map[string]string `json:"shadows,omitempty"`
 	// Setup are commands that run once, in order, before any component.
 	Setup [][]string `json:"setup,omitempty"`
 	// Components are the programs that always run.
