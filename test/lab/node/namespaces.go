@@ -60,7 +60,7 @@ func find(program string, path []string) string {
 			return found
 		}
 	}
-	return filepath.Join(path[len(path)-1], program)
+	return program
 }
 
 // InNetwork calls do on a thread that is in the network namespace of the process.
