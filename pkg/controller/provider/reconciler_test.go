@@ -1,0 +1,352 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+var (
+	providerA = cluster.Identity{ID: "id-a", Name: "provider-a"}
+	providerB = cluster.Identity{ID: "id-b", Name: "provider-b"}
+	consumer  = cluster.Identity{ID: "id-c", Name: "consumer"}
+)
+
+func resources(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse("1Gi"),
+		corev1.ResourcePods:   resource.MustParse("10"),
+	}
+}
+
+func newProvider(enabled bool) *v1alpha1.Provider {
+	return &v1alpha1.Provider{
+		ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID), Generation: 3},
+		Spec:       v1alpha1.ProviderSpec{Enabled: &enabled},
+	}
+}
+
+// settle reconciles provider A twice, because the first time may create it.
+func settle(t *testing.T, c client.Client) error {
+	t.Helper()
+	r := New(c, registry.New(c))
+	req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}
+	for range 2 {
+		if _, err := r.Reconcile(t.Context(), req); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func get(t *testing.T, c client.Client) *v1alpha1.Provider {
+	t.Helper()
+	p := &v1alpha1.Provider{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: string(providerA.ID)}, p); err != nil {
+		t.Fatalf("Get(): %v", err)
+	}
+	return p
+}
+
+func TestReady(t *testing.T) {
+	peered := liqotest.ForeignCluster(providerA, true, false)
+	good := liqotest.Offer(providerA, resources("2"))
+	withdrawn := liqotest.Offer(providerA, resources("2"))
+	liqotest.Withdraw(withdrawn)
+	ours := liqotest.Offer(providerA, resources("2"))
+	ours.Labels = nil
+	second := liqotest.Offer(providerA, resources("1"))
+	second.Name, second.Spec.NodeName = "second", "other-node"
+	negative := resources("2")
+	negative[corev1.ResourceMemory] = resource.MustParse("-1")
+	up, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
+
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		cpu     string
+		why     string
+		message string
+	}{
+		"Offering": {
+			reason:  "A peered provider whose node is ready adds its offer.",
+			objects: []client.Object{peered, good, up, newProvider(true)}, cpu: "2", why: v1alpha1.ReasonOffering,
+		},
+		"SecondNodeDown": {
+			reason:  "An offer counts by its own node.",
+			objects: []client.Object{peered, good, second, up, newProvider(true)}, cpu: "2", why: v1alpha1.ReasonOffering,
+		},
+		"Disabled": {
+			reason:  "A provider that is turned off adds nothing.",
+			objects: []client.Object{peered, good, up, newProvider(false)}, why: v1alpha1.ReasonDisabled,
+		},
+		"NotPeered": {
+			reason:  "Without an established peering nothing counts.",
+			objects: []client.Object{liqotest.ForeignCluster(providerA, false, true), good, up, newProvider(true)}, why: v1alpha1.ReasonNotPeered,
+		},
+		"NoForeignCluster": {
+			reason:  "A provider made by hand waits for its foreign cluster.",
+			objects: []client.Object{newProvider(true)}, why: v1alpha1.ReasonNotPeered,
+		},
+		"NoOffer": {
+			reason:  "Without an offer nothing counts.",
+			objects: []client.Object{peered, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
+		},
+		"Withdrawn": {
+			reason:  "A withdrawn offer is none.",
+			objects: []client.Object{peered, withdrawn, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
+		},
+		"OurOwnOffer": {
+			reason:  "What the broker offers to the cluster is not what the cluster offers.",
+			objects: []client.Object{peered, ours, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
+		},
+		"Negative": {
+			reason:  "An offer that nobody can mean is refused.",
+			objects: []client.Object{peered, liqotest.Offer(providerA, negative), up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer,
+			message: "invalid offer: memory is negative (-1)",
+		},
+		"NodeDown": {
+			reason:  "A provider out of reach adds nothing.",
+			objects: []client.Object{peered, good, down, newProvider(true)}, why: v1alpha1.ReasonNodeNotReady,
+			message: "Not ready: virtual node liqo-provider-a",
+		},
+		"NoNode": {
+			reason:  "A provider without a virtual node adds nothing.",
+			objects: []client.Object{peered, good, newProvider(true)}, why: v1alpha1.ReasonNodeNotReady,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.objects...)
+			if err := settle(t, c); err != nil {
+				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+			}
+			p := get(t, c)
+			var want corev1.ResourceList
+			if tc.cpu != "" {
+				want = resources(tc.cpu)
+			}
+			if !offer.Equal(want, p.Status.Offered) {
+				t.Errorf("%s\noffered %v, want %v", tc.reason, p.Status.Offered, want)
+			}
+			ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+			if ready == nil || ready.Reason != tc.why || (ready.Status == metav1.ConditionTrue) != (tc.cpu != "") ||
+				!strings.Contains(ready.Message, tc.message) {
+				t.Errorf("%s\nReady: %+v, want reason %s and message %q", tc.reason, ready, tc.why, tc.message)
+			}
+			if p.Status.ObservedGeneration != p.Generation {
+				t.Errorf("%s\nobserved generation %d, want %d", tc.reason, p.Status.ObservedGeneration, p.Generation)
+			}
+		})
+	}
+}
+
+func TestCreate(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		fc      *liqo.ForeignCluster
+		created bool
+	}{
+		"Peered": {reason: "The first outgoing peering makes a Provider, turned on.", fc: liqotest.ForeignCluster(providerA, true, false), created: true},
+		"Consumer": {
+			reason: "A cluster that only consumes is no provider.", fc: liqotest.ForeignCluster(providerA, false, true),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.fc)
+			if err := settle(t, c); err != nil {
+				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+			}
+			var list v1alpha1.ProviderList
+			if err := c.List(t.Context(), &list); err != nil {
+				t.Fatalf("List(): %v", err)
+			}
+			if !tc.created {
+				if len(list.Items) != 0 {
+					t.Errorf("%s\ngot %v", tc.reason, list.Items)
+				}
+				return
+			}
+			if len(list.Items) != 1 {
+				t.Fatalf("%s\ngot %v", tc.reason, list.Items)
+			}
+			p := list.Items[0]
+			if !p.IsEnabled() || p.Status.ClusterName != providerA.Name || len(p.OwnerReferences) != 1 || p.OwnerReferences[0].UID != tc.fc.UID {
+				t.Errorf("%s\ngot %+v", tc.reason, p)
+			}
+		})
+	}
+}
+
+// TestToggleSurvivesThePeering ends a peering and begins it again.
+func TestToggleSurvivesThePeering(t *testing.T) {
+	fc := liqotest.ForeignCluster(providerA, true, false)
+	c := registrytest.NewClient(t, interceptor.Funcs{}, fc, newProvider(false))
+	for _, established := range []bool{true, false, true} {
+		liqotest.SetPeering(fc, established, false)
+		if err := c.Update(t.Context(), fc); err != nil {
+			t.Fatalf("Update(): %v", err)
+		}
+		if err := settle(t, c); err != nil {
+			t.Fatalf("Reconcile(): %v", err)
+		}
+		if get(t, c).IsEnabled() {
+			t.Fatalf("the provider was turned on when the peering was established: %v", established)
+		}
+	}
+}
+
+func TestTaint(t *testing.T) {
+	isOurs := func(taint corev1.Taint) bool { return taint.Key == TaintDisabled }
+	c := registrytest.NewClient(t, interceptor.Funcs{},
+		liqotest.ForeignCluster(providerA, true, false), newProvider(false),
+		liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true))
+	for _, enabled := range []bool{false, true, false} {
+		p := get(t, c)
+		p.Spec.Enabled = &enabled
+		if err := c.Update(t.Context(), p); err != nil {
+			t.Fatalf("Update(): %v", err)
+		}
+		if err := settle(t, c); err != nil {
+			t.Fatalf("Reconcile(): %v", err)
+		}
+		for name, want := range map[string]bool{"liqo-provider-a": !enabled, "liqo-provider-b": false} {
+			var node corev1.Node
+			if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &node); err != nil {
+				t.Fatalf("Get(): %v", err)
+			}
+			if slices.ContainsFunc(node.Spec.Taints, isOurs) != want {
+				t.Errorf("enabled %v: taints of %s: %v", enabled, name, node.Spec.Taints)
+			}
+			if len(node.Spec.Taints) == 0 || isOurs(node.Spec.Taints[0]) {
+				t.Errorf("enabled %v: Liqo's taint of %s is gone: %v", enabled, name, node.Spec.Taints)
+			}
+		}
+	}
+}
+
+// TestStatusFollowsTheTaint makes the taint fail: nobody may then believe that
+// the scheduler has been told.
+func TestStatusFollowsTheTaint(t *testing.T) {
+	boom := errors.New("boom")
+	c := registrytest.NewClient(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if _, ok := o.(*corev1.Node); ok {
+				return boom
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}, liqotest.ForeignCluster(providerA, true, false), newProvider(false), liqotest.VirtualNode(providerA, true))
+	if err := settle(t, c); !errors.Is(err, boom) {
+		t.Errorf("Reconcile(): %v, want %v", err, boom)
+	}
+	if p := get(t, c); p.Status.ObservedGeneration == p.Generation {
+		t.Error("the status says that the change was observed")
+	}
+}
+
+func TestDraining(t *testing.T) {
+	const namespace = "web-consumer"
+	ns := liqotest.TwinNamespace(namespace, consumer)
+	o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID, providerB.ID})
+	liqotest.PutInForce(ns, o, providerA, providerB)
+	b := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerB.ID)}}
+	b.Status.ClusterName = providerB.Name
+	b.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+	// The twin controller relies on what an earlier reconciliation has written.
+	closed := newProvider(false)
+	closed.Status.ObservedGeneration = closed.Generation
+
+	workload := func(name, app, node string) []client.Object {
+		shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
+		return []client.Object{shadow, liqotest.Pod(shadow, node, providerA.ID, providerB.ID)}
+	}
+	cases := map[string]struct {
+		reason  string
+		pods    []client.Object
+		status  metav1.ConditionStatus
+		why     string
+		message string
+	}{
+		"Drained": {
+			reason: "With no pod left the drain is over.",
+			pods:   workload("web-0", "web", "liqo-provider-b"),
+			status: metav1.ConditionFalse, why: v1alpha1.ReasonDrained, message: "No pod is left on the provider",
+		},
+		"Leaving": {
+			reason: "Pods that move are counted.",
+			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "1 pods are left on the provider",
+		},
+		"Held": {
+			reason: "A pod that is the only copy is named.",
+			pods:   workload("db-0", "db", "liqo-provider-a"),
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
+			message: "1 pods are left on the provider: web-consumer/db-0 stays: it is the last ready copy of its workload",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := slices.Concat([]client.Object{
+				liqotest.ForeignCluster(providerA, true, false), closed.DeepCopy(), b.DeepCopy(), ns.DeepCopy(), o.DeepCopy(),
+				liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true),
+			}, tc.pods)
+			c := registrytest.NewClient(t, interceptor.Funcs{}, objects...)
+			if err := settle(t, c); err != nil {
+				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+			}
+			got := meta.FindStatusCondition(get(t, c).Status.Conditions, v1alpha1.ConditionDraining)
+			if got == nil || got.Status != tc.status || got.Reason != tc.why || got.Message != tc.message {
+				t.Errorf("%s\nDraining: %+v, want %s, %s, %q", tc.reason, got, tc.status, tc.why, tc.message)
+			}
+		})
+	}
+}
+
+// TestQuiet reconciles a settled provider: nothing is written.
+func TestQuiet(t *testing.T) {
+	writes := 0
+	c := registrytest.NewClient(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			writes++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}, liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, resources("2")), liqotest.VirtualNode(providerA, true))
+	if err := settle(t, c); err != nil {
+		t.Fatalf("Reconcile(): %v", err)
+	}
+	settled := writes
+	if err := settle(t, c); err != nil {
+		t.Fatalf("Reconcile(): %v", err)
+	}
+	if writes != settled || settled == 0 {
+		t.Errorf("%d writes, then %d: want none", settled, writes-settled)
+	}
+}

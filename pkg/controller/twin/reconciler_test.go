@@ -1,0 +1,278 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package twin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+const namespace = "web-consumer"
+
+var (
+	providerA = cluster.Identity{ID: "id-a", Name: "provider-a"}
+	providerB = cluster.Identity{ID: "id-b", Name: "provider-b"}
+	consumer  = cluster.Identity{ID: "id-c", Name: "consumer"}
+)
+
+// ready returns a Provider as the provider controller leaves it.
+func ready(id cluster.Identity) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
+	p.Status.ClusterName = id.Name
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+	return p
+}
+
+func off(id cluster.Identity) *v1alpha1.Provider {
+	p := ready(id)
+	p.Spec.Enabled = new(false)
+	p.Status.Conditions[0].Status = metav1.ConditionFalse
+	return p
+}
+
+// offloaded returns the twin namespace with an offloading that is in force.
+func offloaded(selected ...cluster.Identity) []client.Object {
+	ids := make([]cluster.ID, len(selected))
+	for i, s := range selected {
+		ids[i] = s.ID
+	}
+	ns := liqotest.TwinNamespace(namespace, consumer)
+	o := liqo.ForgeOffloading(namespace, "DefaultName", ids)
+	o.Labels = map[string]string{labelManagedBy: managedBy}
+	liqotest.PutInForce(ns, o, selected...)
+	return []client.Object{ns, o}
+}
+
+// harness is a reconciler with what it did.
+type harness struct {
+	t        *testing.T
+	client   client.Client
+	recorder *record.FakeRecorder
+	r        *Reconciler
+	deleted  []string
+}
+
+func start(t *testing.T, objects ...client.Object) *harness {
+	t.Helper()
+	h := &harness{t: t, recorder: record.NewFakeRecorder(100)}
+	objects = append(objects, liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true), liqotest.VirtualNode(consumer, true))
+	h.client = registrytest.NewClient(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			h.deleted = append(h.deleted, o.GetName())
+			return c.Delete(ctx, o, opts...)
+		},
+	}, objects...)
+	h.r = New(Config{
+		Client: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Strategy: "DefaultName",
+		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
+	})
+	return h
+}
+
+func (h *harness) reconcile() ctrl.Result {
+	h.t.Helper()
+	result, err := h.r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}})
+	if err != nil {
+		h.t.Fatalf("Reconcile(): %v", err)
+	}
+	return result
+}
+
+// offloading returns the namespace's offloading, or nil.
+func (h *harness) offloading() *liqo.NamespaceOffloading {
+	h.t.Helper()
+	o := &liqo.NamespaceOffloading{}
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}, o)
+	if client.IgnoreNotFound(err) != nil {
+		h.t.Fatalf("Get(): %v", err)
+	}
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+func (h *harness) events() string {
+	var all []string
+	for len(h.recorder.Events) > 0 {
+		all = append(all, <-h.recorder.Events)
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestOffloading(t *testing.T) {
+	foreign := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"elsewhere"})
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    []cluster.ID
+		event   string
+	}{
+		"New": {
+			reason:  "A twin namespace is offloaded to all usable providers, and never back to its origin.",
+			objects: []client.Object{liqotest.TwinNamespace(namespace, consumer), ready(providerA), ready(providerB), ready(consumer)},
+			want:    []cluster.ID{"id-a", "id-b"}, event: reasonSelected,
+		},
+		"NoProvider": {
+			reason:  "Without a usable provider there is no offloading: an empty selector would select all clusters.",
+			objects: []client.Object{liqotest.TwinNamespace(namespace, consumer), off(providerA), ready(consumer)},
+			event:   reasonNoProvider,
+		},
+		"Another": {
+			reason:  "A provider that becomes usable is added.",
+			objects: append(offloaded(providerA), ready(providerA), ready(providerB)),
+			want:    []cluster.ID{"id-a", "id-b"}, event: reasonSelected,
+		},
+		"Drained": {
+			reason:  "A provider that is turned off and empty is taken out.",
+			objects: append(offloaded(providerA, providerB), off(providerA), ready(providerB)),
+			want:    []cluster.ID{"id-b"}, event: reasonSelected,
+		},
+		"AllOff": {
+			reason:  "When all are turned off, the selection stays.",
+			objects: append(offloaded(providerA), off(providerA)),
+			want:    []cluster.ID{"id-a"},
+		},
+		"Foreign": {
+			reason:  "An offloading that somebody else made is left alone.",
+			objects: []client.Object{liqotest.TwinNamespace(namespace, consumer), foreign, ready(providerA)},
+			want:    []cluster.ID{"elsewhere"}, event: reasonForeignOffloading,
+		},
+		"NoTwin": {
+			reason: "A namespace with the label alone was not made by Liqo for a consumer.",
+			objects: []client.Object{func() client.Object {
+				ns := liqotest.TwinNamespace(namespace, consumer)
+				ns.Annotations = nil
+				return ns
+			}(), ready(providerA)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, tc.objects...)
+			h.reconcile()
+			var got []cluster.ID
+			if o := h.offloading(); o != nil {
+				got = liqo.Selected(&o.Spec.ClusterSelector)
+				if o.Spec.PodOffloadingStrategy != "Remote" && name == "New" {
+					t.Errorf("%s\nstrategy %s", tc.reason, o.Spec.PodOffloadingStrategy)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nselected: -want +got\n%s", tc.reason, diff)
+			}
+			if events := h.events(); (events == "") != (tc.event == "") || !strings.Contains(events, tc.event) {
+				t.Errorf("%s\nevents: %q, want %q", tc.reason, events, tc.event)
+			}
+		})
+	}
+}
+
+// workload returns shadow pods and their ready pods on a node.
+func workload(node string, names ...string) []client.Object {
+	var objects []client.Object
+	for _, name := range names {
+		app, _, _ := strings.Cut(name, "-")
+		shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
+		objects = append(objects, shadow, liqotest.Pod(shadow, node, providerA.ID, providerB.ID))
+	}
+	return objects
+}
+
+func TestRemake(t *testing.T) {
+	shadow := liqotest.ShadowPod(namespace, "web-9", nil)
+	untouched := liqotest.Pod(shadow, "")
+	alone := liqotest.Pod(liqotest.ShadowPod(namespace, "stray-0", nil), "liqo-provider-a")
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    []string
+	}{
+		"Drain": {
+			reason:  "A quarter of the copies leaves a provider that is turned off.",
+			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3", "web-4", "web-5")),
+			want:    []string{"web-0", "web-1"},
+		},
+		"OnlyCopy": {
+			reason:  "The only copy stays.",
+			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "db-0")),
+		},
+		"OwnNode": {
+			reason:  "A pod that got onto the broker's own node leaves it.",
+			objects: slices.Concat(offloaded(providerB), workload("broker", "web-0")),
+			want:    []string{"web-0"},
+		},
+		"Untouched": {
+			reason:  "A pod that waits and that the webhook did not see is made anew.",
+			objects: append(offloaded(providerB), shadow, untouched),
+			want:    []string{"web-9"},
+		},
+		"Stray": {
+			reason:  "A pod that Liqo would not make anew is not deleted.",
+			objects: append(offloaded(providerA, providerB), alone),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, append(tc.objects, off(providerA), ready(providerB))...)
+			h.reconcile()
+			if diff := cmp.Diff(tc.want, h.deleted, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\ndeleted: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestRemakeBacksOff lets a pod come back as it was, as it does when Liqo's
+// webhook is not there: it must not be deleted again and again at once.
+func TestRemakeBacksOff(t *testing.T) {
+	shadow := liqotest.ShadowPod(namespace, "web-9", nil)
+	h := start(t, append(offloaded(providerB), shadow, liqotest.Pod(shadow, ""), ready(providerB))...)
+	h.reconcile()
+	if err := h.client.Create(t.Context(), liqotest.Pod(shadow, "")); err != nil {
+		t.Fatalf("Create(): %v", err)
+	}
+	result := h.reconcile()
+	if len(h.deleted) != 1 || result.RequeueAfter <= 0 {
+		t.Errorf("deleted %v, requeue after %v: want one deletion and a later try", h.deleted, result.RequeueAfter)
+	}
+}
+
+// TestWriteFails makes the write of the offloading fail: no pod may move then.
+func TestWriteFails(t *testing.T) {
+	boom := errors.New("boom")
+	h := start(t)
+	h.client = registrytest.NewClient(t, interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return boom
+		},
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			t.Error("a pod was deleted")
+			return nil
+		},
+	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
+	r := New(Config{Client: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Strategy: "DefaultName"})
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
+		t.Errorf("Reconcile(): %v, want %v", err, boom)
+	}
+}

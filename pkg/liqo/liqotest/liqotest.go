@@ -1,0 +1,155 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package liqotest makes the objects that Liqo makes, as tests need them.
+//
+// It plays no part of Liqo: what Liqo would do next, a test does itself.
+package liqotest
+
+import (
+	"errors"
+	"testing"
+
+	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
+	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
+	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
+	"github.com/liqotech/liqo/pkg/consts"
+	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Scheme returns a scheme with all types that the broker uses.
+func Scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+		t.Fatalf("register the API types: %v", err)
+	}
+	return scheme
+}
+
+// ForeignCluster returns the record of a peer, with the peerings that are established.
+func ForeignCluster(id cluster.Identity, outgoing, incoming bool) *liqo.ForeignCluster {
+	fc := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: id.Name, UID: types.UID("fc-" + id.ID)}}
+	fc.Spec.ClusterIdentity = identity(id)
+	SetPeering(fc, outgoing, incoming)
+	return fc
+}
+
+// SetPeering changes which peerings of a peer are established.
+func SetPeering(fc *liqo.ForeignCluster, outgoing, incoming bool) {
+	state := func(established bool) discoveryv1alpha1.PeeringConditionStatusType {
+		if established {
+			return discoveryv1alpha1.PeeringConditionStatusEstablished
+		}
+		return discoveryv1alpha1.PeeringConditionStatusNone
+	}
+	fc.Status.PeeringConditions = []discoveryv1alpha1.PeeringCondition{
+		{Type: discoveryv1alpha1.OutgoingPeeringCondition, Status: state(outgoing)},
+		{Type: discoveryv1alpha1.IncomingPeeringCondition, Status: state(incoming)},
+	}
+}
+
+// Offer returns an accepted offer of a provider.
+func Offer(provider cluster.Identity, resources corev1.ResourceList) *liqo.ResourceOffer {
+	return &liqo.ResourceOffer{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: provider.Name, Namespace: "liqo-tenant-" + provider.Name,
+			Labels: map[string]string{consts.ReplicationStatusLabel: "true", consts.ReplicationOriginLabel: string(provider.ID)},
+		},
+		Spec: sharingv1alpha1.ResourceOfferSpec{
+			ClusterID: string(provider.ID), ResourceQuota: corev1.ResourceQuotaSpec{Hard: resources},
+		},
+		Status: sharingv1alpha1.ResourceOfferStatus{Phase: sharingv1alpha1.ResourceOfferAccepted},
+	}
+}
+
+// Withdraw marks an offer as withdrawn by its provider.
+func Withdraw(o *liqo.ResourceOffer) { o.Spec.WithdrawalTimestamp = new(metav1.Now()) }
+
+// VirtualNode returns the node that stands for a provider.
+func VirtualNode(provider cluster.Identity, ready bool) *corev1.Node {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   "liqo-" + provider.Name,
+			Labels: map[string]string{consts.TypeLabel: consts.TypeNode, consts.RemoteClusterID: string(provider.ID)},
+		},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+			{Key: consts.VirtualNodeTolerationKey, Value: "true", Effect: corev1.TaintEffectNoExecute},
+		}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
+	}
+}
+
+// TwinNamespace returns the twin of a consumer's namespace, as Liqo's namespace
+// map controller makes it.
+func TwinNamespace(name string, origin cluster.Identity) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:        name,
+		Labels:      map[string]string{consts.RemoteClusterID: string(origin.ID)},
+		Annotations: map[string]string{consts.RemoteNamespaceManagedByAnnotationKey: "tenant/map"},
+	}}
+}
+
+// PutInForce does what Liqo does with an offloading: it opens the namespace for
+// its webhook, and makes the namespace on the given providers.
+func PutInForce(ns *corev1.Namespace, o *liqo.NamespaceOffloading, on ...cluster.Identity) {
+	ns.Labels[consts.SchedulingLiqoLabel] = consts.SchedulingLiqoLabelValue
+	o.Status.ObservedGeneration = o.Generation
+	o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{}
+	for _, id := range on {
+		remote := identity(id)
+		o.Status.RemoteNamespacesConditions[foreignclusterutils.UniqueName(&remote)] = offloadingv1alpha1.RemoteNamespaceConditions{
+			{Type: offloadingv1alpha1.NamespaceOffloadingRequired, Status: corev1.ConditionTrue},
+			{Type: offloadingv1alpha1.NamespaceReady, Status: corev1.ConditionTrue},
+		}
+	}
+}
+
+// ShadowPod returns a consumer's wish for a pod.
+func ShadowPod(namespace, name string, labels map[string]string) *liqo.ShadowPod {
+	return &liqo.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+}
+
+// Pod returns the pod that Liqo makes for a shadow pod: bound to a node and ready,
+// or, with an empty node, waiting. It follows the selection, if there is one.
+func Pod(shadow *liqo.ShadowPod, node string, selected ...cluster.ID) *corev1.Pod {
+	labels := map[string]string{consts.ManagedByLabelKey: consts.ManagedByShadowPodValue}
+	for key, value := range shadow.Labels {
+		labels[key] = value
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: shadow.Namespace, Name: shadow.Name, Labels: labels, UID: types.UID("uid-" + shadow.Name),
+		},
+		Spec: corev1.PodSpec{NodeName: node},
+	}
+	if node != "" {
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	if len(selected) > 0 {
+		selector := liqo.ForgeSelector(selected)
+		pod.Spec.Tolerations = []corev1.Toleration{{Key: consts.VirtualNodeTolerationKey, Operator: corev1.TolerationOpExists}}
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &selector,
+		}}
+	}
+	return pod
+}
+
+func identity(id cluster.Identity) discoveryv1alpha1.ClusterIdentity {
+	return discoveryv1alpha1.ClusterIdentity{ClusterID: string(id.ID), ClusterName: id.Name}
+}

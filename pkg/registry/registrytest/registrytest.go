@@ -1,0 +1,33 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registrytest makes fake clients with the indexes that a registry reads
+// by. They know no other behaviour of an API server than controller-runtime's
+// fake client does.
+package registrytest
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// NewClient returns a client that holds the objects.
+func NewClient(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+	t.Helper()
+	b := fake.NewClientBuilder().
+		WithScheme(liqotest.Scheme(t)).
+		WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{}).
+		WithInterceptorFuncs(funcs)
+	for _, i := range registry.Indexes() {
+		b = b.WithIndex(i.Object, i.Field, i.Extract)
+	}
+	return b.Build()
+}
