@@ -111,7 +111,8 @@ func (f folder) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock lab: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	number := int(file.Fd()) //nolint:gosec // The kernel's file numbers fit.
+	if err := unix.Flock(number, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("lock lab: another command is changing the lab in %s; wait for it or end it: %w", f, err)
 	}

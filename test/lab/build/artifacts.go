@@ -42,11 +42,11 @@ var kubernetesPrograms = []string{
 // Artifacts are folders of all that a lab runs.
 type Artifacts struct {
 	// Kubernetes has the programs of Kubernetes, and kubectl.
-	Kubernetes string
+	Kubernetes string `json:"kubernetes"`
 	// Liqo has Liqo's programs, among them liqoctl, and its Helm chart in the folder chart.
-	Liqo string
+	Liqo string `json:"liqo"`
 	// Images is an image store.
-	Images string
+	Images string `json:"images"`
 }
 
 // KubernetesVersion returns the full version of a line such as v1.34.

@@ -79,7 +79,7 @@ func (b Builder) binaries(ctx context.Context, t target) (string, error) {
 }
 
 func (b Builder) run(ctx context.Context, dir, name string, args ...string) error {
-	log, err := os.OpenFile(b.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(b.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

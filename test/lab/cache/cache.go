@@ -72,11 +72,12 @@ func (d Dir) lock(key string) (func(), error) {
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(d.path, key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(filepath.Join(d.path, key+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+	number := int(f.Fd()) //nolint:gosec // The kernel's file numbers fit.
+	if err := unix.Flock(number, unix.LOCK_EX); err != nil {
 		f.Close()
 		return nil, err
 	}

@@ -27,13 +27,13 @@ const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 // Image is an image to be made.
 type Image struct {
 	// Tag is the full name, with a tag.
-	Tag        string
-	Layers     []Layer
-	Entrypoint []string
-	Command    []string
-	Env        []string
+	Tag        string   `json:"tag"`
+	Layers     []Layer  `json:"layers"`
+	Entrypoint []string `json:"entrypoint"`
+	Command    []string `json:"command"`
+	Env        []string `json:"env"`
 	// User is the numeric user, or empty for root.
-	User string
+	User string `json:"user"`
 }
 
 // Layer is a list of entries, applied in order. The same slice may be a layer of
@@ -43,21 +43,21 @@ type Layer []Entry
 // Entry puts one thing into a layer.
 type Entry struct {
 	// Path is where it goes, without a leading slash.
-	Path string
+	Path string `json:"path"`
 	// Source is a file or a folder of this machine, copied with all its contents.
-	Source string
+	Source string `json:"source"`
 	// Link, if set, makes Path a symbolic link with this target instead.
-	Link string
+	Link string `json:"link"`
 	// Mode, if set and neither Source nor Link are, makes Path an empty folder of this mode.
-	Mode fs.FileMode
+	Mode fs.FileMode `json:"mode"`
 }
 
 // manifest is an element of manifest.json of a docker-archive.
 // https://github.com/moby/docker-image-spec/blob/v1.3.1/spec.md#combined-image-json--filesystem-changeset-format
 type manifest struct {
-	Config   string
-	RepoTags []string
-	Layers   []string
+	Config   string   `json:"Config"`
+	RepoTags []string `json:"RepoTags"`
+	Layers   []string `json:"Layers"`
 }
 
 // imageConfig is the part of an image's configuration that runtimes need.
@@ -67,10 +67,10 @@ type imageConfig struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
 	Config       struct {
-		Entrypoint []string `json:",omitempty"`
-		Cmd        []string `json:",omitempty"`
-		Env        []string `json:",omitempty"`
-		User       string   `json:",omitempty"`
+		Entrypoint []string `json:"Entrypoint,omitempty"`
+		Cmd        []string `json:"Cmd,omitempty"`
+		Env        []string `json:"Env,omitempty"`
+		User       string   `json:"User,omitempty"`
 	} `json:"config"`
 	RootFS struct {
 		Type    string   `json:"type"`

@@ -30,6 +30,12 @@ var (
 	baseFiles     = []string{"/etc/protocols", "/etc/services", "/etc/ssl/openssl.cnf"}
 )
 
+// accounts are the users and groups of a container; 1000 is whom Liqo's chart runs its pods as.
+var accounts = map[string]string{
+	"passwd": "root:x:0:0:root:/root:/bin/bash\napp:x:1000:1000::/tmp:/bin/bash\n",
+	"group":  "root:x:0:\napp:x:1000:\n",
+}
+
 // librarySearch finds the paths in the output of ldd(1).
 var librarySearch = regexp.MustCompile(`/\S+\.so\S*`)
 
@@ -63,9 +69,7 @@ func Rootfs(scratch string) (Layer, error) {
 	for _, applet := range busyboxApplets {
 		layer = append(layer, Entry{Path: "usr/bin/" + applet, Link: "busybox"})
 	}
-	for name, content := range map[string]string{
-		"passwd": "root:x:0:0:root:/root:/bin/bash\napp:x:1000:1000::/tmp:/bin/bash\n", "group": "root:x:0:\napp:x:1000:\n",
-	} {
+	for name, content := range accounts {
 		file := filepath.Join(scratch, name)
 		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 			return nil, fmt.Errorf("make root file system: %w", err)

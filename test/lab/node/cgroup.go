@@ -91,7 +91,7 @@ func (c Cgroups) Make() error {
 		return fmt.Errorf("set up control group: %w", err)
 	}
 	for _, dir := range []string{c.v2, c.dirs[0]} {
-		for _, controller := range strings.Fields(string(controllers)) {
+		for controller := range strings.FieldsSeq(string(controllers)) {
 			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
 				return fmt.Errorf("delegate controller %s: %w", controller, err)
 			}

@@ -94,7 +94,9 @@ func TestNodeIsAMachineOfItsOwn(t *testing.T) {
 
 func TestComponentRunsAgain(t *testing.T) {
 	init := start(t, Spec{Components: []Component{{Name: "once", Args: []string{"sh", "-c", "echo started"}}}}, nil)
-	eventually(t, "a second start", func() bool { return strings.Count(output(t, init, "cat /lab/logs/once.log 2>/dev/null || true"), "started") > 1 })
+	eventually(t, "a second start", func() bool {
+		return strings.Count(output(t, init, "cat /lab/logs/once.log 2>/dev/null || true"), "started") > 1
+	})
 }
 
 func TestComponentWaits(t *testing.T) {
@@ -178,8 +180,8 @@ func TestForgottenInitEnds(t *testing.T) {
 
 func TestParseMount(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, line, place, kind string }{
-		"V1":    {"a hierarchy", "35 30 0:31 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu", "/sys/fs/cgroup/cpu", "cgroup"},
-		"V2":    {"with optional fields", "30 25 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw", "/sys/fs/cgroup", "cgroup2"},
+		"V1":    {"a hierarchy", "35 30 0:31 / /sys/fs/cgroup/cpu rw,relatime - cgroup none rw,cpu", "/sys/fs/cgroup/cpu", "cgroup"},
+		"V2":    {"with optional fields", "30 25 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 none rw", "/sys/fs/cgroup", "cgroup2"},
 		"Short": {"not a mount", "nothing", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func fork(spec Spec, listener *net.TCPListener) (forked, error) {
 		return forked{}, errors.Join(err, goWrite.Close())
 	}
 	defer reportWrite.Close()
-	log, err := os.OpenFile(spec.LogPath("init"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(spec.LogPath("init"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return forked{}, errors.Join(err, goWrite.Close(), reportRead.Close())
 	}

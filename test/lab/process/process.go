@@ -104,6 +104,7 @@ func (id ID) Kill(ctx context.Context) error {
 
 // ended waits up to the timeout until the process of a pidfd has ended.
 func ended(fd int, timeout time.Duration) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(timeout.Milliseconds()))
+	files := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // The kernel's file numbers fit.
+	n, err := unix.Poll(files, int(timeout.Milliseconds()))
 	return err == nil && n > 0
 }

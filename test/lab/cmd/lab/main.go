@@ -24,7 +24,6 @@ func main() {
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-	defer stop()
 	err := newCommand().ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
 	stop()

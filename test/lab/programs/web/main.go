@@ -55,7 +55,10 @@ func identify(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
-	_ = json.NewEncoder(w).Encode(answer{Host: host, Node: os.Getenv("NODE"), Addresses: addresses, Client: client, Asked: r.Host})
+	reply := answer{Host: host, Node: os.Getenv("NODE"), Addresses: addresses, Client: client, Asked: r.Host}
+	if err := json.NewEncoder(w).Encode(reply); err != nil {
+		fmt.Fprintf(os.Stderr, "answer %s: %v\n", r.RemoteAddr, err)
+	}
 }
 
 func ownAddresses() ([]string, error) {
