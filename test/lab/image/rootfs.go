@@ -31,7 +31,7 @@ var (
 )
 
 // accounts are the users and groups of a container; 1000 is whom Liqo's chart runs its pods as.
-var accounts = map[string]string{
+var accounts = map[string]string{ //nolint:gosec // There are no passwords.
 	"passwd": "root:x:0:0:root:/root:/bin/bash\napp:x:1000:1000::/tmp:/bin/bash\n",
 	"group":  "root:x:0:\napp:x:1000:\n",
 }

@@ -78,10 +78,13 @@ func TestSpec(t *testing.T) {
 	}
 	var network struct {
 		Plugins []struct {
-			Type   string
-			IPMasq bool
-			IPAM   struct{ Ranges [][]struct{ Subnet string } }
-		}
+			IPMasq bool `json:"ipMasq"`
+			IPAM   struct {
+				Ranges [][]struct {
+					Subnet string `json:"subnet"`
+				} `json:"ranges"`
+			} `json:"ipam"`
+		} `json:"plugins"`
 	}
 	if err := json.Unmarshal([]byte(spec.Files["cni/net.d/10-lab.conflist"]), &network); err != nil {
 		t.Fatal(err)

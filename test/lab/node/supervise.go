@@ -100,7 +100,7 @@ func (s *supervisor) run(args []string) error {
 
 // keep starts a component, and starts it again whenever it ends, until the context does.
 func (s *supervisor) keep(ctx context.Context, c Component) {
-	log, err := os.OpenFile(filepath.Join("/lab/logs", c.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(filepath.Join("/lab/logs", c.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", c.Name, err)
 		return

@@ -80,7 +80,12 @@ func TestWAN(t *testing.T) {
 		if got, err := w.LinkUp("b"); err != nil || got != up {
 			t.Errorf("LinkUp = %t, %v after SetLink(%t)", got, err, up)
 		}
-		if got := reaches("172.30.0.2"); got != up {
+		// A node that could not find its peer tries again only after a moment.
+		got := reaches("172.30.0.2")
+		for deadline := time.Now().Add(10 * time.Second); got != up && time.Now().Before(deadline); {
+			got = reaches("172.30.0.2")
+		}
+		if got != up {
 			t.Errorf("reached: %t after SetLink(%t)", got, up)
 		}
 	}
