@@ -30,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/announcer"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
 )
 
@@ -84,15 +85,20 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	}
 	certificate := server.NewCertificate(announcements.Publish)
 	store := inventory.NewStore()
+	keeper := relay.NewKeeper(ipam, store)
 	api, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   store,
-		Relay:       ipam,
+		Relay:       keeper,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, pool)),
 		Log:         log.WithName("remote-ipam"),
 	})
 	if err != nil {
 		return err
+	}
+	ready := make(chan struct{})
+	if err := relay.NewCollector(keeper, mgr.GetClient(), mgr.GetAPIReader(), ready).Setup(mgr); err != nil {
+		return fmt.Errorf("set up the collector of relay addresses: %w", err)
 	}
 	// Listen before the caches are read, so that an address in use is told at once.
 	listener, err := net.Listen("tcp", c.listen)
@@ -100,7 +106,6 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		return fmt.Errorf("--listen=%s: %w", c.listen, err)
 	}
 
-	ready := make(chan struct{})
 	serve := func(ctx context.Context) error {
 		if err := inventory.Watch(ctx, mgr.GetCache(), store, log.WithName("inventory")); err != nil {
 			return err

@@ -50,3 +50,12 @@ func (i *IPAM) MapRelay(ctx context.Context, consumer cluster.ID, address netip.
 	}
 	return relay, nil
 }
+
+// UnmapRelay frees what MapRelay made; it does nothing if there is no mapping.
+func (i *IPAM) UnmapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) error {
+	_, err := i.client.UnmapEndpointIP(ctx, &ipam.UnmapRequest{ClusterID: string(consumer), Ip: address.String()})
+	if err != nil {
+		return fmt.Errorf("unmap %s for cluster %s in Liqo's IPAM: %w", address, consumer, err)
+	}
+	return nil
+}

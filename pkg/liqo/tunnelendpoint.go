@@ -15,6 +15,10 @@ import (
 // TunnelEndpoint is Liqo's record of the network towards a peer.
 type TunnelEndpoint = netv1alpha1.TunnelEndpoint
 
+// NatMapping is Liqo's record of the addresses that a peer reaches through this
+// cluster.
+type NatMapping = netv1alpha1.NatMapping
+
 // TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
 // how its pods are seen here, and whether the tunnel is up.
 //

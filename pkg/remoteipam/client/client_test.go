@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/client"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
 )
 
@@ -99,10 +100,14 @@ func (a *authority) issue(t *testing.T, name cluster.ID, notAfter time.Time) tls
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-type relayFunc func(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error)
+// onePod is an IPAM that knows the relay address of one pod of one consumer.
+type onePod struct{ relay.IPAM }
 
-func (f relayFunc) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
-	return f(ctx, consumer, address)
+func (onePod) MapRelay(_ context.Context, id cluster.ID, address netip.Addr) (netip.Addr, error) {
+	if id != consumer || address != podOfConsumer {
+		return netip.Addr{}, fmt.Errorf("unexpected question for %s by %s", address, id)
+	}
+	return relayAddress, nil
 }
 
 // federation is a broker with a remote IPAM on loopback, two consumers and a
@@ -135,14 +140,9 @@ func newFederation(t *testing.T) *federation {
 		return nil
 	})
 	s, err := server.New(server.Config{
-		Broker:    broker,
-		Inventory: f.store,
-		Relay: relayFunc(func(_ context.Context, id cluster.ID, address netip.Addr) (netip.Addr, error) {
-			if id != consumer || address != podOfConsumer {
-				return netip.Addr{}, fmt.Errorf("unexpected question for %s by %s", address, id)
-			}
-			return relayAddress, nil
-		}),
+		Broker:      broker,
+		Inventory:   f.store,
+		Relay:       relay.NewKeeper(onePod{}, f.store),
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),
 		Log:         testr.New(t),
 	})

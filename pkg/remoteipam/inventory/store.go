@@ -89,6 +89,32 @@ func (s *Store) HasPod(consumer cluster.ID, address netip.Addr) bool {
 	return false
 }
 
+// HasOther reports whether the address is the one of a pod in a twin namespace of
+// another consumer.
+func (s *Store) HasOther(consumer cluster.ID, address netip.Addr) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for p := range s.addresses[address] {
+		if owner, ok := s.twins[p.namespace]; ok && owner != consumer {
+			return true
+		}
+	}
+	return false
+}
+
+// IsProviderAddress reports whether the broker sees pods of a peer under addresses
+// like this one.
+func (s *Store) IsProviderAddress(address netip.Addr) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, peer := range s.peers {
+		if peer.Pods.Seen.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
 // Changes returns a channel that is closed when the answer of IsConsumer or
 // Routes changes for any consumer.
 func (s *Store) Changes() <-chan struct{} {

@@ -37,9 +37,6 @@ type Inventory interface {
 	// Routes returns the providers that the consumer may reach past the broker,
 	// in a stable order; none if the broker is opaque to it.
 	Routes(consumer cluster.ID) []addressing.Route
-	// HasPod reports whether the address is the one of a pod that the consumer
-	// offloaded to the broker.
-	HasPod(consumer cluster.ID, address netip.Addr) bool
 	// Changes returns a channel that is closed at the next change of anything
 	// that Routes depends on.
 	Changes() <-chan struct{}
@@ -48,8 +45,8 @@ type Inventory interface {
 // RelayMapper makes the addresses under which a consumer reaches a pod through
 // the broker.
 type RelayMapper interface {
-	// MapRelay returns the relay address of a pod address for a consumer. It is
-	// idempotent.
+	// MapRelay returns the relay address of a pod for the consumer that offloaded
+	// it, and refuses any other address. It is idempotent.
 	MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error)
 }
 
@@ -183,9 +180,6 @@ func (s *Server) mapRelay(ctx context.Context, consumer cluster.ID, text string)
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("%q is not an IP address", text)
-	}
-	if !s.config.Inventory.HasPod(consumer, address) {
-		return netip.Addr{}, fmt.Errorf("%s is not the address of a pod that cluster %s offloaded", address, consumer)
 	}
 	return s.config.Relay.MapRelay(ctx, consumer, address)
 }

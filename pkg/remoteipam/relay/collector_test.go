@@ -1,0 +1,113 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relay
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
+)
+
+// freed is an IPAM that remembers what was freed.
+type freed map[string]bool
+
+func (freed) MapRelay(context.Context, cluster.ID, netip.Addr) (netip.Addr, error) {
+	return netip.Addr{}, errors.New("not asked for in this test")
+}
+
+func (f freed) UnmapRelay(_ context.Context, consumer cluster.ID, address netip.Addr) error {
+	f[string(consumer)+" "+address.String()] = true
+	return nil
+}
+
+func TestCollector(t *testing.T) {
+	const (
+		consumer = cluster.ID("consumer")
+		text     = "10.90.0.13"
+	)
+	address := netip.MustParseAddr(text)
+	nothing := func(*inventory.Store) {}
+	cases := map[string]struct {
+		reason  string
+		mapped  string
+		prepare func(*inventory.Store)
+		// between runs after the collector looked for the first time.
+		between func(*inventory.Store)
+		pods    []client.Object
+		wait    time.Duration
+		want    bool
+	}{
+		"Gone": {reason: "the pod is gone for longer than the grace", mapped: text, prepare: nothing, between: nothing, wait: grace, want: true},
+		"JustGone": {reason: "a pod that is made anew may get the address back", mapped: text, prepare: nothing, between: nothing,
+			wait: grace - time.Second},
+		"InUse": {reason: "the pod is there", mapped: text, prepare: func(s *inventory.Store) { s.SetPod("shop", "web", address) }, between: nothing, wait: time.Hour},
+		"Back": {reason: "the pod came back in time", mapped: text, prepare: nothing,
+			between: func(s *inventory.Store) { s.SetPod("shop", "web", address) }, wait: time.Hour},
+		"OthersPod": {reason: "the address passed to another consumer's pod: no grace", mapped: text,
+			prepare: func(s *inventory.Store) { s.SetPod("other", "web", address) }, between: nothing, want: true},
+		"BrokersPod": {reason: "the broker itself offloaded the pod and reflects its Service", mapped: text, prepare: nothing, between: nothing, wait: time.Hour,
+			pods: []client.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "web"}, Status: corev1.PodStatus{PodIP: text}}}},
+		"NoProvider": {reason: "addresses outside of the providers' prefixes are Liqo's own business", mapped: "10.80.0.1", prepare: nothing, between: nothing, wait: time.Hour},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := errors.Join(corev1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+				t.Fatal(err)
+			}
+			nat := &liqo.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
+			nat.Spec.ClusterID = string(consumer)
+			nat.Spec.ClusterMappings = map[string]string{tc.mapped: "10.202.0.1"}
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nat).WithObjects(tc.pods...).
+				WithIndex(&corev1.Pod{}, "status.podIP", func(o client.Object) []string { return []string{o.(*corev1.Pod).Status.PodIP} }).Build()
+
+			store := inventory.NewStore()
+			view, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.SetPeer("provider", addressing.Peer{Pods: view})
+			store.SetTwin("shop", consumer)
+			store.SetTwin("other", "another")
+			tc.prepare(store)
+
+			got, known := freed{}, make(chan struct{})
+			collector := NewCollector(NewKeeper(got, store), api, api, known)
+			clock := time.Unix(0, 0)
+			collector.now = func() time.Time { return clock }
+			look := func() {
+				t.Helper()
+				if _, err := collector.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(nat)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			look()
+			if len(got) != 0 {
+				t.Fatalf("freed %v before the pods were known", got)
+			}
+			close(known)
+			look()
+			tc.between(store)
+			clock = clock.Add(tc.wait)
+			look()
+			if got[string(consumer)+" "+tc.mapped] != tc.want {
+				t.Errorf("%s: freed %v, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
