@@ -48,7 +48,10 @@ func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{
+		Scheme:         scheme,
+		WarningHandler: client.WarningHandlerOptions{SuppressWarnings: true},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/test/lab"
@@ -75,16 +74,12 @@ func (f *Federation) path(elements ...string) string {
 	return filepath.Join(append([]string{f.root}, elements...)...)
 }
 
-// apiService is the Service that exposes the broker's HTTP API to the other clusters.
+// apiService is the Service of deploy/examples/http-nodeport.yaml.
 const apiService = "liqo-broker-http"
 
 // exposeAPI makes the broker's HTTP API reachable from the other clusters, on a port of the broker's node.
 func (f *Federation) exposeAPI(ctx context.Context) error {
-	_, err := f.APIAddress(ctx)
-	if apierrors.IsNotFound(err) {
-		_, err = f.Broker.Kubectl(ctx, "expose", "--namespace="+brokerNamespace, "deployment/"+broker,
-			"--name="+apiService, "--type=NodePort", "--port=8000")
-	}
+	_, err := f.Broker.Kubectl(ctx, "apply", "--filename="+f.path("deploy", "examples", "http-nodeport.yaml"))
 	return err
 }
 

@@ -6,7 +6,10 @@ package federation
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -35,10 +39,10 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		{"broker: kubectl apply -k deploy", f.applyDeploy},
 		{"broker: expose the HTTP API on the node", f.exposeAPI},
 		{"broker: patch Liqo's network manager and controller manager (patches/liqo-install)", f.patchBroker},
-		{"broker: give the virtual nodes the broker's virtual kubelet", f.Broker.replaceVirtualKubelets},
+		{"broker: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Broker) }},
 		{"broker: offer the Service of the network manager to the consumer (deploy/liqo)", f.offerNetworkManager},
 		{"consumer: wait for the Service to arrive, and give its address to liqo-controller-manager", f.configureConsumer},
-		{"consumer: give the virtual nodes the broker's virtual kubelet", f.Consumer.replaceVirtualKubelets},
+		{"consumer: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Consumer) }},
 		{"wait until the consumer sees what the providers offer", f.waitForOffer},
 	}
 	for _, step := range steps {
@@ -56,7 +60,7 @@ func (f *Federation) loadImages(ctx context.Context) error {
 	}
 	for c, names := range images {
 		for _, name := range names {
-			if err := c.load(ctx, f.path("bin", "images", name+".tar")); err != nil {
+			if err := c.load(ctx, f.archive(name)); err != nil {
 				return err
 			}
 		}
@@ -83,7 +87,43 @@ func (f *Federation) applyDeploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.Broker.rollout(ctx, brokerNamespace, broker)
+	return f.useImage(ctx, f.Broker, brokerNamespace, broker, "liqo-broker")
+}
+
+// useImage makes the pods of a Deployment run an image as it was built last, though its name is the same, and waits for them.
+func (f *Federation) useImage(ctx context.Context, c *Cluster, namespace, deployment, image string) error {
+	digest, err := f.digest(image)
+	if err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "patch", "--namespace="+namespace, "deployment/"+deployment,
+		fmt.Sprintf(`--patch={"spec": {"template": {"metadata": {"annotations": {%q: %q}}}}}`, annotationImage, digest))
+	if err != nil {
+		return err
+	}
+	return c.rollout(ctx, namespace, deployment)
+}
+
+// annotationImage is on pods, with the digest of the image that they were made for.
+const annotationImage = "lab.local/image"
+
+// digest returns what tells two builds of one of our images apart.
+func (f *Federation) digest(image string) (string, error) {
+	archive, err := os.Open(f.archive(image))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = archive.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, archive); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12], nil
+}
+
+// archive returns the path of one of our images.
+func (f *Federation) archive(image string) string {
+	return f.path("bin", "images", image+".tar")
 }
 
 func (f *Federation) patchBroker(ctx context.Context) error {
@@ -97,7 +137,7 @@ func (f *Federation) patchBroker(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.Broker.rollout(ctx, liqoNamespace, networkManager); err != nil {
+	if err := f.useImage(ctx, f.Broker, liqoNamespace, networkManager, "liqo-broker-network-manager"); err != nil {
 		return err
 	}
 	patch, err := os.ReadFile(f.path("patches", "liqo-install", "controller-manager-broker.json"))
@@ -177,7 +217,7 @@ func (f *Federation) CheckOffer(ctx context.Context) error {
 	return nil
 }
 
-// OfferedToBroker returns the sum of what the providers offer the broker.
+// OfferedToBroker returns the sum of what the providers that are switched on offer the broker.
 func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, error) {
 	var offers liqo.ResourceOfferList
 	if err := f.Broker.List(ctx, &offers); err != nil {
@@ -187,6 +227,13 @@ func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, 
 	for i := range offers.Items {
 		from := liqo.OfferedBy(&offers.Items[i])
 		if !slices.ContainsFunc(f.Providers(), func(p *Cluster) bool { return p.ID == from }) {
+			continue
+		}
+		var provider v1alpha1.Provider
+		if err := f.Broker.Get(ctx, client.ObjectKey{Name: string(from)}, &provider); err != nil {
+			return nil, err
+		}
+		if provider.Spec.Enabled != nil && !*provider.Spec.Enabled {
 			continue
 		}
 		resources, accepted := liqo.Accepted(&offers.Items[i])

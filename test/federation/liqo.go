@@ -14,6 +14,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,23 +70,26 @@ func (c *Cluster) ControllerManagerArgs(ctx context.Context) ([]string, error) {
 	return deployment.Spec.Template.Spec.Containers[0].Args, nil
 }
 
-// replaceVirtualKubelets gives the virtual nodes that exist the image and the extra arguments that the controller manager gives
-// to those it makes: Liqo reads its flags only when it makes one.
-func (c *Cluster) replaceVirtualKubelets(ctx context.Context) error {
+// replaceVirtualKubelets gives the virtual nodes of a cluster that exist what its controller manager gives to those that it
+// makes: Liqo reads its flags only when it makes one.
+func (f *Federation) replaceVirtualKubelets(ctx context.Context, c *Cluster) error {
 	args, err := c.ControllerManagerArgs(ctx)
 	if err != nil {
 		return err
 	}
-	var image string
-	extra := map[string]string{}
+	digest, err := f.digest("liqo-broker-vk")
+	if err != nil {
+		return err
+	}
+	kubelet := virtualKubelet{digest: digest, flags: map[string]string{}}
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
 		case "--kubelet-image":
-			image = value
+			kubelet.image = value
 		case "--kubelet-extra-args":
 			flag, value, _ := strings.Cut(value, "=")
-			extra[flag] = value
+			kubelet.flags[flag] = value
 		}
 	}
 	var nodes vkv1alpha1.VirtualNodeList
@@ -93,46 +98,56 @@ func (c *Cluster) replaceVirtualKubelets(ctx context.Context) error {
 	}
 	for i := range nodes.Items {
 		key := client.ObjectKeyFromObject(&nodes.Items[i])
-		if err := c.replaceVirtualKubelet(ctx, key, image, extra); err != nil {
+		if err := kubelet.replace(ctx, c, key); err != nil {
 			return fmt.Errorf("virtual node %s: %w", key, err)
 		}
 	}
 	return c.waitForVirtualNodes(ctx)
 }
 
-func (c *Cluster) replaceVirtualKubelet(ctx context.Context, key client.ObjectKey, image string, extra map[string]string) error {
+// virtualKubelet is what a virtual node is to run.
+type virtualKubelet struct {
+	image, digest string
+	flags         map[string]string
+}
+
+// replace gives a virtual node the virtual kubelet, and waits until it runs.
+func (k virtualKubelet) replace(ctx context.Context, c *Cluster, key client.ObjectKey) error {
 	var node vkv1alpha1.VirtualNode
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := c.Get(ctx, key, &node); err != nil {
 			return err
 		}
-		container := &node.Spec.Template.Spec.Template.Spec.Containers[0]
-		args := withFlags(container.Args, extra)
-		if container.Image == image && slices.Equal(args, container.Args) {
+		before := node.DeepCopy()
+		template := &node.Spec.Template.Spec.Template
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, annotationImage, k.digest)
+		template.Spec.Containers[0].Image = k.image
+		template.Spec.Containers[0].Args = withFlags(template.Spec.Containers[0].Args, k.flags)
+		if equality.Semantic.DeepEqual(before, &node) {
 			return nil
 		}
-		container.Image, container.Args = image, args
 		return c.Update(ctx, &node)
 	})
 	if err != nil {
 		return err
 	}
-	name := client.ObjectKey{Namespace: node.Namespace, Name: node.Spec.Template.Name}
+	deployment := client.ObjectKey{Namespace: node.Namespace, Name: node.Spec.Template.Name}
 	// The rollout is that of the Deployment before until Liqo's controller manager has followed.
 	err = Until(ctx, patience, func(ctx context.Context) error {
-		var deployment appsv1.Deployment
-		if err := c.Get(ctx, name, &deployment); err != nil {
+		var got appsv1.Deployment
+		if err := c.Get(ctx, deployment, &got); err != nil {
 			return err
 		}
-		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != image {
-			return fmt.Errorf("deployment %s has image %s, not %s", name, got, image)
+		if !equality.Semantic.DeepEqual(got.Spec.Template.Annotations, node.Spec.Template.Spec.Template.Annotations) ||
+			!slices.Equal(got.Spec.Template.Spec.Containers[0].Args, node.Spec.Template.Spec.Template.Spec.Containers[0].Args) {
+			return fmt.Errorf("deployment %s has not followed", deployment)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.rollout(ctx, name.Namespace, name.Name)
+	return c.rollout(ctx, deployment.Namespace, deployment.Name)
 }
 
 // waitForVirtualNodes waits until all nodes are ready.

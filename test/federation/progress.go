@@ -41,23 +41,24 @@ func (p *Progress) Elapsed() time.Duration {
 
 // Until calls check again and again until it returns nil. When the time is up, it returns what check said last.
 func Until(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	// The last call gets some more time, so that what it returns says something of what it looked at.
+	const grace = 15 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
 
+	end := time.After(timeout)
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
-	last := fmt.Errorf("no answer within %s", timeout)
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() == nil {
-			last = err // An error of the last, cut off call would say nothing but that it was cut off.
-		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("after %s: %w", timeout, last)
+			return err
+		case <-end:
+			return fmt.Errorf("after %s: %w", timeout, err)
 		case <-ticker.C:
 		}
 	}
