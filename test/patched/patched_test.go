@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	metricsv1beta1 "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+	"k8s.io/utils/trace"
 )
 
 const (
@@ -201,4 +202,18 @@ func newPodReflector(t *testing.T, ipamClient ipam.IpamClient) *workload.Namespa
 		t.Fatalf("got a reflector of type %T", namespaced)
 	}
 	return pods
+}
+
+func TestUnreadyWithoutCondition(t *testing.T) {
+	reflector := newPodReflector(t, &changingIPAM{})
+	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "home", Name: "web", Labels: map[string]string{consts.RemoteUnavailableKey: consts.RemoteUnavailableValue},
+	}}
+	remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+
+	// The pod does not exist in the API, so that the update that follows fails; the stock reflector does not get there.
+	ctx := trace.ContextWithTrace(t.Context(), trace.New("test"))
+	if err := reflector.HandleStatus(ctx, local, remote, &workload.PodInfo{}); err == nil {
+		t.Error("HandleStatus(...): updated a pod that does not exist")
+	}
 }
