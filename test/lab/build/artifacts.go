@@ -6,6 +6,7 @@ package build
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -128,31 +129,24 @@ func (b Builder) liqo(ctx context.Context) (string, error) {
 
 // images returns a store with all images of a lab.
 func (b Builder) images(ctx context.Context, liqo, coredns, programs string) (string, error) {
-	sources, err := image.Sources()
+	base, err := image.Rootfs()
 	if err != nil {
 		return "", err
 	}
-	versions, err := fileVersions(sources)
+	versions, err := fileVersions(base)
 	if err != nil {
 		return "", fmt.Errorf("look at this machine's programs: %w", err)
 	}
-	folders := strings.Join([]string{liqo, coredns, programs}, " ")
-	list, err := json.Marshal(images(nil, liqo, coredns, programs))
+	all := images(base, liqo, coredns, programs)
+	// The names of the folders of binaries tell what is in them.
+	list, err := json.Marshal(all)
 	if err != nil {
 		return "", fmt.Errorf("encode image list: %w", err)
 	}
-	return b.Cache.Get(ctx, cache.Key("images", list, versions, []byte(folders)), func(_ context.Context, dir string) error {
+	return b.Cache.Get(ctx, cache.Key("images", list, versions), func(_ context.Context, dir string) error {
 		b.Started("images")
-		scratch := filepath.Join(dir, "scratch")
-		if err := os.Mkdir(scratch, 0o755); err != nil {
-			return fmt.Errorf("make images: %w", err)
-		}
-		defer os.RemoveAll(scratch)
-		base, err := image.Rootfs(scratch)
-		if err != nil {
-			return err
-		}
-		return load(image.NewStore(dir), filepath.Join(scratch, "images.tar"), images(base, liqo, coredns, programs))
+		archive := filepath.Join(dir, "images.tar")
+		return errors.Join(load(image.NewStore(dir), archive, all), os.Remove(archive))
 	})
 }
 
@@ -196,15 +190,18 @@ func images(base image.Layer, liqo, coredns, programs string) []image.Image {
 	return list
 }
 
-// fileVersions tells when one of the files changes.
-func fileVersions(files []string) ([]byte, error) {
+// fileVersions tells when one of the files that a layer copies changes.
+func fileVersions(layer image.Layer) ([]byte, error) {
 	var out strings.Builder
-	for _, file := range files {
-		info, err := os.Stat(file)
+	for _, entry := range layer {
+		if entry.Source == "" {
+			continue
+		}
+		info, err := os.Stat(entry.Source)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintln(&out, file, info.Size(), info.ModTime().UnixNano(), info.Mode()&fs.ModePerm)
+		fmt.Fprintln(&out, entry.Source, info.Size(), info.ModTime().UnixNano(), info.Mode()&fs.ModePerm)
 	}
 	return []byte(out.String()), nil
 }

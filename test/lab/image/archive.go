@@ -46,9 +46,11 @@ type Entry struct {
 	Path string `json:"path"`
 	// Source is a file or a folder of this machine, copied with all its contents.
 	Source string `json:"source"`
+	// Content, if set, is what is in the file instead.
+	Content string `json:"content"`
 	// Link, if set, makes Path a symbolic link with this target instead.
 	Link string `json:"link"`
-	// Mode, if set and neither Source nor Link are, makes Path an empty folder of this mode.
+	// Mode, if set and nothing else but Path is, makes Path an empty folder of this mode.
 	Mode fs.FileMode `json:"mode"`
 }
 
@@ -167,6 +169,8 @@ func (t *layerWriter) add(e Entry) error {
 	switch {
 	case e.Link != "":
 		return t.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: e.Path, Linkname: e.Link, Mode: 0o777})
+	case e.Content != "":
+		return writeFile(t.Writer, e.Path, []byte(e.Content))
 	case e.Source == "":
 		return t.folder(e.Path, e.Mode)
 	}

@@ -6,7 +6,6 @@ package image
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -22,9 +21,9 @@ var (
 		"wg", "wireguard-go", "xtables-legacy-multi", "xtables-nft-multi",
 	}
 	busyboxApplets = []string{
-		"awk", "cat", "cp", "date", "env", "grep", "head", "hostname", "id", "ln", "ls", "mkdir", "mount", "mv", "nc",
-		"netstat", "nslookup", "ps", "rm", "sed", "seq", "sh", "sleep", "sort", "sysctl", "tail", "timeout", "tr",
-		"traceroute", "wc", "wget",
+		"awk", "cat", "chmod", "cp", "cut", "date", "env", "expr", "false", "find", "grep", "head", "hostname", "id", "kill",
+		"ln", "ls", "mkdir", "mount", "mv", "nc", "netstat", "nslookup", "ps", "rm", "sed", "seq", "sh", "sleep", "sort",
+		"sysctl", "tail", "timeout", "touch", "tr", "traceroute", "true", "uniq", "vi", "wc", "wget", "xargs",
 	}
 	iptablesNames = []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"}
 	baseFiles     = []string{"/etc/protocols", "/etc/services", "/etc/ssl/openssl.cnf"}
@@ -40,16 +39,15 @@ var accounts = map[string]string{ //nolint:gosec // There are no passwords.
 var librarySearch = regexp.MustCompile(`/\S+\.so\S*`)
 
 // Rootfs is a layer with a small root file system, made of programs of this
-// machine and the libraries they load. scratch is a folder for the few files that
-// are written for it; it must exist until the layer is used.
-func Rootfs(scratch string) (Layer, error) {
+// machine and the libraries they load.
+func Rootfs() (Layer, error) {
 	layer := Layer{
 		{Path: "tmp", Mode: 0o777 | fs.ModeSticky}, {Path: "certs", Mode: 0o777}, {Path: "root", Mode: 0o700},
 		{Path: "run", Mode: 0o755}, {Path: "usr/bin", Mode: 0o755}, {Path: "usr/sbin", Mode: 0o755},
 		{Path: "bin", Link: "usr/bin"}, {Path: "sbin", Link: "usr/sbin"}, {Path: "lib", Link: "usr/lib"}, {Path: "lib64", Link: "usr/lib64"},
 		{Path: "var/run", Link: "../run"},
 	}
-	sources, err := Sources()
+	sources, err := sources()
 	if err != nil {
 		return nil, err
 	}
@@ -70,18 +68,14 @@ func Rootfs(scratch string) (Layer, error) {
 		layer = append(layer, Entry{Path: "usr/bin/" + applet, Link: "busybox"})
 	}
 	for name, content := range accounts {
-		file := filepath.Join(scratch, name)
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			return nil, fmt.Errorf("make root file system: %w", err)
-		}
-		layer = append(layer, Entry{Path: "etc/" + name, Source: file})
+		layer = append(layer, Entry{Path: "etc/" + name, Content: content})
 	}
 	slices.SortStableFunc(layer, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
 	return layer, nil
 }
 
-// Sources lists the files of this machine that a Rootfs copies.
-func Sources() ([]string, error) {
+// sources lists the files of this machine that a Rootfs copies.
+func sources() ([]string, error) {
 	var programs []string
 	for _, name := range basePrograms {
 		found, err := lookPath(name)
@@ -99,20 +93,20 @@ func Sources() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find name service libraries: %w", err)
 	}
-	sources := slices.Concat(programs, plugins, resolvers, baseFiles)
+	files := slices.Concat(programs, plugins, resolvers, baseFiles)
 	for _, file := range slices.Concat(programs, plugins) {
 		// ldd fails for static programs, which need no libraries.
 		output, _ := exec.Command("ldd", file).Output()
-		sources = append(sources, librarySearch.FindAllString(string(output), -1)...)
+		files = append(files, librarySearch.FindAllString(string(output), -1)...)
 	}
 	// /lib and /usr/lib are one folder on a merged system.
-	for i, s := range sources {
-		if rest, ok := strings.CutPrefix(s, "/lib"); ok {
-			sources[i] = "/usr/lib" + rest
+	for i, file := range files {
+		if rest, ok := strings.CutPrefix(file, "/lib"); ok {
+			files[i] = "/usr/lib" + rest
 		}
 	}
-	slices.Sort(sources)
-	return slices.Compact(sources), nil
+	slices.Sort(files)
+	return slices.Compact(files), nil
 }
 
 // lookPath looks in the folders for administrators as well, which may not be in PATH.
