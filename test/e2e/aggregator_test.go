@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -24,16 +27,21 @@ func TestAggregatedOffer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A pod of its own takes from what provider-a can share.
-	const pod = `
+	// A pod of its own takes a quarter of what provider-a can share. Liqo v0.9.4 compares offers in whole units, so that it
+	// would overlook half a CPU.
+	var node corev1.Node
+	if err := fed.ProviderA.Get(t.Context(), client.ObjectKey{Name: fed.ProviderA.Name}, &node); err != nil {
+		t.Fatal(err)
+	}
+	pod := fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
 metadata: {name: tenant, namespace: default}
 spec:
   terminationGracePeriodSeconds: 0
   containers:
-    - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 500m, memory: 256Mi}}}
-`
+    - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {memory: %d}}}
+`, node.Status.Allocatable.Memory().Value()/4)
 	if err := fed.ProviderA.Apply(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +57,8 @@ spec:
 		if err != nil {
 			return err
 		}
-		if after.Cpu().Cmp(*before.Cpu()) >= 0 {
-			return fmt.Errorf("the providers still offer the broker %s of CPU", after.Cpu())
+		if after.Memory().Cmp(*before.Memory()) >= 0 {
+			return fmt.Errorf("the providers still offer the broker %s of memory", after.Memory())
 		}
 		return nil
 	})

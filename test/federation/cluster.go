@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
@@ -44,6 +45,7 @@ func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
