@@ -15,11 +15,14 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := newCommand().ExecuteContext(ctx); err != nil {
+	if err := execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "network-manager:", err)
-		stop()
 		os.Exit(1)
 	}
+}
+
+func execute() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return newCommand().ExecuteContext(ctx)
 }

@@ -101,7 +101,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		return fmt.Errorf("set up the collector of relay addresses: %w", err)
 	}
 	// Listen before the caches are read, so that an address in use is told at once.
-	listener, err := net.Listen("tcp", c.listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.listen)
 	if err != nil {
 		return fmt.Errorf("--listen=%s: %w", c.listen, err)
 	}

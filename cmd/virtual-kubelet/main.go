@@ -21,13 +21,16 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := newCommand().ExecuteContext(ctx); err != nil {
+	if err := execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "virtual-kubelet:", err)
-		stop()
 		os.Exit(1)
 	}
+}
+
+func execute() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return newCommand().ExecuteContext(ctx)
 }
 
 func newCommand() *cobra.Command {

@@ -49,9 +49,9 @@ func (p Path) String() string {
 		return "direct"
 	case PathRelay:
 		return "relay"
-	default:
-		return "unknown"
+	case PathUnknown:
 	}
+	return "unknown"
 }
 
 // Table holds all that a consumer knows about the addresses that one broker

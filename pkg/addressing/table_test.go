@@ -13,11 +13,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
-func view(t testing.TB, own, seen string) addressing.View {
-	t.Helper()
+func view(tb testing.TB, own, seen string) addressing.View {
+	tb.Helper()
 	v, err := addressing.NewView(own, seen)
 	if err != nil {
-		t.Fatalf("NewView(%q, %q): %v", own, seen, err)
+		tb.Fatalf("NewView(%q, %q): %v", own, seen, err)
 	}
 	return v
 }

@@ -6,6 +6,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -124,10 +125,7 @@ func (a *addresses) rebuild() {
 		a.table.Store(nil)
 		return
 	}
-	table := &addressing.Table{Broker: foreign.Pods, Peers: make(map[cluster.ID]addressing.Peer, len(a.peers))}
-	for id, peer := range a.peers {
-		table.Peers[id] = peer
-	}
+	table := &addressing.Table{Broker: foreign.Pods, Peers: maps.Clone(a.peers)}
 	if a.relay != nil {
 		table.Routes = a.relay.Routes()
 		if table.Validate() != nil {

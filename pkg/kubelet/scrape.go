@@ -27,8 +27,11 @@ func scrape(remote rest.Interface, homeCluster string) http.Handler {
 			http.Error(w, "the foreign cluster gives no metrics: "+err.Error(), http.StatusBadGateway)
 			return
 		}
+		// Whatever a foreign cluster sends, it is metrics and no page.
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(code)
-		if _, err := w.Write(body); err != nil {
+		if _, err := w.Write(body); err != nil { //nolint:gosec // The type above keeps a browser from reading it as a page.
 			klog.FromContext(r.Context()).V(1).Info("The reader of the metrics hung up", "reason", err.Error())
 		}
 	})

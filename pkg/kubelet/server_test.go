@@ -28,7 +28,7 @@ func TestDropUnservedProtocols(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			request := httptest.NewRequest(http.MethodPost, "/exec/ns/pod/container", http.NoBody)
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/exec/ns/pod/container", http.NoBody)
 			for _, line := range tc.offered {
 				request.Header.Add(httpstream.HeaderProtocolVersion, line)
 			}

@@ -5,11 +5,13 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -49,36 +51,48 @@ func keepPodAddress(object any) (any, error) {
 // cache runs. Objects that cannot be understood are logged and left out.
 func Watch(ctx context.Context, objects cache.Cache, store *Store, log logr.Logger) error {
 	f := follower{store: store, log: log}
-	for _, watch := range []struct {
-		object client.Object
-		set    func(any)
-		remove func(any)
-	}{
-		{&liqo.TunnelEndpoint{}, f.setTunnel, f.deleteTunnel},
-		{&v1alpha1.Consumer{}, f.setConsumer, f.deleteConsumer},
-		{&corev1.Namespace{}, f.setNamespace, f.deleteNamespace},
-		{&corev1.Pod{}, f.setPod, f.deletePod},
-	} {
-		informer, err := objects.GetInformer(ctx, watch.object)
-		if err != nil {
-			return fmt.Errorf("watch %T: %w", watch.object, err)
+	return errors.Join(
+		follow(ctx, objects, f.setTunnel, f.deleteTunnel),
+		follow(ctx, objects, f.setConsumer, f.deleteConsumer),
+		follow(ctx, objects, f.setNamespace, f.deleteNamespace),
+		follow(ctx, objects, f.setPod, f.deletePod),
+	)
+}
+
+// follow calls set for each object of a kind that exists or changes, and remove
+// for each that is deleted. It returns after set was called for those that exist.
+func follow[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, objects cache.Cache, set, remove func(P)) error {
+	informer, err := objects.GetInformer(ctx, P(new(T)))
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the API server does not know %T: install Liqo and then the broker with kubectl apply -k deploy/", *new(T))
+	}
+	if err != nil {
+		return fmt.Errorf("watch %T: %w", *new(T), err)
+	}
+	call := func(f func(P)) func(any) {
+		return func(object any) {
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if typed, ok := object.(P); ok {
+				f(typed)
+			}
 		}
-		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    watch.set,
-			UpdateFunc: func(_, updated any) { watch.set(updated) },
-			DeleteFunc: func(deleted any) {
-				if unknown, ok := deleted.(toolscache.DeletedFinalStateUnknown); ok {
-					deleted = unknown.Obj
-				}
-				watch.remove(deleted)
-			},
-		})
-		if err != nil {
-			return fmt.Errorf("watch %T: %w", watch.object, err)
-		}
-		if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			return fmt.Errorf("watch %T: %w", watch.object, context.Cause(ctx))
-		}
+	}
+	changed := call(set)
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, updated any) { changed(updated) },
+		DeleteFunc: call(remove),
+	})
+	if err != nil {
+		return fmt.Errorf("watch %T: %w", *new(T), err)
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return fmt.Errorf("watch %T: %w", *new(T), context.Cause(ctx))
 	}
 	return nil
 }
@@ -89,8 +103,7 @@ type follower struct {
 	log   logr.Logger
 }
 
-func (f follower) setTunnel(object any) {
-	tunnel := object.(*liqo.TunnelEndpoint)
+func (f follower) setTunnel(tunnel *liqo.TunnelEndpoint) {
 	id, peer, err := liqo.TunnelPeer(tunnel)
 	if err != nil {
 		f.log.V(1).Info("Tunnel endpoint left out", "tunnelEndpoint", client.ObjectKeyFromObject(tunnel), "reason", err.Error())
@@ -99,22 +112,19 @@ func (f follower) setTunnel(object any) {
 	f.store.SetPeer(id, peer)
 }
 
-func (f follower) deleteTunnel(object any) {
-	tunnel := object.(*liqo.TunnelEndpoint)
+func (f follower) deleteTunnel(tunnel *liqo.TunnelEndpoint) {
 	f.store.DeletePeer(cluster.ID(tunnel.Spec.ClusterIdentity.ClusterID))
 }
 
-func (f follower) setConsumer(object any) {
-	consumer := object.(*v1alpha1.Consumer)
+func (f follower) setConsumer(consumer *v1alpha1.Consumer) {
 	f.store.SetConsumer(cluster.ID(consumer.Name), consumer.Status.Mode == v1alpha1.ModeOrchestrated)
 }
 
-func (f follower) deleteConsumer(object any) {
-	f.store.DeleteConsumer(cluster.ID(object.(*v1alpha1.Consumer).Name))
+func (f follower) deleteConsumer(consumer *v1alpha1.Consumer) {
+	f.store.DeleteConsumer(cluster.ID(consumer.Name))
 }
 
-func (f follower) setNamespace(object any) {
-	namespace := object.(*corev1.Namespace)
+func (f follower) setNamespace(namespace *corev1.Namespace) {
 	if id, ok := liqo.TwinOf(namespace); ok {
 		f.store.SetTwin(namespace.Name, id)
 	} else {
@@ -122,12 +132,11 @@ func (f follower) setNamespace(object any) {
 	}
 }
 
-func (f follower) deleteNamespace(object any) {
-	f.store.DeleteTwin(object.(*corev1.Namespace).Name)
+func (f follower) deleteNamespace(namespace *corev1.Namespace) {
+	f.store.DeleteTwin(namespace.Name)
 }
 
-func (f follower) setPod(object any) {
-	pod := object.(*corev1.Pod)
+func (f follower) setPod(pod *corev1.Pod) {
 	// A pod that has no address yet has an empty one.
 	address, err := netip.ParseAddr(pod.Status.PodIP)
 	if err != nil {
@@ -136,7 +145,6 @@ func (f follower) setPod(object any) {
 	f.store.SetPod(pod.Namespace, pod.Name, address)
 }
 
-func (f follower) deletePod(object any) {
-	pod := object.(*corev1.Pod)
+func (f follower) deletePod(pod *corev1.Pod) {
 	f.store.DeletePod(pod.Namespace, pod.Name)
 }
