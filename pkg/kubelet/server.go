@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	utilexec "k8s.io/utils/exec"
 )
 
 const (
@@ -46,7 +47,7 @@ func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface,
 	}
 	mux := http.NewServeMux()
 	api.AttachPodRoutes(api.PodHandlerConfig{
-		RunInContainer:        pods.Exec,
+		RunInContainer:        withExitCode(pods.Exec),
 		AttachToContainer:     pods.Attach,
 		PortForward:           pods.PortForward,
 		GetContainerLogs:      pods.Logs,
@@ -90,6 +91,18 @@ func (s *server) run(ctx context.Context) error {
 	}
 	<-stopped
 	return err
+}
+
+// withExitCode makes the exit code of a command the outermost error, where
+// virtual-kubelet v1.10.0 (node/api/exec.go) looks for it; Liqo wraps it.
+func withExitCode(run api.ContainerExecHandlerFunc) api.ContainerExecHandlerFunc {
+	return func(ctx context.Context, namespace, pod, container string, command []string, attach api.AttachIO) error {
+		err := run(ctx, namespace, pod, container, command, attach)
+		if exit := utilexec.ExitError(nil); errors.As(err, &exit) {
+			return exit
+		}
+		return err
+	}
 }
 
 // unservedProtocol is the version of the exec and attach protocol that

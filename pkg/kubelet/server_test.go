@@ -4,12 +4,17 @@
 package kubelet
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"k8s.io/apimachinery/pkg/util/httpstream"
+	utilexec "k8s.io/utils/exec"
 )
 
 func TestDropUnservedProtocols(t *testing.T) {
@@ -38,6 +43,27 @@ func TestDropUnservedProtocols(t *testing.T) {
 			})).ServeHTTP(httptest.NewRecorder(), request)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWithExitCode(t *testing.T) {
+	other := errors.New("the connection broke")
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   error
+	}{
+		"ExitCode": {"Liqo wraps the exit code", fmt.Errorf("failed to execute command: %w", utilexec.CodeExitError{Code: 7}), utilexec.CodeExitError{Code: 7}},
+		"Other":    {"any other error stays as it is", other, other},
+		"None":     {"a command that succeeds has no error", nil, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			run := withExitCode(func(context.Context, string, string, string, []string, api.AttachIO) error { return tc.err })
+			if got := run(t.Context(), "ns", "pod", "container", nil, nil); got != tc.want { //nolint:errorlint // The outermost error matters.
+				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
 			}
 		})
 	}
