@@ -13,7 +13,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -24,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
@@ -57,73 +60,114 @@ type brokerConfig struct {
 // broker is the daemon.
 type broker struct {
 	cfg    brokerConfig
-	direct client.Client // Reads past the cache.
-	mgr    ctrl.Manager
-	plugin *resourceplugin.Server
-	api    *httpapi.API
+	scheme *runtime.Scheme
+	plugin *resourceplugin.Server // Nil if the daemon is only a catalog.
+
+	// watching is closed when what follows is set and all caches are registered.
+	watching chan struct{}
+	mgr      ctrl.Manager
+	registry *registry.Registry
+	api      *httpapi.API
 }
 
-// newBroker puts the daemon together. It calls the API server only to learn
-// which resources there are.
-func newBroker(ctx context.Context, cfg brokerConfig) (*broker, error) {
+// newBroker makes the parts of the daemon that need no API server.
+func newBroker(cfg brokerConfig) (*broker, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register the API types: %w", err)
 	}
-	config := rest.CopyConfig(cfg.rest)
-	config.QPS, config.Burst = callsPerSecond, callsAtOnce
-	direct, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("reach the API server %s: %w", config.Host, err)
-	}
-	cached, err := cacheOptions()
-	if err != nil {
-		return nil, err
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Logger:                        cfg.log,
-		Cache:                         cached,
-		Metrics:                       metricsserver.Options{BindAddress: cfg.metricsAddress},
-		HealthProbeBindAddress:        cfg.healthAddress,
-		LeaderElection:                cfg.leaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       cfg.leaderNamespace,
-		LeaderElectionReleaseOnCancel: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the manager for %s: %w", config.Host, err)
-	}
-	b := &broker{cfg: cfg, direct: direct, mgr: mgr}
-	if err := b.setupHealth(); err != nil {
-		return nil, err
-	}
-	api := httpapi.Config{
-		Client: mgr.GetClient(), Log: cfg.log.WithName("api"), Catalog: cfg.catalog, Orchestrator: cfg.orchestrator,
-	}
-	if !cfg.anonymousToggle {
-		api.Gate = httpapi.KubernetesGate{Client: mgr.GetClient()}
-	}
-	if b.api, err = httpapi.New(api); err != nil {
-		return nil, err
-	}
+	cfg.rest = rest.CopyConfig(cfg.rest)
+	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
+	b := &broker{cfg: cfg, scheme: scheme, watching: make(chan struct{})}
 	if cfg.brokers() {
-		return b, b.setupBrokering(ctx)
+		b.plugin = resourceplugin.New(b, b.synced)
 	}
 	return b, nil
 }
 
+// synced waits until the caches are filled. It returns false if ctx ends before.
+func (b *broker) synced(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-b.watching:
+		return b.mgr.GetCache().WaitForCacheSync(ctx)
+	}
+}
+
+// Offered implements resourceplugin.Offers. It may be called once synced has
+// returned true.
+func (b *broker) Offered(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
+	return b.registry.Offered(ctx, consumer)
+}
+
+// setup makes the parts that need an API server, after it passed the preflight.
+func (b *broker) setup(ctx context.Context) error {
+	direct, err := client.New(b.cfg.rest, client.Options{Scheme: b.scheme})
+	if err != nil {
+		return fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
+	}
+	resources, err := discovery.NewDiscoveryClientForConfig(b.cfg.rest)
+	if err != nil {
+		return fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
+	}
+	if err := preflight(ctx, resources, direct, needs(&b.cfg.options)); err != nil {
+		return err
+	}
+	cached, err := cacheOptions()
+	if err != nil {
+		return err
+	}
+	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{
+		Scheme:                        b.scheme,
+		Logger:                        b.cfg.log,
+		Cache:                         cached,
+		Metrics:                       metricsserver.Options{BindAddress: b.cfg.metricsAddress},
+		HealthProbeBindAddress:        b.cfg.healthAddress,
+		LeaderElection:                b.cfg.leaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       b.cfg.leaderNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
+	}
+	b.registry = registry.New(b.mgr.GetClient())
+	api := httpapi.Config{
+		Client: b.mgr.GetClient(), Log: b.cfg.log.WithName("api"), Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator,
+	}
+	if !b.cfg.anonymousToggle {
+		api.Gate = httpapi.KubernetesGate{Client: b.mgr.GetClient()}
+	}
+	if b.api, err = httpapi.New(api); err != nil {
+		return err
+	}
+	if err := b.setupHealth(); err != nil {
+		return err
+	}
+	if b.plugin != nil {
+		if err := b.setupBrokering(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := b.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
+		return fmt.Errorf("watch the foreign clusters: %w", err)
+	}
+	close(b.watching)
+	return nil
+}
+
 // setupHealth adds the probes: alive is who answers, ready is who knows the cluster.
 func (b *broker) setupHealth() error {
-	synced := func(r *http.Request) error {
+	filled := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), syncCheckTimeout)
 		defer cancel()
-		if !b.mgr.GetCache().WaitForCacheSync(ctx) {
+		if !b.synced(ctx) {
 			return errors.New("the caches are not filled")
 		}
 		return nil
 	}
-	if err := errors.Join(b.mgr.AddHealthzCheck("ping", healthz.Ping), b.mgr.AddReadyzCheck("caches", synced)); err != nil {
+	if err := errors.Join(b.mgr.AddHealthzCheck("ping", healthz.Ping), b.mgr.AddReadyzCheck("caches", filled)); err != nil {
 		return fmt.Errorf("add the health checks: %w", err)
 	}
 	return nil
@@ -131,8 +175,6 @@ func (b *broker) setupHealth() error {
 
 // setupBrokering adds what an orchestrator or an aggregator has and a catalog has not.
 func (b *broker) setupBrokering(ctx context.Context) error {
-	providers := registry.New(b.mgr.GetClient())
-	b.plugin = resourceplugin.New(providers, b.mgr.GetCache().WaitForCacheSync)
 	if err := registry.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -161,7 +203,7 @@ func (b *broker) setupBrokering(ctx context.Context) error {
 	}
 	return twin.Setup(b.mgr, twin.Config{
 		Client:   b.mgr.GetClient(),
-		Registry: providers,
+		Registry: b.registry,
 		Recorder: b.mgr.GetEventRecorderFor(component),
 		Strategy: b.cfg.strategy,
 		Remade:   m.remade,
@@ -186,7 +228,7 @@ func (b *broker) run(ctx context.Context) error {
 		group.Go(func() error { return b.plugin.Run(ctx, listener) })
 	}
 	group.Go(func() error {
-		if err := preflight(ctx, b.direct, needs(&b.cfg.options)); err != nil {
+		if err := b.setup(ctx); err != nil {
 			return err
 		}
 		if err := b.mgr.Start(ctx); err != nil {
@@ -195,8 +237,8 @@ func (b *broker) run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error {
-		if !b.mgr.GetCache().WaitForCacheSync(ctx) {
-			return nil
+		if !b.synced(ctx) {
+			return nil // The daemon ends.
 		}
 		return b.api.Run(ctx, api)
 	})

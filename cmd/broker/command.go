@@ -103,7 +103,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
 			}
-			b, err := newBroker(command.Context(), brokerConfig{options: *o, strategy: strategy, rest: config, log: log})
+			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log})
 			if err != nil {
 				return err
 			}

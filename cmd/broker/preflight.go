@@ -6,10 +6,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,8 +20,8 @@ import (
 
 // need is a resource that the broker uses, and how.
 type need struct {
-	group, resource, subresource string
-	verbs                        []string
+	group, version, resource, subresource string
+	verbs                                 []string
 }
 
 func (n need) String() string {
@@ -44,41 +46,50 @@ func (n need) cure() string {
 // needs returns what the broker uses in its modes. deploy/broker grants the same.
 func needs(o *options) []need {
 	read := []string{"get", "list", "watch"}
-	all := []need{{group: "discovery.liqo.io", resource: "foreignclusters", verbs: read}}
+	const alpha = "v1alpha1"
+	all := []need{{group: "discovery.liqo.io", version: alpha, resource: "foreignclusters", verbs: read}}
 	if o.brokers() {
 		all = append(all,
-			need{group: "sharing.liqo.io", resource: "resourceoffers", verbs: read},
-			need{group: "offloading.liqo.io", resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
-			need{group: "virtualkubelet.liqo.io", resource: "shadowpods", verbs: read},
-			need{resource: "namespaces", verbs: read},
-			need{resource: "nodes", verbs: append(read[:3:3], "patch")},
-			need{resource: "pods", verbs: append(read[:3:3], "delete")},
-			need{resource: "events", verbs: []string{"create", "patch"}},
-			need{group: v1alpha1.Group, resource: "providers", verbs: append(read[:3:3], "create", "patch")},
-			need{group: v1alpha1.Group, resource: "providers", subresource: "status", verbs: []string{"patch"}},
-			need{group: v1alpha1.Group, resource: "consumers", verbs: append(read[:3:3], "create", "patch")},
-			need{group: v1alpha1.Group, resource: "consumers", subresource: "status", verbs: []string{"patch"}},
+			need{group: "sharing.liqo.io", version: alpha, resource: "resourceoffers", verbs: read},
+			need{group: "offloading.liqo.io", version: alpha, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
+			need{group: "virtualkubelet.liqo.io", version: alpha, resource: "shadowpods", verbs: read},
+			need{version: "v1", resource: "namespaces", verbs: read},
+			need{version: "v1", resource: "nodes", verbs: append(read[:3:3], "patch")},
+			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
+			need{version: "v1", resource: "events", verbs: []string{"create", "patch"}},
+			need{group: v1alpha1.Group, version: alpha, resource: "providers", verbs: append(read[:3:3], "create", "patch")},
+			need{group: v1alpha1.Group, version: alpha, resource: "providers", subresource: "status", verbs: []string{"patch"}},
+			need{group: v1alpha1.Group, version: alpha, resource: "consumers", verbs: append(read[:3:3], "create", "patch")},
+			need{group: v1alpha1.Group, version: alpha, resource: "consumers", subresource: "status", verbs: []string{"patch"}},
 		)
 	}
 	if o.orchestrator && !o.anonymousToggle {
 		all = append(all,
-			need{group: "authentication.k8s.io", resource: "tokenreviews", verbs: []string{"create"}},
-			need{group: "authorization.k8s.io", resource: "subjectaccessreviews", verbs: []string{"create"}},
+			need{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
+			need{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
 		)
 	}
 	return all
 }
 
+// discoverer tells which resources the API server has. It is the part of
+// client-go's discovery client that is used here.
+type discoverer interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
 // preflight finds out whether the API server has the resources that the broker
 // uses, and allows their use. Otherwise a controller would wait for them forever.
-func preflight(ctx context.Context, c client.Client, needs []need) error {
+func preflight(ctx context.Context, d discoverer, c client.Client, needs []need) error {
 	for _, n := range needs {
-		_, err := c.RESTMapper().ResourcesFor(schema.GroupVersionResource{Group: n.group, Resource: n.resource})
-		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("the API server does not know %s: %s", n, n.cure())
+		groupVersion := schema.GroupVersion{Group: n.group, Version: n.version}.String()
+		list, err := d.ServerResourcesForGroupVersion(groupVersion)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("ask the API server for its resources in %s: %w", groupVersion, err)
 		}
-		if err != nil {
-			return fmt.Errorf("find %s at the API server: %w", n, err)
+		known := func(r metav1.APIResource) bool { return r.Name == n.resource }
+		if err != nil || !slices.ContainsFunc(list.APIResources, known) {
+			return fmt.Errorf("the API server does not know %s: %s", n, n.cure())
 		}
 		for _, verb := range n.verbs {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -29,7 +30,7 @@ func Setup(mgr ctrl.Manager, modes Modes) error {
 		For(&v1alpha1.Consumer{}).
 		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.all)).
-		Complete(r)
+		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the consumer controller: %w", err)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -40,7 +41,7 @@ func Setup(mgr ctrl.Manager) error {
 		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
-		Complete(r)
+		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the provider controller: %w", err)
 	}

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -54,7 +55,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Pod{}, ofNamespace).
 		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(providerChanged())).
-		Complete(r)
+		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
 	}

@@ -1,0 +1,297 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+func TestCommandLine(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HOME", t.TempDir())
+	cases := map[string]struct {
+		reason string
+		args   []string
+		code   int
+		err    string
+	}{
+		"NoMode": {
+			reason: "A daemon without a mode does nothing, so it does not start.", code: exitUsage,
+			err: "no mode is given: use at least one of --with-catalog, --with-orchestrator and --with-aggregator",
+		},
+		"UnknownFlag": {
+			reason: "An unknown flag is named.", args: []string{"--with-catalogue"}, code: exitUsage,
+			err: "unknown flag: --with-catalogue: see broker --help",
+		},
+		"Argument": {
+			reason: "There are no arguments.", args: []string{"--with-catalog", "now"}, code: exitUsage,
+			err: `unexpected argument "now": see broker --help`,
+		},
+		"Address": {
+			reason: "A bad address names the flag.", args: []string{"--with-catalog", "--api-address=8000"}, code: exitUsage,
+			err: "--api-address=8000 is not [HOST]:PORT: address 8000: missing port in address",
+		},
+		"Mapping": {
+			reason: "A bad strategy names the flag.", args: []string{"--with-catalog", "--namespace-mapping-strategy=any"}, code: exitUsage,
+			err: `--namespace-mapping-strategy: unknown namespace mapping strategy "any": use one of [DefaultName EnforceSameName]`,
+		},
+		"LogLevel": {
+			reason: "A bad level names the flag.", args: []string{"--with-catalog", "--log-level=loud"}, code: exitUsage,
+			err: "--log-level=loud: must be debug, info or error",
+		},
+		"NoCluster": {
+			reason: "Without a cluster the command line is right and the daemon fails.", args: []string{"--with-catalog"}, code: exitFailure,
+			err: "find the Kubernetes API, by KUBECONFIG or a pod's service account: ",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := run(t.Context(), tc.args, &bytes.Buffer{})
+			if err == nil || !strings.HasPrefix(err.Error(), tc.err) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%s\nrun(): %v, want %s", tc.reason, err, tc.err)
+			}
+			if got := exitCode(err); got != tc.code {
+				t.Errorf("%s\nexit code %d, want %d", tc.reason, got, tc.code)
+			}
+		})
+	}
+}
+
+func TestHelpShowsTheModes(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"--help"}, &out); err != nil {
+		t.Fatalf("run(): %v", err)
+	}
+	for _, flag := range []string{"--with-catalog", "--with-orchestrator", "--with-aggregator", "--anonymous-toggle"} {
+		if !strings.Contains(out.String(), flag) {
+			t.Errorf("the help does not show %s:\n%s", flag, &out)
+		}
+	}
+}
+
+// grants returns verbs by group, resource and subresource.
+func grants(t *testing.T, rules []rbacv1.PolicyRule) map[string][]string {
+	t.Helper()
+	granted := map[string][]string{}
+	for _, r := range rules {
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				name, sub, _ := strings.Cut(resource, "/")
+				key := need{group: group, resource: name, subresource: sub}.String()
+				granted[key] = append(granted[key], slices.Sorted(slices.Values(r.Verbs))...)
+			}
+		}
+	}
+	return granted
+}
+
+// TestDeploymentGrantsWhatIsNeeded compares deploy/broker with the preflight: the
+// daemon must start with it, and have no right that it does not use.
+func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
+	manifest, err := os.ReadFile("../../deploy/broker/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var m metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal([]byte(document), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Kind == "ClusterRole" {
+			if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := map[string][]string{}
+	for _, n := range needs(&options{catalog: true, orchestrator: true, aggregator: true}) {
+		want[n.String()] = slices.Sorted(slices.Values(n.verbs))
+	}
+	if diff := cmp.Diff(want, grants(t, role.Rules)); diff != "" {
+		t.Errorf("deploy/broker/rbac.yaml: -needed +granted\n%s", diff)
+	}
+}
+
+// TestPlainModesNeedLess checks that a mode does not ask for the rights of another.
+func TestPlainModesNeedLess(t *testing.T) {
+	names := func(o options) []string {
+		all := map[string]bool{}
+		for _, n := range needs(&o) {
+			all[n.String()] = true
+		}
+		return slices.Sorted(maps.Keys(all))
+	}
+	if diff := cmp.Diff([]string{"foreignclusters.discovery.liqo.io"}, names(options{catalog: true})); diff != "" {
+		t.Errorf("a catalog: -want +got\n%s", diff)
+	}
+	if all := names(options{orchestrator: true, anonymousToggle: true}); slices.Contains(all, "tokenreviews.authentication.k8s.io") {
+		t.Errorf("an orchestrator with an open toggle: %v", all)
+	}
+}
+
+// known is an API server's resources by group and version.
+type known map[string][]string
+
+func (k known) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	names, ok := k[groupVersion]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, groupVersion)
+	}
+	list := &metav1.APIResourceList{GroupVersion: groupVersion}
+	for _, name := range names {
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+	}
+	return list, nil
+}
+
+func TestPreflight(t *testing.T) {
+	d := known{
+		"discovery.liqo.io/v1alpha1": {"foreignclusters"},
+		"brokering.liqo.io/v1alpha1": {"providers"},
+		"v1":                         {"nodes"},
+	}
+	cases := map[string]struct {
+		reason string
+		need   need
+		err    string
+	}{
+		"Granted":   {reason: "What exists and is granted passes.", need: need{version: "v1", resource: "nodes", verbs: []string{"get"}}},
+		"NotOurs":   {reason: "A missing CRD of Liqo names the cure.", need: need{group: "sharing.liqo.io", version: "v1alpha1", resource: "resourceoffers"}, err: "the API server does not know resourceoffers.sharing.liqo.io: install Liqo v0.9.4 first (liqoctl install)"},
+		"Ours":      {reason: "A missing CRD of ours names the cure.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "consumers"}, err: "the API server does not know consumers.brokering.liqo.io: install it with: kubectl apply -k deploy/"},
+		"Forbidden": {reason: "A refused right names the cure.", need: need{version: "v1", resource: "nodes", verbs: []string{"get", "patch"}}, err: "the broker may not patch nodes: grant it with: kubectl apply -k deploy/"},
+		"Sub":       {reason: "A subresource is named.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "providers", subresource: "status", verbs: []string{"patch"}}, err: "the broker may not patch providers/status.brokering.liqo.io: grant it with: kubectl apply -k deploy/"},
+		"Down":      {reason: "A failed question is not taken for a yes.", need: need{version: "v1", resource: "nodes", verbs: []string{"fail"}}, err: "ask the API server whether the broker may fail nodes: boom"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+					review := o.(*authorizationv1.SelfSubjectAccessReview)
+					if review.Spec.ResourceAttributes.Verb == "fail" {
+						return errors.New("boom")
+					}
+					review.Status.Allowed = review.Spec.ResourceAttributes.Verb == "get"
+					return nil
+				},
+			}).Build()
+			got := ""
+			if err := preflight(t.Context(), d, c, []need{tc.need}); err != nil {
+				got = err.Error()
+			}
+			if got != tc.err {
+				t.Errorf("%s\npreflight(): %q, want %q", tc.reason, got, tc.err)
+			}
+		})
+	}
+}
+
+// TestPluginServesBeforeAllElse starts a daemon whose API server is stuck: Liqo
+// must reach the resource plugin nevertheless. When the API server then turns out
+// to know no CRD, the daemon ends and says which.
+func TestPluginServesBeforeAllElse(t *testing.T) {
+	stuck := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-stuck
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	unstick := sync.OnceFunc(func() { close(stuck) })
+	defer unstick() // Before the server closes, which waits for its calls.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBroker(brokerConfig{
+		options: options{
+			orchestrator: true, anonymousToggle: true,
+			pluginAddress: address, apiAddress: "127.0.0.1:0", metricsAddress: "0", healthAddress: "0",
+		},
+		strategy: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
+	})
+	if err != nil {
+		t.Fatalf("newBroker(): %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- b.run(t.Context()) }()
+
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Errorf("the resource plugin does not serve: %v", err)
+	}
+	unstick()
+	want := "the API server does not know foreignclusters.discovery.liqo.io: install Liqo v0.9.4 first (liqoctl install)"
+	if err := <-done; err == nil || err.Error() != want {
+		t.Errorf("run(): %v, want %s", err, want)
+	}
+}
+
+func TestCachedPodKeepsWhatIsRead(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Containers: []corev1.Container{{Name: "web"}}, Tolerations: []corev1.Toleration{{Key: "k"}},
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		}},
+	}
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}}, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	got, err := stripPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stripPod(): -want +got\n%s", diff)
+	}
+}
