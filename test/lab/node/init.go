@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/capacitorset/liqo-broker/test/lab/image"
 )
@@ -98,6 +99,7 @@ func forwardTo(l net.Listener, address string) {
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "accept: %v\n", err)
+			time.Sleep(restartDelay)
 			continue
 		}
 		go func() {
