@@ -79,14 +79,18 @@ func deletionRequested(pod *corev1.Pod) time.Time {
 	return requested
 }
 
-// endedBefore reports whether all containers of a pod had ended at a time.
+// endedBefore reports whether a pod had ended by itself at a time. One whose
+// containers are always restarted never does.
 func endedBefore(pod *corev1.Pod, at time.Time) bool {
-	if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways ||
+		pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
 		return false
 	}
 	for i := range pod.Status.ContainerStatuses {
 		ended := pod.Status.ContainerStatuses[i].State.Terminated
-		if ended != nil && ended.FinishedAt.After(at) {
+		// Both times are whole seconds: within the same one, the end is taken for one
+		// that the deletion brought about.
+		if ended != nil && !ended.FinishedAt.Time.Before(at) {
 			return false
 		}
 	}

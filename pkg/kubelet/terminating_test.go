@@ -30,6 +30,10 @@ func TestRelocating(t *testing.T) {
 		}
 		return p
 	}
+	always := func(p *corev1.Pod) *corev1.Pod {
+		p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		return p
+	}
 	cases := map[string]struct {
 		reason    string
 		pod       *corev1.Pod
@@ -40,6 +44,8 @@ func TestRelocating(t *testing.T) {
 		"Terminating":      {"no traffic to a pod that is going", pod(corev1.PodRunning, true, time.Time{}), corev1.PodRunning, corev1.ConditionFalse},
 		"KilledByDeletion": {"its end is not the local pod's end", pod(corev1.PodFailed, true, deleted.Add(time.Second)), corev1.PodRunning, corev1.ConditionFalse},
 		"ExitedAtDeletion": {"a clean exit on SIGTERM is not the end of a Job", pod(corev1.PodSucceeded, true, deleted.Add(time.Second)), corev1.PodRunning, corev1.ConditionFalse},
+		"SameSecond":       {"times are whole seconds, and a process may end at once", pod(corev1.PodFailed, true, deleted), corev1.PodRunning, corev1.ConditionFalse},
+		"AlwaysRestarted":  {"clocks of two clusters differ, but a Deployment's pod never ends by itself", always(pod(corev1.PodFailed, true, deleted.Add(-time.Minute))), corev1.PodRunning, corev1.ConditionFalse},
 		"DoneBefore":       {"a Job that was done before stays done", pod(corev1.PodSucceeded, true, deleted.Add(-time.Second)), corev1.PodSucceeded, corev1.ConditionTrue},
 		"Failed":           {"a failure without deletion is a failure", pod(corev1.PodFailed, false, deleted), corev1.PodFailed, corev1.ConditionTrue},
 		"NotStarted":       {"a pod that never ran stays pending", pod(corev1.PodPending, true, time.Time{}), corev1.PodPending, corev1.ConditionFalse},
