@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
 
 // programs are what a lab takes from the machine, with the Debian package of each.
@@ -24,8 +26,20 @@ var programs = []struct{ path, debian string }{
 // inotifyPerCluster is what a cluster with Liqo and a few peerings was seen to use, with some room.
 const inotifyPerCluster = 22
 
-// CheckMachine reports everything that keeps this machine from having a lab with so many clusters.
-func CheckMachine(clusters int) error {
+// Check reports everything that keeps Up from making such a lab in the folder, so
+// that nobody has to wait for a build to hear it.
+func Check(dir string, t topology.Topology) error {
+	f, err := newFolder(dir)
+	if err != nil {
+		return err
+	}
+	if err := f.vacant(); err != nil {
+		return err
+	}
+	return errors.Join(t.Validate(), checkMachine(len(t.Clusters)))
+}
+
+func checkMachine(clusters int) error {
 	var errs []error
 	if os.Geteuid() != 0 {
 		errs = append(errs, errors.New("a lab needs root: run it as root"))

@@ -71,6 +71,14 @@ func (f folder) load() (state, error) {
 	return s, nil
 }
 
+// vacant is an error if there is a lab in the folder.
+func (f folder) vacant() error {
+	if _, err := f.load(); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there already is a lab in %s: use it, or remove it with `lab down`", f)
+	}
+	return nil
+}
+
 // save makes a file appear with all of its contents, or not at all.
 func save(path string, value any) error {
 	data, err := json.MarshalIndent(value, "", "  ")

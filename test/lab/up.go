@@ -62,8 +62,8 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 		return nil, err
 	}
 	defer unlock()
-	if _, err := f.load(); err == nil {
-		return nil, fmt.Errorf("there already is a lab in %s: use it, or remove it with `lab down`", f)
+	if err := f.vacant(); err != nil {
+		return nil, err
 	}
 	l := &Lab{folder: f, state: state{Topology: o.Topology, Kubernetes: o.Kubernetes, Artifacts: o.Artifacts}}
 	if err := save(f.path("lab.json"), l.state); err != nil {

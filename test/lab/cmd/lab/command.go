@@ -79,8 +79,8 @@ func newUp(o *options) *cobra.Command {
 			if up.LiqoSettings, err = parseSettings(settings, up.Topology); err != nil {
 				return fmt.Errorf("--liqo-set: %w", err)
 			}
-			if err := lab.CheckMachine(len(up.Topology.Clusters)); err != nil {
-				return fmt.Errorf("check the machine: %w", err)
+			if err := lab.Check(o.dir, up.Topology); err != nil {
+				return err
 			}
 			up.Dir, up.Images, up.Progress = o.dir, images, progress()
 			if up.Artifacts, err = buildAll(cmd, up.Kubernetes, up.Progress); err != nil {
