@@ -218,7 +218,7 @@ func (b *broker) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--api-address: %w", err)
 	}
-	defer api.Close() //nolint:errcheck // Closed already, unless the daemon ends before it serves.
+	defer api.Close() // Closed already, unless the daemon ends before it serves.
 	group, ctx := errgroup.WithContext(ctx)
 	if b.plugin != nil {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", b.cfg.pluginAddress)

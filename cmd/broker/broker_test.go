@@ -231,7 +231,7 @@ func TestPluginServesBeforeAllElse(t *testing.T) {
 	defer server.Close()
 	unstick := sync.OnceFunc(func() { close(stuck) })
 	defer unstick() // Before the server closes, which waits for its calls.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
-	command := newCommand()
+	command := newCommand() //nolint:contextcheck // cobra hands the context to the command.
 	command.SetArgs(args)
 	command.SetOut(stdout)
 	return command.ExecuteContext(ctx)

@@ -57,8 +57,9 @@ func newHandler(t *testing.T, cfg Config) http.Handler {
 	return api.Handler()
 }
 
-func call(h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, http.NoBody)
+func call(t *testing.T, h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -90,7 +91,7 @@ func foreignCluster() *liqo.ForeignCluster {
 
 func TestClusters(t *testing.T) {
 	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}, foreignCluster()), Catalog: true})
-	w := call(h, http.MethodGet, "/api/clusters")
+	w := call(t, h, http.MethodGet, "/api/clusters")
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("GET /api/clusters: %d, %s", w.Code, w.Header())
 	}
@@ -128,7 +129,7 @@ func TestClusters(t *testing.T) {
 
 func TestNoClustersIsAnEmptyArray(t *testing.T) {
 	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}), Orchestrator: true})
-	if got := strings.TrimSpace(call(h, http.MethodGet, "/api/clusters").Body.String()); got != "[]" {
+	if got := strings.TrimSpace(call(t, h, http.MethodGet, "/api/clusters").Body.String()); got != "[]" {
 		t.Errorf("GET /api/clusters: %s, want []", got)
 	}
 }
@@ -151,7 +152,7 @@ func TestToggle(t *testing.T) {
 			p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}, Spec: v1alpha1.ProviderSpec{Enabled: tc.was}}
 			c := newClient(t, interceptor.Funcs{}, p)
 			h := newHandler(t, Config{Client: c, Orchestrator: true})
-			if w := call(h, tc.method, "/api/toggle?id="+providerID+"&"+tc.target); w.Code != http.StatusOK {
+			if w := call(t, h, tc.method, "/api/toggle?id="+providerID+"&"+tc.target); w.Code != http.StatusOK {
 				t.Errorf("%s\n%s: %d %s", tc.reason, tc.target, w.Code, w.Body)
 			}
 			if got := enabled(t, c); got != tc.want {
@@ -261,7 +262,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 			if tc.method == "" {
 				tc.method = http.MethodGet
 			}
-			w := call(newHandler(t, tc.cfg), tc.method, tc.target)
+			w := call(t, newHandler(t, tc.cfg), tc.method, tc.target)
 			var got problem
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatalf("%s\nno problem document: %v: %s", tc.reason, err, w.Body)
@@ -314,7 +315,7 @@ func TestGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, reviews, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
 			h := newHandler(t, Config{Client: c, Orchestrator: true, Gate: KubernetesGate{Client: c}})
-			w := call(h, http.MethodPost, "/api/toggle?id="+providerID+"&enable=false", tc.header...)
+			w := call(t, h, http.MethodPost, "/api/toggle?id="+providerID+"&enable=false", tc.header...)
 			if w.Code != tc.code {
 				t.Errorf("%s\n%d %s, want %d", tc.reason, w.Code, w.Body, tc.code)
 			}
@@ -330,7 +331,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("Listen(): %v", err)
 	}
@@ -338,7 +339,11 @@ func TestRun(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- api.Run(ctx, listener) }()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := c.Get("http://" + listener.Addr().String() + "/api/clusters")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/api/clusters", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.Do(request)
 	if err != nil {
 		t.Fatalf("GET: %v", err)
 	}

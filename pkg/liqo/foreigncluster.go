@@ -12,9 +12,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
-// ForeignCluster is Liqo's record of a peer.
 type (
-	ForeignCluster     = discoveryv1alpha1.ForeignCluster
+	// ForeignCluster is Liqo's record of a peer.
+	ForeignCluster = discoveryv1alpha1.ForeignCluster
+	// ForeignClusterList is a list of them.
 	ForeignClusterList = discoveryv1alpha1.ForeignClusterList
 )
 

@@ -17,10 +17,7 @@ import (
 )
 
 // NamespaceOffloading says to which clusters the pods of its namespace go.
-type (
-	NamespaceOffloading     = offloadingv1alpha1.NamespaceOffloading
-	NamespaceOffloadingList = offloadingv1alpha1.NamespaceOffloadingList
-)
+type NamespaceOffloading = offloadingv1alpha1.NamespaceOffloading
 
 // OffloadingName is the only name that Liqo's webhook admits for a NamespaceOffloading.
 const OffloadingName = consts.DefaultNamespaceOffloadingName

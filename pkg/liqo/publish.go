@@ -51,7 +51,7 @@ type PublicCondition struct {
 	Type               discoveryv1alpha1.PeeringConditionType       `json:"type"`
 	Status             discoveryv1alpha1.PeeringConditionStatusType `json:"status"`
 	Reason             string                                       `json:"reason,omitempty"`
-	LastTransitionTime metav1.Time                                  `json:"lastTransitionTime,omitempty"`
+	LastTransitionTime metav1.Time                                  `json:"lastTransitionTime"`
 }
 
 // Publish returns what a catalog may show of a foreign cluster.

@@ -10,9 +10,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
-// ResourceOffer is what one cluster offers to another.
 type (
-	ResourceOffer     = sharingv1alpha1.ResourceOffer
+	// ResourceOffer is what one cluster offers to another.
+	ResourceOffer = sharingv1alpha1.ResourceOffer
+	// ResourceOfferList is a list of them.
 	ResourceOfferList = sharingv1alpha1.ResourceOfferList
 )
 

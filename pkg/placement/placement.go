@@ -217,9 +217,11 @@ func misplaced(c Copy, providers map[cluster.ID]Provider) bool {
 		return c.Outdated
 	case OnBroker:
 		return true
-	default:
+	case OnProvider:
 		p, known := providers[c.Provider]
 		return known && (p.Passed || !p.Enabled && p.Closed)
+	default:
+		return false
 	}
 }
 

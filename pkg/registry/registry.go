@@ -109,6 +109,8 @@ func (r *Registry) Offered(ctx context.Context, consumer cluster.ID) (corev1.Res
 }
 
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
+//
+//nolint:nilnil // That there is none is an answer, which every caller has to deal with.
 func (r *Registry) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.ForeignCluster, error) {
 	var list liqo.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}); err != nil {

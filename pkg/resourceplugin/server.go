@@ -138,7 +138,9 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) (corev1.Resource
 	// Known from the beginning, the consumer is notified of a change that comes
 	// while its answer is on the way.
 	s.mu.Lock()
-	s.told[consumer] = s.told[consumer]
+	if _, known := s.told[consumer]; !known {
+		s.told[consumer] = nil
+	}
 	s.mu.Unlock()
 	offered, err := s.offered(ctx, consumer)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -158,12 +159,12 @@ func TestReadErrors(t *testing.T) {
 		consumer cluster.ID
 		synced   Synced
 		err      error
-		want     codes.Code
+		want     []codes.Code
 	}{
-		"NoID":      {reason: "A consumer has an ID.", synced: ready, want: codes.InvalidArgument},
-		"NotSynced": {reason: "A broker that knows nothing does not answer zero.", consumer: "c", synced: waitForEnd, want: codes.DeadlineExceeded},
-		"GivenUp":   {reason: "A broker that cannot know says so.", consumer: "c", synced: func(context.Context) bool { return false }, want: codes.Unavailable},
-		"Broken":    {reason: "A failure to read is not zero either.", consumer: "c", synced: ready, err: errors.New("boom"), want: codes.Internal},
+		"NoID":      {reason: "A consumer has an ID.", synced: ready, want: []codes.Code{codes.InvalidArgument}},
+		"NotSynced": {reason: "A broker that knows nothing does not answer zero.", consumer: "c", synced: waitForEnd, want: []codes.Code{codes.DeadlineExceeded, codes.Unavailable}},
+		"GivenUp":   {reason: "A broker that cannot know says so.", consumer: "c", synced: func(context.Context) bool { return false }, want: []codes.Code{codes.Unavailable}},
+		"Broken":    {reason: "A failure to read is not zero either.", consumer: "c", synced: ready, err: errors.New("boom"), want: []codes.Code{codes.Internal}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,8 +173,8 @@ func TestReadErrors(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := liqo.NewResourceReaderClient(h.dial()).Read(ctx, tc.consumer)
-			if got := status.Code(err); got != tc.want && !(name == "NotSynced" && got == codes.Unavailable) {
-				t.Errorf("%s\nRead(): %v, want code %v", tc.reason, err, tc.want)
+			if got := status.Code(err); !slices.Contains(tc.want, got) {
+				t.Errorf("%s\nRead(): %v, want one of the codes %v", tc.reason, err, tc.want)
 			}
 		})
 	}

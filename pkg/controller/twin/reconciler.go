@@ -72,10 +72,10 @@ func New(cfg Config) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r.backoff.GC()
 	var ns corev1.Namespace
-	if err := r.client.Get(ctx, req.NamespacedName, &ns); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
-	} else if err != nil {
+	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
 	}
 	if _, ok := liqo.TwinOf(&ns); !ok || !ns.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil

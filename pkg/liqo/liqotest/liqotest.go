@@ -8,6 +8,7 @@ package liqotest
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
@@ -27,11 +28,11 @@ import (
 )
 
 // Scheme returns a scheme with all types that the broker uses.
-func Scheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
+func Scheme(tb testing.TB) *runtime.Scheme {
+	tb.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
-		t.Fatalf("register the API types: %v", err)
+		tb.Fatalf("register the API types: %v", err)
 	}
 	return scheme
 }
@@ -127,9 +128,7 @@ func ShadowPod(namespace, name string, labels map[string]string) *liqo.ShadowPod
 // or, with an empty node, waiting. It follows the selection, if there is one.
 func Pod(shadow *liqo.ShadowPod, node string, selected ...cluster.ID) *corev1.Pod {
 	labels := map[string]string{consts.ManagedByLabelKey: consts.ManagedByShadowPodValue}
-	for key, value := range shadow.Labels {
-		labels[key] = value
-	}
+	maps.Copy(labels, shadow.Labels)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: shadow.Namespace, Name: shadow.Name, Labels: labels, UID: types.UID("uid-" + shadow.Name),

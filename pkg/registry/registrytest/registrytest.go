@@ -19,10 +19,10 @@ import (
 )
 
 // NewClient returns a client that holds the objects.
-func NewClient(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {
-	t.Helper()
+func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+	tb.Helper()
 	b := fake.NewClientBuilder().
-		WithScheme(liqotest.Scheme(t)).
+		WithScheme(liqotest.Scheme(tb)).
 		WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{}).
 		WithInterceptorFuncs(funcs)
