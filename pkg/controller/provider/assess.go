@@ -90,10 +90,10 @@ func drain(o observation) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonDrained, "No pod is left on the provider"
 	case len(held) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPodsLeaving
-		c.Message = fmt.Sprintf("%d pods are left on the provider", o.leaving.pods)
+		c.Message = fmt.Sprintf("Pods left on the provider: %d", o.leaving.pods)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPodsHeld
-		c.Message = fmt.Sprintf("%d pods are left on the provider: %s",
+		c.Message = fmt.Sprintf("Pods left on the provider: %d; %s",
 			o.leaving.pods, strings.Join(held[:min(len(held), shownHeld)], "; "))
 		if more := len(held) - shownHeld; more > 0 {
 			c.Message += fmt.Sprintf("; and %d more", more)

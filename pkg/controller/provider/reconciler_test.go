@@ -299,13 +299,13 @@ func TestDraining(t *testing.T) {
 		"Leaving": {
 			reason: "Pods that move are counted.",
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
-			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "1 pods are left on the provider",
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "Pods left on the provider: 1",
 		},
 		"Held": {
 			reason: "A pod that is the only copy is named.",
 			pods:   workload("db-0", "db", "liqo-provider-a"),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
-			message: "1 pods are left on the provider: web-consumer/db-0 stays: it is the last ready copy of its workload",
+			message: "Pods left on the provider: 1; web-consumer/db-0 stays: it is the last ready copy of its workload",
 		},
 	}
 	for name, tc := range cases {

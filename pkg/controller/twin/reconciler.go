@@ -112,7 +112,7 @@ func (r *Reconciler) ensureOffloading(
 		if err := r.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)
 		}
-		r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "The namespace is offloaded to %d providers", len(selected))
+		r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "Providers selected for the namespace: %d", len(selected))
 		return nil
 	}
 	if slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), selected) || !o.DeletionTimestamp.IsZero() {
@@ -124,7 +124,7 @@ func (r *Reconciler) ensureOffloading(
 	if err := r.client.Patch(ctx, o, patch); err != nil {
 		return fmt.Errorf("patch the NamespaceOffloading of %s: %w", ns.Name, err)
 	}
-	r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "The namespace is offloaded to %d providers", len(selected))
+	r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "Providers selected for the namespace: %d", len(selected))
 	return nil
 }
 

@@ -1,0 +1,65 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+func TestNodeChanged(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*corev1.Node)
+		want   bool
+	}{
+		"Ready":     {reason: "Whether the node is ready counts.", change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
+		"Taint":     {reason: "A taint that somebody took away is put back.", change: func(n *corev1.Node) { n.Spec.Taints = nil }, want: true},
+		"Cluster":   {reason: "A node may come to stand for another cluster.", change: func(n *corev1.Node) { n.Labels = nil }, want: true},
+		"Heartbeat": {reason: "A heartbeat is no change.", change: func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before, after := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, true)
+			tc.change(after)
+			if got := nodeChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+				t.Errorf("%s\nUpdate() = %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestOfPod(t *testing.T) {
+	shadow := liqotest.ShadowPod("web-consumer", "web-0", nil)
+	cases := map[string]struct {
+		reason  string
+		node    string
+		enabled bool
+		want    int
+	}{
+		"Draining":   {reason: "A pod on a provider that is turned off is part of its status.", node: "liqo-provider-a", want: 1},
+		"Enabled":    {reason: "A pod on another provider is not.", node: "liqo-provider-a", enabled: true},
+		"Waiting":    {reason: "A pod without a node belongs to no provider."},
+		"BrokerNode": {reason: "Nor does one on the broker's own node.", node: "broker"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := registrytest.NewClient(t, interceptor.Funcs{}, newProvider(tc.enabled), liqotest.VirtualNode(providerA, true))
+			r := New(c, registry.New(c))
+			got := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
+			if len(got) != tc.want || tc.want == 1 && got[0].NamespacedName != (client.ObjectKey{Name: string(providerA.ID)}) {
+				t.Errorf("%s\nofPod() = %v", tc.reason, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package twin
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+func TestProviderChanged(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.Provider)
+		want   bool
+	}{
+		"Toggle":   {reason: "A toggle changes plans.", change: func(p *v1alpha1.Provider) { p.Spec.Enabled = new(false) }, want: true},
+		"Observed": {reason: "So does that the scheduler was told.", change: func(p *v1alpha1.Provider) { p.Status.ObservedGeneration++ }, want: true},
+		"Ready": {
+			reason: "So does that the provider can be used no more.", want: true,
+			change: func(p *v1alpha1.Provider) { p.Status.Conditions[0].Status = metav1.ConditionFalse },
+		},
+		"Name": {
+			reason: "So does the name, by which Liqo calls what it makes for the provider.", want: true,
+			change: func(p *v1alpha1.Provider) { p.Status.ClusterName = "other" },
+		},
+		"Offered": {
+			reason: "What is offered does not change where pods may run.",
+			change: func(p *v1alpha1.Provider) {
+				p.Status.Offered = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+			},
+		},
+		"Message": {reason: "Nor does a message.", change: func(p *v1alpha1.Provider) { p.Status.Conditions[0].Message = "other" }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before, after := ready(providerA), ready(providerA)
+			tc.change(after)
+			if got := providerChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+				t.Errorf("%s\nUpdate() = %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestAllTwinNamespaces(t *testing.T) {
+	other := liqotest.TwinNamespace("other", consumer)
+	other.Annotations = nil
+	h := start(t, liqotest.TwinNamespace("one", consumer), liqotest.TwinNamespace("two", consumer), other)
+	want := []reconcile.Request{
+		{NamespacedName: client.ObjectKey{Name: "one"}},
+		{NamespacedName: client.ObjectKey{Name: "two"}},
+	}
+	if diff := cmp.Diff(want, h.r.all(t.Context(), ready(providerA))); diff != "" {
+		t.Errorf("all(): -want +got\n%s", diff)
+	}
+}
