@@ -21,12 +21,6 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// What the demo runs on the federation.
-const (
-	namespace = "demo"
-	replicas  = 6
-)
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
@@ -61,15 +55,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}},
 		{"make a broker of the cluster broker", func(ctx context.Context) error { return f.Install(ctx, progress) }},
-		{fmt.Sprintf("consumer: run a web server with %d replicas in namespace %s, offloaded to the broker", replicas, namespace),
-			func(ctx context.Context) error { return f.Deploy(ctx, namespace, federation.Web, replicas) }},
+		{fmt.Sprintf("consumer: run a web server with %d replicas in namespace %s, offloaded to the broker", federation.DemoReplicas, federation.DemoNamespace),
+			func(ctx context.Context) error { return f.Deploy(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas) }},
 	}
 	for _, step := range steps {
 		if err := progress.Step(ctx, step.name, step.do); err != nil {
 			return err
 		}
 	}
-	if err := f.Report(ctx, out, namespace); err != nil {
+	if err := f.Report(ctx, out, federation.DemoNamespace); err != nil {
 		return err
 	}
 	api, err := f.APIAddress(ctx)
@@ -104,6 +98,6 @@ Look around
   make demo-down                          # remove everything
 
 Done in %.0[6]f s. The federation stays up.
-`, filepath.Dir(f.Consumer.Lab.KubectlPath()), f.Consumer.Lab.KubeconfigPath(), api, f.ProviderA.ID, namespace, progress.Elapsed().Seconds())
+`, filepath.Dir(f.Consumer.Lab.KubectlPath()), f.Consumer.Lab.KubeconfigPath(), api, f.ProviderA.ID, federation.DemoNamespace, progress.Elapsed().Seconds())
 	return err
 }

@@ -84,6 +84,9 @@ func deploy(t *testing.T, namespace, workload string, replicas int) {
 			t.Errorf("remove namespace %s: %v", namespace, err)
 		}
 	})
+	if err := fed.Remove(t.Context(), namespace); err != nil { // Of a run that failed.
+		t.Fatal(err)
+	}
 	if err := fed.Deploy(t.Context(), namespace, workload, replicas); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,14 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if err := fed.Install(ctx, federation.NewProgress(os.Stderr)); err != nil {
 		return 1, err
 	}
+	// The pods of the demo would move with those of the journeys, and take their time.
+	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, 0); err != nil {
+		return 1, err
+	}
 	code := m.Run()
+	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas); err != nil {
+		return 1, err
+	}
 	if wasUp || code != 0 {
 		return code, nil // A federation that failed stays up, so that one can look at it.
 	}

@@ -16,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
@@ -25,6 +26,12 @@ import (
 
 //go:embed manifests
 var manifests embed.FS
+
+// What the demo runs on the federation.
+const (
+	DemoNamespace = "demo"
+	DemoReplicas  = 6
+)
 
 // Workloads that Deploy knows.
 const (
@@ -91,6 +98,20 @@ func (f *Federation) Remove(ctx context.Context, namespace string) error {
 		}
 		return nil
 	})
+}
+
+// Scale gives a Deployment of the consumer another number of replicas, if there is such a Deployment.
+func (f *Federation) Scale(ctx context.Context, namespace, name string, replicas int) error {
+	var deployment appsv1.Deployment
+	err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &deployment)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Consumer.Kubectl(ctx, "scale", "--namespace="+namespace, "deployment/"+name, "--replicas="+strconv.Itoa(replicas))
+	return err
 }
 
 // ReadyReplicas returns how many pods of a Deployment of the consumer are ready.
