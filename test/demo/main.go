@@ -56,7 +56,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}},
 		{"make a broker of the cluster broker", func(ctx context.Context) error { return f.Install(ctx, progress) }},
 		{fmt.Sprintf("consumer: run a web server with %d replicas in namespace %s, offloaded to the broker", federation.DemoReplicas, federation.DemoNamespace),
-			func(ctx context.Context) error { return f.Deploy(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas) }},
+			func(ctx context.Context) error {
+				return f.Deploy(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas)
+			}},
 	}
 	for _, step := range steps {
 		if err := progress.Step(ctx, step.name, step.do); err != nil {
