@@ -1,3 +1,6 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kubernetes is every Kubernetes program that a lab cluster needs, in
 // one binary: it acts as the program whose name it is started under.
 //
