@@ -1,0 +1,194 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+	"github.com/capacitorset/liqo-broker/pkg/placement"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+const namespace = "web-consumer"
+
+var (
+	providerA = cluster.Identity{ID: "id-a", Name: "provider-a"}
+	providerB = cluster.Identity{ID: "id-b", Name: "provider-b"}
+	consumer  = cluster.Identity{ID: "id-c", Name: "consumer"}
+)
+
+// deleted marks an object as being deleted.
+func deleted[T client.Object](o T) T {
+	o.SetDeletionTimestamp(new(metav1.Now()))
+	o.SetFinalizers([]string{"test/hold"}) // Or else the fake client takes it away.
+	return o
+}
+
+func TestCopies(t *testing.T) {
+	labels := map[string]string{"app": "web"}
+	shadow := func() *liqo.ShadowPod { return liqotest.ShadowPod(namespace, "web-0", labels) }
+	pod := func(node string, change func(*corev1.Pod)) *corev1.Pod {
+		p := liqotest.Pod(shadow(), node, providerA.ID)
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.Phase, p.Status.Conditions = phase, nil }
+	}
+	base := placement.Copy{Pod: "web-0", Workload: "app=web"}
+	with := func(change func(*placement.Copy)) []placement.Copy {
+		c := base
+		change(&c)
+		return []placement.Copy{c}
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    []placement.Copy
+	}{
+		"Running": {
+			reason:  "A pod on a virtual node is on its provider.",
+			objects: []client.Object{shadow(), pod("liqo-provider-a", nil)},
+			want: with(func(c *placement.Copy) {
+				c.Spot, c.Provider, c.Ready = placement.OnProvider, providerA.ID, true
+			}),
+		},
+		"OwnNode": {
+			reason:  "A pod on another node is on the broker.",
+			objects: []client.Object{shadow(), pod("broker", nil)},
+			want:    with(func(c *placement.Copy) { c.Spot, c.Ready = placement.OnBroker, true }),
+		},
+		"Missing": {
+			reason:  "A wish without a pod is a copy that is missing.",
+			objects: []client.Object{shadow()},
+			want:    with(func(c *placement.Copy) { c.Missing = true }),
+		},
+		"Waiting": {
+			reason:  "A pod that waits with the present selection is up to date.",
+			objects: []client.Object{shadow(), pod("", nil)},
+			want:    with(func(*placement.Copy) {}),
+		},
+		"Outdated": {
+			reason:  "A pod that waits with another selection is not.",
+			objects: []client.Object{shadow(), pod("", func(p *corev1.Pod) { p.Spec.Affinity = nil })},
+			want:    with(func(c *placement.Copy) { c.Outdated = true }),
+		},
+		"Leaving": {
+			reason:  "A pod that ends while it is deleted is leaving, and comes back.",
+			objects: []client.Object{shadow(), deleted(pod("liqo-provider-a", phase(corev1.PodFailed)))},
+			want: with(func(c *placement.Copy) {
+				c.Spot, c.Provider, c.Leaving = placement.OnProvider, providerA.ID, true
+			}),
+		},
+		"Finished":  {reason: "A pod that has ended by itself is no copy.", objects: []client.Object{shadow(), pod("liqo-provider-a", phase(corev1.PodSucceeded))}},
+		"NotWanted": {reason: "A pod that the consumer deletes is no copy.", objects: []client.Object{deleted(shadow()), pod("liqo-provider-a", nil)}},
+		"Stray":     {reason: "A pod that no consumer asked for is no copy.", objects: []client.Object{pod("liqo-provider-a", nil)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ns := liqotest.TwinNamespace(namespace, consumer)
+			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+			liqotest.PutInForce(ns, o, providerA)
+			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, o, liqotest.VirtualNode(providerA, true))...)
+			got, err := registry.New(c).Namespace(t.Context(), ns)
+			if err != nil {
+				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got.Snapshot.Copies, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nNamespace().Snapshot.Copies: -want +got\n%s", tc.reason, diff)
+			}
+			if !got.Snapshot.Effective || !cmp.Equal(got.Snapshot.Selected, []cluster.ID{providerA.ID}) {
+				t.Errorf("%s\neffective %v, selected %v", tc.reason, got.Snapshot.Effective, got.Snapshot.Selected)
+			}
+		})
+	}
+}
+
+func TestProviders(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		id     cluster.Identity
+		change func(*v1alpha1.Provider)
+		want   placement.Provider
+	}{
+		"Ready": {
+			reason: "A ready provider that has the namespace can take pods.",
+			id:     providerA,
+			want:   placement.Provider{ID: "id-a", Enabled: true, Ready: true, Receiving: true},
+		},
+		"NotReceiving": {
+			reason: "A provider without the namespace cannot yet.",
+			id:     providerB,
+			want:   placement.Provider{ID: "id-b", Enabled: true, Ready: true},
+		},
+		"Closed": {
+			reason: "A provider is closed when the change has been observed.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Enabled = new(false) },
+			want: placement.Provider{ID: "id-a", Ready: true, Closed: true, Receiving: true},
+		},
+		"NotObserved": {
+			reason: "Before that, it is neither ready nor closed.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Enabled, p.Generation = new(false), 8 },
+			want: placement.Provider{ID: "id-a", Receiving: true},
+		},
+		"Origin": {
+			reason: "The origin has been passed.",
+			id:     consumer, want: placement.Provider{ID: "id-c", Enabled: true, Ready: true, Passed: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(tc.id.ID), Generation: 7}}
+			p.Status.ClusterName, p.Status.ObservedGeneration = tc.id.Name, 7
+			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+			if tc.change != nil {
+				tc.change(p)
+			}
+			ns := liqotest.TwinNamespace(namespace, consumer)
+			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+			liqotest.PutInForce(ns, o, providerA)
+			got, err := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, p, o)).Namespace(t.Context(), ns)
+			if err != nil {
+				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff([]placement.Provider{tc.want}, got.Snapshot.Providers); diff != "" {
+				t.Errorf("%s\nNamespace().Snapshot.Providers: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOffered(t *testing.T) {
+	provider := func(name, cpu string, enabled bool) *v1alpha1.Provider {
+		p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{Enabled: &enabled}}
+		p.Status.Offered = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		return p
+	}
+	c := registrytest.NewClient(t, interceptor.Funcs{}, provider("id-a", "1", true), provider("id-b", "2", true), provider("off", "4", false))
+	for consumer, cpu := range map[cluster.ID]string{"id-c": "3", "id-a": "2"} {
+		got, err := registry.New(c).Offered(t.Context(), consumer)
+		if err != nil {
+			t.Fatalf("Offered(%s): %v", consumer, err)
+		}
+		if want := (corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}); !offer.Equal(want, got) {
+			t.Errorf("Offered(%s) = %v, want %v: not its own, and none that is turned off", consumer, got, want)
+		}
+	}
+}
