@@ -16,6 +16,7 @@ IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager
 PATCHED      := .build/patched/go.mod
 GOLANGCI     := .build/bin/golangci-lint
 GOLANGCI_VERSION := v2.11.4
+GRPC_PLUGIN_VERSION := v1.5.1
 GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
@@ -58,9 +59,12 @@ build: $(BINARIES:%=bin/%) ## Build the three programs, static, into bin/.
 images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that containerd and docker load, to bin/images/.
 
 .PHONY: generate
-generate: ## Generate the CRDs and the code that is made from other code.
-	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt crd:headerFile= \
+generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, and the code that is made from other code; needs protoc.
+	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt crd \
 		paths=./pkg/api/... output:crd:dir=deploy/crds
+	PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/remoteipam/remoteipamv1 \
+		--go_out=pkg/remoteipam/remoteipamv1 --go_opt=paths=source_relative \
+		--go-grpc_out=pkg/remoteipam/remoteipamv1 --go-grpc_opt=paths=source_relative remoteipam.proto
 
 .PHONY: clean
 clean: ## Remove what the build made; the lab's cache of built programs stays.
@@ -94,7 +98,7 @@ verify: generate lint ## Check that generated files and go.mod are up to date, t
 	go mod tidy
 	go vet ./...
 	go vet -tags=e2e ./test/...
-	git diff --exit-code -- go.mod go.sum deploy/crds pkg/api
+	git diff --exit-code -- go.mod go.sum deploy/crds pkg/api pkg/remoteipam/remoteipamv1
 
 ##@ Help
 
@@ -130,6 +134,12 @@ bin/images/%.tar: bin/lab
 
 $(PATCHED): go.mod go.sum $(wildcard patches/*.patch build/patch/*.go)
 	go run ./build/patch -patches patches -out $(@D)
+
+.build/bin/protoc-gen-go: go.mod
+	go build -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
+
+.build/bin/protoc-gen-go-grpc:
+	GOBIN=$(CURDIR)/$(@D) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(GRPC_PLUGIN_VERSION)
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -42,28 +42,26 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 
 	progress := federation.NewProgress(out)
-	var f *federation.Federation
-	steps := []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"four clusters with Liqo and five peerings (bin/lab up)", func(ctx context.Context) error {
-			return labUp(ctx, *root, *kubernetes, out)
-		}},
-		{"connect to the clusters", func(ctx context.Context) (err error) {
-			f, err = federation.Connect(ctx, *root)
-			return err
-		}},
-		{"make a broker of the cluster broker", func(ctx context.Context) error { return f.Install(ctx, progress) }},
-		{fmt.Sprintf("consumer: run a web server with %d replicas in namespace %s, offloaded to the broker", federation.DemoReplicas, federation.DemoNamespace),
-			func(ctx context.Context) error {
-				return f.Deploy(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas)
-			}},
+	err := progress.Step(ctx, "four clusters with Liqo and five peerings (bin/lab up)", func(ctx context.Context) error {
+		return labUp(ctx, *root, *kubernetes, out)
+	})
+	if err != nil {
+		return err
 	}
-	for _, step := range steps {
-		if err := progress.Step(ctx, step.name, step.do); err != nil {
-			return err
-		}
+	f, err := federation.Connect(ctx, *root)
+	if err != nil {
+		return err
+	}
+	if err := f.Install(ctx, progress); err != nil {
+		return err
+	}
+	workload := fmt.Sprintf("consumer: run a web server with %d replicas in namespace %s, offloaded to the broker",
+		federation.DemoReplicas, federation.DemoNamespace)
+	err = progress.Step(ctx, workload, func(ctx context.Context) error {
+		return f.Deploy(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas)
+	})
+	if err != nil {
+		return err
 	}
 	if err := f.Report(ctx, out, federation.DemoNamespace); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
 // Report writes what a person wants to see of a federation: its clusters and peerings, what is offered, and where the pods of a
@@ -32,6 +33,7 @@ func (f *Federation) Report(ctx context.Context, out io.Writer, namespace string
 		{"Where the pods of namespace " + namespace + " run, and how the consumer reaches them", func(ctx context.Context, out io.Writer) error {
 			return f.reportCopies(ctx, out, namespace)
 		}},
+		{"What the broker's parts need", f.reportMemory},
 	} {
 		fmt.Fprintf(out, "\n%s\n\n", section.title)
 		table := tabwriter.NewWriter(out, 2, 0, 3, ' ', 0)
@@ -55,14 +57,14 @@ func (f *Federation) reportClusters(ctx context.Context, out io.Writer) error {
 		var version string
 		var names []string
 		for i := range nodes.Items {
-			node := &nodes.Items[i]
-			name := node.Name
-			if liqo.NodeCluster(node) == "" {
-				version = node.Status.NodeInfo.KubeletVersion
+			each := &nodes.Items[i]
+			name := each.Name
+			if liqo.NodeCluster(each) == "" {
+				version = each.Status.NodeInfo.KubeletVersion
 			} else {
 				name += " (virtual)"
 			}
-			if !nodeReady(node) {
+			if !nodeReady(each) {
 				name += " (not ready)"
 			}
 			names = append(names, name)
@@ -163,6 +165,30 @@ func (f *Federation) reportCopies(ctx context.Context, out io.Writer, namespace 
 		}
 		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", pod.Name, pod.RunsOn.Name, pod.Address[pod.RunsOn.Name],
 			pod.Address[f.Broker.Name], address, pod.Path, trip, host)
+	}
+	return nil
+}
+
+// reportMemory writes the resident memory of our programs, as the nodes' process tables have it.
+func (f *Federation) reportMemory(ctx context.Context, out io.Writer) error {
+	fmt.Fprintln(out, "  CLUSTER\tPROGRAM\tMEMORY")
+	for _, c := range []*Cluster{f.Consumer, f.Broker} {
+		var processes strings.Builder
+		err := c.Lab.Exec(ctx, node.Command{Args: []string{"ps", "-eo", "rss=,args="}, Stdout: &processes})
+		if err != nil {
+			return fmt.Errorf("list the processes of cluster %s: %w", c.Name, err)
+		}
+		for line := range strings.Lines(processes.String()) {
+			var kibibytes int
+			var program string
+			if _, err := fmt.Sscan(line, &kibibytes, &program); err != nil {
+				continue // A process without a command line is none of ours.
+			}
+			switch program {
+			case "/usr/bin/broker", "/usr/bin/network-manager", "/usr/bin/virtual-kubelet":
+				fmt.Fprintf(out, "  %s\t%s\t%d MiB\n", c.Name, strings.TrimPrefix(program, "/usr/bin/"), kibibytes>>10)
+			}
+		}
 	}
 	return nil
 }
