@@ -125,24 +125,29 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var role rbacv1.ClusterRole
+	granted := map[string]map[string][]string{}
 	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
 		var m metav1.PartialObjectMetadata
 		if err := yaml.Unmarshal([]byte(document), &m); err != nil {
 			t.Fatal(err)
 		}
-		if m.Kind == "ClusterRole" {
+		if m.Kind == "ClusterRole" || m.Kind == "Role" {
+			var role rbacv1.ClusterRole // A Role has the same fields.
 			if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
 				t.Fatal(err)
 			}
+			granted[role.Namespace] = grants(t, role.Rules)
 		}
 	}
-	want := map[string][]string{}
-	for _, n := range needs(&options{catalog: true, orchestrator: true, aggregator: true}) {
-		want[n.String()] = slices.Sorted(slices.Values(n.verbs))
+	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}}
+	all := options{catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker"}
+	for _, n := range needs(&all) {
+		namespace := n.namespace
+		n.namespace = ""
+		needed[namespace][n.String()] = slices.Sorted(slices.Values(n.verbs))
 	}
-	if diff := cmp.Diff(want, grants(t, role.Rules)); diff != "" {
-		t.Errorf("deploy/broker/rbac.yaml: -needed +granted\n%s", diff)
+	if diff := cmp.Diff(needed, granted); diff != "" {
+		t.Errorf("deploy/broker/rbac.yaml: -needed +granted, by namespace\n%s", diff)
 	}
 }
 
@@ -160,6 +165,33 @@ func TestPlainModesNeedLess(t *testing.T) {
 	}
 	if all := names(options{orchestrator: true, anonymousToggle: true}); slices.Contains(all, "tokenreviews.authentication.k8s.io") {
 		t.Errorf("an orchestrator with an open toggle: %v", all)
+	}
+}
+
+func TestLeaderNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "namespace")
+	if err := os.WriteFile(file, []byte("own\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason string
+		o      options
+		file   string
+		want   string
+		fails  bool
+	}{
+		"Alone":     {reason: "A daemon that is alone needs no lease.", file: "none"},
+		"Given":     {reason: "What is given counts.", o: options{leaderElect: true, leaderNamespace: "given"}, file: file, want: "given"},
+		"InAPod":    {reason: "A pod knows its namespace.", o: options{leaderElect: true}, file: file, want: "own"},
+		"Elsewhere": {reason: "Elsewhere it must be given.", o: options{leaderElect: true}, file: file + "none", fails: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := tc.o.findLeaderNamespace(tc.file)
+			if (err != nil) != tc.fails || tc.o.leaderNamespace != tc.want {
+				t.Errorf("%s\nfindLeaderNamespace(): %q, %v", tc.reason, tc.o.leaderNamespace, err)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,6 +77,23 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	return strategy, nil
 }
 
+// ownNamespaceFile is where Kubernetes tells a pod its namespace.
+const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// findLeaderNamespace sets the namespace of the replicas' lease to the daemon's
+// own, if it is needed and not given.
+func (o *options) findLeaderNamespace(ownNamespaceFile string) error {
+	if !o.leaderElect || o.leaderNamespace != "" {
+		return nil
+	}
+	own, err := os.ReadFile(ownNamespaceFile)
+	if err != nil {
+		return fmt.Errorf("--leader-elect outside of a pod needs --leader-election-namespace: %w", err)
+	}
+	o.leaderNamespace = strings.TrimSpace(string(own))
+	return nil
+}
+
 func newCommand() *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
@@ -102,6 +121,9 @@ func newCommand() *cobra.Command {
 			config, err := ctrl.GetConfig()
 			if err != nil {
 				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
+			}
+			if err := o.findLeaderNamespace(ownNamespaceFile); err != nil {
+				return usageError{err}
 			}
 			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log})
 			if err != nil {

@@ -21,6 +21,7 @@ import (
 // need is a resource that the broker uses, and how.
 type need struct {
 	group, version, resource, subresource string
+	namespace                             string // Empty for all.
 	verbs                                 []string
 }
 
@@ -31,6 +32,9 @@ func (n need) String() string {
 	}
 	if n.group != "" {
 		name += "." + n.group
+	}
+	if n.namespace != "" {
+		name += " in namespace " + n.namespace
 	}
 	return name
 }
@@ -69,6 +73,12 @@ func needs(o *options) []need {
 			need{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
 		)
 	}
+	if o.leaderElect {
+		all = append(all, need{
+			group: "coordination.k8s.io", version: "v1", resource: "leases", namespace: o.leaderNamespace,
+			verbs: []string{"get", "create", "update"},
+		})
+	}
 	return all
 }
 
@@ -94,7 +104,7 @@ func preflight(ctx context.Context, d discoverer, c client.Client, needs []need)
 		for _, verb := range n.verbs {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Group: n.group, Resource: n.resource, Subresource: n.subresource, Verb: verb,
+					Group: n.group, Resource: n.resource, Subresource: n.subresource, Namespace: n.namespace, Verb: verb,
 				},
 			}}
 			if err := c.Create(ctx, review); err != nil {

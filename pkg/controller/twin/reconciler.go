@@ -112,7 +112,7 @@ func (r *Reconciler) ensureOffloading(
 		if err := r.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)
 		}
-		r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "Providers selected for the namespace: %d", len(selected))
+		r.announce(ctx, o, selected)
 		return nil
 	}
 	if slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), selected) || !o.DeletionTimestamp.IsZero() {
@@ -124,8 +124,15 @@ func (r *Reconciler) ensureOffloading(
 	if err := r.client.Patch(ctx, o, patch); err != nil {
 		return fmt.Errorf("patch the NamespaceOffloading of %s: %w", ns.Name, err)
 	}
-	r.recorder.Eventf(o, corev1.EventTypeNormal, reasonSelected, "Providers selected for the namespace: %d", len(selected))
+	r.announce(ctx, o, selected)
 	return nil
+}
+
+// announce tells operators which providers were selected, and the consumer that
+// the selection has changed.
+func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, selected []cluster.ID) {
+	ctrl.LoggerFrom(ctx).Info("Selected providers", "providers", selected)
+	r.recorder.Event(o, corev1.EventTypeNormal, reasonSelected, "The selection of providers has changed")
 }
 
 // remake deletes pods, in the order of the plan: the next snapshot then sees all
@@ -148,6 +155,7 @@ func (r *Reconciler) remake(ctx context.Context, twin *registry.Namespace, names
 		}
 		r.backoff.Next(id, r.backoff.Clock.Now())
 		r.remade.Inc()
+		ctrl.LoggerFrom(ctx).Info("Deleted a pod so that Liqo makes it anew", "pod", id, "node", pod.Spec.NodeName)
 		r.recorder.Event(pod, corev1.EventTypeNormal, reasonRemade, "The broker moves the pod to another provider")
 	}
 	return result, nil
