@@ -1,0 +1,37 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestBadCommandLine(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"NoClusterID":   {"without it no consumer could tell whose remote IPAM it is", nil, "--cluster-id"},
+		"UnknownFlag":   {"a typo must not pass", []string{"--cluster-id=b", "--listn=:1"}, "--listn"},
+		"BadListen":     {"a port is needed", []string{"--cluster-id=b", "--listen=6001"}, "--listen=6001"},
+		"BadIPAM":       {"a port is needed", []string{"--cluster-id=b", "--ipam-server=localhost"}, "--ipam-server=localhost"},
+		"BadLogLevel":   {"a level that does not exist", []string{"--cluster-id=b", "--log-level=loud"}, "loud"},
+		"StrayArgument": {"nothing but flags is understood", []string{"--cluster-id=b", "now"}, `"now"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			command := newCommand()
+			command.SetArgs(tc.args)
+			command.SetOut(io.Discard)
+			command.SetErr(io.Discard)
+			err := command.ExecuteContext(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: error = %v, want one line with %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
