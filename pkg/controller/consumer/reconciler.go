@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !c.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
-	if err := r.ensureOwner(ctx, c, fc); err != nil {
+	if err := owner.Ensure(ctx, r.client, fc, c); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.ensureStatus(ctx, c, fc)
@@ -94,31 +94,7 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 		return nil
 	}
 	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
-	if err := controllerutil.SetOwnerReference(fc, c, r.client.Scheme()); err != nil {
-		return fmt.Errorf("set the owner of consumer %s: %w", c.Name, err)
-	}
-	if err := r.client.Create(ctx, c); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create consumer %s: %w", c.Name, err)
-	}
-	return nil
-}
-
-// ensureOwner ties a Consumer, one made by hand too, to its foreign cluster.
-func (r *Reconciler) ensureOwner(ctx context.Context, c *v1alpha1.Consumer, fc *liqo.ForeignCluster) error {
-	if fc == nil {
-		return nil
-	}
-	before := c.DeepCopy()
-	if err := controllerutil.SetOwnerReference(fc, c, r.client.Scheme()); err != nil {
-		return fmt.Errorf("set the owner of consumer %s: %w", c.Name, err)
-	}
-	if equality.Semantic.DeepEqual(before.OwnerReferences, c.OwnerReferences) {
-		return nil
-	}
-	if err := r.client.Patch(ctx, c, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("patch the owner of consumer %s: %w", c.Name, err)
-	}
-	return nil
+	return owner.Create(ctx, r.client, fc, c)
 }
 
 // ensureStatus writes the status if it has changed.

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -58,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !p.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
-	if err := r.ensureOwner(ctx, p, fc); err != nil {
+	if err := owner.Ensure(ctx, r.client, fc, p); err != nil {
 		return ctrl.Result{}, err
 	}
 
@@ -85,31 +85,7 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 	}
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
 	p.Spec.Enabled = new(true)
-	if err := controllerutil.SetOwnerReference(fc, p, r.client.Scheme()); err != nil {
-		return fmt.Errorf("set the owner of provider %s: %w", p.Name, err)
-	}
-	if err := r.client.Create(ctx, p); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create provider %s: %w", p.Name, err)
-	}
-	return nil
-}
-
-// ensureOwner ties a Provider, one made by hand too, to its foreign cluster.
-func (r *Reconciler) ensureOwner(ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster) error {
-	if fc == nil {
-		return nil
-	}
-	before := p.DeepCopy()
-	if err := controllerutil.SetOwnerReference(fc, p, r.client.Scheme()); err != nil {
-		return fmt.Errorf("set the owner of provider %s: %w", p.Name, err)
-	}
-	if equality.Semantic.DeepEqual(before.OwnerReferences, p.OwnerReferences) {
-		return nil
-	}
-	if err := r.client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("patch the owner of provider %s: %w", p.Name, err)
-	}
-	return nil
+	return owner.Create(ctx, r.client, fc, p)
 }
 
 // ensureTaint puts the taint on a node, or takes it away.
