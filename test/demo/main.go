@@ -89,13 +89,20 @@ func lookAround(out io.Writer, f *federation.Federation, api string, progress *f
 	_, err := fmt.Fprintf(out, `
 Look around
 
-  export PATH=%[1]s:$PATH                 # kubectl of the clusters' version
-  export KUBECONFIG=%[2]s                 # or one of the other clusters': bin/lab kubeconfig CLUSTER
-  kubectl get pods -n %[5]s -o wide          # what the consumer sees
+  # kubectl of the clusters' version, on the consumer; bin/lab kubeconfig CLUSTER prints those of the others
+  export PATH=%[1]s:$PATH
+  export KUBECONFIG=%[2]s
+  kubectl get pods -n %[5]s -o wide
+
+  # what the broker knows
   kubectl exec tools -- curl -s %[3]s/api/clusters
-  kubectl exec tools -- curl -s '%[3]s/api/toggle?id=%[4]s&enable=false'   # move all pods to provider-b
-  bin/demo                                # this table again
-  make demo-down                          # remove everything
+
+  # move all pods to provider-b, and show the table again
+  kubectl exec tools -- curl -s '%[3]s/api/toggle?id=%[4]s&enable=false'
+  bin/demo
+
+  # remove everything
+  make demo-down
 
 Done in %.0[6]f s. The federation stays up.
 `, filepath.Dir(f.Consumer.Lab.KubectlPath()), f.Consumer.Lab.KubeconfigPath(), api, f.ProviderA.ID, federation.DemoNamespace, progress.Elapsed().Seconds())
