@@ -185,7 +185,7 @@ func (c *Cluster) Load(ctx context.Context, archive io.Reader) ([]string, error)
 	}
 	for _, name := range names {
 		pull := node.Command{
-			Args:   []string{"ctr", "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", name},
+			Args:   []string{"ctr", "--namespace", "k8s.io", "images", "pull", "--hosts-dir", kubernetes.RegistriesDir, name},
 			Stderr: os.Stderr,
 		}
 		if err := c.Exec(ctx, pull); err != nil {

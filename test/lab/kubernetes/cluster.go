@@ -73,10 +73,12 @@ func (c Cluster) WriteFiles() error {
 	if err := c.writeCertificates(); err != nil {
 		return fmt.Errorf("write certificates of cluster %s: %w", c.Name, err)
 	}
-	for name, content := range map[string]string{
-		"containerd.toml": containerdConfig, "kubelet.yaml": c.kubeletConfig(), "kube-proxy.yaml": c.kubeProxyConfig(),
-	} {
-		if err := os.WriteFile(filepath.Join(c.Dir, "config", name), []byte(content), 0o644); err != nil {
+	for name, content := range c.configFiles() {
+		path := filepath.Join(c.Dir, "config", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write files of cluster %s: %w", c.Name, err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 			return fmt.Errorf("write files of cluster %s: %w", c.Name, err)
 		}
 	}

@@ -72,7 +72,8 @@ func TestArgumentsNameFiles(t *testing.T) {
 }
 
 func TestSpec(t *testing.T) {
-	spec := sample(t).Spec()
+	c := sample(t)
+	spec := c.Spec()
 	if want := netip.MustParsePrefix("172.30.0.2/24"); spec.Address != want {
 		t.Errorf("address %s, want %s", spec.Address, want)
 	}
@@ -86,7 +87,7 @@ func TestSpec(t *testing.T) {
 			} `json:"ipam"`
 		} `json:"plugins"`
 	}
-	if err := json.Unmarshal([]byte(spec.Files["cni/net.d/10-lab.conflist"]), &network); err != nil {
+	if err := json.Unmarshal([]byte(c.networkConfig()), &network); err != nil {
 		t.Fatal(err)
 	}
 	if bridge := network.Plugins[0]; bridge.IPMasq || bridge.IPAM.Ranges[0][0].Subnet != "10.201.0.0/24" {

@@ -10,15 +10,39 @@ import (
 )
 
 // etcFiles are the node's own files in /etc. The name servers of the machine must
-// not be in a pod's reach, and all images come from the node's registry.
+// not be in a pod's reach.
 func (c Cluster) etcFiles() map[string]string {
 	return map[string]string{
 		"hosts":       fmt.Sprintf("127.0.0.1 localhost %s\n", c.Name),
 		"hostname":    c.Name + "\n",
 		"resolv.conf": "",
-		"containerd/certs.d/_default/hosts.toml": fmt.Sprintf("server = %q\n\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n",
-			"http://"+node.RegistryAddress),
-		"cni/net.d/10-lab.conflist": fmt.Sprintf(`{
+	}
+}
+
+// configFiles are the configuration of the programs, below /lab/config. None of it
+// is in /etc, where the machine may have files for the same programs.
+func (c Cluster) configFiles() map[string]string {
+	return map[string]string{
+		"containerd.toml":                containerdConfig,
+		"registries/_default/hosts.toml": registryConfig,
+		"cni/10-lab.conflist":            c.networkConfig(),
+		"kubelet.yaml":                   c.kubeletConfig(),
+		"kube-proxy.yaml":                c.kubeProxyConfig(),
+	}
+}
+
+// RegistriesDir is where containerd and ctr find, in the node, which registry to ask.
+const RegistriesDir = "/lab/config/registries"
+
+// registryConfig makes the node's registry the one for all images.
+const registryConfig = `server = "http://` + node.RegistryAddress + `"
+
+[host."http://` + node.RegistryAddress + `"]
+  capabilities = ["pull", "resolve"]
+`
+
+func (c Cluster) networkConfig() string {
+	return fmt.Sprintf(`{
   "cniVersion": "0.4.0", "name": "lab",
   "plugins": [
     {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true, "mtu": 1500,
@@ -27,8 +51,7 @@ func (c Cluster) etcFiles() map[string]string {
     {"type": "portmap", "capabilities": {"portMappings": true}}
   ]
 }
-`, c.NodePodCIDR().String()),
-	}
+`, c.NodePodCIDR().String())
 }
 
 // containerdConfig keeps runc from lowering a process's oom_score_adj, which needs
@@ -47,10 +70,10 @@ disabled_plugins = [
   sandbox_image = "lab.local/pause:1"
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".registry]
-    config_path = "/etc/containerd/certs.d"
+    config_path = "` + RegistriesDir + `"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
-    conf_dir = "/etc/cni/net.d"
+    conf_dir = "/lab/config/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"
     discard_unpacked_layers = true
