@@ -6,7 +6,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,11 +33,11 @@ func gather(t *testing.T, c client.Client) (map[string]float64, error) {
 	values := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			key := f.GetName()
+			key := []string{f.GetName()}
 			for _, l := range m.GetLabel() {
-				key += fmt.Sprintf(" %s=%s", l.GetName(), l.GetValue())
+				key = append(key, l.GetName()+"="+l.GetValue())
 			}
-			values[key] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			values[strings.Join(key, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	return values, err
