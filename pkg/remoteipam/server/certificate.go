@@ -36,9 +36,9 @@ type Certificate struct {
 	announce func(ctx context.Context, ca []byte) error
 }
 
-// NewCertificate makes a certificate that is valid from now on. The function
-// announce is called by [Certificate.Run] with each certificate, as PEM, before
-// the certificate is served for the first time.
+// NewCertificate returns a holder without a certificate; [Certificate.Run] makes
+// the first. The function announce is called with each certificate, as PEM,
+// before the certificate is served for the first time.
 func NewCertificate(announce func(ctx context.Context, ca []byte) error) *Certificate {
 	return &Certificate{announce: announce}
 }
