@@ -109,6 +109,24 @@ func (l *Lab) pair(p topology.Peering) (consumer, provider *Cluster, err error) 
 	return consumer, provider, errors.Join(errConsumer, errProvider)
 }
 
+// SetLink cuts the link between two clusters, or mends it. Their links to the others stay.
+func (l *Lab) SetLink(ctx context.Context, a, b string, up bool) error {
+	var ends [2]wan.End
+	for i, name := range []string{a, b} {
+		c, err := l.Cluster(name)
+		if err != nil {
+			return err
+		}
+		if ends[i], err = c.end(); err != nil {
+			return err
+		}
+	}
+	if a == b {
+		return fmt.Errorf("cluster %s has no link to itself", a)
+	}
+	return wan.SetPair(ctx, ends[0], ends[1], up)
+}
+
 func (l *Lab) wan() (wan.WAN, error) {
 	holder, err := loadProcess(l.folder.path("wan"))
 	if err != nil {
@@ -193,6 +211,12 @@ func (c *Cluster) Load(ctx context.Context, archive io.Reader) ([]string, error)
 		}
 	}
 	return names, nil
+}
+
+// end is the cluster's node on the WAN.
+func (c *Cluster) end() (wan.End, error) {
+	init, err := c.pid1()
+	return wan.End{Init: init, Address: c.Address}, err
 }
 
 // SetLink cuts the cluster's link to the WAN, or mends it.

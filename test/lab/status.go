@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/test/lab/process"
+	"github.com/capacitorset/liqo-broker/test/lab/wan"
 )
 
 // statusPatience is how long one cluster may take to tell its state.
@@ -18,6 +21,8 @@ type ClusterStatus struct {
 	Name string
 	// Running tells whether the node's init lives, and LinkUp whether its link to the WAN is whole.
 	Running, LinkUp bool
+	// CutFrom are the clusters to which the link is cut, while that to the WAN may be whole.
+	CutFrom []string
 	// Nodes are the ready nodes; virtual ones are named liqo-PROVIDER.
 	Nodes []string
 	// PodsReady of Pods all pods that should run are ready.
@@ -56,10 +61,23 @@ func (c *Cluster) status(ctx context.Context) ClusterStatus {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
+	s.CutFrom = c.cutFrom(ctx, init)
 	if err := s.look(ctx, c); err != nil {
 		s.Problem = err.Error()
 	}
 	return s
+}
+
+// cutFrom returns the clusters to which Lab.SetLink cut the link.
+func (c *Cluster) cutFrom(ctx context.Context, init process.ID) []string {
+	var from []string
+	end := wan.End{Init: init, Address: c.Address}
+	for _, other := range c.lab.Clusters() {
+		if loses, err := end.Loses(ctx, other.Address); err == nil && loses {
+			from = append(from, other.Name)
+		}
+	}
+	return from
 }
 
 // ready is a JSONPath filter for objects with the condition Ready.

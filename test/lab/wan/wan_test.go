@@ -90,3 +90,41 @@ func TestWAN(t *testing.T) {
 		}
 	}
 }
+
+func TestPair(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("namespaces need root")
+	}
+	gateway := netip.MustParsePrefix("172.30.0.254/24")
+	w := Of(start(t, node.Spec{Name: "wan"}, func(id process.ID) error { return Of(id).Configure(gateway) }))
+	ends := map[string]End{}
+	for name, address := range map[string]string{"a": "172.30.0.1", "b": "172.30.0.2", "c": "172.30.0.3"} {
+		end := End{Address: netip.MustParseAddr(address)}
+		spec := node.Spec{Name: name, Address: netip.PrefixFrom(end.Address, 24), Gateway: gateway.Addr()}
+		end.Init = start(t, spec, func(id process.ID) error { return w.Connect(name, id) })
+		ends[name] = end
+	}
+	reaches := func(from, to End) bool {
+		var out bytes.Buffer
+		ping := node.Command{Args: []string{"ping", "-c", "1", "-W", "1", to.Address.String()}, Stdout: &out, Stderr: &out}
+		return node.Exec(t.Context(), from.Init, ping) == nil
+	}
+	for _, up := range []bool{false, false, true, true} { // What is done twice is as if done once.
+		if err := SetPair(t.Context(), ends["a"], ends["b"], up); err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			if got := reaches(ends[way[0]], ends[way[1]]); got != up {
+				t.Errorf("%s reaches %s: %t after SetPair(%t)", way[0], way[1], got, up)
+			}
+			if loses, err := ends[way[0]].Loses(t.Context(), ends[way[1]].Address); err != nil || loses == up {
+				t.Errorf("%s loses what %s sends: %t, %v after SetPair(%t)", way[0], way[1], loses, err, up)
+			}
+		}
+		for _, name := range []string{"a", "b"} {
+			if !reaches(ends[name], ends["c"]) {
+				t.Errorf("%s does not reach c after SetPair(%t) of a and b", name, up)
+			}
+		}
+	}
+}

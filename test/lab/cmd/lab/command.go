@@ -180,8 +180,7 @@ func newStatus(o *options) *cobra.Command {
 					fmt.Fprintf(table, "%s\t%s\n", s.Name, s.Problem)
 					continue
 				}
-				link := map[bool]string{true: "up", false: "cut"}[s.LinkUp]
-				fmt.Fprintf(table, "%s\t%s\t%d/%d\t%s\t%s\n", s.Name, link, s.PodsReady, s.Pods, strings.Join(s.Nodes, " "), strings.Join(s.Peers, " "))
+				fmt.Fprintf(table, "%s\t%s\t%d/%d\t%s\t%s\n", s.Name, describeLink(s), s.PodsReady, s.Pods, strings.Join(s.Nodes, " "), strings.Join(s.Peers, " "))
 			}
 			if err := table.Flush(); err != nil {
 				return err
@@ -342,19 +341,37 @@ func newUnpeer(o *options) *cobra.Command {
 
 func newLink(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:       "link CLUSTER down|up",
-		Short:     "Cut a cluster off from the others, or connect it again",
-		Args:      cobra.ExactArgs(2),
-		ValidArgs: []string{"down", "up"},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if args[1] != "up" && args[1] != "down" {
-				return fmt.Errorf("%q is neither up nor down", args[1])
+		Use:   "link CLUSTER [CLUSTER] down|up",
+		Short: "Cut a cluster off from the others, or only from one other, or connect it again",
+		Args:  cobra.RangeArgs(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			clusters, state := args[:len(args)-1], args[len(args)-1]
+			if state != "up" && state != "down" {
+				return fmt.Errorf("%q is neither up nor down", state)
 			}
-			c, err := o.cluster(args[0])
+			l, err := lab.Open(o.dir)
 			if err != nil {
 				return err
 			}
-			return c.SetLink(args[1] == "up")
+			if len(clusters) == 2 {
+				return l.SetLink(cmd.Context(), clusters[0], clusters[1], state == "up")
+			}
+			c, err := l.Cluster(clusters[0])
+			if err != nil {
+				return err
+			}
+			return c.SetLink(state == "up")
 		},
 	}
+}
+
+// describeLink says how a cluster is connected: up, cut, or cut from some.
+func describeLink(s lab.ClusterStatus) string {
+	switch {
+	case !s.LinkUp:
+		return "cut"
+	case len(s.CutFrom) > 0:
+		return "cut from " + strings.Join(s.CutFrom, " ")
+	}
+	return "up"
 }
