@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/announcer"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/direct"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
@@ -57,7 +58,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		HealthProbeBindAddress: c.healthAddress,
 		Cache:                  cache.Options{ByObject: inventory.CacheOptions()},
 		Client: client.Options{Cache: &client.CacheOptions{
-			// Written only, and few; a cache would hold every one of the cluster.
+			// Few of ours; a cache would hold every one of the cluster.
 			DisableFor: []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}},
 		}},
 	})
@@ -83,6 +84,10 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	if err := announcements.Setup(mgr); err != nil {
 		return fmt.Errorf("set up the announcer: %w", err)
 	}
+	tunnels := direct.NewRecorder(mgr.GetClient())
+	if err := tunnels.Setup(mgr); err != nil {
+		return fmt.Errorf("set up the recorder of tunnels: %w", err)
+	}
 	certificate := server.NewCertificate(announcements.Publish)
 	store := inventory.NewStore()
 	keeper := relay.NewKeeper(ipam, store)
@@ -90,6 +95,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		Broker:      broker,
 		Inventory:   store,
 		Relay:       keeper,
+		Tunnels:     tunnels,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, pool)),
 		Log:         log.WithName("remote-ipam"),
 	})

@@ -14,6 +14,9 @@ import (
 type Peer struct {
 	// Pods is how the consumer sees the pods of the peer.
 	Pods View
+	// Home is how the peer sees the pods of the consumer; not valid if the peer
+	// has not told.
+	Home View
 	// Connected tells whether the tunnel to the peer carries traffic.
 	Connected bool
 }

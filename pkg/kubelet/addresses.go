@@ -16,14 +16,20 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // relay is what is needed of a broker's remote IPAM.
 type relay interface {
 	// Routes returns the providers that may be reached past the broker.
 	Routes() []addressing.Route
-	// MapRelay asks for an address that leads to a pod through the broker.
+	// MapRelay returns an address that leads to a pod through the broker.
 	MapRelay(ctx context.Context, address netip.Addr) (netip.Addr, error)
+	// Hold and Release tell which pods have which addresses.
+	Hold(pod string, address netip.Addr)
+	Release(pod string)
+	// SetTunnels tells under which prefixes other clusters see the pods of this one.
+	SetTunnels(prefixes map[cluster.ID]netip.Prefix)
 }
 
 // addresses is Liqo's IPAM as the reflectors see it. It answers itself where
@@ -38,8 +44,13 @@ type addresses struct {
 
 	mu    sync.Mutex
 	peers map[cluster.ID]addressing.Peer
+	// direct are the clusters that reach the foreign cluster past this one.
+	direct remoteipam.DirectConsumers
 	// table is nil until the tunnel to the foreign cluster is known.
 	table atomic.Pointer[addressing.Table]
+	// detours hold what follows of direct and peers: how this cluster sees the pods
+	// of each of them, and how the foreign cluster does.
+	detours atomic.Pointer[[]addressing.View]
 }
 
 // newAddresses wraps the IPAM of this cluster; relay may be nil.
@@ -84,6 +95,68 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 	}
 }
 
+// MapEndpointIP translates the address of an endpoint in this cluster into the one
+// under which the foreign cluster reaches it. An endpoint of a consumer that the
+// foreign cluster reaches past this one is not relayed here.
+func (a *addresses) MapEndpointIP(
+	ctx context.Context, request *ipam.MapRequest, options ...grpc.CallOption,
+) (*ipam.MapResponse, error) {
+	detours := a.detours.Load()
+	endpoint, err := netip.ParseAddr(request.GetIp())
+	if err != nil || detours == nil || cluster.ID(request.GetClusterID()) != a.foreign {
+		return a.IpamClient.MapEndpointIP(ctx, request, options...)
+	}
+	for _, detour := range *detours {
+		if there, err := detour.ToObserver(endpoint); err == nil {
+			return &ipam.MapResponse{Ip: there.String()}, nil
+		}
+	}
+	return a.IpamClient.MapEndpointIP(ctx, request, options...)
+}
+
+// relayed reports whether a pod at an address is reached through the broker.
+func (a *addresses) relayed(address netip.Addr) bool {
+	table := a.table.Load()
+	if table == nil {
+		return false
+	}
+	path, _ := table.Resolve(address)
+	return path == addressing.PathRelay
+}
+
+// hold notes the address of a pod of the foreign cluster; an empty one is none.
+func (a *addresses) hold(pod, address string) {
+	if a.relay == nil {
+		return
+	}
+	// What cannot be parsed is refused where it is to be translated.
+	parsed, err := netip.ParseAddr(address)
+	if err != nil {
+		parsed = netip.Addr{}
+	}
+	a.relay.Hold(pod, parsed)
+}
+
+// release notes that a pod of the foreign cluster is gone.
+func (a *addresses) release(pod string) {
+	if a.relay != nil {
+		a.relay.Release(pod)
+	}
+}
+
+// setDirect records which clusters reach the foreign cluster past this one, and
+// reports whether translations may have changed.
+func (a *addresses) setDirect(direct remoteipam.DirectConsumers) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if maps.Equal(a.direct, direct) {
+		return false
+	}
+	a.direct = direct
+	a.rebuild()
+	return true
+}
+
 // setPeer records what the tunnel to a cluster looks like and reports whether
 // translations may have changed.
 func (a *addresses) setPeer(id cluster.ID, peer addressing.Peer) bool {
@@ -120,6 +193,7 @@ func (a *addresses) routesChanged() {
 // two pods is not used; the last good one would be as wrong, so that the routes
 // are left out and every pod of a provider is asked of the broker.
 func (a *addresses) rebuild() {
+	a.rebuildDetours()
 	foreign, ok := a.peers[a.foreign]
 	if !ok {
 		a.table.Store(nil)
@@ -133,4 +207,31 @@ func (a *addresses) rebuild() {
 		}
 	}
 	a.table.Store(table)
+	if a.relay == nil {
+		return
+	}
+	prefixes := map[cluster.ID]netip.Prefix{}
+	for id, peer := range a.peers {
+		if peer.Connected && peer.Home.IsValid() && id != a.foreign {
+			prefixes[id] = peer.Home.Seen
+		}
+	}
+	a.relay.SetTunnels(prefixes)
+}
+
+// rebuildDetours is called with the lock held. A consumer that tells a prefix of
+// another length than its pod CIDR is relayed.
+func (a *addresses) rebuildDetours() {
+	detours := make([]addressing.View, 0, len(a.direct))
+	for id, there := range a.direct {
+		peer, ok := a.peers[id]
+		if !ok || id == a.foreign {
+			continue
+		}
+		here := peer.Pods.Seen
+		if here.Bits() == there.Bits() && here.Addr().Is4() == there.Addr().Is4() {
+			detours = append(detours, addressing.View{Own: here, Seen: there})
+		}
+	}
+	a.detours.Store(&detours)
 }

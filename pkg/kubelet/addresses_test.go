@@ -9,11 +9,14 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	"google.golang.org/grpc"
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // fakeRelay tells routes, and maps one address.
@@ -21,11 +24,19 @@ type fakeRelay struct {
 	routes []addressing.Route
 	from   netip.Addr
 	to     netip.Addr
+	// tunnels is what was told last.
+	tunnels map[cluster.ID]netip.Prefix
 }
 
 var errRefused = errors.New("refused")
 
 func (f *fakeRelay) Routes() []addressing.Route { return f.routes }
+
+func (*fakeRelay) Hold(string, netip.Addr) {}
+
+func (*fakeRelay) Release(string) {}
+
+func (f *fakeRelay) SetTunnels(prefixes map[cluster.ID]netip.Prefix) { f.tunnels = prefixes }
 
 func (f *fakeRelay) MapRelay(_ context.Context, address netip.Addr) (netip.Addr, error) {
 	if address != f.from {
@@ -39,6 +50,10 @@ type localIPAM struct{ ipam.IpamClient }
 
 func (localIPAM) GetHomePodIP(context.Context, *ipam.GetHomePodIPRequest, ...grpc.CallOption) (*ipam.GetHomePodIPResponse, error) {
 	return &ipam.GetHomePodIPResponse{HomeIP: "192.0.2.9"}, nil
+}
+
+func (localIPAM) MapEndpointIP(context.Context, *ipam.MapRequest, ...grpc.CallOption) (*ipam.MapResponse, error) {
+	return &ipam.MapResponse{Ip: "192.0.2.8"}, nil
 }
 
 func mustView(t *testing.T, own, seen string) addressing.View {
@@ -137,4 +152,68 @@ func TestAddressesFollowTheTunnel(t *testing.T) {
 	show("the tunnel is back", "10.84.0.13")
 	translation.deletePeer(a)
 	show("the peering is gone", "10.202.0.1")
+}
+
+func TestMapEndpointIP(t *testing.T) {
+	const provider, consumer = cluster.ID("provider"), cluster.ID("consumer")
+	const relayed = "192.0.2.8"
+	tunnel := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16"), Connected: true}
+	there := netip.MustParsePrefix("10.83.0.0/16")
+	cases := map[string]struct {
+		reason   string
+		direct   remoteipam.DirectConsumers
+		peers    map[cluster.ID]addressing.Peer
+		cluster  cluster.ID
+		endpoint string
+		want     string
+	}{
+		"Direct": {"the provider reaches the consumer past the broker", remoteipam.DirectConsumers{consumer: there},
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.91.0.7", "10.83.0.7"},
+		"NotPeered": {"the provider knows no way of its own to the consumer", nil,
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.91.0.7", relayed},
+		"BrokersOwn": {"endpoints of the broker are the local IPAM's", remoteipam.DirectConsumers{consumer: there},
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.201.0.7", relayed},
+		"ConsumerGone": {"what a consumer told that has left is not used", remoteipam.DirectConsumers{consumer: there},
+			nil, provider, "10.91.0.7", relayed},
+		"OtherLength": {"host bits cannot be kept", remoteipam.DirectConsumers{consumer: netip.MustParsePrefix("10.83.0.0/24")},
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.91.0.7", relayed},
+		"OtherFamily": {"host bits cannot be kept", remoteipam.DirectConsumers{consumer: netip.MustParsePrefix("fd00::/16")},
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.91.0.7", relayed},
+		"OtherCluster": {"questions about other clusters are the local IPAM's", remoteipam.DirectConsumers{consumer: there},
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, "other", "10.91.0.7", relayed},
+		"Garbage": {"the local IPAM says what is wrong with it", remoteipam.DirectConsumers{consumer: there},
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "ten", relayed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			translation := newAddresses(localIPAM{}, provider, nil)
+			for id, peer := range tc.peers {
+				translation.setPeer(id, peer)
+			}
+			translation.setDirect(tc.direct)
+			response, err := translation.MapEndpointIP(t.Context(), &ipam.MapRequest{ClusterID: string(tc.cluster), Ip: tc.endpoint})
+			if err != nil || response.GetIp() != tc.want {
+				t.Errorf("%s: got %s, %v; want %s", tc.reason, response.GetIp(), err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTunnelsAreTold(t *testing.T) {
+	const broker, a, b, c = cluster.ID("broker"), cluster.ID("provider-a"), cluster.ID("provider-b"), cluster.ID("provider-c")
+	home := mustView(t, "10.200.0.0/16", "10.83.0.0/16")
+	remote := &fakeRelay{}
+	translation := newAddresses(localIPAM{}, broker, remote)
+	translation.setPeer(broker, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", ""), Home: home, Connected: true})
+	translation.setPeer(a, addressing.Peer{Pods: mustView(t, "10.202.0.0/16", ""), Home: home, Connected: true})
+	translation.setPeer(b, addressing.Peer{Pods: mustView(t, "10.203.0.0/16", ""), Home: home})
+	translation.setPeer(c, addressing.Peer{Pods: mustView(t, "10.204.0.0/16", ""), Connected: true})
+	want := map[cluster.ID]netip.Prefix{a: home.Seen}
+	if diff := cmp.Diff(want, remote.tunnels, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("a tunnel that is down, a peer that told no prefix and the broker itself are no way past it (-want +got):\n%s", diff)
+	}
+	translation.setPeer(a, addressing.Peer{Pods: mustView(t, "10.202.0.0/16", ""), Home: home})
+	if len(remote.tunnels) != 0 {
+		t.Errorf("after the tunnel was lost, %v is told", remote.tunnels)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/netip"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +27,7 @@ type brokerClient struct{ client *client.Client }
 
 // newBrokerClient trusts the foreign cluster by what it announces in its own
 // API, and authenticates with the identity that it gave to this cluster.
-func newBrokerClient(o *Options, remote *identity, changed func(), log logr.Logger) (brokerClient, error) {
+func newBrokerClient(o *Options, remote *identity, changed func(), relayed func(netip.Addr) bool, log logr.Logger) (brokerClient, error) {
 	if len(o.RemoteIPAM) == 0 {
 		return brokerClient{}, nil
 	}
@@ -44,6 +45,7 @@ func newBrokerClient(o *Options, remote *identity, changed func(), log logr.Logg
 		Servers:     o.RemoteIPAM,
 		Certificate: certificate,
 		Changed:     changed,
+		Relayed:     relayed,
 		Log:         log,
 		Announcement: func(ctx context.Context) (remoteipam.Announcement, error) {
 			return readAnnouncement(ctx, api, remote.tenantNamespace)

@@ -10,7 +10,6 @@ import (
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
-	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/configuration"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/event"
@@ -34,14 +33,13 @@ type reflection struct {
 	manager manager.Manager
 	// pods gives access to the reflected pods: exec, logs and so on.
 	pods workload.PodHandler
-	// podReflector can be told to reflect all pods again.
-	podReflector manager.Reflector
+	// translated are the reflectors whose objects hold addresses.
+	translated []manager.Reflector
 }
 
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
-// @v0.9.4 does, each behind a guard. The IPAM is nil if addresses are not to be
-// translated.
-func newReflection(o *Options, local, remote *rest.Config, addresses ipam.IpamClient, events record.EventBroadcaster) (*reflection, error) {
+// @v0.9.4 does, each behind a guard.
+func newReflection(o *Options, local, remote *rest.Config, addresses *translation, events record.EventBroadcaster) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)
 	}
@@ -64,7 +62,7 @@ func newReflection(o *Options, local, remote *rest.Config, addresses ipam.IpamCl
 		return nil, err
 	}
 
-	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, addresses, &workload.PodReflectorConfig{
+	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, addresses.client(), &workload.PodReflectorConfig{
 		APIServerSupport:    apiServer,
 		DisableIPReflection: o.DisableIPReflection,
 		HomeAPIServerHost:   o.HomeAPIServerHost,
@@ -81,22 +79,34 @@ func newReflection(o *Options, local, remote *rest.Config, addresses ipam.IpamCl
 			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
 		event.NewEventReflector(configs[generic.Event]),
 	}
-	if !o.DisableIPReflection {
-		reflectors = append(reflectors, exposition.NewEndpointSliceReflector(addresses, configs[generic.EndpointSlice]))
-	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
-	guardedPods := newGuard(relocatable{pods}, o.LiqoNamespace)
-	m.With(guardedPods)
+	translated := []manager.Reflector{newGuard(newRemotePods(pods, addresses.hold, addresses.release), o.LiqoNamespace)}
+	if !o.DisableIPReflection {
+		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])
+		translated = append(translated, newGuard(endpoints, o.LiqoNamespace))
+	}
+	for _, reflector := range translated {
+		m.With(reflector)
+	}
 	for _, reflector := range reflectors {
 		m.With(newGuard(reflector, o.LiqoNamespace))
 	}
 	m.WithNamespaceHandler(namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod))
-	return &reflection{manager: m, pods: pods, podReflector: guardedPods}, nil
+	return &reflection{manager: m, pods: pods, translated: translated}, nil
 }
 
 // start begins to reflect; it goes on until the context ends.
 func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
+
+// translateAgain reflects again all objects that hold addresses.
+func (r *reflection) translateAgain() error {
+	var failures []error
+	for _, reflector := range r.translated {
+		failures = append(failures, reflector.Resync())
+	}
+	return errors.Join(failures...)
+}
 
 // apiServerSupport tells how an offloaded pod authenticates at the API server of
 // this cluster.

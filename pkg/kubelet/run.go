@@ -10,18 +10,14 @@ import (
 
 	"github.com/go-logr/logr"
 	identitymanager "github.com/liqotech/liqo/pkg/identityManager"
-	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
 	"github.com/liqotech/liqo/pkg/utils"
 	"github.com/liqotech/liqo/pkg/utils/restcfg"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/leaderelection"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/metrics"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -53,17 +49,17 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	defer events.Shutdown()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: localClient.CoreV1().Events(corev1.NamespaceAll)})
 
-	translation, err := newTranslation(ctx, o, local, remote, log)
+	translation, err := newTranslation(ctx, o, local, localClient, remote, log)
 	if err != nil {
 		return err
 	}
 	defer translation.close()
-	reflected, err := newReflection(o, local, remote.config, translation.client(), events)
+	reflected, err := newReflection(o, local, remote.config, translation, events)
 	if err != nil {
 		return err
 	}
 	reflected.start(ctx)
-	group.Go(func() error { return translation.run(ctx, reflected.podReflector.Resync) })
+	group.Go(func() error { return translation.run(ctx, reflected.translateAgain) })
 
 	if err := leaderelection.InitAndRun(ctx, leaderelection.Opts{
 		Enabled:         o.VirtualKubeletLeaseEnabled,
@@ -128,95 +124,4 @@ func readIdentity(ctx context.Context, o *Options, local kubernetes.Interface) (
 	// Liqo writes the namespace beside the certificate
 	// (liqo/pkg/identityManager/const.go@v0.9.4).
 	return &identity{config: config, tenantNamespace: string(secret.Data["namespace"])}, nil
-}
-
-// translation owns everything that addresses are translated with. Without an
-// IPAM in this cluster it does nothing.
-type translation struct {
-	addresses  *addresses
-	connection *grpc.ClientConn
-	broker     brokerClient
-	tunnels    dynamic.Interface
-	log        logr.Logger
-	// stale holds a token when translations may have changed.
-	stale chan struct{}
-}
-
-func newTranslation(ctx context.Context, o *Options, local *rest.Config, remote *identity, log logr.Logger) (*translation, error) {
-	t := &translation{log: log.WithName("addresses"), stale: make(chan struct{}, 1)}
-	if o.LiqoIpamServer == "" || o.DisableIPReflection {
-		return t, nil
-	}
-	var err error
-	if t.tunnels, err = dynamic.NewForConfig(local); err != nil {
-		return nil, fmt.Errorf("set up the client of this cluster's API: %w", err)
-	}
-	t.connection, err = grpc.NewClient(o.LiqoIpamServer, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, fmt.Errorf("connect to the IPAM at --ipam-server=%s: %w", o.LiqoIpamServer, err)
-	}
-	if t.broker, err = newBrokerClient(o, remote, t.routesChanged, t.log); err != nil {
-		return nil, err
-	}
-	t.addresses = newAddresses(ipam.NewIpamClient(t.connection), foreignID(o), t.broker.relay())
-	// Pods must not be reflected before the tunnels are known.
-	if err := watchTunnels(ctx, t.tunnels, t.addresses, t.markStale, t.log); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-// client returns the IPAM that the reflectors use; nil if there is none.
-func (t *translation) client() ipam.IpamClient {
-	if t.addresses == nil {
-		return nil
-	}
-	return t.addresses
-}
-
-func (t *translation) routesChanged() {
-	t.addresses.routesChanged()
-	t.markStale()
-}
-
-func (t *translation) markStale() {
-	select {
-	case t.stale <- struct{}{}:
-	default:
-	}
-}
-
-// run stays connected to the broker, and reflects all pods again when
-// translations may have changed, until the context ends.
-func (t *translation) run(ctx context.Context, resync func() error) error {
-	if t.addresses == nil {
-		return nil
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		t.broker.run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-t.stale:
-				if err := resync(); err != nil {
-					t.log.Error(err, "Cannot reflect all pods again after a change of addresses")
-				}
-			}
-		}
-	})
-	return group.Wait()
-}
-
-func (t *translation) close() {
-	if t.connection == nil {
-		return
-	}
-	if err := t.connection.Close(); err != nil {
-		t.log.Error(err, "Cannot close the connection to the IPAM")
-	}
 }

@@ -7,40 +7,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
-	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
 	corev1 "k8s.io/api/core/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 // reasonRelocating is why a container waits whose pod is being made anew.
 const reasonRelocating = "Relocating"
 
-// relocatable is a reflector of pods that does not take the end of a remote pod
-// for the end of the local one.
+// relocating returns the pod as the local cluster is to see it: a pod that is
+// being deleted, and that had not ended by then, is one that is not ready. Other
+// pods are returned as they are.
 //
 // When a remote pod is deleted, by a broker that moves it or by a drain of a
 // node, Liqo makes it anew under the same name. In the meantime its containers
 // have ended, and the foreign cluster reports it as Failed or Succeeded. Were
 // that reflected, a ReplicaSet here would replace a pod that is about to come
 // back, and a Job would count it as done.
-type relocatable struct{ manager.Reflector }
-
-// StartNamespace begins the reflection of a namespace.
-func (r relocatable) StartNamespace(opts *options.NamespacedOpts) {
-	// It fails only for an informer that runs already, and this one is made here.
-	utilruntime.Must(opts.RemoteFactory.Core().V1().Pods().Informer().SetTransform(func(object any) (any, error) {
-		if pod, ok := object.(*corev1.Pod); ok {
-			return relocating(pod), nil
-		}
-		return object, nil
-	}))
-	r.Reflector.StartNamespace(opts)
-}
-
-// relocating returns the pod as the local cluster is to see it: a pod that is
-// being deleted, and that had not ended by then, is one that is not ready. Other
-// pods are returned as they are.
 func relocating(pod *corev1.Pod) *corev1.Pod {
 	if pod.DeletionTimestamp == nil || endedBefore(pod, deletionRequested(pod)) {
 		return pod

@@ -20,7 +20,7 @@ type TunnelEndpoint = netv1alpha1.TunnelEndpoint
 type NatMapping = netv1alpha1.NatMapping
 
 // TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
-// how its pods are seen here, and whether the tunnel is up.
+// how its pods are seen here and ours there, and whether the tunnel is up.
 //
 // While the two clusters still negotiate, the prefixes are missing and the
 // error says so.
@@ -33,8 +33,14 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 	if err != nil {
 		return "", addressing.Peer{}, fmt.Errorf("pod CIDR of cluster %s: %w", id, err)
 	}
+	// The peer tells the second prefix only after it has accepted ours.
+	home, err := addressing.NewView(tunnel.Spec.LocalPodCIDR, tunnel.Spec.LocalNATPodCIDR)
+	if err != nil || tunnel.Spec.LocalNATPodCIDR == "" {
+		home = addressing.View{}
+	}
 	return id, addressing.Peer{
 		Pods:      pods,
+		Home:      home,
 		Connected: tunnel.Status.Connection.Status == netv1alpha1.Connected,
 	}, nil
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package client is the consumer's end of the remote IPAM. It keeps the routes
-// that a broker tells, and asks it for relay addresses.
+// that a broker tells, asks it for relay addresses, and tells it which providers
+// reach the consumer past the broker.
 //
 // It knows where the broker is and how to trust it, but not what the routes are
 // used for; package addressing does.
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
@@ -33,9 +35,6 @@ import (
 var ErrUnavailable = errors.New("remote IPAM unavailable")
 
 const (
-	// callTimeout bounds one MapRelay. The broker answers from memory or by a
-	// call on its own loopback interface.
-	callTimeout = 5 * time.Second
 	// retryAfter is the pause after a lost stream: short, because a relay address
 	// cannot be asked for in the meantime.
 	retryAfter = 2 * time.Second
@@ -61,6 +60,9 @@ type Config struct {
 	Certificate tls.Certificate
 	// Changed is called after the routes have changed, by the goroutine of Run.
 	Changed func()
+	// Relayed reports whether a pod at an address is reached through the broker, so
+	// that its relay address will be asked for. It must answer from memory.
+	Relayed func(netip.Addr) bool
 	Log     logr.Logger
 }
 
@@ -69,6 +71,8 @@ type Client struct {
 	config  Config
 	session atomic.Pointer[session]
 	routes  atomic.Pointer[[]addressing.Route]
+	relays  *relays
+	tunnels tunnels
 }
 
 // session is an established connection to the right server.
@@ -77,7 +81,11 @@ type session struct {
 }
 
 // New returns a client that [Client.Run] connects.
-func New(config Config) *Client { return &Client{config: config} }
+func New(config Config) *Client {
+	c := &Client{config: config, tunnels: newTunnels()}
+	c.relays = newRelays(c.mapRelays, config.Relayed)
+	return c
+}
 
 // Routes returns the routes that the broker told last, also while it cannot be
 // reached. It is nil before the broker has told any. The caller must not change
@@ -89,31 +97,59 @@ func (c *Client) Routes() []addressing.Route {
 	return nil
 }
 
-// MapRelay asks for the relay address of a pod. An error that is
-// [ErrUnavailable] may pass by itself; any other is a refusal.
+// Hold tells that a pod of the foreign cluster has an address; one that is not
+// valid means none. The key names the pod. Relay addresses are remembered for as
+// long as a pod holds theirs.
+func (c *Client) Hold(pod string, address netip.Addr) { c.relays.hold(pod, address) }
+
+// Release tells that a pod is gone.
+func (c *Client) Release(pod string) { c.relays.release(pod) }
+
+// MapRelay returns the relay address of a pod, and asks for it if it is not
+// known. While the broker cannot be reached, what it said before goes on to be
+// the answer. An error that is [ErrUnavailable] may pass by itself; any other is
+// a refusal.
 func (c *Client) MapRelay(ctx context.Context, address netip.Addr) (netip.Addr, error) {
+	relay, err := c.relays.get(ctx, address)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("relay address of %s: %w", address, err)
+	}
+	return relay, nil
+}
+
+// mapRelays makes one call for many addresses.
+func (c *Client) mapRelays(ctx context.Context, addresses []netip.Addr) ([]answer, error) {
 	current := c.session.Load()
 	if current == nil {
-		return netip.Addr{}, fmt.Errorf("relay address of %s: %w: no connection to the broker", address, ErrUnavailable)
+		return nil, fmt.Errorf("%w: no connection to the broker", ErrUnavailable)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := current.api.MapRelay(ctx, &pb.MapRelayRequest{Addresses: []string{address.String()}})
+	request := &pb.MapRelayRequest{}
+	for _, address := range addresses {
+		request.Addresses = append(request.Addresses, address.String())
+	}
+	response, err := current.api.MapRelay(ctx, request)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("relay address of %s: %w: %w", address, ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if n := len(response.GetMappings()); n != 1 {
-		return netip.Addr{}, fmt.Errorf("relay address of %s: the broker answered with %d mappings", address, n)
+	if n := len(response.GetMappings()); n != len(addresses) {
+		return nil, fmt.Errorf("%w: the broker answered %d addresses with %d mappings", ErrUnavailable, len(addresses), n)
 	}
-	mapping := response.GetMappings()[0]
+	answers := make([]answer, len(addresses))
+	for i, mapping := range response.GetMappings() {
+		answers[i] = parseMapping(mapping)
+	}
+	return answers, nil
+}
+
+func parseMapping(mapping *pb.RelayMapping) answer {
 	if mapping.GetRefusal() != "" {
-		return netip.Addr{}, fmt.Errorf("relay address of %s refused: %s", address, mapping.GetRefusal())
+		return answer{err: fmt.Errorf("refused: %s", mapping.GetRefusal())}
 	}
 	relay, err := netip.ParseAddr(mapping.GetRelayAddress())
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("relay address of %s: the broker answered %q, which is no address", address, mapping.GetRelayAddress())
+		return answer{err: fmt.Errorf("the broker answered %q, which is no address", mapping.GetRelayAddress())}
 	}
-	return relay, nil
+	return answer{relay: relay}
 }
 
 // Run keeps the client connected until the context ends. Failures are logged
@@ -184,30 +220,48 @@ func (c *Client) follow(ctx context.Context, server string, transport credential
 	defer connection.Close()
 	defer c.session.Store(nil)
 
+	group, ctx := errgroup.WithContext(ctx)
 	api := pb.NewRemoteIPAMClient(connection)
 	stream, err := api.Watch(ctx, &pb.WatchRequest{})
 	if err != nil {
 		return err
 	}
-	for {
-		message, err := stream.Recv()
-		if err != nil {
-			return err
+	group.Go(func() error {
+		for {
+			message, err := stream.Recv()
+			if err != nil {
+				return err
+			}
+			if err := c.receive(message); err != nil {
+				return err
+			}
+			if c.session.Load() == nil {
+				c.config.Log.Info("Remote IPAM is in use", "foreignCluster", c.config.Foreign, "server", server)
+				c.relays.renew()
+				c.session.Store(&session{api: api})
+				group.Go(func() error {
+					c.report(ctx, api)
+					return nil
+				})
+			}
+			c.tunnels.changed()
+			c.config.Changed()
 		}
-		if got := cluster.ID(message.GetBrokerId()); got != c.config.Foreign {
-			return fmt.Errorf("it serves for cluster %q, not for %q", got, c.config.Foreign)
-		}
-		routes, err := parseRoutes(message)
-		if err != nil {
-			return err
-		}
-		if c.session.Load() == nil {
-			c.config.Log.Info("Remote IPAM is in use", "foreignCluster", c.config.Foreign, "server", server)
-		}
-		c.session.Store(&session{api: api})
-		c.routes.Store(&routes)
-		c.config.Changed()
+	})
+	return group.Wait()
+}
+
+// receive takes over the routes of a message of the right server.
+func (c *Client) receive(message *pb.Routes) error {
+	if got := cluster.ID(message.GetBrokerId()); got != c.config.Foreign {
+		return fmt.Errorf("it serves for cluster %q, not for %q", got, c.config.Foreign)
 	}
+	routes, err := parseRoutes(message)
+	if err != nil {
+		return err
+	}
+	c.routes.Store(&routes)
+	return nil
 }
 
 func parseRoutes(message *pb.Routes) ([]addressing.Route, error) {

@@ -24,7 +24,10 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -32,6 +35,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/client"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
+	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
 )
 
@@ -117,11 +121,25 @@ type federation struct {
 	store        *inventory.Store
 	address      string
 	announcement remoteipam.Announcement
+	// reports gets what consumers tell of their tunnels.
+	reports reports
+}
+
+type report struct {
+	consumer cluster.ID
+	prefixes map[cluster.ID]netip.Prefix
+}
+
+type reports chan report
+
+func (r reports) Record(_ context.Context, id cluster.ID, prefixes map[cluster.ID]netip.Prefix) error {
+	r <- report{id, prefixes}
+	return nil
 }
 
 func newFederation(t *testing.T) *federation {
 	t.Helper()
-	f := &federation{authority: newAuthority(t), store: inventory.NewStore()}
+	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16)}
 	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +161,7 @@ func newFederation(t *testing.T) *federation {
 		Broker:      broker,
 		Inventory:   f.store,
 		Relay:       relay.NewKeeper(onePod{}, f.store),
+		Tunnels:     f.reports,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),
 		Log:         testr.New(t),
 	})
@@ -190,6 +209,7 @@ func (f *federation) dial(t *testing.T, foreign cluster.ID, certificate tls.Cert
 		},
 		Certificate: certificate,
 		Changed:     func() { changed <- struct{}{} },
+		Relayed:     func(netip.Addr) bool { return true },
 		Log:         testr.New(t),
 	})
 	run(t, func(ctx context.Context) error {
@@ -304,6 +324,69 @@ func TestWhoIsRefused(t *testing.T) {
 	}
 }
 
+func TestTunnelsAreReported(t *testing.T) {
+	f := newFederation(t)
+	next := func(step string, want map[cluster.ID]netip.Prefix) {
+		t.Helper()
+		select {
+		case got := <-f.reports:
+			if diff := cmp.Diff(report{consumer, want}, got, cmp.AllowUnexported(report{}), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step, diff)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: no report within 10 s", step)
+		}
+	}
+	prefix := netip.MustParsePrefix("10.83.0.0/16")
+	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), f.address)
+	await(t, changed)
+	next("the first report replaces what was told before a restart", nil)
+	c.SetTunnels(map[cluster.ID]netip.Prefix{provider: prefix, "private": prefix})
+	next("a tunnel to a cluster that the broker did not tell is none of its business", map[cluster.ID]netip.Prefix{provider: prefix})
+	c.SetTunnels(map[cluster.ID]netip.Prefix{"private": prefix})
+	next("the tunnel was lost", nil)
+	c.SetTunnels(map[cluster.ID]netip.Prefix{provider: prefix})
+	next("the tunnel came back", map[cluster.ID]netip.Prefix{provider: prefix})
+	f.store.DeletePeer(provider)
+	next("the provider left the broker", nil)
+}
+
+func TestReportsAreChecked(t *testing.T) {
+	f := newFederation(t)
+	cases := map[string]struct {
+		reason string
+		caller cluster.ID
+		tunnel *pb.Tunnel
+		want   codes.Code
+	}{
+		"OwnRoute":   {"a provider that the broker told to the caller", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.OK},
+		"NoRoute":    {"a cluster that the broker did not tell", consumer, &pb.Tunnel{ProviderId: "victim", PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied},
+		"Opaque":     {"a caller to whom the broker tells no provider cannot find one out", stranger, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied},
+		"NoPrefix":   {"hostile until parsed", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0"}, codes.InvalidArgument},
+		"NoConsumer": {"a certificate of the right CA that is no consumer's", "system:node:x", &pb.Tunnel{}, codes.PermissionDenied},
+	}
+	roots, err := f.announcement.Roots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			connection, err := grpc.NewClient(f.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+				MinVersion: tls.VersionTLS13, ServerName: remoteipam.ServerName, RootCAs: roots,
+				Certificates: []tls.Certificate{f.authority.issue(t, tc.caller, time.Now().Add(time.Hour))},
+			})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close()
+			_, err = pb.NewRemoteIPAMClient(connection).ReportTunnels(t.Context(), &pb.ReportTunnelsRequest{Tunnels: []*pb.Tunnel{tc.tunnel}})
+			if got := status.Code(err); got != tc.want {
+				t.Errorf("%s: %v, want %s", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
 func TestSecondServer(t *testing.T) {
 	f, other := newFederation(t), newFederation(t)
 	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), other.address, f.address)
@@ -322,6 +405,7 @@ func TestReportsAFailureOnce(t *testing.T) {
 			return remoteipam.Announcement{}, remoteipam.ErrNoBroker
 		},
 		Changed: func() {},
+		Relayed: func(netip.Addr) bool { return true },
 		Log: testr.NewWithInterface(logFunc(func(line string) {
 			if strings.Contains(line, "not in use") {
 				lines.Add(1)

@@ -336,6 +336,140 @@ func (x *RelayMapping) GetRefusal() string {
 	return ""
 }
 
+type ReportTunnelsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tunnels       []*Tunnel              `protobuf:"bytes,1,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportTunnelsRequest) Reset() {
+	*x = ReportTunnelsRequest{}
+	mi := &file_remoteipam_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportTunnelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportTunnelsRequest) ProtoMessage() {}
+
+func (x *ReportTunnelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remoteipam_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportTunnelsRequest.ProtoReflect.Descriptor instead.
+func (*ReportTunnelsRequest) Descriptor() ([]byte, []int) {
+	return file_remoteipam_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReportTunnelsRequest) GetTunnels() []*Tunnel {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
+// Tunnel is a connected tunnel between the caller and a provider.
+type Tunnel struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	ProviderId string                 `protobuf:"bytes,1,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// The prefix under which the provider sees the caller's pods, in CIDR notation.
+	PodPrefix     string `protobuf:"bytes,2,opt,name=pod_prefix,json=podPrefix,proto3" json:"pod_prefix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tunnel) Reset() {
+	*x = Tunnel{}
+	mi := &file_remoteipam_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tunnel) ProtoMessage() {}
+
+func (x *Tunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_remoteipam_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
+func (*Tunnel) Descriptor() ([]byte, []int) {
+	return file_remoteipam_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Tunnel) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
+}
+
+func (x *Tunnel) GetPodPrefix() string {
+	if x != nil {
+		return x.PodPrefix
+	}
+	return ""
+}
+
+type ReportTunnelsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportTunnelsResponse) Reset() {
+	*x = ReportTunnelsResponse{}
+	mi := &file_remoteipam_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportTunnelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportTunnelsResponse) ProtoMessage() {}
+
+func (x *ReportTunnelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remoteipam_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportTunnelsResponse.ProtoReflect.Descriptor instead.
+func (*ReportTunnelsResponse) Descriptor() ([]byte, []int) {
+	return file_remoteipam_proto_rawDescGZIP(), []int{8}
+}
+
 var File_remoteipam_proto protoreflect.FileDescriptor
 
 const file_remoteipam_proto_rawDesc = "" +
@@ -359,11 +493,20 @@ const file_remoteipam_proto_rawDesc = "" +
 	"\fRelayMapping\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12#\n" +
 	"\rrelay_address\x18\x02 \x01(\tR\frelayAddress\x12\x18\n" +
-	"\arefusal\x18\x03 \x01(\tR\arefusal2\xc4\x01\n" +
+	"\arefusal\x18\x03 \x01(\tR\arefusal\"R\n" +
+	"\x14ReportTunnelsRequest\x12:\n" +
+	"\atunnels\x18\x01 \x03(\v2 .liqobroker.remoteipam.v1.TunnelR\atunnels\"H\n" +
+	"\x06Tunnel\x12\x1f\n" +
+	"\vprovider_id\x18\x01 \x01(\tR\n" +
+	"providerId\x12\x1d\n" +
+	"\n" +
+	"pod_prefix\x18\x02 \x01(\tR\tpodPrefix\"\x17\n" +
+	"\x15ReportTunnelsResponse2\xb6\x02\n" +
 	"\n" +
 	"RemoteIPAM\x12S\n" +
 	"\x05Watch\x12&.liqobroker.remoteipam.v1.WatchRequest\x1a .liqobroker.remoteipam.v1.Routes0\x01\x12a\n" +
-	"\bMapRelay\x12).liqobroker.remoteipam.v1.MapRelayRequest\x1a*.liqobroker.remoteipam.v1.MapRelayResponseBAZ?github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1b\x06proto3"
+	"\bMapRelay\x12).liqobroker.remoteipam.v1.MapRelayRequest\x1a*.liqobroker.remoteipam.v1.MapRelayResponse\x12p\n" +
+	"\rReportTunnels\x12..liqobroker.remoteipam.v1.ReportTunnelsRequest\x1a/.liqobroker.remoteipam.v1.ReportTunnelsResponseBAZ?github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1b\x06proto3"
 
 var (
 	file_remoteipam_proto_rawDescOnce sync.Once
@@ -377,27 +520,33 @@ func file_remoteipam_proto_rawDescGZIP() []byte {
 	return file_remoteipam_proto_rawDescData
 }
 
-var file_remoteipam_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_remoteipam_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_remoteipam_proto_goTypes = []any{
-	(*WatchRequest)(nil),     // 0: liqobroker.remoteipam.v1.WatchRequest
-	(*Routes)(nil),           // 1: liqobroker.remoteipam.v1.Routes
-	(*Route)(nil),            // 2: liqobroker.remoteipam.v1.Route
-	(*MapRelayRequest)(nil),  // 3: liqobroker.remoteipam.v1.MapRelayRequest
-	(*MapRelayResponse)(nil), // 4: liqobroker.remoteipam.v1.MapRelayResponse
-	(*RelayMapping)(nil),     // 5: liqobroker.remoteipam.v1.RelayMapping
+	(*WatchRequest)(nil),          // 0: liqobroker.remoteipam.v1.WatchRequest
+	(*Routes)(nil),                // 1: liqobroker.remoteipam.v1.Routes
+	(*Route)(nil),                 // 2: liqobroker.remoteipam.v1.Route
+	(*MapRelayRequest)(nil),       // 3: liqobroker.remoteipam.v1.MapRelayRequest
+	(*MapRelayResponse)(nil),      // 4: liqobroker.remoteipam.v1.MapRelayResponse
+	(*RelayMapping)(nil),          // 5: liqobroker.remoteipam.v1.RelayMapping
+	(*ReportTunnelsRequest)(nil),  // 6: liqobroker.remoteipam.v1.ReportTunnelsRequest
+	(*Tunnel)(nil),                // 7: liqobroker.remoteipam.v1.Tunnel
+	(*ReportTunnelsResponse)(nil), // 8: liqobroker.remoteipam.v1.ReportTunnelsResponse
 }
 var file_remoteipam_proto_depIdxs = []int32{
 	2, // 0: liqobroker.remoteipam.v1.Routes.routes:type_name -> liqobroker.remoteipam.v1.Route
 	5, // 1: liqobroker.remoteipam.v1.MapRelayResponse.mappings:type_name -> liqobroker.remoteipam.v1.RelayMapping
-	0, // 2: liqobroker.remoteipam.v1.RemoteIPAM.Watch:input_type -> liqobroker.remoteipam.v1.WatchRequest
-	3, // 3: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:input_type -> liqobroker.remoteipam.v1.MapRelayRequest
-	1, // 4: liqobroker.remoteipam.v1.RemoteIPAM.Watch:output_type -> liqobroker.remoteipam.v1.Routes
-	4, // 5: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:output_type -> liqobroker.remoteipam.v1.MapRelayResponse
-	4, // [4:6] is the sub-list for method output_type
-	2, // [2:4] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	7, // 2: liqobroker.remoteipam.v1.ReportTunnelsRequest.tunnels:type_name -> liqobroker.remoteipam.v1.Tunnel
+	0, // 3: liqobroker.remoteipam.v1.RemoteIPAM.Watch:input_type -> liqobroker.remoteipam.v1.WatchRequest
+	3, // 4: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:input_type -> liqobroker.remoteipam.v1.MapRelayRequest
+	6, // 5: liqobroker.remoteipam.v1.RemoteIPAM.ReportTunnels:input_type -> liqobroker.remoteipam.v1.ReportTunnelsRequest
+	1, // 6: liqobroker.remoteipam.v1.RemoteIPAM.Watch:output_type -> liqobroker.remoteipam.v1.Routes
+	4, // 7: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:output_type -> liqobroker.remoteipam.v1.MapRelayResponse
+	8, // 8: liqobroker.remoteipam.v1.RemoteIPAM.ReportTunnels:output_type -> liqobroker.remoteipam.v1.ReportTunnelsResponse
+	6, // [6:9] is the sub-list for method output_type
+	3, // [3:6] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_remoteipam_proto_init() }
@@ -411,7 +560,7 @@ func file_remoteipam_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remoteipam_proto_rawDesc), len(file_remoteipam_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,8 +28,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RemoteIPAM_Watch_FullMethodName    = "/liqobroker.remoteipam.v1.RemoteIPAM/Watch"
-	RemoteIPAM_MapRelay_FullMethodName = "/liqobroker.remoteipam.v1.RemoteIPAM/MapRelay"
+	RemoteIPAM_Watch_FullMethodName         = "/liqobroker.remoteipam.v1.RemoteIPAM/Watch"
+	RemoteIPAM_MapRelay_FullMethodName      = "/liqobroker.remoteipam.v1.RemoteIPAM/MapRelay"
+	RemoteIPAM_ReportTunnels_FullMethodName = "/liqobroker.remoteipam.v1.RemoteIPAM/ReportTunnels"
 )
 
 // RemoteIPAMClient is the client API for RemoteIPAM service.
@@ -46,6 +47,11 @@ type RemoteIPAMClient interface {
 	// pod. Addresses that are not the caller's pods get a refusal of their own
 	// and do not spoil the others.
 	MapRelay(ctx context.Context, in *MapRelayRequest, opts ...grpc.CallOption) (*MapRelayResponse, error)
+	// ReportTunnels tells the broker which providers reach the caller's own pods
+	// past the broker, so that Services of the caller have direct endpoints there.
+	// Every call is complete and replaces the one before. It is refused as a whole
+	// if it names a cluster that is not among the caller's routes.
+	ReportTunnels(ctx context.Context, in *ReportTunnelsRequest, opts ...grpc.CallOption) (*ReportTunnelsResponse, error)
 }
 
 type remoteIPAMClient struct {
@@ -85,6 +91,16 @@ func (c *remoteIPAMClient) MapRelay(ctx context.Context, in *MapRelayRequest, op
 	return out, nil
 }
 
+func (c *remoteIPAMClient) ReportTunnels(ctx context.Context, in *ReportTunnelsRequest, opts ...grpc.CallOption) (*ReportTunnelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportTunnelsResponse)
+	err := c.cc.Invoke(ctx, RemoteIPAM_ReportTunnels_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RemoteIPAMServer is the server API for RemoteIPAM service.
 // All implementations must embed UnimplementedRemoteIPAMServer
 // for forward compatibility.
@@ -99,6 +115,11 @@ type RemoteIPAMServer interface {
 	// pod. Addresses that are not the caller's pods get a refusal of their own
 	// and do not spoil the others.
 	MapRelay(context.Context, *MapRelayRequest) (*MapRelayResponse, error)
+	// ReportTunnels tells the broker which providers reach the caller's own pods
+	// past the broker, so that Services of the caller have direct endpoints there.
+	// Every call is complete and replaces the one before. It is refused as a whole
+	// if it names a cluster that is not among the caller's routes.
+	ReportTunnels(context.Context, *ReportTunnelsRequest) (*ReportTunnelsResponse, error)
 	mustEmbedUnimplementedRemoteIPAMServer()
 }
 
@@ -114,6 +135,9 @@ func (UnimplementedRemoteIPAMServer) Watch(*WatchRequest, grpc.ServerStreamingSe
 }
 func (UnimplementedRemoteIPAMServer) MapRelay(context.Context, *MapRelayRequest) (*MapRelayResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method MapRelay not implemented")
+}
+func (UnimplementedRemoteIPAMServer) ReportTunnels(context.Context, *ReportTunnelsRequest) (*ReportTunnelsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ReportTunnels not implemented")
 }
 func (UnimplementedRemoteIPAMServer) mustEmbedUnimplementedRemoteIPAMServer() {}
 func (UnimplementedRemoteIPAMServer) testEmbeddedByValue()                    {}
@@ -165,6 +189,24 @@ func _RemoteIPAM_MapRelay_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RemoteIPAM_ReportTunnels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportTunnelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RemoteIPAMServer).ReportTunnels(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RemoteIPAM_ReportTunnels_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RemoteIPAMServer).ReportTunnels(ctx, req.(*ReportTunnelsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RemoteIPAM_ServiceDesc is the grpc.ServiceDesc for RemoteIPAM service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -175,6 +217,10 @@ var RemoteIPAM_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MapRelay",
 			Handler:    _RemoteIPAM_MapRelay_Handler,
+		},
+		{
+			MethodName: "ReportTunnels",
+			Handler:    _RemoteIPAM_ReportTunnels_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -50,12 +50,20 @@ type RelayMapper interface {
 	MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error)
 }
 
+// TunnelRecorder remembers what consumers tell of their own tunnels.
+type TunnelRecorder interface {
+	// Record replaces what is known about a consumer: the prefixes under which
+	// providers see its pods, by provider.
+	Record(ctx context.Context, consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) error
+}
+
 // Config is what a [Server] needs; every field is required.
 type Config struct {
 	// Broker is the cluster that serves.
 	Broker    cluster.ID
 	Inventory Inventory
 	Relay     RelayMapper
+	Tunnels   TunnelRecorder
 	// Credentials must verify the client's certificate.
 	Credentials credentials.TransportCredentials
 	Log         logr.Logger
@@ -77,6 +85,8 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("remote IPAM server: the inventory is missing")
 	case config.Relay == nil:
 		return nil, fmt.Errorf("remote IPAM server: the relay mapper is missing")
+	case config.Tunnels == nil:
+		return nil, fmt.Errorf("remote IPAM server: the recorder of tunnels is missing")
 	case config.Credentials == nil:
 		return nil, fmt.Errorf("remote IPAM server: the credentials are missing")
 	}
@@ -182,4 +192,33 @@ func (s *Server) mapRelay(ctx context.Context, consumer cluster.ID, text string)
 		return netip.Addr{}, fmt.Errorf("%q is not an IP address", text)
 	}
 	return s.config.Relay.MapRelay(ctx, consumer, address)
+}
+
+// ReportTunnels implements the call of the same name.
+func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsRequest) (*pb.ReportTunnelsResponse, error) {
+	consumer, err := s.caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	allowed := map[cluster.ID]bool{}
+	for _, route := range s.config.Inventory.Routes(consumer) {
+		allowed[route.Provider] = true
+	}
+	prefixes := make(map[cluster.ID]netip.Prefix, len(request.GetTunnels()))
+	for _, tunnel := range request.GetTunnels() {
+		provider := cluster.ID(tunnel.GetProviderId())
+		if !allowed[provider] {
+			return nil, status.Errorf(codes.PermissionDenied, "cluster %q is not among the routes of cluster %s", provider, consumer)
+		}
+		prefix, err := netip.ParsePrefix(tunnel.GetPodPrefix())
+		if err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "prefix %q of the tunnel to %s: %v", tunnel.GetPodPrefix(), provider, err)
+		}
+		prefixes[provider] = prefix.Masked()
+	}
+	if err := s.config.Tunnels.Record(ctx, consumer, prefixes); err != nil {
+		s.config.Log.Error(err, "Cannot record the tunnels of a consumer", "consumer", consumer)
+		return nil, status.Error(codes.Unavailable, "the broker cannot write the tunnels down at the moment")
+	}
+	return &pb.ReportTunnelsResponse{}, nil
 }

@@ -1,0 +1,86 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"sync"
+
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
+	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// remotePods is a reflector of pods that looks at the remote pods before Liqo's
+// reflector sees them: it hides that a pod is being moved, and notes which pod has
+// which address.
+type remotePods struct {
+	manager.Reflector
+
+	// hold and release note the address of a pod, and that it is gone.
+	hold    func(pod, address string)
+	release func(pod string)
+
+	mu sync.Mutex
+	// held are the pods of each remote namespace.
+	held map[string]map[string]struct{}
+}
+
+func newRemotePods(reflector manager.Reflector, hold func(pod, address string), release func(pod string)) *remotePods {
+	return &remotePods{Reflector: reflector, hold: hold, release: release, held: map[string]map[string]struct{}{}}
+}
+
+// StartNamespace begins the reflection of a namespace.
+func (r *remotePods) StartNamespace(opts *options.NamespacedOpts) {
+	informer := opts.RemoteFactory.Core().V1().Pods().Informer()
+	// Both fail only for an informer that runs already, and this one is made here.
+	utilruntime.Must(informer.SetTransform(func(object any) (any, error) {
+		if pod, ok := object.(*corev1.Pod); ok {
+			r.seen(pod)
+			return relocating(pod), nil
+		}
+		return object, nil
+	}))
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = unknown.Obj
+		}
+		if pod, ok := object.(*corev1.Pod); ok {
+			r.gone(pod)
+		}
+	}})
+	utilruntime.Must(err)
+	r.Reflector.StartNamespace(opts)
+}
+
+// StopNamespace ends the reflection of a namespace, and forgets its pods.
+func (r *remotePods) StopNamespace(local, remote string) {
+	r.Reflector.StopNamespace(local, remote)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for pod := range r.held[remote] {
+		r.release(pod)
+	}
+	delete(r.held, remote)
+}
+
+// seen notes the address of a pod before anybody translates it.
+func (r *remotePods) seen(pod *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[pod.Namespace] == nil {
+		r.held[pod.Namespace] = map[string]struct{}{}
+	}
+	r.held[pod.Namespace][string(pod.UID)] = struct{}{}
+	r.hold(string(pod.UID), pod.Status.PodIP)
+}
+
+// gone forgets a pod.
+func (r *remotePods) gone(pod *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.held[pod.Namespace], string(pod.UID))
+	r.release(string(pod.UID))
+}

@@ -1,0 +1,106 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
+)
+
+// reportTimeout bounds one report, for which the broker writes one object for
+// each provider.
+const reportTimeout = 10 * time.Second
+
+// tunnels are the prefixes under which other clusters see the consumer's pods,
+// over tunnels that carry traffic.
+type tunnels struct {
+	mu       sync.Mutex
+	prefixes map[cluster.ID]netip.Prefix
+	// stale holds a token when what was reported may be outdated.
+	stale chan struct{}
+}
+
+func newTunnels() tunnels { return tunnels{stale: make(chan struct{}, 1)} }
+
+func (t *tunnels) changed() {
+	select {
+	case t.stale <- struct{}{}:
+	default:
+	}
+}
+
+// SetTunnels tells under which prefixes other clusters see the consumer's pods,
+// over tunnels that carry traffic. The broker learns of it what concerns the
+// providers that it told itself. The caller must not change the map any more.
+func (c *Client) SetTunnels(prefixes map[cluster.ID]netip.Prefix) {
+	c.tunnels.mu.Lock()
+	c.tunnels.prefixes = prefixes
+	c.tunnels.mu.Unlock()
+	c.tunnels.changed()
+}
+
+// reportable returns the prefixes at the providers that the broker told.
+func (c *Client) reportable() map[cluster.ID]netip.Prefix {
+	c.tunnels.mu.Lock()
+	defer c.tunnels.mu.Unlock()
+	prefixes := map[cluster.ID]netip.Prefix{}
+	for _, route := range c.Routes() {
+		if prefix, ok := c.tunnels.prefixes[route.Provider]; ok {
+			prefixes[route.Provider] = prefix
+		}
+	}
+	return prefixes
+}
+
+// report tells the broker about the tunnels, at first and after each change,
+// until the context ends or the broker turns out not to know the call. Failures
+// are logged, and tried again.
+func (c *Client) report(ctx context.Context, api pb.RemoteIPAMClient) {
+	var reported map[cluster.ID]netip.Prefix
+	var retry <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.tunnels.stale:
+		case <-retry:
+		}
+		retry = nil
+		wanted := c.reportable()
+		if reported != nil && maps.Equal(reported, wanted) {
+			continue
+		}
+		err := sendTunnels(ctx, api, wanted)
+		switch {
+		case err == nil:
+			reported = wanted
+		case ctx.Err() != nil || status.Code(err) == codes.Unimplemented:
+			return
+		default:
+			c.config.Log.Info("Cannot tell the broker about tunnels to providers; it relays what it could send past itself",
+				"foreignCluster", c.config.Foreign, "reason", err.Error())
+			retry = time.After(retryAfter)
+		}
+	}
+}
+
+func sendTunnels(ctx context.Context, api pb.RemoteIPAMClient, prefixes map[cluster.ID]netip.Prefix) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	request := &pb.ReportTunnelsRequest{}
+	for provider, prefix := range prefixes {
+		request.Tunnels = append(request.Tunnels, &pb.Tunnel{ProviderId: string(provider), PodPrefix: prefix.String()})
+	}
+	_, err := api.ReportTunnels(ctx, request)
+	return err
+}

@@ -1,0 +1,38 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package remoteipam
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// DirectName names the ConfigMap in the tenant namespace of a provider in which
+// the broker keeps the [DirectConsumers] of that provider. The sidecar writes
+// it, and the broker's virtual kubelet for the provider reads it.
+const DirectName = "liqo-broker-direct-consumers"
+
+// DirectConsumers are the consumers that reach a provider past the broker, each
+// with the prefix under which the provider sees its pods.
+type DirectConsumers map[cluster.ID]netip.Prefix
+
+// ParseDirectConsumers reads the data of the ConfigMap: prefixes by cluster ID.
+// What cannot be read is left out, and named in the error; the rest is returned
+// in any case.
+func ParseDirectConsumers(data map[string]string) (DirectConsumers, error) {
+	consumers := make(DirectConsumers, len(data))
+	var invalid []error
+	for id, text := range data {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			invalid = append(invalid, fmt.Errorf("prefix of consumer %s: %w", id, err))
+			continue
+		}
+		consumers[cluster.ID(id)] = prefix.Masked()
+	}
+	return consumers, errors.Join(invalid...)
+}
