@@ -103,7 +103,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		return err
 	}
 	ready := make(chan struct{})
-	if err := relay.NewCollector(keeper, mgr.GetClient(), mgr.GetAPIReader(), ready).Setup(mgr); err != nil {
+	if err := relay.NewCollector(keeper, mgr.GetClient(), ready).Setup(mgr); err != nil {
 		return fmt.Errorf("set up the collector of relay addresses: %w", err)
 	}
 	// Listen before the caches are read, so that an address in use is told at once.

@@ -279,7 +279,7 @@ func TestMapRelay(t *testing.T) {
 			t.Errorf("MapRelay(%s) is unavailable, want a refusal: %v", name, err)
 		}
 	}
-	f.store.DeletePod("shop", "web")
+	f.store.SetPod("shop", "web", netip.Addr{})
 	if got, err := c.MapRelay(t.Context(), podOfConsumer); err == nil {
 		t.Errorf("MapRelay of a pod that is gone = %s, want a refusal", got)
 	}

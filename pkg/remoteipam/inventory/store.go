@@ -18,8 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
-// pod identifies a pod by namespace and name.
-type pod struct{ namespace, name string }
+// object identifies a pod or an EndpointSlice by namespace and name.
+type object struct{ namespace, name string }
 
 // Store is the state of the federation in memory. It is empty at first, safe
 // for concurrent use, and answers every question without a call.
@@ -31,10 +31,11 @@ type Store struct {
 	consumers map[cluster.ID]bool
 	// twins maps each twin namespace to the consumer that it belongs to.
 	twins map[string]cluster.ID
-	// pods maps the offloaded pods to their address, and addresses back.
-	pods      map[pod]netip.Addr
-	addresses map[netip.Addr]map[pod]struct{}
-	changes   chan struct{}
+	// offloaded are the namespaces that go to each cluster.
+	offloaded map[cluster.ID]map[string]struct{}
+	// pods are the addresses of offloaded pods, endpoints those of EndpointSlices.
+	pods, endpoints addressIndex
+	changes         chan struct{}
 }
 
 // NewStore returns an empty store.
@@ -43,8 +44,9 @@ func NewStore() *Store {
 		peers:     map[cluster.ID]addressing.Peer{},
 		consumers: map[cluster.ID]bool{},
 		twins:     map[string]cluster.ID{},
-		pods:      map[pod]netip.Addr{},
-		addresses: map[netip.Addr]map[pod]struct{}{},
+		offloaded: map[cluster.ID]map[string]struct{}{},
+		pods:      newAddressIndex(),
+		endpoints: newAddressIndex(),
 		changes:   make(chan struct{}),
 	}
 }
@@ -81,7 +83,7 @@ func (s *Store) Routes(consumer cluster.ID) []addressing.Route {
 func (s *Store) HasPod(consumer cluster.ID, address netip.Addr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for p := range s.addresses[address] {
+	for p := range s.pods.holders[address] {
 		if s.twins[p.namespace] == consumer {
 			return true
 		}
@@ -94,7 +96,7 @@ func (s *Store) HasPod(consumer cluster.ID, address netip.Addr) bool {
 func (s *Store) HasOther(consumer cluster.ID, address netip.Addr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for p := range s.addresses[address] {
+	for p := range s.pods.holders[address] {
 		if owner, ok := s.twins[p.namespace]; ok && owner != consumer {
 			return true
 		}
@@ -102,9 +104,22 @@ func (s *Store) HasOther(consumer cluster.ID, address netip.Addr) bool {
 	return false
 }
 
-// IsProviderAddress reports whether the broker sees pods of a peer under addresses
+// HasEndpoint reports whether the address is the one of an endpoint in a
+// namespace that is offloaded to the cluster, so that Liqo reflects it there.
+func (s *Store) HasEndpoint(target cluster.ID, address netip.Addr) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for slice := range s.endpoints.holders[address] {
+		if _, ok := s.offloaded[target][slice.namespace]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPeerAddress reports whether the broker sees pods of a peer under addresses
 // like this one.
-func (s *Store) IsProviderAddress(address netip.Addr) bool {
+func (s *Store) IsPeerAddress(address netip.Addr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, peer := range s.peers {
@@ -179,48 +194,74 @@ func (s *Store) DeleteTwin(namespace string) {
 	delete(s.twins, namespace)
 }
 
+// SetOffloaded records which namespaces are offloaded to a cluster; none forgets
+// the cluster.
+func (s *Store) SetOffloaded(target cluster.ID, namespaces []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.offloaded, target)
+	if len(namespaces) == 0 {
+		return
+	}
+	s.offloaded[target] = make(map[string]struct{}, len(namespaces))
+	for _, namespace := range namespaces {
+		s.offloaded[target][namespace] = struct{}{}
+	}
+}
+
 // SetPod records the address of a pod; an invalid address means that the pod
-// has none.
+// has none, or is gone.
 func (s *Store) SetPod(namespace, name string, address netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := pod{namespace, name}
-	if s.pods[p] == address {
-		return
+	var addresses []netip.Addr
+	if address.IsValid() {
+		addresses = []netip.Addr{address}
 	}
-	s.forgetPod(p)
-	if !address.IsValid() {
-		return
-	}
-	s.pods[p] = address
-	if s.addresses[address] == nil {
-		s.addresses[address] = map[pod]struct{}{}
-	}
-	s.addresses[address][p] = struct{}{}
+	s.pods.set(object{namespace, name}, addresses)
 }
 
-// DeletePod forgets a pod.
-func (s *Store) DeletePod(namespace, name string) {
+// SetEndpoints records the addresses of an EndpointSlice; none means that it is
+// gone.
+func (s *Store) SetEndpoints(namespace, name string, addresses []netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgetPod(pod{namespace, name})
-}
-
-// forgetPod is called with the lock held.
-func (s *Store) forgetPod(p pod) {
-	address, ok := s.pods[p]
-	if !ok {
-		return
-	}
-	delete(s.pods, p)
-	delete(s.addresses[address], p)
-	if len(s.addresses[address]) == 0 {
-		delete(s.addresses, address)
-	}
+	s.endpoints.set(object{namespace, name}, addresses)
 }
 
 // announce is called with the lock held.
 func (s *Store) announce() {
 	close(s.changes)
 	s.changes = make(chan struct{})
+}
+
+// addressIndex maps objects to their addresses, and addresses back.
+type addressIndex struct {
+	addresses map[object][]netip.Addr
+	holders   map[netip.Addr]map[object]struct{}
+}
+
+func newAddressIndex() addressIndex {
+	return addressIndex{addresses: map[object][]netip.Addr{}, holders: map[netip.Addr]map[object]struct{}{}}
+}
+
+// set replaces the addresses of an object.
+func (i *addressIndex) set(o object, addresses []netip.Addr) {
+	for _, address := range i.addresses[o] {
+		delete(i.holders[address], o)
+		if len(i.holders[address]) == 0 {
+			delete(i.holders, address)
+		}
+	}
+	delete(i.addresses, o)
+	if len(addresses) == 0 {
+		return
+	}
+	i.addresses[o] = addresses
+	for _, address := range addresses {
+		if i.holders[address] == nil {
+			i.holders[address] = map[object]struct{}{}
+		}
+		i.holders[address][o] = struct{}{}
+	}
 }

@@ -99,7 +99,7 @@ func TestHasPod(t *testing.T) {
 	has("the pod has another address", false)
 	store.SetPod("shop", "web", address)
 	store.SetPod("shop", "successor", address)
-	store.DeletePod("shop", "web")
+	store.SetPod("shop", "web", netip.Addr{})
 	has("the address passed to another pod of the consumer", true)
 	store.SetPod("shop", "successor", netip.Addr{})
 	has("the pod lost its address", false)

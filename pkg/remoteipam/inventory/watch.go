@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,13 +24,15 @@ import (
 )
 
 // CacheOptions restricts a cache to what [Watch] reads: of all pods only the
-// offloaded ones, and of these only the address.
+// offloaded ones, and of these and of EndpointSlices only the addresses.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}:          {Label: liqo.ShadowPodSelector(), Transform: keepPodAddress},
-		&corev1.Namespace{}:    {},
-		&liqo.TunnelEndpoint{}: {},
-		&v1alpha1.Consumer{}:   {},
+		&corev1.Pod{}:                {Label: liqo.ShadowPodSelector(), Transform: keepPodAddress},
+		&discoveryv1.EndpointSlice{}: {Transform: keepEndpointAddresses},
+		&corev1.Namespace{}:          {},
+		&liqo.NamespaceMap{}:         {},
+		&liqo.TunnelEndpoint{}:       {},
+		&v1alpha1.Consumer{}:         {},
 	}
 }
 
@@ -46,6 +49,20 @@ func keepPodAddress(object any) (any, error) {
 	}, nil
 }
 
+func keepEndpointAddresses(object any) (any, error) {
+	full, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return object, nil
+	}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
+	}}
+	for i := range full.Endpoints {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: full.Endpoints[i].Addresses})
+	}
+	return slice, nil
+}
+
 // Watch keeps a store up to date from a cache. It returns after the store holds
 // everything that the cache read at first; later changes follow as long as the
 // cache runs. Objects that cannot be understood are logged and left out.
@@ -55,7 +72,9 @@ func Watch(ctx context.Context, objects cache.Cache, store *Store, log logr.Logg
 		follow(ctx, objects, f.setTunnel, f.deleteTunnel),
 		follow(ctx, objects, f.setConsumer, f.deleteConsumer),
 		follow(ctx, objects, f.setNamespace, f.deleteNamespace),
+		follow(ctx, objects, f.setNamespaceMap, f.deleteNamespaceMap),
 		follow(ctx, objects, f.setPod, f.deletePod),
+		follow(ctx, objects, f.setEndpoints, f.deleteEndpoints),
 	)
 }
 
@@ -146,5 +165,34 @@ func (f follower) setPod(pod *corev1.Pod) {
 }
 
 func (f follower) deletePod(pod *corev1.Pod) {
-	f.store.DeletePod(pod.Namespace, pod.Name)
+	f.store.SetPod(pod.Namespace, pod.Name, netip.Addr{})
+}
+
+func (f follower) setNamespaceMap(namespaces *liqo.NamespaceMap) {
+	if target, names, ok := liqo.OffloadedTo(namespaces); ok {
+		f.store.SetOffloaded(target, names)
+	}
+}
+
+func (f follower) deleteNamespaceMap(namespaces *liqo.NamespaceMap) {
+	if target, _, ok := liqo.OffloadedTo(namespaces); ok {
+		f.store.SetOffloaded(target, nil)
+	}
+}
+
+func (f follower) setEndpoints(slice *discoveryv1.EndpointSlice) {
+	var addresses []netip.Addr
+	for i := range slice.Endpoints {
+		for _, text := range slice.Endpoints[i].Addresses {
+			// Slices may hold host names as well.
+			if address, err := netip.ParseAddr(text); err == nil {
+				addresses = append(addresses, address)
+			}
+		}
+	}
+	f.store.SetEndpoints(slice.Namespace, slice.Name, addresses)
+}
+
+func (f follower) deleteEndpoints(slice *discoveryv1.EndpointSlice) {
+	f.store.SetEndpoints(slice.Namespace, slice.Name, nil)
 }

@@ -5,11 +5,9 @@ package relay
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,34 +22,36 @@ const (
 	grace = 30 * time.Second
 	// interval is how often the mappings are looked at; grace and interval together
 	// stay within a minute.
-	interval = 20 * time.Second
+	interval = 15 * time.Second
 )
 
-// Collector frees the relay addresses of pods that are gone, also those whose
-// consumer never said so, and those made before a restart: Liqo keeps all
-// mappings in its NatMappings.
+// Collector frees the relay addresses that lead to no pod or endpoint any more,
+// also those whose consumer never said so, those that Liqo's virtual kubelets
+// leave behind, and those made before a restart: Liqo keeps all mappings in its
+// NatMappings.
 type Collector struct {
 	keeper *Keeper
-	// mappings reads NatMappings; live reads pods past any cache.
-	mappings, live client.Reader
-	now            func() time.Time
-	// known is closed once the keeper knows all pods.
+	// mappings reads NatMappings.
+	mappings client.Reader
+	now      func() time.Time
+	// known is closed once the keeper knows all pods and endpoints.
 	known <-chan struct{}
 	// unused is since when an address has no pod. Only Reconcile, of which one
 	// runs at a time, uses it.
 	unused map[mapping]time.Time
 }
 
+// mapping is the address that leads a cluster to another one.
 type mapping struct {
-	consumer cluster.ID
-	address  netip.Addr
+	target  cluster.ID
+	address netip.Addr
 }
 
 // NewCollector returns a collector of the keeper's addresses. It frees none
-// before known is closed: the keeper must know all pods by then.
-func NewCollector(keeper *Keeper, mappings, live client.Reader, known <-chan struct{}) *Collector {
+// before known is closed: the keeper must know all pods and endpoints by then.
+func NewCollector(keeper *Keeper, mappings client.Reader, known <-chan struct{}) *Collector {
 	return &Collector{
-		keeper: keeper, mappings: mappings, live: live, known: known,
+		keeper: keeper, mappings: mappings, known: known,
 		now: time.Now, unused: map[mapping]time.Time{},
 	}
 }
@@ -72,22 +72,22 @@ func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if err := c.mappings.Get(ctx, request.NamespacedName, &nat); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	consumer := cluster.ID(nat.Spec.ClusterID)
+	target := cluster.ID(nat.Spec.ClusterID)
 	current := map[mapping]bool{}
 	for text := range nat.Spec.ClusterMappings {
 		address, err := netip.ParseAddr(text)
-		if err != nil || !c.keeper.pods.IsProviderAddress(address) {
+		if err != nil || !c.keeper.pods.IsPeerAddress(address) {
 			// Mappings of other addresses are Liqo's own.
 			continue
 		}
-		m := mapping{consumer, address}
+		m := mapping{target, address}
 		current[m] = true
 		if err := c.look(ctx, m); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	for m := range c.unused {
-		if m.consumer == consumer && !current[m] {
+		if m.target == target && !current[m] {
 			delete(c.unused, m)
 		}
 	}
@@ -97,47 +97,29 @@ func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (r
 	return reconcile.Result{RequeueAfter: interval}, nil
 }
 
-// look frees one mapping if it was long enough without a pod, or leads to another
-// consumer's.
+// look frees one mapping if it was long enough without use, or leads to another
+// consumer's pod.
 func (c *Collector) look(ctx context.Context, m mapping) error {
-	if c.keeper.pods.HasPod(m.consumer, m.address) {
+	if c.keeper.inUse(m.target, m.address) {
 		delete(c.unused, m)
 		return nil
 	}
+	since, ok := c.unused[m]
+	if !ok {
+		since = c.now()
+		c.unused[m] = since
+	}
 	// An address that passed to another consumer's pod must not lead there.
-	if !c.keeper.pods.HasOther(m.consumer, m.address) {
-		since, ok := c.unused[m]
-		if !ok {
-			c.unused[m] = c.now()
-			return nil
-		}
-		if c.now().Sub(since) < grace {
-			return nil
-		}
+	if c.now().Sub(since) < grace && !c.keeper.pods.HasOther(m.target, m.address) {
+		return nil
 	}
-	return c.collect(ctx, m)
-}
-
-// collect frees a mapping, unless it leads to a pod that the broker itself
-// offloaded and whose Service it reflects to the consumer.
-func (c *Collector) collect(ctx context.Context, m mapping) error {
-	if !c.keeper.pods.HasOther(m.consumer, m.address) {
-		var pods corev1.PodList
-		if err := c.live.List(ctx, &pods, client.MatchingFields{"status.podIP": m.address.String()}, client.Limit(1)); err != nil {
-			return fmt.Errorf("find the pod at %s: %w", m.address, err)
-		}
-		if len(pods.Items) > 0 {
-			delete(c.unused, m)
-			return nil
-		}
-	}
-	freed, err := c.keeper.free(ctx, m.consumer, m.address)
+	freed, err := c.keeper.free(ctx, m.target, m.address)
 	if err != nil {
 		return err
 	}
 	delete(c.unused, m)
 	if freed {
-		ctrl.LoggerFrom(ctx).Info("Relay address freed", "consumer", m.consumer, "address", m.address.String())
+		ctrl.LoggerFrom(ctx).Info("Relay address freed", "cluster", m.target, "address", m.address.String())
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +47,6 @@ func TestCollector(t *testing.T) {
 		prepare func(*inventory.Store)
 		// between runs after the collector looked for the first time.
 		between func(*inventory.Store)
-		pods    []client.Object
 		wait    time.Duration
 		want    bool
 	}{
@@ -60,21 +58,30 @@ func TestCollector(t *testing.T) {
 			between: func(s *inventory.Store) { s.SetPod("shop", "web", address) }, wait: time.Hour},
 		"OthersPod": {reason: "the address passed to another consumer's pod: no grace", mapped: text,
 			prepare: func(s *inventory.Store) { s.SetPod("other", "web", address) }, between: nothing, want: true},
-		"BrokersPod": {reason: "the broker itself offloaded the pod and reflects its Service", mapped: text, prepare: nothing, between: nothing, wait: time.Hour,
-			pods: []client.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "web"}, Status: corev1.PodStatus{PodIP: text}}}},
+		"Endpoint": {reason: "a Service that is reflected there has this endpoint", mapped: text, between: nothing, wait: time.Hour,
+			prepare: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", []netip.Addr{address}) }},
+		"EndpointOfOthersPod": {reason: "so may another consumer's pod be, on two providers that reach each other", mapped: text, between: nothing, wait: time.Hour,
+			prepare: func(s *inventory.Store) {
+				s.SetPod("other", "web", address)
+				s.SetEndpoints("own", "web-abcde", []netip.Addr{address})
+			}},
+		"EndpointElsewhere": {reason: "a namespace that does not go there is none of its business", mapped: text, between: nothing, wait: grace, want: true,
+			prepare: func(s *inventory.Store) { s.SetEndpoints("other", "web-abcde", []netip.Addr{address}) }},
+		"EndpointGone": {reason: "the Service lost the endpoint", mapped: text, wait: grace, want: true,
+			prepare: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", []netip.Addr{address}) },
+			between: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", nil) }},
 		"NoProvider": {reason: "addresses outside of the providers' prefixes are Liqo's own business", mapped: "10.80.0.1", prepare: nothing, between: nothing, wait: time.Hour},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			if err := errors.Join(corev1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+			if err := liqo.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
 			nat := &liqo.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
 			nat.Spec.ClusterID = string(consumer)
 			nat.Spec.ClusterMappings = map[string]string{tc.mapped: "10.202.0.1"}
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nat).WithObjects(tc.pods...).
-				WithIndex(&corev1.Pod{}, "status.podIP", func(o client.Object) []string { return []string{o.(*corev1.Pod).Status.PodIP} }).Build()
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nat).Build()
 
 			store := inventory.NewStore()
 			view, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
@@ -84,10 +91,11 @@ func TestCollector(t *testing.T) {
 			store.SetPeer("provider", addressing.Peer{Pods: view})
 			store.SetTwin("shop", consumer)
 			store.SetTwin("other", "another")
+			store.SetOffloaded(consumer, []string{"own"})
 			tc.prepare(store)
 
 			got, known := freed{}, make(chan struct{})
-			collector := NewCollector(NewKeeper(got, store), api, api, known)
+			collector := NewCollector(NewKeeper(got, store), api, known)
 			clock := time.Unix(0, 0)
 			collector.now = func() time.Time { return clock }
 			look := func() {
@@ -103,6 +111,7 @@ func TestCollector(t *testing.T) {
 			close(known)
 			look()
 			tc.between(store)
+			look()
 			clock = clock.Add(tc.wait)
 			look()
 			if got[string(consumer)+" "+tc.mapped] != tc.want {

@@ -32,9 +32,12 @@ type Pods interface {
 	// HasOther reports whether a pod that another consumer offloaded has the
 	// address.
 	HasOther(consumer cluster.ID, address netip.Addr) bool
-	// IsProviderAddress reports whether pods of a provider are seen here under
-	// addresses like this one.
-	IsProviderAddress(address netip.Addr) bool
+	// HasEndpoint reports whether an endpoint that is reflected to the cluster has
+	// the address.
+	HasEndpoint(target cluster.ID, address netip.Addr) bool
+	// IsPeerAddress reports whether pods of a peer are seen here under addresses
+	// like this one.
+	IsPeerAddress(address netip.Addr) bool
 }
 
 // Keeper maps and frees relay addresses. It is safe for concurrent use.
@@ -61,13 +64,19 @@ func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address neti
 	return k.ipam.MapRelay(ctx, consumer, address)
 }
 
-// free frees a relay address unless a pod has it by now, and reports whether it
+// inUse reports whether a cluster is to reach an address through the broker: it
+// offloaded the pod, or has a Service with that endpoint.
+func (k *Keeper) inUse(target cluster.ID, address netip.Addr) bool {
+	return k.pods.HasPod(target, address) || k.pods.HasEndpoint(target, address)
+}
+
+// free frees a relay address unless it is in use by now, and reports whether it
 // did.
-func (k *Keeper) free(ctx context.Context, consumer cluster.ID, address netip.Addr) (bool, error) {
+func (k *Keeper) free(ctx context.Context, target cluster.ID, address netip.Addr) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.pods.HasPod(consumer, address) {
+	if k.inUse(target, address) {
 		return false, nil
 	}
-	return true, k.ipam.UnmapRelay(ctx, consumer, address)
+	return true, k.ipam.UnmapRelay(ctx, target, address)
 }

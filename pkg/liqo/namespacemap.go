@@ -1,0 +1,28 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// NamespaceMap is Liqo's record of the namespaces that one cluster offloads to
+// another. It exists on both.
+type NamespaceMap = vkv1alpha1.NamespaceMap
+
+// OffloadedTo returns the cluster to which a namespace map offloads namespaces of
+// this cluster, and these namespaces; false for a map that a peer has put here.
+func OffloadedTo(namespaces *NamespaceMap) (cluster.ID, []string, bool) {
+	target := namespaces.Labels[LabelRemoteClusterID]
+	if target == "" || namespaces.Labels[LabelReplicated] != "" {
+		return "", nil, false
+	}
+	names := make([]string, 0, len(namespaces.Spec.DesiredMapping))
+	for name := range namespaces.Spec.DesiredMapping {
+		names = append(names, name)
+	}
+	return cluster.ID(target), names, true
+}
