@@ -31,12 +31,13 @@ const (
 type Federation struct {
 	Consumer, Broker, ProviderA, ProviderB *Cluster
 
+	lab  *lab.Lab
 	root string // Of the repository.
 }
 
 // Open connects to the clusters of a lab. root is the folder of the repository.
 func Open(ctx context.Context, l *lab.Lab, root string) (*Federation, error) {
-	f := &Federation{root: root}
+	f := &Federation{lab: l, root: root}
 	for name, target := range map[string]**Cluster{
 		topology.Consumer: &f.Consumer, topology.Broker: &f.Broker,
 		topology.ProviderA: &f.ProviderA, topology.ProviderB: &f.ProviderB,

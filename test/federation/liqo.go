@@ -152,18 +152,21 @@ func (k virtualKubelet) replace(ctx context.Context, c *Cluster, key client.Obje
 
 // waitForVirtualNodes waits until all nodes are ready.
 func (c *Cluster) waitForVirtualNodes(ctx context.Context) error {
-	return Until(ctx, patience, func(ctx context.Context) error {
-		var nodes corev1.NodeList
-		if err := c.List(ctx, &nodes); err != nil {
-			return err
+	return Until(ctx, patience, c.NodesReady)
+}
+
+// NodesReady returns an error unless all nodes of the cluster are ready, those that stand for other clusters too.
+func (c *Cluster) NodesReady(ctx context.Context) error {
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		if !nodeReady(&nodes.Items[i]) {
+			return fmt.Errorf("node %s of cluster %s is not ready", nodes.Items[i].Name, c.Name)
 		}
-		for i := range nodes.Items {
-			if !nodeReady(&nodes.Items[i]) {
-				return fmt.Errorf("node %s of cluster %s is not ready", nodes.Items[i].Name, c.Name)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func nodeReady(node *corev1.Node) bool {

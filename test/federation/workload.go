@@ -161,14 +161,33 @@ func (f *Federation) Copies(ctx context.Context, namespace string) ([]Copy, erro
 			return nil, err
 		}
 	}
+	return copies, f.setPaths(ctx, copies)
+}
+
+// LookAgain notes what the consumer shows for copies that Copies returned. One that the consumer has no more is not ready and has no
+// address.
+func (f *Federation) LookAgain(ctx context.Context, namespace string, copies []Copy) error {
 	for i := range copies {
-		path, err := f.pathTo(ctx, &copies[i])
-		if err != nil {
-			return nil, err
-		}
-		copies[i].Path = path
+		copies[i].Ready, copies[i].Address[f.Consumer.Name], copies[i].Path = false, "", ""
 	}
-	return copies, nil
+	if err := f.trace(ctx, f.Consumer, copies, namespace); err != nil {
+		return err
+	}
+	return f.setPaths(ctx, copies)
+}
+
+// Connected tells whether the consumer's tunnel to another cluster is up.
+func (f *Federation) Connected(ctx context.Context, other *Cluster) (bool, error) {
+	var tunnels netv1alpha1.TunnelEndpointList
+	if err := f.Consumer.List(ctx, &tunnels); err != nil {
+		return false, err
+	}
+	for i := range tunnels.Items {
+		if peer, tunnel, err := liqo.TunnelPeer(&tunnels.Items[i]); err == nil && peer == other.ID {
+			return tunnel.Connected, nil
+		}
+	}
+	return false, nil
 }
 
 // trace notes what a cluster shows for the copies. Liqo gives a pod the same name on all clusters, and a namespace one that
@@ -209,24 +228,28 @@ func podReady(pod *corev1.Pod) bool {
 	})
 }
 
-// pathTo says how the consumer reaches a copy: directly, if the address that it shows is one that it has given to the pods of the
-// cluster where the copy runs.
-func (f *Federation) pathTo(ctx context.Context, copied *Copy) (Path, error) {
-	address, err := netip.ParseAddr(copied.Address[f.Consumer.Name])
-	if err != nil || copied.RunsOn == nil {
-		return "", nil //nolint:nilerr // A copy that has no address yet has no path.
-	}
+// setPaths says how the consumer reaches each copy: directly, if the address that it shows is one that it has given to the pods of
+// the cluster where the copy runs. A copy that has no address yet has no path.
+func (f *Federation) setPaths(ctx context.Context, copies []Copy) error {
 	var tunnels netv1alpha1.TunnelEndpointList
 	if err := f.Consumer.List(ctx, &tunnels); err != nil {
-		return "", err
+		return err
 	}
-	for i := range tunnels.Items {
-		peer, tunnel, err := liqo.TunnelPeer(&tunnels.Items[i])
-		if err == nil && peer == copied.RunsOn.ID && tunnel.Pods.Seen.Contains(address) {
-			return PathDirect, nil
+	for i := range copies {
+		copied := &copies[i]
+		address, err := netip.ParseAddr(copied.Address[f.Consumer.Name])
+		if err != nil || copied.RunsOn == nil {
+			continue
+		}
+		copied.Path = PathRelay
+		for j := range tunnels.Items {
+			peer, tunnel, err := liqo.TunnelPeer(&tunnels.Items[j])
+			if err == nil && peer == copied.RunsOn.ID && tunnel.Pods.Seen.Contains(address) {
+				copied.Path = PathDirect
+			}
 		}
 	}
-	return PathRelay, nil
+	return nil
 }
 
 // RoundTrip returns the shortest of a few times that a TCP connection takes from the consumer's pod `tools` to an address.

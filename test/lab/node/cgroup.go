@@ -59,6 +59,9 @@ func FindCgroups(name string) (Cgroups, error) {
 	return c, nil
 }
 
+// Dir is the folder of the groups in one of the hierarchies, where every process of theirs is in one of them.
+func (c Cgroups) Dir() string { return c.dirs[0] }
+
 // parseMount reads a line of proc_pid_mountinfo(5).
 func parseMount(line string) (place, kind string) {
 	before, after, _ := strings.Cut(line, " - ")

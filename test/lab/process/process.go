@@ -80,6 +80,22 @@ func (id ID) Open() (int, error) {
 	return fd, nil
 }
 
+// Signal sends the process a signal. A process that does not exist is no error.
+func (id ID) Signal(signal unix.Signal) error {
+	fd, err := id.Open()
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("send process %d the signal %s: %w", id.PID, unix.SignalName(signal), err)
+	}
+	return nil
+}
+
 // Kill ends the process at once and waits until it is gone. A process that does
 // not exist is no error.
 func (id ID) Kill(ctx context.Context) error {

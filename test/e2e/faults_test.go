@@ -1,0 +1,358 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+const (
+	faultNamespace = "faults"
+	faultReplicas  = 6
+
+	// healPatience is how long everything may take to be as before, from the end of a fault.
+	healPatience = 90 * time.Second
+	// quiet is the longest time without an answer on a path that a fault spares: what a machine with two cores and four clusters
+	// takes for itself, beside the 200 ms between two requests.
+	quiet = time.Second
+	// followPatience is how long addresses may take to follow a tunnel.
+	followPatience = 10 * time.Second
+	// lostAfter is after how long at most Liqo gives a tunnel up that answers no more.
+	lostAfter = 60 * time.Second
+)
+
+// A fault is a part of the federation that is taken away for some time.
+type fault struct {
+	name  string
+	begin func(context.Context) (end func() error, err error)
+
+	// Which paths the fault interrupts. It spares the others, without a gap.
+	interrupts []federation.Path
+	// relays says that pods which are reached directly can be reached by relay meanwhile.
+	relays bool
+}
+
+// faults are all that the matrix has, in the order in which it is printed.
+func faults() []fault {
+	cut := func(a, b *federation.Cluster) func(context.Context) (func() error, error) {
+		return func(ctx context.Context) (func() error, error) { return fed.Cut(ctx, a, b) }
+	}
+	direct, relay := federation.PathDirect, federation.PathRelay
+	return []fault{
+		{name: "BrokerDaemon", begin: fed.Daemon().Kill},
+		{name: "RemoteIPAM", begin: fed.RemoteIPAM().Kill},
+		{name: "NetworkManager", begin: fed.NetworkManager().Kill},
+		{name: "VirtualKubeletOfConsumer", begin: fed.VirtualKubelet(fed.Consumer, fed.Broker).Kill},
+		{name: "VirtualKubeletOfBroker", begin: fed.VirtualKubelet(fed.Broker, fed.ProviderA).Kill},
+		{name: "GatewayOfBroker", begin: fed.Gateway(fed.Broker).Kill, interrupts: []federation.Path{relay}},
+		{name: "GatewayOfProvider", begin: fed.Gateway(fed.ProviderA).Kill, interrupts: []federation.Path{direct}},
+		{name: "LinkConsumerBroker", begin: cut(fed.Consumer, fed.Broker), interrupts: []federation.Path{relay}},
+		{name: "LinkBrokerProvider", begin: cut(fed.Broker, fed.ProviderA)},
+		{name: "LinkConsumerProvider", begin: cut(fed.Consumer, fed.ProviderA), interrupts: []federation.Path{direct}, relays: true},
+	}
+}
+
+// TestFaults takes one part of the federation away after the other, for 5 seconds or for as many as LIQO_BROKER_FAULT_SECONDS says,
+// while a client in the consumer asks pods on provider-a, which it reaches directly, and pods on provider-b, which it reaches
+// through the broker. Nobody else but the pod that was asked may ever answer, what is spared must not be interrupted, and all must
+// be as before soon after, with the same pods.
+//
+// It prints what the client saw, and adds it to the Markdown file that LIQO_BROKER_FAULT_REPORT names.
+func TestFaults(t *testing.T) {
+	duration := faultDuration(t)
+	start(t, v1alpha1.ModeOrchestrated)
+	deploy(t, faultNamespace, federation.Web, faultReplicas)
+	report := &faultReport{}
+	for _, f := range faults() {
+		t.Run(f.name, func(t *testing.T) {
+			before := bothPaths(t)
+			checkAddresses(t, before)
+			report.add(watchFault(t, f, before, duration))
+		})
+	}
+	report.publish(t)
+}
+
+func faultDuration(t *testing.T) time.Duration {
+	t.Helper()
+	value := os.Getenv("LIQO_BROKER_FAULT_SECONDS")
+	if value == "" {
+		return 5 * time.Second
+	}
+	seconds, err := strconv.Atoi(value)
+	if err != nil || seconds <= 0 {
+		t.Fatalf("LIQO_BROKER_FAULT_SECONDS is %q, not a number of seconds", value)
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// bothPaths returns the pods once they are spread over both providers, and those on provider-a are reached directly, those on
+// provider-b by relay.
+func bothPaths(t *testing.T) []federation.Copy {
+	t.Helper()
+	var pods []federation.Copy
+	eventually(t, healPatience, func(ctx context.Context) error {
+		pods = copies(t, faultNamespace, faultReplicas, fed.ProviderA, fed.ProviderB)
+		for _, pod := range pods {
+			want := map[*federation.Cluster]federation.Path{fed.ProviderA: federation.PathDirect, fed.ProviderB: federation.PathRelay}[pod.RunsOn]
+			if pod.Path != want {
+				return fmt.Errorf("pod %s on %s is reached by path %q, not %s", pod.Name, pod.RunsOn.Name, pod.Path, want)
+			}
+		}
+		return nil
+	})
+	return pods
+}
+
+// watchFault lets a fault happen, checks what it does, and returns what was seen.
+func watchFault(t *testing.T, f fault, before []federation.Copy, duration time.Duration) faultResult {
+	t.Helper()
+	watch := newFaultWatch(t, before)
+	defer watch.prober.Stop()
+
+	began := time.Now()
+	end, err := f.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch.until(t, began.Add(duration))
+	err = end()
+	ended := time.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := faultResult{fault: f.name, lasted: ended.Sub(began)}
+	during := watch.prober.Answers(began, ended)
+	result.healed = watch.untilHealed(t, before, ended)
+	watch.prober.Stop()
+
+	result.direct, result.relay, result.moved = watch.sum(watch.prober.Answers(began, time.Now()))
+	result.fewest, result.tunnelLost, result.relayed = watch.fewest, watch.lost.Sub(began), watch.relayed.Sub(watch.lost)
+	watch.check(t, f, result, during)
+	return result
+}
+
+// A faultWatch looks at the consumer while something is missing.
+type faultWatch struct {
+	prober   *federation.Prober
+	pods     []federation.Copy            // As the consumer shows them.
+	original map[federation.Target]bool   // What it showed before.
+	changes  map[federation.Target]string // What it showed besides, by pod.
+	fewest   int                          // Of the pods were ready at any time.
+
+	// When the consumer's tunnel to provider-a was lost, when the pods there had relay addresses, when the tunnel was back, and when
+	// the pods had direct addresses again.
+	lost, relayed, found, redirected time.Time
+}
+
+func newFaultWatch(t *testing.T, before []federation.Copy) *faultWatch {
+	t.Helper()
+	prober, err := fed.NewProber(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &faultWatch{
+		prober: prober, pods: clone(before), fewest: len(before),
+		original: map[federation.Target]bool{}, changes: map[federation.Target]string{},
+	}
+	for _, pod := range before {
+		w.original[target(pod)] = true
+		prober.Add(target(pod))
+	}
+	return w
+}
+
+func clone(pods []federation.Copy) []federation.Copy {
+	var cloned []federation.Copy
+	for _, pod := range pods {
+		addresses := map[string]string{}
+		for name, address := range pod.Address {
+			addresses[name] = address
+		}
+		pod.Address = addresses
+		cloned = append(cloned, pod)
+	}
+	return cloned
+}
+
+func target(pod federation.Copy) federation.Target {
+	return federation.Target{Pod: pod.Name, Address: pod.Address[fed.Consumer.Name] + ":8080", Path: pod.Path}
+}
+
+// until looks until a point in time.
+func (w *faultWatch) until(t *testing.T, deadline time.Time) {
+	t.Helper()
+	for time.Now().Before(deadline) {
+		if err := w.look(t.Context()); err != nil {
+			t.Errorf("look at the consumer during the fault: %v", err)
+			return
+		}
+		time.Sleep(min(500*time.Millisecond, time.Until(deadline)))
+	}
+}
+
+// look notes what the consumer shows, and begins to ask at addresses that it did not show before.
+func (w *faultWatch) look(ctx context.Context) error {
+	connected, err := fed.Connected(ctx, fed.ProviderA)
+	if err != nil {
+		return err
+	}
+	if err := fed.LookAgain(ctx, faultNamespace, w.pods); err != nil {
+		return err
+	}
+	at := time.Now()
+	ready, onA, direct, relayed := 0, 0, 0, 0
+	for _, pod := range w.pods {
+		if pod.Ready {
+			ready++
+		}
+		if pod.RunsOn == fed.ProviderA {
+			onA++
+			direct += map[federation.Path]int{federation.PathDirect: 1}[pod.Path]
+			relayed += map[federation.Path]int{federation.PathRelay: 1}[pod.Path]
+		}
+		if now := target(pod); !w.original[now] {
+			w.changes[now] = pod.Name
+			if pod.Path != "" {
+				w.prober.Add(now)
+			}
+		}
+	}
+	w.fewest = min(w.fewest, ready)
+	once := func(when *time.Time, condition bool) {
+		if when.IsZero() && condition {
+			*when = at
+		}
+	}
+	once(&w.lost, !connected)
+	once(&w.relayed, relayed == onA)
+	once(&w.found, connected && !w.lost.IsZero())
+	once(&w.redirected, direct == onA && !w.found.IsZero())
+	return nil
+}
+
+// untilHealed looks until all is as before, and returns how long that took from the end of the fault.
+func (w *faultWatch) untilHealed(t *testing.T, before []federation.Copy, ended time.Time) time.Duration {
+	t.Helper()
+	err := federation.Until(t.Context(), healPatience, func(ctx context.Context) error {
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+		return w.healed(ctx, before, ended)
+	})
+	healed := time.Since(ended)
+	if err != nil {
+		t.Errorf("it does not heal: %v", err)
+	}
+	return healed
+}
+
+func (w *faultWatch) healed(ctx context.Context, before []federation.Copy, ended time.Time) error {
+	var errs []error
+	for _, c := range fed.Clusters() {
+		errs = append(errs, c.NodesReady(ctx))
+	}
+	now, err := fed.Copies(ctx, faultNamespace)
+	if err != nil {
+		return err
+	}
+	if len(now) != len(before) {
+		errs = append(errs, fmt.Errorf("there are %d pods, were %d", len(now), len(before)))
+	}
+	for i := range min(len(now), len(before)) {
+		is, was := now[i], before[i]
+		switch {
+		case is.Name != was.Name || is.RunsOn != was.RunsOn || is.Address[was.RunsOn.Name] != was.Address[was.RunsOn.Name]:
+			errs = append(errs, fmt.Errorf("pod %s on %s was replaced", was.Name, was.RunsOn.Name))
+		case !is.Ready:
+			errs = append(errs, fmt.Errorf("pod %s on %s is not ready", is.Name, is.RunsOn.Name))
+		case target(is) != target(was):
+			errs = append(errs, fmt.Errorf("pod %s on %s is shown as %v, was %v", is.Name, is.RunsOn.Name, target(is), target(was)))
+		case w.prober.Last(target(was)).Before(ended):
+			errs = append(errs, fmt.Errorf("pod %s on %s does not answer at %s", is.Name, is.RunsOn.Name, target(is).Address))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sum returns how the pods answered at the addresses that they had before, by path, and at those that they got meanwhile.
+func (w *faultWatch) sum(answers map[federation.Target]federation.Answers) (direct, relay, moved federation.Answers) {
+	for target, each := range answers {
+		sum := &moved
+		switch {
+		case w.original[target] && target.Path == federation.PathDirect:
+			sum = &direct
+		case w.original[target]:
+			sum = &relay
+		}
+		*sum = federation.Sum(*sum, each)
+	}
+	return direct, relay, moved
+}
+
+// check fails the test unless the fault did what it does and nothing else. during are the answers before it ended.
+func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map[federation.Target]federation.Answers) {
+	t.Helper()
+	if wrong := result.direct.Wrong + result.relay.Wrong + result.moved.Wrong; wrong > 0 {
+		t.Errorf("%d times another pod answered than the one that was asked", wrong)
+	}
+	interrupted := map[federation.Path]bool{}
+	for _, path := range f.interrupts {
+		interrupted[path] = true
+	}
+	for path, seen := range map[federation.Path]federation.Answers{federation.PathDirect: result.direct, federation.PathRelay: result.relay} {
+		switch least := result.lasted - quiet; {
+		case seen.Requests == 0:
+			t.Errorf("no request took the path %s", path)
+		case !interrupted[path] && seen.Gap > quiet:
+			t.Errorf("there was no answer for %s on the path %s, which this fault spares", seen.Gap, path)
+		case interrupted[path] && seen.Gap < least:
+			t.Errorf("there was an answer at least every %s on the path %s, which this fault interrupts for %s", seen.Gap, path, result.lasted)
+		}
+	}
+	if !interrupted[federation.PathDirect] {
+		for target, pod := range w.changes {
+			t.Errorf("pod %s was shown with the address %q meanwhile", pod, target.Address)
+		}
+		return
+	}
+	w.checkMoves(t, f, result, during)
+}
+
+// checkMoves checks that the addresses of the pods on provider-a follow the consumer's tunnel to it.
+func (w *faultWatch) checkMoves(t *testing.T, f fault, result faultResult, during map[federation.Target]federation.Answers) {
+	t.Helper()
+	if w.lost.IsZero() {
+		if result.lasted > lostAfter {
+			t.Errorf("the tunnel to provider-a was up all the time")
+		}
+		return
+	}
+	if f.relays {
+		if took := w.relayed.Sub(w.lost); w.relayed.IsZero() || took > followPatience {
+			t.Errorf("the tunnel was lost at %s and the pods had relay addresses at %s", clock(w.lost), clock(w.relayed))
+		}
+		for target, answers := range during {
+			if !w.original[target] && answers.Requests == answers.Errors {
+				t.Errorf("pod %s did not answer at the address %s that it got meanwhile", target.Pod, target.Address)
+			}
+		}
+	}
+	if took := w.redirected.Sub(w.found); w.redirected.IsZero() || took > followPatience {
+		t.Errorf("the tunnel was back at %s and the pods had direct addresses at %s", clock(w.found), clock(w.redirected))
+	}
+}
+
+func clock(at time.Time) string { return at.Format("15:04:05.0") }

@@ -1,0 +1,127 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/test/lab"
+)
+
+// A Process is one of a federation's programs: a container of a Deployment's only pod.
+type Process struct {
+	on                               *Cluster
+	namespace, deployment, container string
+}
+
+// Daemon is the broker daemon.
+func (f *Federation) Daemon() Process {
+	return Process{f.Broker, brokerNamespace, broker, "broker"}
+}
+
+// RemoteIPAM is the sidecar that consumers ask for addresses.
+func (f *Federation) RemoteIPAM() Process {
+	return Process{f.Broker, liqoNamespace, networkManager, "remote-ipam"}
+}
+
+// NetworkManager is Liqo's network manager on the broker.
+func (f *Federation) NetworkManager() Process {
+	return Process{f.Broker, liqoNamespace, networkManager, "network-manager"}
+}
+
+// Gateway is the program on a cluster that holds its tunnels.
+func (f *Federation) Gateway(c *Cluster) Process {
+	return Process{c, liqoNamespace, "liqo-gateway", "gateway"}
+}
+
+// VirtualKubelet is the program on a cluster that stands for another one.
+func (f *Federation) VirtualKubelet(c, other *Cluster) Process {
+	return Process{c, "", "vk-liqo-" + other.Name, "virtual-kubelet"}
+}
+
+// Kill kills the process, and keeps its successors from running until the returned function is called.
+func (p Process) Kill(ctx context.Context) (end func() error, err error) {
+	container, err := p.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	outage, err := container.Kill(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return outage.End, nil
+}
+
+func (p Process) find(ctx context.Context) (lab.Container, error) {
+	var pods corev1.PodList
+	if err := p.on.List(ctx, &pods, client.InNamespace(p.namespace)); err != nil {
+		return lab.Container{}, err
+	}
+	var found []*corev1.Pod
+	for i := range pods.Items {
+		if strings.HasPrefix(pods.Items[i].Name, p.deployment+"-") && pods.Items[i].DeletionTimestamp.IsZero() {
+			found = append(found, &pods.Items[i])
+		}
+	}
+	if len(found) != 1 {
+		return lab.Container{}, fmt.Errorf("deployment %s of cluster %s has %d pods, want 1", p.deployment, p.on.Name, len(found))
+	}
+	return p.on.Lab.Container(found[0], p.container)
+}
+
+// Cut cuts the link between two clusters until the returned function is called.
+func (f *Federation) Cut(ctx context.Context, a, b *Cluster) (end func() error, err error) {
+	mend := func() error { return f.lab.SetLink(context.WithoutCancel(ctx), a.Name, b.Name, true) }
+	if err := f.lab.SetLink(ctx, a.Name, b.Name, false); err != nil {
+		return nil, errors.Join(fmt.Errorf("cut the link between %s and %s: %w", a.Name, b.Name, err), mend())
+	}
+	return mend, nil
+}
+
+// Restart kills a copy's process where it runs. The kubelet there starts it again, in the same pod.
+func (f *Federation) Restart(ctx context.Context, copied Copy) error {
+	var pods corev1.PodList
+	if err := copied.RunsOn.List(ctx, &pods); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if pods.Items[i].Name != copied.Name {
+			continue
+		}
+		container, err := copied.RunsOn.Lab.Container(&pods.Items[i], Web)
+		if err != nil {
+			return err
+		}
+		processes, err := container.Processes()
+		if err != nil {
+			return err
+		}
+		for _, each := range processes {
+			if err := each.Kill(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("cluster %s has no pod %s", copied.RunsOn.Name, copied.Name)
+}
+
+// Restarts returns how often the consumer says that a copy's process was started again.
+func (f *Federation) Restarts(ctx context.Context, namespace string, copied Copy) (int, error) {
+	var pod corev1.Pod
+	if err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: copied.Name}, &pod); err != nil {
+		return 0, err
+	}
+	restarts := 0
+	for i := range pod.Status.ContainerStatuses {
+		restarts += int(pod.Status.ContainerStatuses[i].RestartCount)
+	}
+	return restarts, nil
+}
