@@ -17,6 +17,9 @@ type Peer struct {
 	// Home is how the peer sees the pods of the consumer; not valid if the peer
 	// has not told.
 	Home View
+	// External is how the consumer sees the external CIDR of the peer; not valid if
+	// it is not known.
+	External View
 	// Connected tells whether the tunnel to the peer carries traffic.
 	Connected bool
 }

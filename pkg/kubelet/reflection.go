@@ -74,14 +74,15 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 		exposition.NewIngressReflector(configs[generic.Ingress]),
 		configuration.NewConfigMapReflector(configs[generic.ConfigMap]),
 		configuration.NewSecretReflector(apiServer == forge.APIServerSupportLegacy, configs[generic.Secret]),
-		configuration.NewServiceAccountReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount]),
+		tokenless{configuration.NewServiceAccountReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount])},
 		storage.NewPersistentVolumeClaimReflector(o.VirtualStorageClassName, o.RemoteRealStorageClassName,
 			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
 		event.NewEventReflector(configs[generic.Event]),
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
-	translated := []manager.Reflector{newGuard(newRemotePods(pods, addresses.hold, addresses.release), o.LiqoNamespace)}
+	relocated := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, addresses.hold, addresses.release)
+	translated := []manager.Reflector{newGuard(relocated, o.LiqoNamespace)}
 	if !o.DisableIPReflection {
 		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])
 		translated = append(translated, newGuard(endpoints, o.LiqoNamespace))

@@ -58,6 +58,14 @@ func newTranslation(ctx context.Context, o *Options, local *rest.Config, client 
 	return t, nil
 }
 
+// mapper returns what translates addresses in other clusters; nil if there is none.
+func (t *translation) mapper() endpointMapper {
+	if t.addresses == nil {
+		return nil
+	}
+	return t.addresses
+}
+
 // client returns the IPAM that the reflectors use; nil if there is none.
 func (t *translation) client() ipam.IpamClient {
 	if t.addresses == nil {

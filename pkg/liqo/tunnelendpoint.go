@@ -20,7 +20,8 @@ type TunnelEndpoint = netv1alpha1.TunnelEndpoint
 type NatMapping = netv1alpha1.NatMapping
 
 // TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
-// how its pods are seen here and ours there, and whether the tunnel is up.
+// how its pods are seen here and ours there, how its external CIDR is seen here,
+// and whether the tunnel is up.
 //
 // While the two clusters still negotiate, the prefixes are missing and the
 // error says so.
@@ -38,9 +39,14 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 	if err != nil || tunnel.Spec.LocalNATPodCIDR == "" {
 		home = addressing.View{}
 	}
+	external, err := addressing.NewView(tunnel.Spec.RemoteExternalCIDR, tunnel.Spec.RemoteNATExternalCIDR)
+	if err != nil {
+		external = addressing.View{}
+	}
 	return id, addressing.Peer{
 		Pods:      pods,
 		Home:      home,
+		External:  external,
 		Connected: tunnel.Status.Connection.Status == netv1alpha1.Connected,
 	}, nil
 }
