@@ -146,7 +146,7 @@ func (b *broker) setup(ctx context.Context) error {
 		return err
 	}
 	if b.plugin != nil {
-		if err := b.setupBrokering(ctx); err != nil {
+		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (b *broker) setupHealth() error {
 }
 
 // setupBrokering adds what an orchestrator or an aggregator has and a catalog has not.
-func (b *broker) setupBrokering(ctx context.Context) error {
+func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error {
 	if err := registry.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -190,6 +190,10 @@ func (b *broker) setupBrokering(ctx context.Context) error {
 		return fmt.Errorf("watch the providers: %w", err)
 	}
 
+	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
+	if err != nil {
+		return err
+	}
 	m := newBrokerMetrics(b.mgr.GetClient(), b.plugin)
 	if err := m.register(metrics.Registry); err != nil {
 		return err
@@ -205,6 +209,7 @@ func (b *broker) setupBrokering(ctx context.Context) error {
 		Client:   b.mgr.GetClient(),
 		Registry: b.registry,
 		Recorder: b.mgr.GetEventRecorderFor(component),
+		Own:      own,
 		Strategy: b.cfg.strategy,
 		Remade:   m.remade,
 	})

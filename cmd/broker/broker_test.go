@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
@@ -102,16 +103,16 @@ func TestHelpShowsTheModes(t *testing.T) {
 	}
 }
 
-// grants returns verbs by group, resource and subresource.
+// grants returns verbs by group, resource, subresource and name.
 func grants(t *testing.T, rules []rbacv1.PolicyRule) map[string][]string {
 	t.Helper()
 	granted := map[string][]string{}
 	for _, r := range rules {
 		for _, group := range r.APIGroups {
 			for _, resource := range r.Resources {
-				name, sub, _ := strings.Cut(resource, "/")
-				key := need{group: group, resource: name, subresource: sub}.String()
-				granted[key] = append(granted[key], slices.Sorted(slices.Values(r.Verbs))...)
+				resource, sub, _ := strings.Cut(resource, "/")
+				n := need{group: group, resource: resource, subresource: sub, name: strings.Join(r.ResourceNames, ",")}
+				granted[n.String()] = append(granted[n.String()], slices.Sorted(slices.Values(r.Verbs))...)
 			}
 		}
 	}
@@ -139,8 +140,10 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 			granted[role.Namespace] = grants(t, role.Rules)
 		}
 	}
-	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}}
-	all := options{catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker"}
+	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}, "liqo": {}}
+	all := options{
+		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", liqoNamespace: liqo.DefaultNamespace,
+	}
 	for _, n := range needs(&all) {
 		namespace := n.namespace
 		n.namespace = ""
@@ -225,6 +228,7 @@ func TestPreflight(t *testing.T) {
 		"NotOurs":   {reason: "A missing CRD of Liqo names the cure.", need: need{group: "sharing.liqo.io", version: "v1alpha1", resource: "resourceoffers"}, err: "the API server does not know resourceoffers.sharing.liqo.io: install Liqo v0.9.4 first (liqoctl install)"},
 		"Ours":      {reason: "A missing CRD of ours names the cure.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "consumers"}, err: "the API server does not know consumers.brokering.liqo.io: install it with: kubectl apply -k deploy/"},
 		"Forbidden": {reason: "A refused right names the cure.", need: need{version: "v1", resource: "nodes", verbs: []string{"get", "patch"}}, err: "the broker may not patch nodes: grant it with: kubectl apply -k deploy/"},
+		"Named":     {reason: "A right to one object names it.", need: need{version: "v1", resource: "nodes", name: "one", verbs: []string{"patch"}}, err: "the broker may not patch nodes one: grant it with: kubectl apply -k deploy/"},
 		"Sub":       {reason: "A subresource is named.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "providers", subresource: "status", verbs: []string{"patch"}}, err: "the broker may not patch providers/status.brokering.liqo.io: grant it with: kubectl apply -k deploy/"},
 		"Down":      {reason: "A failed question is not taken for a yes.", need: need{version: "v1", resource: "nodes", verbs: []string{"fail"}}, err: "ask the API server whether the broker may fail nodes: boom"},
 	}

@@ -41,6 +41,7 @@ type options struct {
 	anonymousToggle bool
 	leaderElect     bool
 	leaderNamespace string
+	liqoNamespace   string
 	mapping         string
 	log             logging.Options
 }
@@ -149,8 +150,10 @@ func newCommand() *cobra.Command {
 		"let everybody use /api/toggle; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas do the writing")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
+	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
-		"how Liqo names consumers' namespaces on the providers: DefaultName or EnforceSameName")
+		"how Liqo names consumers' namespaces on the providers: DefaultName, which appends the broker's name unless that makes the "+
+			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
 	o.log.AddFlags(flags)
 	return command
 }

@@ -16,12 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // need is a resource that the broker uses, and how.
 type need struct {
 	group, version, resource, subresource string
 	namespace                             string // Empty for all.
+	name                                  string // Empty for all.
 	verbs                                 []string
 }
 
@@ -32,6 +34,9 @@ func (n need) String() string {
 	}
 	if n.group != "" {
 		name += "." + n.group
+	}
+	if n.name != "" {
+		name += " " + n.name
 	}
 	if n.namespace != "" {
 		name += " in namespace " + n.namespace
@@ -58,6 +63,7 @@ func needs(o *options) []need {
 			need{group: "offloading.liqo.io", version: alpha, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
 			need{group: "virtualkubelet.liqo.io", version: alpha, resource: "shadowpods", verbs: read},
 			need{version: "v1", resource: "namespaces", verbs: read},
+			need{version: "v1", resource: "configmaps", namespace: o.liqoNamespace, name: liqo.IdentityName, verbs: []string{"get"}},
 			need{version: "v1", resource: "nodes", verbs: append(read[:3:3], "patch")},
 			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
 			need{version: "v1", resource: "events", verbs: []string{"create", "patch"}},
@@ -104,7 +110,7 @@ func preflight(ctx context.Context, d discoverer, c client.Client, needs []need)
 		for _, verb := range n.verbs {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Group: n.group, Resource: n.resource, Subresource: n.subresource, Namespace: n.namespace, Verb: verb,
+					Group: n.group, Resource: n.resource, Subresource: n.subresource, Namespace: n.namespace, Name: n.name, Verb: verb,
 				},
 			}}
 			if err := c.Create(ctx, review); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -35,6 +36,16 @@ func ParseMappingStrategy(name string) (MappingStrategy, error) {
 		return s, nil
 	}
 	return "", fmt.Errorf("unknown namespace mapping strategy %q: use one of %v", name, known)
+}
+
+// FittingStrategy returns the preferred strategy if the name that it gives to a
+// namespace of this cluster is a legal one. A name that is too long with what
+// DefaultName appends to it fits as it is.
+func FittingStrategy(preferred MappingStrategy, namespace string, own cluster.Identity) MappingStrategy {
+	if len(namespace)+len("-")+len(uniqueName(own)) > validation.DNS1123LabelMaxLength {
+		return offloadingv1alpha1.EnforceSameNameMappingStrategyType
+	}
+	return preferred
 }
 
 // ShadowPod is the object by which a consumer asks for a pod. Liqo keeps a pod of

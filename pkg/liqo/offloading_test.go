@@ -4,12 +4,14 @@
 package liqo
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -139,6 +141,54 @@ func TestInForceAndReceives(t *testing.T) {
 			}
 			if got := Receives(o, id); got != tc.receives {
 				t.Errorf("%s\nReceives() = %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestFittingStrategy(t *testing.T) {
+	own := cluster.Identity{ID: "1e0b1a7c-0000-4000-8000-000000000001", Name: "broker"}
+	const appended = len("-broker-123456")
+	cases := map[string]struct {
+		reason    string
+		length    int
+		preferred MappingStrategy
+		want      MappingStrategy
+	}{
+		"Short":    {"What fits gets a name that nobody else uses.", 20, "DefaultName", "DefaultName"},
+		"Longest":  {"A name of 63 characters is legal.", 63 - appended, "DefaultName", "DefaultName"},
+		"TooLong":  {"A name of 64 characters is not.", 64 - appended, "DefaultName", "EnforceSameName"},
+		"Full":     {"The longest namespace that a consumer can have here keeps its name.", 63, "DefaultName", "EnforceSameName"},
+		"Enforced": {"What the operator asked for fits always.", 20, "EnforceSameName", "EnforceSameName"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := FittingStrategy(tc.preferred, strings.Repeat("n", tc.length), own); got != tc.want {
+				t.Errorf("%s\nFittingStrategy() = %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOwnIdentity(t *testing.T) {
+	stored := func(data map[string]string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: IdentityName}, Data: data}
+	}
+	cases := map[string]struct {
+		reason string
+		stored *corev1.ConfigMap
+		want   cluster.Identity
+		fails  bool
+	}{
+		"Stored":  {"Liqo stores the ID and the name.", stored(map[string]string{"CLUSTER_ID": "id", "CLUSTER_NAME": "broker"}), cluster.Identity{ID: "id", Name: "broker"}, false},
+		"NoID":    {"Liqo has yet to make the ID.", stored(map[string]string{"CLUSTER_NAME": "broker"}), cluster.Identity{}, true},
+		"Missing": {"Liqo is elsewhere.", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: IdentityName}}, cluster.Identity{}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := OwnIdentity(t.Context(), fake.NewClientBuilder().WithObjects(tc.stored).Build(), "liqo")
+			if got != tc.want || (err != nil) != tc.fails {
+				t.Errorf("%s\nOwnIdentity() = %v, %v", tc.reason, got, err)
 			}
 		})
 	}

@@ -50,6 +50,7 @@ type Reconciler struct {
 	client   client.Client
 	registry *registry.Registry
 	recorder record.EventRecorder
+	own      cluster.Identity
 	strategy liqo.MappingStrategy
 	remade   prometheus.Counter
 	backoff  *flowcontrol.Backoff
@@ -61,6 +62,7 @@ func New(cfg Config) *Reconciler {
 		client:   cfg.Client,
 		registry: cfg.Registry,
 		recorder: cfg.Recorder,
+		own:      cfg.Own,
 		strategy: cfg.Strategy,
 		remade:   cfg.Remade,
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
@@ -107,7 +109,7 @@ func (r *Reconciler) ensureOffloading(
 	ctx context.Context, ns *corev1.Namespace, o *liqo.NamespaceOffloading, selected []cluster.ID,
 ) error {
 	if o == nil {
-		o = liqo.ForgeOffloading(ns.Name, r.strategy, selected)
+		o = liqo.ForgeOffloading(ns.Name, liqo.FittingStrategy(r.strategy, ns.Name, r.own), selected)
 		o.Labels = map[string]string{labelManagedBy: managedBy}
 		if err := r.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)

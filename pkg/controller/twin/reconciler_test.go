@@ -33,6 +33,7 @@ var (
 	providerA = cluster.Identity{ID: "id-a", Name: "provider-a"}
 	providerB = cluster.Identity{ID: "id-b", Name: "provider-b"}
 	consumer  = cluster.Identity{ID: "id-c", Name: "consumer"}
+	broker    = cluster.Identity{ID: "id-broker", Name: "broker"}
 )
 
 // ready returns a Provider as the provider controller leaves it.
@@ -83,7 +84,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 		},
 	}, objects...)
 	h.r = New(Config{
-		Client: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Strategy: "DefaultName",
+		Client: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	return h
@@ -185,6 +186,30 @@ func TestOffloading(t *testing.T) {
 				t.Errorf("%s\nevents: %q, want %q", tc.reason, events, tc.event)
 			}
 		})
+	}
+}
+
+// TestStrategy offloads namespaces of which the first fits into a name of 63
+// characters with what Liqo appends, and the second does not.
+func TestStrategy(t *testing.T) {
+	const appended = len("-broker-123456")
+	for length, want := range map[int]liqo.MappingStrategy{
+		63 - appended: "DefaultName",
+		64 - appended: "EnforceSameName",
+	} {
+		name := strings.Repeat("n", length)
+		h := start(t, liqotest.TwinNamespace(name, consumer), ready(providerA))
+		key := client.ObjectKey{Name: name}
+		if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+			t.Fatalf("Reconcile(): %v", err)
+		}
+		var o liqo.NamespaceOffloading
+		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: liqo.OffloadingName}, &o); err != nil {
+			t.Fatalf("Get(): %v", err)
+		}
+		if got := o.Spec.NamespaceMappingStrategy; got != want {
+			t.Errorf("a namespace whose name has %d characters: strategy %s, want %s", length, got, want)
+		}
 	}
 }
 

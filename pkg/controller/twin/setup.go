@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -37,8 +38,11 @@ type Config struct {
 	Client   client.Client
 	Registry *registry.Registry
 	Recorder record.EventRecorder
-	// Strategy is how Liqo names the namespaces on the providers. It applies to
-	// offloadings that are yet to be created: Liqo refuses a change.
+	// Own is what the broker's cluster is called.
+	Own cluster.Identity
+	// Strategy is how Liqo names the namespaces on the providers, where the names
+	// get not too long. It applies to offloadings that are yet to be created: Liqo
+	// refuses a change.
 	Strategy liqo.MappingStrategy
 	// Remade counts the pods that were made anew.
 	Remade prometheus.Counter
