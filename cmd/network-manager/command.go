@@ -63,5 +63,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&c.metricsAddress, "metrics-address", ":6002", `address that serves Prometheus metrics; "0" for none`)
 	flags.StringVar(&c.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
 	c.log.AddFlags(flags)
+	command.AddCommand(newGuardCommand())
+	command.CompletionOptions.DisableDefaultCmd = true
 	return command
 }

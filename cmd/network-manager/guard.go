@@ -1,0 +1,104 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/capacitorset/liqo-broker/pkg/ipamguard"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/portguard"
+)
+
+// guardConfig is the parsed command line of the guard.
+type guardConfig struct {
+	shut  bool
+	allow prefixes
+	log   logging.Options
+}
+
+func newGuardCommand() *cobra.Command {
+	c := &guardConfig{}
+	command := &cobra.Command{
+		Use:   "guard",
+		Short: "Close Liqo's IPAM to all but this pod and the virtual kubelets of this cluster",
+		Long: fmt.Sprintf("Close TCP port %d of this pod, where Liqo's IPAM answers everybody, to all but the pod itself "+
+			"and the virtual kubelets of this cluster.", liqo.IPAMPort),
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			log, err := logging.New(c.log)
+			if err != nil {
+				return err
+			}
+			return guard(command.Context(), *c, log)
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&c.shut, "shut", false, "close the port to the virtual kubelets as well, and exit")
+	flags.Var(&c.allow, "allow", "IPv4 prefix that reaches the port besides; may be repeated")
+	c.log.AddFlags(flags)
+	return command
+}
+
+func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
+	if c.shut {
+		return install(c.allow)
+	}
+	logging.Capture(log)
+	restConfig, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the Kubernetes API: %w", err)
+	}
+	objects, err := cache.New(restConfig, cache.Options{ByObject: ipamguard.CacheOptions()})
+	if err != nil {
+		return fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return objects.Start(ctx) })
+	group.Go(func() error { return ipamguard.New(objects, c.allow, install, log).Run(ctx) })
+	return group.Wait()
+}
+
+func install(sources []netip.Prefix) error {
+	return portguard.Install(portguard.Rule{Port: liqo.IPAMPort, Sources: sources})
+}
+
+// prefixes are the values of a flag that may be repeated.
+type prefixes []netip.Prefix
+
+// Set implements pflag.Value.
+func (p *prefixes) Set(text string) error {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return err
+	}
+	if !prefix.Addr().Is4() {
+		return errors.New("Liqo v0.9.4 has IPv4 only")
+	}
+	*p = append(*p, prefix)
+	return nil
+}
+
+// String implements pflag.Value.
+func (p *prefixes) String() string {
+	var texts []string
+	for _, prefix := range *p {
+		texts = append(texts, prefix.String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// Type implements pflag.Value.
+func (p *prefixes) Type() string { return "CIDR" }

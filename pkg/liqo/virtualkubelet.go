@@ -1,0 +1,33 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/discovery"
+	"github.com/liqotech/liqo/pkg/vkMachinery"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// IPAMPort is where Liqo's network manager serves its IPAM, to the virtual
+// kubelets of its own cluster.
+const IPAMPort = consts.NetworkManagerIpamPort
+
+// VirtualKubeletSelector selects the pods of virtual kubelets, and whatever pod
+// of a peer takes their labels: only those in tenant namespaces are real.
+func VirtualKubeletSelector() labels.Selector {
+	return labels.SelectorFromSet(vkMachinery.KubeletBaseLabels)
+}
+
+// TenantNamespaceSelector selects the namespaces that Liqo makes for a peer each.
+// The peer may not make pods there, nor put the label on a namespace of its own
+// (liqo/deployments/liqo/files/liqo-remote-peering-*.yaml@v0.9.4).
+func TenantNamespaceSelector() labels.Selector {
+	exists, err := labels.NewRequirement(discovery.TenantNamespaceLabel, selection.Exists, nil)
+	if err != nil {
+		return labels.Nothing() // The key is a constant of Liqo, and valid.
+	}
+	return labels.NewSelector().Add(*exists)
+}
