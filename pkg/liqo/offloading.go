@@ -6,6 +6,7 @@ package liqo
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
@@ -140,6 +141,27 @@ func Receives(o *NamespaceOffloading, id cluster.Identity) bool {
 		}
 	}
 	return required && ready
+}
+
+// creationFailed is the reason of the condition NamespaceReady of a cluster that
+// could not make the namespace: mostly, because it has another one of that name
+// (liqo/pkg/liqo-controller-manager/namespaceoffloading-controller/status.go@v0.9.4).
+const creationFailed = "CreationLoopBackOff"
+
+// Refused tells whether a selected cluster cannot make the namespace of an
+// offloading, and since when.
+func Refused(o *NamespaceOffloading, id cluster.Identity) (since time.Time, refused bool) {
+	required := false
+	for _, c := range o.Status.RemoteNamespacesConditions[uniqueName(id)] {
+		switch c.Type {
+		case offloadingv1alpha1.NamespaceOffloadingRequired:
+			required = c.Status == corev1.ConditionTrue
+		case offloadingv1alpha1.NamespaceReady:
+			refused = c.Status == corev1.ConditionFalse && c.Reason == creationFailed
+			since = c.LastTransitionTime.Time
+		}
+	}
+	return since, required && refused
 }
 
 // Follows tells whether Liqo's webhook has made a pod follow a selection: the

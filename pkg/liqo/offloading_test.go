@@ -146,6 +146,49 @@ func TestInForceAndReceives(t *testing.T) {
 	}
 }
 
+func TestRefused(t *testing.T) {
+	id := cluster.Identity{ID: "a", Name: "provider-a"}
+	since := metav1.Unix(1000, 0)
+	condition := func(kind offloadingv1alpha1.RemoteNamespaceConditionType, status corev1.ConditionStatus, reason string) offloadingv1alpha1.RemoteNamespaceCondition {
+		return offloadingv1alpha1.RemoteNamespaceCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: since}
+	}
+	required := condition(offloadingv1alpha1.NamespaceOffloadingRequired, corev1.ConditionTrue, "ClusterSelected")
+	dropped := condition(offloadingv1alpha1.NamespaceOffloadingRequired, corev1.ConditionFalse, "ClusterNotSelected")
+	cases := map[string]struct {
+		reason     string
+		conditions offloadingv1alpha1.RemoteNamespaceConditions
+		want       bool
+	}{
+		"Collision": {
+			"The provider has another namespace of that name.",
+			offloadingv1alpha1.RemoteNamespaceConditions{required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "CreationLoopBackOff")}, true,
+		},
+		"Creating": {
+			"A namespace that is being made is not refused.",
+			offloadingv1alpha1.RemoteNamespaceConditions{required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "Creating")}, false,
+		},
+		"Ready": {
+			"A namespace that exists is not refused.",
+			offloadingv1alpha1.RemoteNamespaceConditions{required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionTrue, "NamespaceCreated")}, false,
+		},
+		"Dropped": {
+			"A condition that was left behind when the provider was taken out says nothing.",
+			offloadingv1alpha1.RemoteNamespaceConditions{dropped, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "CreationLoopBackOff")}, false,
+		},
+		"Unknown": {"Nothing is known of the provider yet.", nil, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := ForgeOffloading("web", "DefaultName", []cluster.ID{"a"})
+			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{uniqueName(id): tc.conditions}
+			got, refused := Refused(o, id)
+			if refused != tc.want || refused && !got.Equal(since.Time) {
+				t.Errorf("%s\nRefused() = %v, %v", tc.reason, got, refused)
+			}
+		})
+	}
+}
+
 func TestFittingStrategy(t *testing.T) {
 	own := cluster.Identity{ID: "1e0b1a7c-0000-4000-8000-000000000001", Name: "broker"}
 	const appended = len("-broker-123456")

@@ -32,12 +32,15 @@ type Provider struct {
 	// Passed tells that the namespace came from the provider, or through it. It is
 	// never selected, or else a workload would go in circles.
 	Passed bool
+	// Refusing tells that the namespace cannot be made on the provider, so that no
+	// pod of it can run there.
+	Refusing bool
 	// Receiving tells that the namespace exists on the provider already.
 	Receiving bool
 }
 
 // usable tells whether pods may be placed on the provider.
-func (p Provider) usable() bool { return p.Enabled && p.Ready && !p.Passed }
+func (p Provider) usable() bool { return p.Enabled && p.Ready && !p.Passed && !p.Refusing }
 
 // Spot is the kind of place where a copy is.
 type Spot int
@@ -160,7 +163,7 @@ func choose(s Snapshot, providers map[cluster.ID]Provider) []cluster.ID {
 	var chosen []cluster.ID
 	usable := false
 	for id, p := range providers {
-		selected := slices.Contains(s.Selected, id) && !p.Passed
+		selected := slices.Contains(s.Selected, id) && !p.Passed && !p.Refusing
 		if p.usable() || selected && (p.Enabled || !p.Closed || occupied[id]) {
 			chosen = append(chosen, id)
 			usable = usable || p.usable()
@@ -219,7 +222,7 @@ func misplaced(c Copy, providers map[cluster.ID]Provider) bool {
 		return true
 	case OnProvider:
 		p, known := providers[c.Provider]
-		return known && (p.Passed || !p.Enabled && p.Closed)
+		return known && (p.Passed || p.Refusing || !p.Enabled && p.Closed)
 	default:
 		return false
 	}

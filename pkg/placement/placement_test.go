@@ -87,6 +87,21 @@ func TestSelect(t *testing.T) {
 			in:     Snapshot{Providers: []Provider{on, off}, Selected: []cluster.ID{"a", "b"}, Copies: copies("web", 3, "b")},
 			want:   []cluster.ID{"b"},
 		},
+		"Refusing": {
+			reason: "A provider on which the namespace cannot be made leaves, though it is enabled.",
+			in: Snapshot{
+				Providers: []Provider{on, {ID: "a", Enabled: true, Ready: true, Refusing: true}},
+				Selected:  []cluster.ID{"a", "b"}, Copies: copies("web", 1, "a", notReady),
+			},
+			want: []cluster.ID{"b"},
+		},
+		"AllRefusing": {
+			reason: "If the namespace can be made on no provider, the selection stays.",
+			in: Snapshot{
+				Providers: []Provider{{ID: "a", Enabled: true, Ready: true, Refusing: true}}, Selected: []cluster.ID{"a"},
+			},
+			want: []cluster.ID{"a"},
+		},
 		"Gone": {
 			reason: "A cluster that is no provider any more leaves.",
 			in:     Snapshot{Providers: []Provider{on}, Selected: []cluster.ID{"b", "z"}},
@@ -116,6 +131,12 @@ func TestMove(t *testing.T) {
 		"InPlace": {
 			reason: "Pods on an enabled provider stay.",
 			copies: copies("web", 6, "b"),
+		},
+		"Refused": {
+			reason:    "Pods that wait for a provider on which the namespace cannot be made go elsewhere, the others stay.",
+			providers: []Provider{{ID: "a", Enabled: true, Ready: true, Refusing: true}, on},
+			copies:    append(copies("web", 2, "a", notReady, notReady), copies("db", 1, "b")...),
+			remake:    []string{"web-0", "web-1"},
 		},
 		"Quarter": {
 			reason: "A quarter of the copies, rounded up, leaves at a time.",

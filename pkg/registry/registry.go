@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -128,13 +129,15 @@ type Namespace struct {
 	Snapshot placement.Snapshot
 	// Offloading is nil if the namespace has none.
 	Offloading *liqo.NamespaceOffloading
+	// Refused tells since when a provider cannot make the namespace.
+	Refused map[cluster.ID]time.Time
 	// Pods are the pods of the snapshot's copies, by name.
 	Pods map[string]*corev1.Pod
 }
 
 // Namespace reads a twin namespace.
 func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
-	n := &Namespace{Pods: map[string]*corev1.Pod{}}
+	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
 	offloading := &liqo.NamespaceOffloading{}
 	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
 	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
@@ -150,7 +153,14 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		return nil, fmt.Errorf("list providers: %w", err)
 	}
 	for i := range providers.Items {
+		id := identity(&providers.Items[i])
 		n.Snapshot.Providers = append(n.Snapshot.Providers, provider(&providers.Items[i], ns, n.Offloading))
+		if n.Offloading == nil {
+			continue
+		}
+		if since, refused := liqo.Refused(n.Offloading, id); refused {
+			n.Refused[id.ID] = since
+		}
 	}
 
 	shadows := liqo.NewShadowPodMetadataList()
@@ -213,9 +223,13 @@ func (r *Registry) copyOf(
 	return c, nil
 }
 
+func identity(p *v1alpha1.Provider) cluster.Identity {
+	return cluster.Identity{ID: cluster.ID(p.Name), Name: p.Status.ClusterName}
+}
+
 // provider is what placement knows of a provider, for one namespace.
 func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Provider {
-	id := cluster.Identity{ID: cluster.ID(p.Name), Name: p.Status.ClusterName}
+	id := identity(p)
 	seen := p.Status.ObservedGeneration == p.Generation
 	return placement.Provider{
 		ID:        id.ID,

@@ -36,6 +36,7 @@ const (
 	reasonNoProvider        = "NoUsableProvider"
 	reasonSelected          = "ProvidersSelected"
 	reasonRemade            = "PodMadeAnew"
+	reasonRefused           = "NamespaceRefused"
 )
 
 // A pod that never follows the selection, because Liqo's webhook does not see
@@ -43,6 +44,15 @@ const (
 const (
 	firstBackoff = 250 * time.Millisecond
 	maxBackoff   = 5 * time.Minute
+)
+
+// A provider that cannot make a namespace is tried again ever more seldom: who
+// used the name may have gone. What lasts for a shorter time than the patience
+// is no refusal: a namespace that was deleted a moment ago is in its own way.
+const (
+	refusalPatience = 10 * time.Second
+	firstRefusal    = 5 * time.Minute
+	maxRefusal      = time.Hour
 )
 
 // Reconciler offloads one twin namespace.
@@ -54,6 +64,7 @@ type Reconciler struct {
 	strategy liqo.MappingStrategy
 	remade   prometheus.Counter
 	backoff  *flowcontrol.Backoff
+	refusals *flowcontrol.Backoff
 }
 
 // New returns a Reconciler.
@@ -66,6 +77,7 @@ func New(cfg Config) *Reconciler {
 		strategy: cfg.Strategy,
 		remade:   cfg.Remade,
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
+		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
 	}
 }
 
@@ -73,6 +85,7 @@ func New(cfg Config) *Reconciler {
 // the namespace's offloading, and deletes the pods that have to move.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r.backoff.GC()
+	r.refusals.GC()
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
@@ -92,16 +105,55 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			labelManagedBy, managedBy)
 		return ctrl.Result{}, nil
 	}
+	again := r.noteRefusals(ctx, &ns, twin)
 	plan := placement.Decide(twin.Snapshot)
 	if len(plan.Select) == 0 {
 		r.recorder.Event(&ns, corev1.EventTypeWarning, reasonNoProvider,
 			"No provider can be used for the namespace, which is not offloaded until one can")
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan.Select); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.remake(ctx, twin, plan.Remake)
+	result, err := r.remake(ctx, twin, plan.Remake)
+	result.RequeueAfter = sooner(result.RequeueAfter, again)
+	return result, err
+}
+
+// sooner returns the shorter of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// noteRefusals marks the providers on which the namespace cannot be made, and
+// returns when to look at them again; zero for never.
+func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *registry.Namespace) time.Duration {
+	var again time.Duration
+	now := r.refusals.Clock.Now()
+	for i := range twin.Snapshot.Providers {
+		provider := &twin.Snapshot.Providers[i]
+		id := string(ns.UID) + "/" + string(provider.ID)
+		if since, refused := twin.Refused[provider.ID]; refused && !r.refusals.IsInBackOffSinceUpdate(id, now) {
+			if wait := refusalPatience - now.Sub(since); wait > 0 {
+				again = sooner(again, wait)
+				continue
+			}
+			r.refusals.Next(id, now)
+			ctrl.LoggerFrom(ctx).Info("A provider cannot make the namespace: it may have another one of that name",
+				"provider", provider.ID, "name", twin.Offloading.Status.RemoteNamespaceName)
+			r.recorder.Eventf(twin.Offloading, corev1.EventTypeWarning, reasonRefused,
+				"A provider cannot make the namespace %s, which may exist there already; no pods go there",
+				twin.Offloading.Status.RemoteNamespaceName)
+		}
+		if r.refusals.IsInBackOffSinceUpdate(id, now) {
+			provider.Refusing = true
+			again = sooner(again, r.refusals.Get(id))
+		}
+	}
+	return again
 }
 
 // ensureOffloading creates the namespace's offloading or changes what it selects.
@@ -145,9 +197,7 @@ func (r *Reconciler) remake(ctx context.Context, twin *registry.Namespace, names
 		pod := twin.Pods[name]
 		id := pod.Namespace + "/" + pod.Name
 		if now := r.backoff.Clock.Now(); r.backoff.IsInBackOffSinceUpdate(id, now) {
-			if wait := r.backoff.Get(id); result.RequeueAfter == 0 || wait < result.RequeueAfter {
-				result.RequeueAfter = wait
-			}
+			result.RequeueAfter = sooner(result.RequeueAfter, r.backoff.Get(id))
 			continue
 		}
 		// The UID keeps us from deleting the pod that Liqo has made in its place.

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -186,6 +189,45 @@ func TestOffloading(t *testing.T) {
 				t.Errorf("%s\nevents: %q, want %q", tc.reason, events, tc.event)
 			}
 		})
+	}
+}
+
+// TestRefusal lets provider-a have another namespace of the same name.
+func TestRefusal(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
+	objects := offloaded(providerA, providerB)
+	liqotest.Refuse(objects[1].(*liqo.NamespaceOffloading), providerA, clock.Now())
+	h := start(t, slices.Concat(objects, workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), ready(providerB)})...)
+	h.r.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
+	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	both := []cluster.ID{providerA.ID, providerB.ID}
+
+	if again := h.reconcile().RequeueAfter; again != refusalPatience || !slices.Equal(selected(), both) {
+		t.Errorf("at first: selected %v, look again after %s: want both, and %s", selected(), again, refusalPatience)
+	}
+	clock.Step(refusalPatience)
+	again := h.reconcile().RequeueAfter
+	if again != firstRefusal || !slices.Equal(selected(), []cluster.ID{providerB.ID}) {
+		t.Errorf("after the patience: selected %v, look again after %s: want provider-b, and %s", selected(), again, firstRefusal)
+	}
+	if events := h.events(); strings.Count(events, reasonRefused) != 1 || strings.Contains(events, providerA.Name) {
+		t.Errorf("events: %q, want one that names no provider", events)
+	}
+	h.reconcile()
+	if events := h.events(); strings.Contains(events, reasonRefused) {
+		t.Errorf("events: %q, want none that repeats the refusal", events)
+	}
+
+	// What Liqo notes of provider-a stays as it was, but the provider is not selected.
+	o := h.offloading()
+	o.Status.RemoteNamespacesConditions = nil
+	if err := h.client.Update(t.Context(), o); err != nil {
+		t.Fatalf("Update(): %v", err)
+	}
+	clock.Step(firstRefusal)
+	h.reconcile()
+	if !slices.Equal(selected(), both) {
+		t.Errorf("later: selected %v, want both: the other namespace may be gone", selected())
 	}
 }
 

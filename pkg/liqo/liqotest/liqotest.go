@@ -10,6 +10,7 @@ import (
 	"errors"
 	"maps"
 	"testing"
+	"time"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
@@ -116,6 +117,19 @@ func PutInForce(ns *corev1.Namespace, o *liqo.NamespaceOffloading, on ...cluster
 			{Type: offloadingv1alpha1.NamespaceOffloadingRequired, Status: corev1.ConditionTrue},
 			{Type: offloadingv1alpha1.NamespaceReady, Status: corev1.ConditionTrue},
 		}
+	}
+}
+
+// Refuse does what Liqo does with an offloading when a selected provider has
+// another namespace of the same name.
+func Refuse(o *liqo.NamespaceOffloading, by cluster.Identity, since time.Time) {
+	remote := identity(by)
+	o.Status.RemoteNamespacesConditions[foreignclusterutils.UniqueName(&remote)] = offloadingv1alpha1.RemoteNamespaceConditions{
+		{Type: offloadingv1alpha1.NamespaceOffloadingRequired, Status: corev1.ConditionTrue},
+		{
+			Type: offloadingv1alpha1.NamespaceReady, Status: corev1.ConditionFalse,
+			Reason: "CreationLoopBackOff", LastTransitionTime: metav1.NewTime(since),
+		},
 	}
 }
 
