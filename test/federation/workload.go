@@ -37,22 +37,42 @@ const (
 const (
 	Web   = "web"   // The lab's web server, which answers with its host name, and a Service.
 	Shell = "shell" // A shell that prints lines.
+
+	// Home is web servers on the consumer itself, with a Service and a headless one, and a shell on a provider.
+	Home = "home"
+	// Neighbours is web servers on all providers, with a Service and a headless one, and a shell beside them.
+	Neighbours = "neighbours"
 )
 
-// Deploy makes a namespace of the consumer whose pods go to the broker, and a Deployment in it, and waits until its pods run.
+// Deploy makes a namespace of the consumer whose pods go to the broker, unless they must run on the consumer itself, and a
+// workload in it, and waits until its pods run.
 func (f *Federation) Deploy(ctx context.Context, namespace, workload string, replicas int) error {
-	if err := f.offloadNamespace(ctx, namespace); err != nil {
+	if err := f.offloadNamespace(ctx, namespace, workload == Home); err != nil {
 		return err
 	}
 	if err := f.apply(ctx, workload, namespace, replicas); err != nil {
 		return err
 	}
-	return f.Consumer.rollout(ctx, namespace, workload)
+	var deployments appsv1.DeploymentList
+	if err := f.Consumer.List(ctx, &deployments, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for i := range deployments.Items {
+		if err := f.Consumer.rollout(ctx, namespace, deployments.Items[i].Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// offloadNamespace makes the namespace, and waits until Liqo has taken note: pods made earlier would stay at home.
-func (f *Federation) offloadNamespace(ctx context.Context, namespace string) error {
-	if err := f.apply(ctx, "namespace", namespace, 0); err != nil {
+// offloadNamespace makes the namespace, and waits until Liqo has taken note: pods made earlier would stay at home. With stayHome,
+// pods may run on the consumer as well.
+func (f *Federation) offloadNamespace(ctx context.Context, namespace string, stayHome bool) error {
+	manifest := "namespace"
+	if stayHome {
+		manifest = "namespace-home"
+	}
+	if err := f.apply(ctx, manifest, namespace, 0); err != nil {
 		return err
 	}
 	return Until(ctx, patience, func(ctx context.Context) error {
@@ -250,6 +270,15 @@ func (f *Federation) setPaths(ctx context.Context, copies []Copy) error {
 		}
 	}
 	return nil
+}
+
+// Service returns the address and the port of a Service of the consumer.
+func (f *Federation) Service(ctx context.Context, namespace, name string) (string, error) {
+	var service corev1.Service
+	if err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &service); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s:%d", service.Spec.ClusterIP, service.Spec.Ports[0].Port), nil
 }
 
 // RoundTrip returns the shortest of a few times that a TCP connection takes from the consumer's pod `tools` to an address.
