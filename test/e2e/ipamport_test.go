@@ -1,0 +1,324 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/lab/node"
+)
+
+// dialPatience is how long a connection may take before its port counts as closed. The kernel repeats a lost packet after one
+// second, and again two seconds later.
+const dialPatience = 3500 * time.Millisecond
+
+// TestIPAMPortIsClosed tries to reach Liqo's IPAM on the broker from every cluster, under every address that leads there: nobody
+// gets through but the broker's own virtual kubelets. The remote IPAM in the same pod answers all of them, so that it is not the
+// path that is missing.
+func TestIPAMPortIsClosed(t *testing.T) {
+	manager := networkManager(t)
+	for _, peer := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
+		t.Run(peer.Name, func(t *testing.T) {
+			tools := pod(t, peer, "default", "tools")
+			addresses := []string{seen(t, peer, fed.Broker, manager.Status.PodIP)}
+			for _, namespace := range twinsOfLiqo(t, peer) {
+				addresses = append(addresses, serviceIP(t, peer, namespace))
+			}
+			if len(addresses) < 2 {
+				t.Errorf("%s has no Service of the broker's network manager", peer.Name)
+			}
+			for _, address := range addresses {
+				checkReach(t, peer, tools, address, remoteipam.Port, true)
+				checkReach(t, peer, tools, address, liqo.IPAMPort, false)
+			}
+		})
+	}
+	t.Run("broker", func(t *testing.T) {
+		for _, address := range []string{manager.Status.PodIP, serviceIP(t, fed.Broker, "liqo")} {
+			tools := pod(t, fed.Broker, "default", "tools")
+			checkReach(t, fed.Broker, tools, address, remoteipam.Port, true)
+			checkReach(t, fed.Broker, tools, address, liqo.IPAMPort, false)
+			for _, kubelet := range virtualKubelets(t) {
+				checkReach(t, fed.Broker, kubelet, address, liqo.IPAMPort, true)
+			}
+		}
+		checkReach(t, fed.Broker, manager, "127.0.0.1", liqo.IPAMPort, true)
+	})
+	t.Run("disguised", func(t *testing.T) {
+		guest := disguised(t)
+		checkReach(t, fed.Broker, guest, manager.Status.PodIP, remoteipam.Port, true)
+		checkReach(t, fed.Broker, guest, manager.Status.PodIP, liqo.IPAMPort, false)
+	})
+}
+
+// disguised starts a pod on the broker's own node that looks like a virtual kubelet and is none, as a consumer can for the moment
+// until the broker moves its pod to a provider.
+func disguised(t *testing.T) *corev1.Pod {
+	t.Helper()
+	const namespace = "ipam-port-disguised"
+	t.Cleanup(func() {
+		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	err := fed.Broker.Apply(t.Context(), `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+namespace+`}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: disguised
+  namespace: `+namespace+`
+  labels:
+    app.kubernetes.io/name: virtual-kubelet
+    app.kubernetes.io/instance: virtual-kubelet
+    app.kubernetes.io/managed-by: advertisementoperator
+    app.kubernetes.io/component: virtual-kubelet
+    app.kubernetes.io/part-of: liqo
+    discovery.liqo.io/virtual-node: liqo-provider-a
+spec:
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {lab/real: "true"}
+  containers: [{name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent}]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fed.Broker.Kubectl(t.Context(), "wait", "--namespace="+namespace, "--for=condition=Ready", "--timeout=1m", "pod/disguised"); err != nil {
+		t.Fatal(err)
+	}
+	return pod(t, fed.Broker, namespace, "disguised")
+}
+
+// TestIPAMPortOpensToVirtualKubelets ends the broker's virtual kubelets: those that follow reach Liqo's IPAM, and translate.
+func TestIPAMPortOpensToVirtualKubelets(t *testing.T) {
+	const namespace = "ipam-port"
+	start(t, v1alpha1.ModeOrchestrated)
+	deploy(t, namespace, federation.Web, 2)
+	checkAddresses(t, copies(t, namespace, 2))
+	manager := networkManager(t)
+
+	before := map[string]bool{}
+	for _, kubelet := range virtualKubelets(t) {
+		before[kubelet.Name] = true
+		if err := fed.Broker.Delete(t.Context(), kubelet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var kubelets []*corev1.Pod
+	eventually(t, time.Minute, func(context.Context) error {
+		kubelets = virtualKubelets(t)
+		for _, kubelet := range kubelets {
+			if before[kubelet.Name] || kubelet.Status.PodIP == "" || kubelet.Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("virtual kubelet %s does not run", kubelet.Name)
+			}
+		}
+		if len(kubelets) != len(before) {
+			return fmt.Errorf("%d virtual kubelets run, want %d", len(kubelets), len(before))
+		}
+		return nil
+	})
+	for _, kubelet := range kubelets {
+		checkReach(t, fed.Broker, kubelet, manager.Status.PodIP, liqo.IPAMPort, true)
+	}
+	if err := fed.Scale(t.Context(), namespace, federation.Web, 4); err != nil {
+		t.Fatal(err)
+	}
+	checkAddresses(t, copies(t, namespace, 4))
+}
+
+// checkReach fails unless a TCP port is open to a pod of a cluster, or closed: without an answer, or refused.
+func checkReach(t *testing.T, c *federation.Cluster, from *corev1.Pod, address string, port int, want bool) {
+	t.Helper()
+	connection, err := dialFrom(t.Context(), c, from, net.JoinHostPort(address, strconv.Itoa(port)))
+	var failure net.Error
+	closed := errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &failure) && failure.Timeout()
+	switch {
+	case err == nil:
+		_ = connection.Close()
+		if !want {
+			t.Errorf("pod %s/%s of %s reaches port %d at %s", from.Namespace, from.Name, c.Name, port, address)
+		}
+	case !closed || want:
+		t.Errorf("pod %s/%s of %s does not reach port %d at %s: %v", from.Namespace, from.Name, c.Name, port, address, err)
+	}
+}
+
+// dialFrom connects from the network of a pod.
+func dialFrom(ctx context.Context, c *federation.Cluster, from *corev1.Pod, address string) (connection net.Conn, err error) {
+	container, err := c.Lab.Container(from, from.Status.ContainerStatuses[0].Name)
+	if err != nil {
+		return nil, err
+	}
+	processes, err := container.Processes()
+	if err != nil {
+		return nil, err
+	}
+	if len(processes) == 0 {
+		return nil, fmt.Errorf("pod %s/%s of %s has no process", from.Namespace, from.Name, c.Name)
+	}
+	err = node.InNetwork(processes[0], func() error {
+		connection, err = (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", address)
+		return err
+	})
+	return connection, err
+}
+
+func pod(t *testing.T, c *federation.Cluster, namespace, name string) *corev1.Pod {
+	t.Helper()
+	found := &corev1.Pod{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// networkManager returns the pod on the broker that serves Liqo's IPAM and the remote IPAM.
+func networkManager(t *testing.T) *corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	err := fed.Broker.List(t.Context(), &pods, client.InNamespace("liqo"), client.MatchingLabels{"app.kubernetes.io/name": "network-manager"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) != 1 {
+		t.Fatalf("the broker has %d pods of Liqo's network manager, want 1", len(pods.Items))
+	}
+	return &pods.Items[0]
+}
+
+// virtualKubelets returns the pods of the broker's virtual kubelets.
+func virtualKubelets(t *testing.T) []*corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	err := fed.Broker.List(t.Context(), &pods, client.MatchingLabels{"app.kubernetes.io/component": "virtual-kubelet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []*corev1.Pod
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp == nil {
+			found = append(found, &pods.Items[i])
+		}
+	}
+	return found
+}
+
+// seen returns the address under which an observer sees a pod of another cluster.
+func seen(t *testing.T, observer, owner *federation.Cluster, podIP string) string {
+	t.Helper()
+	var tunnels netv1alpha1.TunnelEndpointList
+	if err := observer.List(t.Context(), &tunnels); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tunnels.Items {
+		id, peer, err := liqo.TunnelPeer(&tunnels.Items[i])
+		if err != nil || id != owner.ID {
+			continue
+		}
+		address, err := peer.Pods.ToObserver(netip.MustParseAddr(podIP))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return address.String()
+	}
+	t.Fatalf("%s has no tunnel to %s", observer.Name, owner.Name)
+	return ""
+}
+
+// serviceIP returns the address of the Service liqo-network-manager in a namespace.
+func serviceIP(t *testing.T, c *federation.Cluster, namespace string) string {
+	t.Helper()
+	var service corev1.Service
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "liqo-network-manager"}, &service); err != nil {
+		t.Fatal(err)
+	}
+	return service.Spec.ClusterIP
+}
+
+// TestIPAMPortPolicy checks what the NetworkPolicy beside the guard says of the pods that there are. The lab's network plugin knows
+// no policies, so that whether one obeys is not seen here.
+func TestIPAMPortPolicy(t *testing.T) {
+	output, err := fed.Broker.Kubectl(t.Context(), "get", "networkpolicy", "--namespace=liqo", "liqo-broker-network-manager", "--output=json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy networkingv1.NetworkPolicy
+	if err := json.Unmarshal([]byte(output), &policy); err != nil {
+		t.Fatal(err)
+	}
+	var pods corev1.PodList
+	if err := fed.Broker.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	var guarded, admitted, want []string
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Namespace == policy.Namespace && selects(t, &policy.Spec.PodSelector, pod.Labels) {
+			guarded = append(guarded, pod.Name)
+		}
+		var namespace corev1.Namespace
+		if err := fed.Broker.Get(t.Context(), client.ObjectKey{Name: pod.Namespace}, &namespace); err != nil {
+			t.Fatal(err)
+		}
+		for _, peer := range policy.Spec.Ingress[0].From {
+			if selects(t, peer.NamespaceSelector, namespace.Labels) && selects(t, peer.PodSelector, pod.Labels) {
+				admitted = append(admitted, pod.Name)
+			}
+		}
+	}
+	for _, kubelet := range virtualKubelets(t) {
+		want = append(want, kubelet.Name)
+	}
+	if diff := cmp.Diff([]string{networkManager(t).Name}, guarded); diff != "" {
+		t.Errorf("pods that the policy guards (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, admitted); diff != "" {
+		t.Errorf("pods that the policy admits to Liqo's IPAM (-want +got):\n%s", diff)
+	}
+	open := map[string]string{} // Port to who is admitted.
+	for _, rule := range policy.Spec.Ingress {
+		for _, port := range rule.Ports {
+			open[port.Port.String()] = map[bool]string{true: "everybody", false: "some"}[len(rule.From) == 0]
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"6000": "some", "6001": "everybody", "6002": "everybody", "6003": "everybody"}, open); diff != "" {
+		t.Errorf("ports that the policy opens (-want +got):\n%s", diff)
+	}
+}
+
+func selects(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
+	t.Helper()
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Matches(labels.Set(set))
+}
