@@ -58,19 +58,19 @@ func FuzzFederation(f *testing.F) {
 		consumer.reserve(consumerPods)
 		broker.reserve(brokerPods)
 
-		table := addressing.Table{Broker: consumer.see(brokerPods), Peers: map[cluster.ID]addressing.Peer{}}
+		seen := consumer.see(brokerPods)
+		var routes []addressing.Route
+		peers := map[cluster.ID]addressing.Peer{}
 		owned := map[cluster.ID]netip.Prefix{}
 		for i := range int(providers%32) + 1 {
 			id, own := cluster.ID(fmt.Sprint(i)), podCIDR(random)
 			owned[id] = own
-			table.Routes = append(table.Routes, addressing.Route{Provider: id, Pods: broker.see(own)})
+			routes = append(routes, addressing.Route{Provider: id, Pods: broker.see(own)})
 			if random.IntN(2) == 0 {
-				table.Peers[id] = addressing.Peer{Pods: consumer.see(own), Connected: random.IntN(4) > 0}
+				peers[id] = addressing.Peer{Pods: consumer.see(own), Connected: random.IntN(4) > 0}
 			}
 		}
-		if err := table.Validate(); err != nil {
-			t.Fatalf("Validate refuses what Liqo gives out: %v", err)
-		}
+		table := newTable(t, seen, routes, peers)
 
 		shown := map[netip.Addr]string{}
 		show := func(pod string, address netip.Addr) {
@@ -89,14 +89,14 @@ func FuzzFederation(f *testing.F) {
 				t.Fatalf("the broker's own pod at %s is reached by path %s", at, path)
 			}
 			show("broker's "+at.String(), address)
-			for _, route := range table.Routes {
+			for _, route := range routes {
 				pod := host(random, owned[route.Provider])
 				reported, err := route.Pods.ToObserver(pod)
 				if err != nil {
 					t.Fatal(err)
 				}
 				path, address := table.Resolve(reported)
-				peer, peered := table.Peers[route.Provider]
+				peer, peered := peers[route.Provider]
 				if want := peered && peer.Connected; want != (path == addressing.PathDirect) {
 					t.Fatalf("pod %s of provider %s: path %s, with a connected tunnel: %t", pod, route.Provider, path, want)
 				}

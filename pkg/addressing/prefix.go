@@ -14,8 +14,10 @@
 package addressing
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 )
 
@@ -77,31 +79,18 @@ func translate(a netip.Addr, from, to netip.Prefix) (netip.Addr, error) {
 // rebase gives an address the network bits of a prefix of the same family and
 // keeps its host bits.
 func rebase(a netip.Addr, to netip.Prefix) netip.Addr {
+	if a.Is4() {
+		host, network := a.As4(), to.Addr().As4()
+		mask := uint32(math.MaxUint32) >> to.Bits()
+		var moved [4]byte
+		binary.BigEndian.PutUint32(moved[:], binary.BigEndian.Uint32(host[:])&mask|binary.BigEndian.Uint32(network[:])&^mask)
+		return netip.AddrFrom4(moved)
+	}
 	moved, network := a.As16(), to.Addr().As16()
-	bits := to.Bits()
-	if a.Is4() {
-		bits += 96
-	}
 	for i := range moved {
-		mask := networkMask(bits - 8*i)
-		moved[i] = network[i]&mask | moved[i]&^mask
+		// How many bits of this byte belong to the network.
+		mask := byte(math.MaxUint8 >> min(max(to.Bits()-8*i, 0), 8))
+		moved[i] = moved[i]&mask | network[i]&^mask
 	}
-	result := netip.AddrFrom16(moved)
-	if a.Is4() {
-		result = result.Unmap()
-	}
-	return result
-}
-
-// networkMask is the mask of one byte of which the first n bits belong to the
-// network; n may lie outside of 0 to 8.
-func networkMask(n int) byte {
-	switch {
-	case n <= 0:
-		return 0
-	case n >= 8:
-		return 0xff
-	default:
-		return ^byte(0xff >> n)
-	}
+	return netip.AddrFrom16(moved)
 }

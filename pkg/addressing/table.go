@@ -6,6 +6,7 @@ package addressing
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -61,41 +62,52 @@ func (p Path) String() string {
 }
 
 // Table holds all that a consumer knows about the addresses that one broker
-// reports. It is a value that is not changed once it is in use, so that any
-// number of goroutines may read it.
-//
-// Routes must not overlap one another; [Table.Validate] tells.
+// reports. It does not change, so that any number of goroutines may use it.
 type Table struct {
-	// Broker is how the consumer sees the pods that the broker runs itself.
-	Broker View
-	// Routes lists the providers that may be reached past the broker. It is
-	// empty when the broker is opaque.
-	Routes []Route
-	// Peers are the clusters that the consumer is peered with, by their ID.
-	Peers map[cluster.ID]Peer
+	broker View
+	// ways are ordered by the prefix that the broker sees, and do not overlap.
+	ways []way
 }
 
-// Validate reports the first reason why the table could give one address to two
-// pods: routes that overlap each other or the broker's own pods.
-func (t *Table) Validate() error {
-	if !t.Broker.IsValid() {
-		return fmt.Errorf("the prefix of the broker's own pods is not known")
+// way is what is known about the pods of one provider.
+type way struct {
+	// broker is how the broker sees them, consumer how the consumer does; the
+	// latter is not valid without a connected tunnel.
+	broker, consumer View
+}
+
+// NewTable returns the table of a consumer. The first argument is how the
+// consumer sees the pods that the broker runs itself. The routes are the
+// providers that may be reached past the broker, none when it is opaque; the
+// peers are the clusters that the consumer is peered with.
+//
+// The error is the first reason why the table could give one address to two pods:
+// routes that overlap each other or the broker's own pods.
+func NewTable(broker View, routes []Route, peers map[cluster.ID]Peer) (*Table, error) {
+	if !broker.IsValid() {
+		return nil, fmt.Errorf("the prefix of the broker's own pods is not known")
 	}
-	for i, r := range t.Routes {
-		if !r.Pods.IsValid() {
-			return fmt.Errorf("the prefix of provider %s is not known", r.Provider)
+	routes = slices.SortedFunc(slices.Values(routes), func(a, b Route) int {
+		return a.Pods.Seen.Addr().Compare(b.Pods.Seen.Addr())
+	})
+	table := &Table{broker: broker, ways: make([]way, len(routes))}
+	for i, r := range routes {
+		switch {
+		case !r.Pods.IsValid():
+			return nil, fmt.Errorf("the prefix of provider %s is not known", r.Provider)
+		case r.Pods.Seen.Overlaps(broker.Own):
+			return nil, fmt.Errorf("prefix %s of provider %s overlaps the broker's own pods %s", r.Pods.Seen, r.Provider, broker.Own)
+		case i > 0 && r.Pods.Seen.Overlaps(routes[i-1].Pods.Seen):
+			// Of prefixes in this order, neighbours overlap if any two do.
+			return nil, fmt.Errorf("prefix %s of provider %s overlaps prefix %s of provider %s",
+				r.Pods.Seen, r.Provider, routes[i-1].Pods.Seen, routes[i-1].Provider)
 		}
-		if r.Pods.Seen.Overlaps(t.Broker.Own) {
-			return fmt.Errorf("prefix %s of provider %s overlaps the broker's own pods %s", r.Pods.Seen, r.Provider, t.Broker.Own)
-		}
-		for _, other := range t.Routes[:i] {
-			if r.Pods.Seen.Overlaps(other.Pods.Seen) {
-				return fmt.Errorf("prefix %s of provider %s overlaps prefix %s of provider %s",
-					r.Pods.Seen, r.Provider, other.Pods.Seen, other.Provider)
-			}
+		table.ways[i].broker = r.Pods
+		if peer := peers[r.Provider]; peer.Connected {
+			table.ways[i].consumer = peer.Pods
 		}
 	}
-	return nil
+	return table, nil
 }
 
 // Resolve tells by which path, and under which address, the consumer reaches
@@ -107,22 +119,33 @@ func (t *Table) Validate() error {
 // tells none: the broker answers only for addresses of pods that the consumer
 // offloaded.
 func (t *Table) Resolve(reported netip.Addr) (Path, netip.Addr) {
-	if t.Broker.Own.Contains(reported) {
-		return PathBroker, rebase(reported, t.Broker.Seen)
+	if t.broker.Own.Contains(reported) {
+		return PathBroker, rebase(reported, t.broker.Seen)
 	}
-	for i := range t.Routes {
-		route := &t.Routes[i]
-		if !route.Pods.Seen.Contains(reported) {
-			continue
-		}
-		peer := t.Peers[route.Provider]
-		original := rebase(reported, route.Pods.Own)
-		// The provider may announce another prefix to the consumer than to the
-		// broker; then the direct address is not known.
-		if !peer.Connected || !peer.Pods.Own.Contains(original) {
-			break
-		}
-		return PathDirect, rebase(original, peer.Pods.Seen)
+	way := t.find(reported)
+	if way == nil || !way.consumer.IsValid() {
+		return PathRelay, netip.Addr{}
 	}
-	return PathRelay, netip.Addr{}
+	// The provider may announce another prefix to the consumer than to the broker;
+	// then the direct address is not known.
+	original := rebase(reported, way.broker.Own)
+	if !way.consumer.Own.Contains(original) {
+		return PathRelay, netip.Addr{}
+	}
+	return PathDirect, rebase(original, way.consumer.Seen)
+}
+
+// find returns the way to a pod that the broker reports at an address; nil if none
+// is known.
+func (t *Table) find(reported netip.Addr) *way {
+	after, _ := slices.BinarySearchFunc(t.ways, reported, func(w way, address netip.Addr) int {
+		if w.broker.Seen.Addr().Compare(address) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	if after == 0 || !t.ways[after-1].broker.Seen.Contains(reported) {
+		return nil
+	}
+	return &t.ways[after-1]
 }

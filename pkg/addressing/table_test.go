@@ -55,29 +55,24 @@ func TestNewView(t *testing.T) {
 // CIDR, and every cluster remaps.
 func TestResolve(t *testing.T) {
 	const a, b = cluster.ID("provider-a"), cluster.ID("provider-b")
-	table := addressing.Table{
-		Broker: view(t, "10.201.0.0/16", "10.83.0.0/16"),
-		Routes: []addressing.Route{
-			{Provider: a, Pods: view(t, "10.200.0.0/16", "None")},
-			{Provider: b, Pods: view(t, "10.200.0.0/16", "10.90.0.0/16")},
-		},
-		Peers: map[cluster.ID]addressing.Peer{
-			a: {Pods: view(t, "10.200.0.0/16", "10.201.0.0/16"), Connected: true},
-		},
+	broker := view(t, "10.201.0.0/16", "10.83.0.0/16")
+	routes := []addressing.Route{
+		{Provider: b, Pods: view(t, "10.200.0.0/16", "10.90.0.0/16")},
+		{Provider: a, Pods: view(t, "10.200.0.0/16", "None")},
 	}
-	if err := table.Validate(); err != nil {
-		t.Fatalf("Validate: %v", err)
+	make := func(routes []addressing.Route, pods addressing.View, connected bool) *addressing.Table {
+		return newTable(t, broker, routes, map[cluster.ID]addressing.Peer{a: {Pods: pods, Connected: connected}})
 	}
-	disconnected := table
-	disconnected.Peers = map[cluster.ID]addressing.Peer{a: {Pods: view(t, "10.200.0.0/16", "10.201.0.0/16")}}
-	elsewhere := table
-	elsewhere.Peers = map[cluster.ID]addressing.Peer{a: {Pods: view(t, "10.222.0.0/16", "None"), Connected: true}}
-	opaque := table
-	opaque.Routes = nil
+	remapped := view(t, "10.200.0.0/16", "10.201.0.0/16")
+	table := make(routes, remapped, true)
+	disconnected := make(routes, remapped, false)
+	elsewhere := make(routes, view(t, "10.222.0.0/16", "None"), true)
+	opaque := make(nil, remapped, true)
+	six := make([]addressing.Route{{Provider: a, Pods: view(t, "fd00:1::/36", "fd00:90::/36")}}, view(t, "fd00:1::/36", "fd00:77::/36"), true)
 
 	cases := map[string]struct {
 		reason   string
-		table    addressing.Table
+		table    *addressing.Table
 		reported string
 		path     addressing.Path
 		want     string
@@ -88,6 +83,7 @@ func TestResolve(t *testing.T) {
 		"TunnelDown":        {reason: "a tunnel that carries nothing is no path", table: disconnected, reported: "10.200.0.13", path: addressing.PathRelay},
 		"OtherPrefix":       {reason: "the provider announces another pod CIDR here: never guess", table: elsewhere, reported: "10.200.0.13", path: addressing.PathRelay},
 		"OpaqueBroker":      {reason: "without routes everything is asked of the broker", table: opaque, reported: "10.200.0.13", path: addressing.PathRelay},
+		"SixToSix":          {reason: "the arithmetic knows no family", table: six, reported: "fd00:90::1:2", path: addressing.PathDirect, want: "fd00:77::1:2"},
 		"OutsideEverything": {reason: "the broker must judge an address nobody knows", table: table, reported: "192.0.2.1", path: addressing.PathRelay},
 	}
 	for name, tc := range cases {
@@ -106,23 +102,38 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestValidateRefusesOverlap(t *testing.T) {
+func newTable(
+	tb testing.TB, broker addressing.View, routes []addressing.Route, peers map[cluster.ID]addressing.Peer,
+) *addressing.Table {
+	tb.Helper()
+	table, err := addressing.NewTable(broker, routes, peers)
+	if err != nil {
+		tb.Fatalf("NewTable: %v", err)
+	}
+	return table
+}
+
+func TestNewTableRefusesOverlap(t *testing.T) {
 	broker := view(t, "10.201.0.0/16", "10.83.0.0/16")
 	cases := map[string]struct {
 		reason string
-		table  addressing.Table
+		broker addressing.View
+		routes []addressing.Route
 	}{
-		"NoBroker": {reason: "without the broker's prefix its own pods look like a provider's", table: addressing.Table{}},
-		"RouteInBroker": {reason: "one reported address, two pods", table: addressing.Table{Broker: broker,
-			Routes: []addressing.Route{{Provider: "a", Pods: view(t, "10.200.0.0/24", "10.201.7.0/24")}}}},
-		"TwoRoutes": {reason: "one reported address, two pods", table: addressing.Table{Broker: broker, Routes: []addressing.Route{
-			{Provider: "a", Pods: view(t, "10.200.0.0/16", "None")}, {Provider: "b", Pods: view(t, "10.200.0.0/16", "None")}}}},
-		"UnknownRoute": {reason: "a zero prefix contains nothing", table: addressing.Table{Broker: broker, Routes: []addressing.Route{{Provider: "a"}}}},
+		"NoBroker": {reason: "without the broker's prefix its own pods look like a provider's"},
+		"RouteInBroker": {reason: "one reported address, two pods", broker: broker,
+			routes: []addressing.Route{{Provider: "a", Pods: view(t, "10.200.0.0/24", "10.201.7.0/24")}}},
+		"TwoRoutes": {reason: "one reported address, two pods", broker: broker, routes: []addressing.Route{
+			{Provider: "a", Pods: view(t, "10.200.0.0/16", "None")}, {Provider: "b", Pods: view(t, "10.200.0.0/16", "None")}}},
+		"RouteInRoute": {reason: "one reported address, two pods", broker: broker, routes: []addressing.Route{
+			{Provider: "a", Pods: view(t, "10.90.128.0/24", "None")}, {Provider: "b", Pods: view(t, "10.90.0.0/24", "None")},
+			{Provider: "c", Pods: view(t, "10.90.0.0/16", "None")}}},
+		"UnknownRoute": {reason: "a zero prefix contains nothing", broker: broker, routes: []addressing.Route{{Provider: "a"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.table.Validate(); err == nil {
-				t.Errorf("%s: Validate accepted the table", tc.reason)
+			if _, err := addressing.NewTable(tc.broker, tc.routes, nil); err == nil {
+				t.Errorf("%s: NewTable accepted the routes", tc.reason)
 			}
 		})
 	}
@@ -171,16 +182,15 @@ func ipv4(n uint32) netip.Addr {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	table := addressing.Table{
-		Broker: view(b, "10.201.0.0/16", "10.83.0.0/16"),
-		Peers:  map[cluster.ID]addressing.Peer{},
-	}
+	var routes []addressing.Route
+	peers := map[cluster.ID]addressing.Peer{}
 	for i := range 100 {
 		id := cluster.ID(ipv4(uint32(i)).String())
 		own := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(i), 0, 0}), 16).String()
-		table.Routes = append(table.Routes, addressing.Route{Provider: id, Pods: view(b, own, "None")})
-		table.Peers[id] = addressing.Peer{Pods: view(b, own, "None"), Connected: true}
+		routes = append(routes, addressing.Route{Provider: id, Pods: view(b, own, "None")})
+		peers[id] = addressing.Peer{Pods: view(b, own, "None"), Connected: true}
 	}
+	table := newTable(b, view(b, "10.201.0.0/16", "10.83.0.0/16"), routes, peers)
 	reported := netip.MustParseAddr("100.99.3.4")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -88,8 +88,7 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 	case path == addressing.PathBroker, path == addressing.PathDirect:
 		return address, nil
 	case a.relay == nil:
-		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR %s, and no --remote-ipam is set",
-			reported, a.foreign, table.Broker.Own)
+		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR, and no --remote-ipam is set", reported, a.foreign)
 	default:
 		return a.relay.MapRelay(ctx, reported)
 	}
@@ -199,12 +198,14 @@ func (a *addresses) rebuild() {
 		a.table.Store(nil)
 		return
 	}
-	table := &addressing.Table{Broker: foreign.Pods, Peers: maps.Clone(a.peers)}
+	var routes []addressing.Route
 	if a.relay != nil {
-		table.Routes = a.relay.Routes()
-		if table.Validate() != nil {
-			table.Routes = nil
-		}
+		routes = a.relay.Routes()
+	}
+	table, err := addressing.NewTable(foreign.Pods, routes, a.peers)
+	if err != nil {
+		// Without routes there is nothing that could overlap.
+		table, _ = addressing.NewTable(foreign.Pods, nil, a.peers)
 	}
 	a.table.Store(table)
 	if a.relay == nil {
