@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sort"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -138,11 +139,8 @@ func (t *Table) Resolve(reported netip.Addr) (Path, netip.Addr) {
 // find returns the way to a pod that the broker reports at an address; nil if none
 // is known.
 func (t *Table) find(reported netip.Addr) *way {
-	after, _ := slices.BinarySearchFunc(t.ways, reported, func(w way, address netip.Addr) int {
-		if w.broker.Seen.Addr().Compare(address) <= 0 {
-			return -1
-		}
-		return 1
+	after := sort.Search(len(t.ways), func(i int) bool {
+		return reported.Less(t.ways[i].broker.Seen.Addr())
 	})
 	if after == 0 || !t.ways[after-1].broker.Seen.Contains(reported) {
 		return nil
