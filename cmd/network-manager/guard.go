@@ -65,10 +65,13 @@ func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return objects.Start(ctx) })
-	group.Go(func() error { return ipamguard.New(objects, c.allow, install, log).Run(ctx) })
-	return group.Wait()
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return objects.Start(running) })
+	group.Go(func() error { return ipamguard.New(objects, c.allow, install, log).Run(running) })
+	if err := group.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 func install(sources []netip.Prefix) error {

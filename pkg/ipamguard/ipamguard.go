@@ -77,11 +77,14 @@ func New(objects cache.Cache, always []netip.Prefix, install func(sources []neti
 }
 
 // Run watches the virtual kubelets, and installs the sources when they are known
-// and after each change. It returns when the context ends, without an error, or
-// when it cannot go on; what is installed then stays.
+// and after each change, until the context ends or something fails. What is
+// installed then stays.
 func (g *Guard) Run(ctx context.Context) error {
 	if err := errors.Join(g.watch(ctx, &corev1.Namespace{}), g.watch(ctx, &corev1.Pod{})); err != nil {
 		return err
+	}
+	if !g.objects.WaitForCacheSync(ctx) {
+		return fmt.Errorf("read the virtual kubelets: %w", context.Cause(ctx))
 	}
 	var installed []netip.Prefix
 	for first := true; ; first = false {
