@@ -20,8 +20,8 @@ type faultResult struct {
 	fault  string
 	lasted time.Duration
 	// How the pods answered from the beginning of the fault until all was as before: at the addresses that they had, and at those
-	// that they got meanwhile.
-	direct, relay, moved federation.Answers
+	// that they got meanwhile, and behind their Service.
+	direct, relay, moved, service federation.Answers
 	// fewest is how many pods the consumer showed as ready, at least.
 	fewest int
 	// healed is how long it took from the end of the fault until all was as before.
@@ -46,7 +46,7 @@ func (r faultResult) cells() []string {
 		}
 	}
 	return []string{
-		r.fault, fmt.Sprintf("%.0f s", r.lasted.Seconds()), answers(r.direct), answers(r.relay), answers(r.moved),
+		r.fault, fmt.Sprintf("%.0f s", r.lasted.Seconds()), answers(r.direct), answers(r.relay), answers(r.moved), answers(r.service),
 		fmt.Sprint(r.direct.Wrong + r.relay.Wrong + r.moved.Wrong), fmt.Sprintf("%d of %d", r.fewest, faultReplicas), follow,
 		fmt.Sprintf("%.1f s", r.healed.Seconds()),
 	}
@@ -55,7 +55,7 @@ func (r faultResult) cells() []string {
 // faultHeader are the titles of the cells. The figures of a path are: requests, those without an answer, and the longest time without
 // any answer of one and the same pod.
 func faultHeader() []string {
-	return []string{"fault", "for", "direct", "relay", "new addresses", "wrong", "ready", "tunnel to provider-a", "healed after"}
+	return []string{"fault", "for", "direct", "relay", "new addresses", "Service", "wrong", "ready", "tunnel to provider-a", "healed after"}
 }
 
 // A faultReport is the table of a run.

@@ -30,7 +30,7 @@ const (
 	// followPatience is how long addresses may take to follow a tunnel.
 	followPatience = 10 * time.Second
 	// lostAfter is after how long at most Liqo gives a tunnel up that answers no more.
-	lostAfter = 60 * time.Second
+	lostAfter = 30 * time.Second
 )
 
 // A fault is a part of the federation that is taken away for some time.
@@ -51,6 +51,8 @@ func faults() []fault {
 	}
 	direct, relay := federation.PathDirect, federation.PathRelay
 	return []fault{
+		// What the machine itself does to the figures.
+		{name: "Nothing", begin: func(context.Context) (func() error, error) { return func() error { return nil }, nil }},
 		{name: "BrokerDaemon", begin: fed.Daemon().Kill},
 		{name: "RemoteIPAM", begin: fed.RemoteIPAM().Kill},
 		{name: "NetworkManager", begin: fed.NetworkManager().Kill},
@@ -138,7 +140,7 @@ func watchFault(t *testing.T, f fault, before []federation.Copy, duration time.D
 	result.healed = watch.untilHealed(t, before, ended)
 	watch.prober.Stop()
 
-	result.direct, result.relay, result.moved = watch.sum(watch.prober.Answers(began, time.Now()))
+	result.direct, result.relay, result.moved, result.service = watch.sum(watch.prober.Answers(began, time.Now()))
 	result.fewest, result.tunnelLost, result.relayed = watch.fewest, watch.lost.Sub(began), watch.relayed.Sub(watch.lost)
 	watch.check(t, f, result, during)
 	return result
@@ -147,6 +149,7 @@ func watchFault(t *testing.T, f fault, before []federation.Copy, duration time.D
 // A faultWatch looks at the consumer while something is missing.
 type faultWatch struct {
 	prober   *federation.Prober
+	service  federation.Target
 	pods     []federation.Copy            // As the consumer shows them.
 	original map[federation.Target]bool   // What it showed before.
 	changes  map[federation.Target]string // What it showed besides, by pod.
@@ -167,10 +170,15 @@ func newFaultWatch(t *testing.T, before []federation.Copy) *faultWatch {
 		prober: prober, pods: clone(before), fewest: len(before),
 		original: map[federation.Target]bool{}, changes: map[federation.Target]string{},
 	}
+	w.service.Address, err = fed.Service(t.Context(), faultNamespace, federation.Web)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, pod := range before {
 		w.original[target(pod)] = true
 		prober.Add(target(pod))
 	}
+	prober.Add(w.service)
 	return w
 }
 
@@ -287,11 +295,14 @@ func (w *faultWatch) healed(ctx context.Context, before []federation.Copy, ended
 	return errors.Join(errs...)
 }
 
-// sum returns how the pods answered at the addresses that they had before, by path, and at those that they got meanwhile.
-func (w *faultWatch) sum(answers map[federation.Target]federation.Answers) (direct, relay, moved federation.Answers) {
+// sum returns how the pods answered at the addresses that they had before, by path, at those that they got meanwhile, and behind
+// their Service.
+func (w *faultWatch) sum(answers map[federation.Target]federation.Answers) (direct, relay, moved, web federation.Answers) {
 	for target, each := range answers {
 		sum := &moved
 		switch {
+		case target == w.service:
+			sum = &web
 		case w.original[target] && target.Path == federation.PathDirect:
 			sum = &direct
 		case w.original[target]:
@@ -299,7 +310,7 @@ func (w *faultWatch) sum(answers map[federation.Target]federation.Answers) (dire
 		}
 		*sum = federation.Sum(*sum, each)
 	}
-	return direct, relay, moved
+	return direct, relay, moved, web
 }
 
 // check fails the test unless the fault did what it does and nothing else. during are the answers before it ended.
@@ -317,7 +328,7 @@ func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map
 		case seen.Requests == 0:
 			t.Errorf("no request took the path %s", path)
 		case !interrupted[path] && seen.Gap > quiet:
-			t.Errorf("there was no answer for %s on the path %s, which this fault spares", seen.Gap, path)
+			t.Errorf("there was no answer for %s from %s on the path %s, which this fault spares", seen.Gap, clock(seen.GapFrom), path)
 		case interrupted[path] && seen.Gap < least:
 			t.Errorf("there was an answer at least every %s on the path %s, which this fault interrupts for %s", seen.Gap, path, result.lasted)
 		}
@@ -345,7 +356,7 @@ func (w *faultWatch) checkMoves(t *testing.T, f fault, result faultResult, durin
 			t.Errorf("the tunnel was lost at %s and the pods had relay addresses at %s", clock(w.lost), clock(w.relayed))
 		}
 		for target, answers := range during {
-			if !w.original[target] && answers.Requests == answers.Errors {
+			if !w.original[target] && target != w.service && answers.Requests == answers.Errors {
 				t.Errorf("pod %s did not answer at the address %s that it got meanwhile", target.Pod, target.Address)
 			}
 		}

@@ -30,7 +30,7 @@ const (
 
 // A Target is an address at which a pod is to answer.
 type Target struct {
-	Pod     string
+	Pod     string // Empty for a Service, where any pod may answer.
 	Address string
 	Path    Path
 }
@@ -159,8 +159,21 @@ type Answers struct {
 	Requests, Errors int
 	// Wrong is how often another pod answered than the one that was asked.
 	Wrong int
-	// Gap is the longest time without an answer of the pod.
-	Gap time.Duration
+	// Gap is the longest time without an answer of the pod, and GapFrom when that began.
+	Gap     time.Duration
+	GapFrom time.Time
+}
+
+// answeredBy tells whether a host is who should answer.
+func (t Target) answeredBy(host string) bool {
+	return host != "" && (t.Pod == "" || t.Pod == host)
+}
+
+// lengthen makes a time without an answer the gap, if it is longer than that.
+func (a *Answers) lengthen(from time.Time, gap time.Duration) {
+	if gap > a.Gap {
+		a.GapFrom, a.Gap = from, gap
+	}
 }
 
 // Answers returns what became of the requests to each target that were made in a period and have ended. For a target that was
@@ -186,7 +199,7 @@ func (p *Prober) Last(target Target) time.Time {
 	defer p.mu.Unlock()
 	var last time.Time
 	for _, each := range p.probes[target] {
-		if each.host == target.Pod && each.sent.After(last) {
+		if target.answeredBy(each.host) && each.sent.After(last) {
 			last = each.sent
 		}
 	}
@@ -197,24 +210,23 @@ func count(target Target, probes []probe, from, to time.Time) Answers {
 	var a Answers
 	answered := []time.Time{from, to}
 	for _, each := range probes {
-		if each.host == target.Pod && each.done.After(from) && each.done.Before(to) {
+		if target.answeredBy(each.host) && each.done.After(from) && each.done.Before(to) {
 			answered = append(answered, each.done)
 		}
 		if each.sent.Before(from) || each.sent.After(to) {
 			continue
 		}
 		a.Requests++
-		switch each.host {
-		case "":
+		switch {
+		case each.host == "":
 			a.Errors++
-		case target.Pod:
-		default:
+		case !target.answeredBy(each.host):
 			a.Wrong++
 		}
 	}
 	slices.SortFunc(answered, time.Time.Compare)
 	for i := range answered[1:] {
-		a.Gap = max(a.Gap, answered[i+1].Sub(answered[i]))
+		a.lengthen(answered[i], answered[i+1].Sub(answered[i]))
 	}
 	return a
 }
@@ -226,7 +238,7 @@ func Sum(all ...Answers) Answers {
 		sum.Requests += a.Requests
 		sum.Errors += a.Errors
 		sum.Wrong += a.Wrong
-		sum.Gap = max(sum.Gap, a.Gap)
+		sum.lengthen(a.GapFrom, a.Gap)
 	}
 	return sum
 }

@@ -28,27 +28,27 @@ func TestCount(t *testing.T) {
 		"None": {
 			"without an answer the gap is the whole period",
 			nil,
-			Answers{Gap: 10 * time.Second},
+			Answers{Gap: 10 * time.Second, GapFrom: at(0)},
 		},
 		"Failed": {
 			"what did not answer does not end a gap",
 			[]probe{{at(1), at(2), "web-1"}, {at(4), at(5), ""}, {at(7), at(8), "web-1"}},
-			Answers{Requests: 3, Errors: 1, Gap: 6 * time.Second},
+			Answers{Requests: 3, Errors: 1, Gap: 6 * time.Second, GapFrom: at(2)},
 		},
 		"Wrong": {
 			"the answer of another pod is no answer",
 			[]probe{{at(1), at(2), "web-1"}, {at(4), at(5), "web-2"}, {at(8), at(9), "web-1"}},
-			Answers{Requests: 3, Wrong: 1, Gap: 7 * time.Second},
+			Answers{Requests: 3, Wrong: 1, Gap: 7 * time.Second, GapFrom: at(2)},
 		},
 		"Order": {
 			"a request that waits is overtaken by those after it",
 			[]probe{{at(2), at(3), "web-1"}, {at(1), at(7), "web-1"}},
-			Answers{Requests: 2, Gap: 4 * time.Second},
+			Answers{Requests: 2, Gap: 4 * time.Second, GapFrom: at(3)},
 		},
 		"Outside": {
 			"requests from before and after the period do not count, answers in it do",
 			[]probe{{at(-3), at(-2), ""}, {at(-1), at(5), "web-1"}, {at(9), at(11), "web-1"}, {at(12), at(13), ""}},
-			Answers{Requests: 1, Gap: 5 * time.Second},
+			Answers{Requests: 1, Gap: 5 * time.Second, GapFrom: at(0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,11 +67,12 @@ func TestProber(t *testing.T) {
 	address := strings.TrimPrefix(server.URL, "http://")
 	right := Target{Pod: "web-1", Address: address, Path: PathDirect}
 	wrong := Target{Pod: "web-2", Address: address, Path: PathRelay}
+	service := Target{Address: address}
 	lost := Target{Pod: "web-1", Address: "127.0.0.1:1", Path: PathRelay} // Nothing listens there.
 
 	began := time.Now()
 	p := newProber(t.Context(), new(net.Dialer).DialContext)
-	for _, target := range []Target{right, right, wrong, lost} {
+	for _, target := range []Target{right, right, wrong, service, lost} {
 		p.Add(target)
 	}
 	var got map[Target]Answers
@@ -89,11 +90,12 @@ func TestProber(t *testing.T) {
 		t.Fatal(err)
 	}
 	for target, want := range map[Target]Answers{
-		right: {},
-		wrong: {Wrong: got[wrong].Requests},
-		lost:  {Errors: got[lost].Requests},
+		right:   {},
+		service: {},
+		wrong:   {Wrong: got[wrong].Requests},
+		lost:    {Errors: got[lost].Requests},
 	} {
-		want.Requests, want.Gap = got[target].Requests, got[target].Gap
+		want.Requests, want.Gap, want.GapFrom = got[target].Requests, got[target].Gap, got[target].GapFrom
 		if diff := cmp.Diff(want, got[target]); diff != "" {
 			t.Errorf("answers of %v (-want +got):\n%s", target, diff)
 		}
