@@ -8,6 +8,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/nftables v0.2.0
 	github.com/liqotech/liqo v0.9.4
+	github.com/metal-stack/go-ipam v1.11.3
 	github.com/prometheus/client_golang v1.16.0
 	github.com/spf13/cobra v1.10.1
 	github.com/spf13/pflag v1.0.9
@@ -69,7 +70,6 @@ require (
 	github.com/matttproud/golang_protobuf_extensions v1.0.4 // indirect
 	github.com/mdlayher/netlink v1.7.2 // indirect
 	github.com/mdlayher/socket v0.5.0 // indirect
-	github.com/metal-stack/go-ipam v1.11.3 // indirect
 	github.com/miekg/dns v1.1.50 // indirect
 	github.com/moby/spdystream v0.2.0 // indirect
 	github.com/moby/sys/sequential v0.7.0 // indirect

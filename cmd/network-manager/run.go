@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -91,10 +92,14 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	certificate := server.NewCertificate(announcements.Publish)
 	store := inventory.NewStore()
 	keeper := relay.NewKeeper(ipam, store)
+	relays := newObservedRelays(keeper, mgr.GetClient(), mgr.GetEventRecorderFor("remote-ipam"))
+	if err := relays.register(ctrlmetrics.Registry); err != nil {
+		return err
+	}
 	api, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   store,
-		Relay:       keeper,
+		Relay:       relays,
 		Tunnels:     tunnels,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, pool)),
 		Log:         log.WithName("remote-ipam"),

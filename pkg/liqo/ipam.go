@@ -5,15 +5,21 @@ package liqo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
+	goipam "github.com/metal-stack/go-ipam"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
+
+// ErrExternalCIDRFull means that Liqo's IPAM has no address left to give out.
+var ErrExternalCIDRFull = errors.New("the external CIDR is full")
 
 // IPAM calls the IPAM of the Liqo installation of this cluster. It is safe for
 // concurrent use.
@@ -38,9 +44,14 @@ func (i *IPAM) Close() error { return i.connection.Close() }
 // MapRelay returns the address, in this cluster's external CIDR as the consumer
 // sees it, that leads the consumer to the given address. Liqo keeps the mapping
 // and answers the same to the same question
-// (liqo/pkg/liqonet/ipam/ipam.go@v0.9.4, mapIPToExternalCIDR).
+// (liqo/pkg/liqonet/ipam/ipam.go@v0.9.4, mapIPToExternalCIDR). An error may be
+// [ErrExternalCIDRFull].
 func (i *IPAM) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
 	response, err := i.client.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(consumer), Ip: address.String()})
+	if err != nil && strings.Contains(err.Error(), goipam.ErrNoIPAvailable.Error()) {
+		// The text is all that comes over gRPC.
+		return netip.Addr{}, fmt.Errorf("map %s for cluster %s in Liqo's IPAM: %w", address, consumer, ErrExternalCIDRFull)
+	}
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("map %s for cluster %s in Liqo's IPAM: %w", address, consumer, err)
 	}

@@ -19,6 +19,9 @@ type TunnelEndpoint = netv1alpha1.TunnelEndpoint
 // cluster.
 type NatMapping = netv1alpha1.NatMapping
 
+// NatMappingList is a list of them.
+type NatMappingList = netv1alpha1.NatMappingList
+
 // TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
 // how its pods are seen here and ours there, how its external CIDR is seen here,
 // and whether the tunnel is up.

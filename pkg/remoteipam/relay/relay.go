@@ -10,12 +10,17 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
+
+// ErrNotOffloaded means that an address is not the one of a pod that the consumer
+// offloaded.
+var ErrNotOffloaded = errors.New("not the address of a pod that the consumer offloaded")
 
 // IPAM makes and frees mappings; both are idempotent.
 type IPAM interface {
@@ -54,12 +59,12 @@ type Keeper struct {
 func NewKeeper(ipam IPAM, pods Pods) *Keeper { return &Keeper{ipam: ipam, pods: pods} }
 
 // MapRelay returns the relay address of a pod that the consumer offloaded, and
-// refuses any other address.
+// refuses any other address with [ErrNotOffloaded].
 func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.pods.HasPod(consumer, address) {
-		return netip.Addr{}, fmt.Errorf("%s is not the address of a pod that cluster %s offloaded", address, consumer)
+		return netip.Addr{}, fmt.Errorf("%s for cluster %s: %w", address, consumer, ErrNotOffloaded)
 	}
 	return k.ipam.MapRelay(ctx, consumer, address)
 }

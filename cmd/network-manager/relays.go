@@ -1,0 +1,103 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
+)
+
+const (
+	// scrapeTimeout bounds the reads for one scrape, which come from the cache.
+	scrapeTimeout = time.Second
+
+	// reasonFull is the reason of the event about a consumer whose pods get no
+	// relay addresses any more.
+	reasonFull = "ExternalCIDRFull"
+)
+
+// observedRelays counts the relay addresses, and why some are not given out.
+type observedRelays struct {
+	server.RelayMapper
+
+	mappings client.Reader
+	events   record.EventRecorder
+	refused  *prometheus.CounterVec
+	held     *prometheus.Desc
+}
+
+func newObservedRelays(relays server.RelayMapper, mappings client.Reader, events record.EventRecorder) *observedRelays {
+	return &observedRelays{
+		RelayMapper: relays, mappings: mappings, events: events,
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "liqo_broker_relay_refusals_total",
+			Help: "Relay addresses that were not given out, by reason: not-offloaded, external-cidr-full or failed.",
+		}, []string{"consumer", "reason"}),
+		held: prometheus.NewDesc("liqo_broker_relay_addresses",
+			"Relay addresses that lead a cluster to others through this one.", []string{"cluster"}, nil),
+	}
+}
+
+func (o *observedRelays) register(r prometheus.Registerer) error {
+	for _, c := range []prometheus.Collector{o, o.refused} {
+		if err := r.Register(c); err != nil {
+			return fmt.Errorf("register the metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// MapRelay implements server.RelayMapper.
+func (o *observedRelays) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
+	mapped, err := o.RelayMapper.MapRelay(ctx, consumer, address)
+	switch {
+	case err == nil:
+	case errors.Is(err, relay.ErrNotOffloaded):
+		o.refused.WithLabelValues(string(consumer), "not-offloaded").Inc()
+	case errors.Is(err, liqo.ErrExternalCIDRFull):
+		o.refused.WithLabelValues(string(consumer), "external-cidr-full").Inc()
+		about := &v1alpha1.Consumer{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Consumer"},
+			ObjectMeta: metav1.ObjectMeta{Name: string(consumer)},
+		}
+		o.events.Eventf(about, corev1.EventTypeWarning, reasonFull,
+			"The external CIDR of this cluster is full: the pod at %s, and others after it, cannot be reached by the consumer", address)
+	default:
+		o.refused.WithLabelValues(string(consumer), "failed").Inc()
+	}
+	return mapped, err
+}
+
+// Describe implements prometheus.Collector.
+func (o *observedRelays) Describe(descs chan<- *prometheus.Desc) { descs <- o.held }
+
+// Collect implements prometheus.Collector.
+func (o *observedRelays) Collect(values chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	var mappings liqo.NatMappingList
+	if err := o.mappings.List(ctx, &mappings); err != nil {
+		values <- prometheus.NewInvalidMetric(o.held, fmt.Errorf("list NatMappings: %w", err))
+		return
+	}
+	for i := range mappings.Items {
+		spec := &mappings.Items[i].Spec
+		values <- prometheus.MustNewConstMetric(o.held, prometheus.GaugeValue, float64(len(spec.ClusterMappings)), spec.ClusterID)
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
+)
+
+// failing answers with an error.
+type failing struct{ err error }
+
+func (f failing) MapRelay(context.Context, cluster.ID, netip.Addr) (netip.Addr, error) {
+	return netip.Addr{}, f.err
+}
+
+func TestRefusalsAreObserved(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		err    error
+		metric string
+		event  bool
+	}{
+		"Full":         {"somebody must make room", liqo.ErrExternalCIDRFull, "external-cidr-full", true},
+		"NotOffloaded": {"a consumer that asks too much is not an event of the cluster", relay.ErrNotOffloaded, "not-offloaded", false},
+		"Failed":       {"Liqo's IPAM does not answer", errors.New("connection refused"), "failed", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			events := record.NewFakeRecorder(1)
+			relays := newObservedRelays(failing{tc.err}, nil, events)
+			if _, err := relays.MapRelay(t.Context(), "consumer", netip.MustParseAddr("10.90.0.13")); !errors.Is(err, tc.err) {
+				t.Errorf("%s: the error became %v", tc.reason, err)
+			}
+			if got := testutil.ToFloat64(relays.refused.WithLabelValues("consumer", tc.metric)); got != 1 {
+				t.Errorf("%s: counted %v times as %s, want once", tc.reason, got, tc.metric)
+			}
+			select {
+			case event := <-events.Events:
+				if !tc.event || !strings.Contains(event, reasonFull) {
+					t.Errorf("%s: event %q", tc.reason, event)
+				}
+			default:
+				if tc.event {
+					t.Errorf("%s: no event", tc.reason)
+				}
+			}
+		})
+	}
+}
+
+func TestRelayAddressesAreCounted(t *testing.T) {
+	mappings := &liqo.NatMapping{}
+	mappings.Name = "nat"
+	mappings.Spec.ClusterID = "consumer"
+	mappings.Spec.ClusterMappings = map[string]string{"10.90.0.13": "10.202.0.1", "10.90.0.14": "10.202.0.2"}
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(mappings).Build()
+	registry := prometheus.NewRegistry()
+	if err := newObservedRelays(failing{}, api, nil).register(registry); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			got[family.GetName()+" "+metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"liqo_broker_relay_addresses consumer": 2}, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
