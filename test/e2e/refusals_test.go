@@ -68,24 +68,24 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 
 	cases := map[string]struct {
-		reason       string
-		certificates []tls.Certificate
-		code         codes.Code
-		message      string
+		reason      string
+		certificate tls.Certificate
+		code        codes.Code
+		message     string
 	}{
-		"Consumer":      {"the identity that Liqo gave to the consumer", []tls.Certificate{consumerIdentity(t)}, codes.OK, ""},
-		"Renewed":       {"another certificate of the broker's CA with the consumer's name", []tls.Certificate{issue(t, ca, fed.Consumer.ID, in(time.Hour))}, codes.OK, ""},
-		"None":          {"no certificate", nil, codes.Unavailable, "tls: certificate required"},
-		"OtherCA":       {"the right name, signed by another CA of the same name", []tls.Certificate{issue(t, otherCA, fed.Consumer.ID, in(time.Hour))}, codes.Unavailable, "tls: unknown certificate authority"},
-		"Expired":       {"the right name and the right CA, until a minute ago", []tls.Certificate{issue(t, ca, fed.Consumer.ID, in(-time.Minute))}, codes.Unavailable, "tls: expired certificate"},
-		"NoConsumer":    {"a cluster that does not use this broker", []tls.Certificate{issue(t, ca, "stranger", in(time.Hour))}, codes.PermissionDenied, `cluster "stranger" is not a consumer`},
-		"Administrator": {"the broker cluster's own administrator", []tls.Certificate{administrator}, codes.PermissionDenied, "is not a consumer"},
+		"Consumer":      {"the identity that Liqo gave to the consumer", consumerIdentity(t), codes.OK, ""},
+		"Renewed":       {"another certificate of the broker's CA with the consumer's name", issue(t, ca, fed.Consumer.ID, in(time.Hour)), codes.OK, ""},
+		"None":          {"no certificate", tls.Certificate{}, codes.Unavailable, "tls: certificate required"},
+		"OtherCA":       {"the right name, signed by another CA of the same name", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, "tls: unknown certificate authority"},
+		"Expired":       {"the right name and the right CA, until a minute ago", issue(t, ca, fed.Consumer.ID, in(-time.Minute)), codes.Unavailable, "tls: expired certificate"},
+		"NoConsumer":    {"a cluster that does not use this broker", issue(t, ca, "stranger", in(time.Hour)), codes.PermissionDenied, `cluster "stranger" is not a consumer`},
+		"Administrator": {"the broker cluster's own administrator", administrator, codes.PermissionDenied, "is not a consumer"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), callPatience)
 			defer cancel()
-			api := dialRemoteIPAM(t, tc.certificates...)
+			api := dialRemoteIPAM(t, tc.certificate)
 			_, err := api.MapRelay(ctx, &pb.MapRelayRequest{})
 			checkStatus(t, "MapRelay with "+tc.reason, err, tc.code, tc.message)
 			_, err = routes(ctx, api)
@@ -201,8 +201,8 @@ func checkStatus(t *testing.T, deed string, err error, code codes.Code, message 
 }
 
 // dialRemoteIPAM returns a client of the broker's remote IPAM that connects from the consumer's network, and trusts what the broker
-// announces to the consumer.
-func dialRemoteIPAM(t *testing.T, certificates ...tls.Certificate) pb.RemoteIPAMClient {
+// announces to the consumer. It shows the certificate even to a server that does not ask for one of its CA.
+func dialRemoteIPAM(t *testing.T, certificate tls.Certificate) pb.RemoteIPAMClient {
 	t.Helper()
 	service, err := fed.ReflectedNetworkManager(t.Context())
 	if err != nil {
@@ -227,7 +227,8 @@ func dialRemoteIPAM(t *testing.T, certificates ...tls.Certificate) pb.RemoteIPAM
 			return dialFrom(ctx, fed.Consumer, from, address)
 		}),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-			MinVersion: tls.VersionTLS13, ServerName: remoteipam.ServerName, RootCAs: roots, Certificates: certificates,
+			MinVersion: tls.VersionTLS13, ServerName: remoteipam.ServerName, RootCAs: roots,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil },
 		})))
 	if err != nil {
 		t.Fatal(err)
