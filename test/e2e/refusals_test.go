@@ -76,7 +76,7 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 		"Consumer":      {"the identity that Liqo gave to the consumer", consumerIdentity(t), codes.OK, ""},
 		"Renewed":       {"another certificate of the broker's CA with the consumer's name", issue(t, ca, fed.Consumer.ID, in(time.Hour)), codes.OK, ""},
 		"None":          {"no certificate", tls.Certificate{}, codes.Unavailable, "tls: certificate required"},
-		"OtherCA":       {"the right name, signed by another CA of the same name", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, "tls: unknown certificate authority"},
+		"OtherCA":       {"the right name, signed by another CA", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, "tls: unknown certificate authority"},
 		"Expired":       {"the right name and the right CA, until a minute ago", issue(t, ca, fed.Consumer.ID, in(-time.Minute)), codes.Unavailable, "tls: expired certificate"},
 		"NoConsumer":    {"a cluster that does not use this broker", issue(t, ca, "stranger", in(time.Hour)), codes.PermissionDenied, `cluster "stranger" is not a consumer`},
 		"Administrator": {"the broker cluster's own administrator", administrator, codes.PermissionDenied, "is not a consumer"},
