@@ -23,7 +23,7 @@ func TestBadCommandLine(t *testing.T) {
 		"StrayArgument": {"nothing but flags is understood", []string{"--cluster-id=b", "now"}, `"now"`},
 		"GuardUnknown":  {"a flag of the other command", []string{"guard", "--cluster-id=b"}, "--cluster-id"},
 		"GuardAddress":  {"it must say how many addresses it means", []string{"guard", "--allow=10.0.0.1"}, "--allow"},
-		"GuardIPv6":     {"the guard cannot filter it", []string{"guard", "--allow=10.0.0.0/8", "--allow=fd00::/64"}, "IPv4 only"},
+		"GuardIPv6":     {"the guard cannot filter it", []string{"guard", "--allow=10.0.0.0/8", "--allow=fd00::/64"}, "must be IPv4"},
 		"GuardArgument": {"nothing but flags is understood", []string{"guard", "10.0.0.0/8"}, `"10.0.0.0/8"`},
 	}
 	for name, tc := range cases {

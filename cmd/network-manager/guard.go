@@ -88,7 +88,7 @@ func (p *prefixes) Set(text string) error {
 		return err
 	}
 	if !prefix.Addr().Is4() {
-		return errors.New("Liqo v0.9.4 has IPv4 only")
+		return errors.New("it must be IPv4: Liqo v0.9.4 has nothing else")
 	}
 	*p = append(*p, prefix)
 	return nil

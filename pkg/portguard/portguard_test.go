@@ -35,7 +35,7 @@ const (
 	closed  = 1
 
 	// patience is how long a connection and an answer may take between two namespaces of one machine.
-	patience = 400 * time.Millisecond
+	patience = time.Second
 )
 
 // TestInstall connects to a pod from three others, as the kernel routes and filters it.
