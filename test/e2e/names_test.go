@@ -1,0 +1,279 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// TestAPIServer asks, in a pod two hops away, the API server that the pod was told of who it is: it is the consumer's, by
+// certificate, token and answer.
+func TestAPIServer(t *testing.T) {
+	cases := map[string]struct {
+		mode      v1alpha1.Mode
+		runs, off *federation.Cluster // The provider that runs the pod, and the one that is off.
+	}{
+		"Orchestrated": {v1alpha1.ModeOrchestrated, fed.ProviderA, fed.ProviderB},
+		"Aggregated":   {v1alpha1.ModeAggregated, fed.ProviderB, fed.ProviderA},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			namespace := "api-server-" + strings.ToLower(name)
+			start(t, tc.mode)
+			toggle(t, tc.off, false)
+			deploy(t, namespace, federation.Shell, 1)
+			pod := copies(t, namespace, 1, tc.runs)[0]
+
+			user := whoAmI(t, namespace, pod.Name)
+			if want := fmt.Sprintf("system:serviceaccount:%s:default", namespace); user != want {
+				t.Errorf("the API server takes the pod for %q, want %q", user, want)
+			}
+			remote := podOn(t, tc.runs, namespace, pod.Name)
+			if got := len(remote.Spec.HostAliases); got != 1 {
+				t.Errorf("the pod has %d host aliases: %v", got, remote.Spec.HostAliases)
+			}
+			seen := map[string]bool{}
+			for _, variable := range remote.Spec.Containers[0].Env {
+				if seen[variable.Name] {
+					t.Errorf("the pod has the variable %s twice", variable.Name)
+				}
+				seen[variable.Name] = true
+			}
+		})
+	}
+}
+
+// whoAmI asks the API server that a pod of the consumer was told of for the user that the pod's token belongs to.
+func whoAmI(t *testing.T, namespace, pod string) string {
+	t.Helper()
+	const ask = `cd /var/run/secrets/kubernetes.io/serviceaccount && exec curl --silent --show-error --max-time 10 --cacert ca.crt \
+		--header "Authorization: Bearer $(cat token)" --header 'Content-Type: application/json' \
+		--data '{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}' \
+		"https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/apis/authentication.k8s.io/v1/selfsubjectreviews"`
+	var answer string
+	eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
+		answer, err = fed.Consumer.Kubectl(ctx, "exec", "--namespace="+namespace, pod, "--", "sh", "-c", ask)
+		return err
+	})
+	var review struct {
+		Status struct {
+			UserInfo struct {
+				Username string `json:"username"`
+			} `json:"userInfo"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal([]byte(answer), &review); err != nil {
+		t.Fatalf("the API server answered %s: %v", answer, err)
+	}
+	return review.Status.UserInfo.Username
+}
+
+// podOn returns a pod of the consumer as it is on another cluster.
+func podOn(t *testing.T, c *federation.Cluster, namespace, name string) *corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Name == name && strings.HasPrefix(pod.Namespace, namespace)
+	})
+	if at < 0 {
+		t.Fatalf("%s does not have pod %s", c.Name, name)
+	}
+	return &pods.Items[at]
+}
+
+// TestOffloadedTwice offloads a namespace to a provider both directly and through the broker.
+func TestOffloadedTwice(t *testing.T) {
+	start(t, v1alpha1.ModeAggregated)
+	toggle(t, fed.ProviderB, false)
+	for _, strategy := range []liqo.MappingStrategy{"DefaultName", "EnforceSameName"} {
+		t.Run(string(strategy), func(t *testing.T) {
+			namespace := "twice-" + strings.ToLower(string(strategy))
+			offload(t, namespace, strategy, fed.ProviderA, fed.Broker)
+			pods := copies(t, namespace, 2, fed.ProviderA)
+			direct, brokered := podOn(t, fed.ProviderA, namespace, pods[0].Name), podOn(t, fed.ProviderA, namespace, pods[1].Name)
+			if direct.Namespace == brokered.Namespace {
+				t.Errorf("both pods are in namespace %s of the provider", direct.Namespace)
+			}
+			checkAddresses(t, pods)
+		})
+	}
+}
+
+// TestLongNames offloads namespaces to whose names the broker cannot append its own. Liqo on the consumer does not append a
+// name either if that makes more than 63 characters.
+func TestLongNames(t *testing.T) {
+	start(t, v1alpha1.ModeAggregated)
+	cases := map[string]struct {
+		length   int
+		strategy liqo.MappingStrategy
+	}{
+		"Of45Characters":                 {45, "DefaultName"},
+		"LongestWithTheNameOfTheCluster": {63 - len("-consumer-123456"), "DefaultName"},
+		"Longest":                        {63, "EnforceSameName"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			namespace := ofLength(tc.length)
+			offload(t, namespace, tc.strategy, fed.Broker)
+			checkAddresses(t, copies(t, namespace, 1))
+		})
+	}
+}
+
+// TestCollision offloads a namespace with a long name to provider-a directly, and then to the broker as well: provider-a has
+// the name already, so that the broker uses provider-b.
+func TestCollision(t *testing.T) {
+	start(t, v1alpha1.ModeAggregated)
+	namespace := ofLength(45)
+	offload(t, namespace, "DefaultName", fed.ProviderA)
+	direct := copies(t, namespace, 1, fed.ProviderA)
+	offload(t, namespace, "DefaultName", fed.ProviderA, fed.Broker)
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		var offloadings offloadingv1alpha1.NamespaceOffloadingList
+		if err := fed.Broker.List(ctx, &offloadings); err != nil {
+			return err
+		}
+		for i := range offloadings.Items {
+			o := &offloadings.Items[i]
+			if selected := liqo.Selected(&o.Spec.ClusterSelector); strings.HasPrefix(o.Namespace, namespace) && slices.Contains(selected, fed.ProviderA.ID) {
+				return fmt.Errorf("namespace %s of the broker goes to %v, provider-a among them", o.Namespace, selected)
+			}
+		}
+		return nil
+	})
+	pods := copies(t, namespace, 2, fed.ProviderA, fed.ProviderB)
+	checkAddresses(t, pods)
+	refusals, err := fed.Broker.Kubectl(t.Context(), "get", "events", "--all-namespaces", "--field-selector=reason=NamespaceRefused", "--output=name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refusals == "" {
+		t.Error("no event says that a provider cannot make the namespace")
+	}
+	if !slices.ContainsFunc(pods, func(pod federation.Copy) bool { return pod.Name == direct[0].Name }) {
+		t.Errorf("pod %s, which was there before, is gone", direct[0].Name)
+	}
+}
+
+// ofLength returns a name of so many characters.
+func ofLength(length int) string {
+	return ("long-" + strings.Repeat("n", length))[:length]
+}
+
+// offload gives the consumer, until the test ends, a namespace that goes to the given clusters, and in it for each of them a web
+// server that runs there.
+func offload(t *testing.T, namespace string, strategy liqo.MappingStrategy, to ...*federation.Cluster) {
+	t.Helper()
+	t.Cleanup(func() { removeAll(t, namespace) })
+	ids := make([]string, len(to))
+	for i, c := range to {
+		ids[i] = string(c.ID)
+	}
+	apply := func(manifest string, values ...any) {
+		t.Helper()
+		if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(manifest, values...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: offloading.liqo.io/v1alpha1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: %[1]s}
+spec:
+  namespaceMappingStrategy: %[2]s
+  podOffloadingStrategy: Remote
+  clusterSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[3]s]}]
+`, namespace, strategy, strings.Join(ids, ", "))
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		var ns corev1.Namespace
+		if err := fed.Consumer.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+			return err
+		}
+		var o liqo.NamespaceOffloading
+		if err := fed.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}, &o); err != nil {
+			return err
+		}
+		if !liqo.InForce(&ns, &o) || o.Status.OffloadingPhase != "Ready" {
+			return fmt.Errorf("the offloading of namespace %s is %q, not Ready", namespace, o.Status.OffloadingPhase)
+		}
+		return nil
+	})
+	for _, c := range to {
+		apply(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web-%[2]s, namespace: %[1]s}
+spec:
+  selector: {matchLabels: {app: web-%[2]s}}
+  template:
+    metadata: {labels: {app: web-%[2]s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      nodeSelector: {liqo.io/remote-cluster-id: %[3]s}
+      containers:
+        - name: web
+          image: lab.local/web:1
+          imagePullPolicy: IfNotPresent
+          ports: [{containerPort: 8080}]
+          readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}
+          resources: {requests: {cpu: 50m, memory: 32Mi}}
+`, namespace, c.Name, c.ID)
+	}
+}
+
+// removeAll deletes a namespace of the consumer, and waits until no cluster has one whose name begins like it.
+func removeAll(t *testing.T, namespace string) {
+	t.Helper()
+	if t.Failed() {
+		t.Logf("namespace %s stays, to look at", namespace)
+		return
+	}
+	ctx := context.WithoutCancel(t.Context())
+	if _, err := fed.Consumer.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=120s"); err != nil {
+		t.Error(err)
+		return
+	}
+	err := federation.Until(ctx, 2*time.Minute, func(ctx context.Context) error {
+		for _, c := range fed.Clusters() {
+			var namespaces corev1.NamespaceList
+			if err := c.List(ctx, &namespaces); err != nil {
+				return err
+			}
+			for i := range namespaces.Items {
+				if name := namespaces.Items[i].Name; strings.HasPrefix(name, namespace) {
+					return fmt.Errorf("cluster %s still has namespace %s", c.Name, name)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
