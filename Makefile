@@ -17,6 +17,8 @@ PATCHED      := .build/patched/go.mod
 GOLANGCI     := .build/bin/golangci-lint
 GOLANGCI_VERSION := v2.11.4
 GRPC_PLUGIN_VERSION := v1.5.1
+TOPOLOGIES   ?= equal distinct partial nested
+ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
@@ -84,8 +86,17 @@ test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
 test-e2e: deps build images bin/lab ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
 	go test -tags=e2e -count=1 -timeout=60m -v ./test/e2e
 
+.PHONY: test-cidrs
+test-cidrs: deps build images bin/lab ## Walk the journeys of addresses with CIDRs that are equal, distinct, and inside one another.
+	for topology in $(TOPOLOGIES); do \
+		bin/lab down; \
+		LIQO_BROKER_TOPOLOGY=$$topology go test -tags=e2e -count=1 -timeout=30m -v -run '$(ADDRESS_TESTS)' ./test/e2e; \
+	done
+
 .PHONY: test-full
-test-full: test ## Run everything, and the journeys again on the second version of Kubernetes.
+test-full: test test-cidrs ## Run everything, faults of 90 s, and the journeys again on the second version of Kubernetes.
+	bin/lab down
+	LIQO_BROKER_FAULT_SECONDS=90 go test -tags=e2e -count=1 -timeout=90m -v -run TestFaults ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
 

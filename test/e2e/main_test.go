@@ -45,7 +45,9 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	}
 	wasUp := lab("status").Run() == nil
 	if !wasUp {
-		if err := lab("up", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34")).Run(); err != nil {
+		up := lab("up", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34"),
+			"--topology", cmp.Or(os.Getenv("LIQO_BROKER_TOPOLOGY"), "overlapping"))
+		if err := up.Run(); err != nil {
 			return 1, fmt.Errorf("bring the lab up: %w", err)
 		}
 	}

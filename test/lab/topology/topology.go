@@ -28,7 +28,7 @@ type Cluster struct {
 	Tier string `json:"tier"`
 	// Address is the address of the node on the WAN.
 	Address netip.Addr `json:"address"`
-	// PodCIDR is a /16 of which the node uses the first /24.
+	// PodCIDR is a prefix of which the node uses the first /24.
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// ServiceCIDR is a /16; its addresses .0.1 and .0.10 are the API server's and the DNS server's.
 	ServiceCIDR netip.Prefix `json:"serviceCIDR"`
@@ -88,15 +88,48 @@ func Distinct() Topology {
 		[4]string{"10.80.0.0/16", "10.81.0.0/16", "10.82.0.0/16", "10.83.0.0/16"})
 }
 
-// Named returns the topology of that name: overlapping or distinct.
+// Equal is the same federation with one pod CIDR for all.
+func Equal() Topology {
+	topology := Overlapping()
+	for i := range topology.Clusters {
+		topology.Clusters[i].PodCIDR = topology.Clusters[0].PodCIDR
+	}
+	return topology
+}
+
+// Partial is the same federation with pod CIDRs of different lengths that lie
+// inside one another.
+func Partial() Topology {
+	return federation([4]string{"10.200.0.0/16", "10.200.64.0/18", "10.200.0.0/15", "10.201.0.0/16"},
+		[4]string{"10.80.0.0/16", "10.80.0.0/16", "10.80.0.0/16", "10.80.0.0/16"})
+}
+
+// Nested is the same federation where the pod CIDR of provider-b lies inside of
+// 10.81.0.0/16, which Liqo takes as the external CIDR of the others.
+func Nested() Topology {
+	return federation([4]string{"10.200.0.0/16", "10.201.0.0/16", "10.200.0.0/16", "10.81.64.0/18"},
+		[4]string{"10.80.0.0/16", "10.80.0.0/16", "10.80.0.0/16", "10.80.0.0/16"})
+}
+
+// Usage names the topologies, for the help of a command.
+const Usage = "overlapping: consumer and providers with the same CIDRs; distinct: each with its own; equal: one pod CIDR for all; " +
+	"partial: pod CIDRs inside one another; nested: a pod CIDR inside the external CIDR of another"
+
+// Named returns the topology of that name, one of those in [Usage].
 func Named(name string) (Topology, error) {
 	switch name {
 	case "overlapping":
 		return Overlapping(), nil
 	case "distinct":
 		return Distinct(), nil
+	case "equal":
+		return Equal(), nil
+	case "partial":
+		return Partial(), nil
+	case "nested":
+		return Nested(), nil
 	}
-	return Topology{}, fmt.Errorf("unknown topology %q: use overlapping or distinct", name)
+	return Topology{}, fmt.Errorf("unknown topology %q; use %s", name, Usage)
 }
 
 func federation(pods, services [4]string) Topology {
@@ -171,8 +204,8 @@ func (t Topology) Validate() error {
 			errs = append(errs, fmt.Errorf("cluster %s: address %s is used twice", c.Name, c.Address))
 		case !t.WAN.Contains(c.Address) || c.Address == t.Gateway:
 			errs = append(errs, fmt.Errorf("cluster %s: address %s is not a host of the WAN %s", c.Name, c.Address, t.WAN))
-		case c.PodCIDR.Bits() != 16 || c.ServiceCIDR.Bits() != 16:
-			errs = append(errs, fmt.Errorf("cluster %s: pod CIDR %s and service CIDR %s must be /16", c.Name, c.PodCIDR, c.ServiceCIDR))
+		case c.PodCIDR.Bits() > 24 || c.PodCIDR != c.PodCIDR.Masked() || c.ServiceCIDR.Bits() != 16:
+			errs = append(errs, fmt.Errorf("cluster %s: pod CIDR %s must hold a /24, and service CIDR %s must be a /16", c.Name, c.PodCIDR, c.ServiceCIDR))
 		case c.PodCIDR.Overlaps(c.ServiceCIDR) || c.PodCIDR.Overlaps(t.WAN) || c.ServiceCIDR.Overlaps(t.WAN):
 			errs = append(errs, fmt.Errorf("cluster %s: pod CIDR %s, service CIDR %s and WAN %s overlap", c.Name, c.PodCIDR, c.ServiceCIDR, t.WAN))
 		}

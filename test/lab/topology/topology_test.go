@@ -18,6 +18,8 @@ func TestTopologiesAreValid(t *testing.T) {
 	}{
 		"overlapping": {reason: "an address that was not translated must not be right by luck", same: true},
 		"distinct":    {reason: "nothing may need a translation", same: false},
+		"equal":       {reason: "nothing may be right by luck", same: true},
+		"partial":     {reason: "prefixes of different lengths do not even compare", same: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topology, err := Named(name)
@@ -41,6 +43,12 @@ func TestTopologiesAreValid(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestNestedIsValid(t *testing.T) {
+	if err := Nested().Validate(); err != nil {
+		t.Errorf("Validate: %v", err)
 	}
 }
 
@@ -92,7 +100,7 @@ func TestValidateRefuses(t *testing.T) {
 		"SameAddress": {"two nodes cannot share one", func(t *Topology) { t.Clusters[1].Address = t.Clusters[0].Address }, "used twice"},
 		"OffWAN":      {"the node would not be reached", func(t *Topology) { t.Clusters[0].Address = netip.MustParseAddr("10.0.0.1") }, "not a host"},
 		"Overlap":     {"pods and Services would collide", func(t *Topology) { t.Clusters[0].PodCIDR = t.Clusters[0].ServiceCIDR }, "overlap"},
-		"Narrow":      {"the node's part is a /24 of a /16", func(t *Topology) { t.Clusters[0].PodCIDR = netip.MustParsePrefix("10.1.0.0/24") }, "must be /16"},
+		"Narrow":      {"the node's part is a /24", func(t *Topology) { t.Clusters[0].PodCIDR = netip.MustParsePrefix("10.1.0.0/25") }, "must hold a /24"},
 		"SelfPeering": {"a cluster has no use for itself", func(t *Topology) { t.Peerings[0].Provider = t.Peerings[0].Consumer }, "not between two"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,7 @@ func newUp(o *options) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&up.Kubernetes, "kubernetes", up.Kubernetes, "line of Kubernetes: v1.34 or v1.28")
 	f.StringSliceVar(&clusters, "clusters", nil, "only these clusters (default: all)")
-	f.StringVar(&topologyName, "topology", topologyName, "overlapping: clusters with the same CIDRs; distinct: each with its own")
+	f.StringVar(&topologyName, "topology", topologyName, topology.Usage)
 	f.StringArrayVar(&images, "image", nil, "archive with images that all clusters get (repeatable)")
 	f.StringArrayVar(&settings, "liqo-set", nil, "CLUSTER:KEY=VALUE, a setting of Liqo's Helm chart in one cluster, or in all with * as CLUSTER (repeatable)")
 	f.BoolVar(&up.WithoutLiqo, "without-liqo", false, "only make the clusters")
