@@ -19,6 +19,8 @@ GOLANGCI_VERSION := v2.11.4
 GRPC_PLUGIN_VERSION := v1.5.1
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
+# Leaves a second broker in the lab.
+ON_ITS_OWN   := TestTwoBrokers
 GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
@@ -99,6 +101,9 @@ test-full: test test-cidrs ## Run everything, faults of 90 s, and the journeys a
 	LIQO_BROKER_FAULT_SECONDS=90 go test -tags=e2e -count=1 -timeout=90m -v -run TestFaults ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
+	bin/lab down
+	go test -tags=e2e -count=1 -timeout=30m -v -run '$(ON_ITS_OWN)' ./test/e2e
+	bin/lab down
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run the linters.

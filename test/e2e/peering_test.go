@@ -6,17 +6,14 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
-	"github.com/capacitorset/liqo-broker/test/lab"
-	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
 
 // TestAddressesFollowThePeering peers the consumer with a provider that runs its pods already, and ends that peering again: the
@@ -29,20 +26,7 @@ func TestAddressesFollowThePeering(t *testing.T) {
 	before := onPath(t, namespace, replicas, federation.PathRelay, time.Minute)
 	checkAddresses(t, before)
 
-	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	peering := topology.Peering{Consumer: fed.Consumer.Name, Provider: fed.ProviderB.Name}
-	unpeer := func() {
-		if err := l.Unpeer(context.WithoutCancel(t.Context()), peering); err != nil {
-			t.Errorf("end the peering %s: %v", peering, err)
-		}
-	}
-	if err := l.Peer(t.Context(), peering); err != nil {
-		unpeer()
-		t.Fatal(err)
-	}
+	unpeer := peer(t, fed.Consumer, fed.ProviderB)
 	peered := time.Now()
 	direct := onPath(t, namespace, replicas, federation.PathDirect, 30*time.Second)
 	t.Logf("direct %.1f s after the peering", time.Since(peered).Seconds())
@@ -55,6 +39,21 @@ func TestAddressesFollowThePeering(t *testing.T) {
 	t.Logf("relayed %.1f s after the end of the peering", time.Since(ended).Seconds())
 	checkAddresses(t, relayed)
 	checkSame(t, before, relayed)
+}
+
+// peer makes a peering, and returns a function that ends it; the end of the test does so at the latest.
+func peer(t *testing.T, consumer, provider *federation.Cluster) (unpeer func()) {
+	t.Helper()
+	unpeer = sync.OnceFunc(func() {
+		if err := fed.Unpeer(context.WithoutCancel(t.Context()), consumer, provider); err != nil {
+			t.Errorf("end the peering of %s with %s: %v", consumer.Name, provider.Name, err)
+		}
+	})
+	t.Cleanup(unpeer)
+	if err := fed.Peer(t.Context(), consumer, provider); err != nil {
+		t.Fatal(err)
+	}
+	return unpeer
 }
 
 // onPath returns the pods of a namespace, all on provider-b, once the consumer reaches each of them by a path.

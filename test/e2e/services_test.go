@@ -6,12 +6,10 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,8 +20,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
-	"github.com/capacitorset/liqo-broker/test/lab"
-	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
 
 // service is what a pod finds behind the names of a Service.
@@ -43,20 +39,7 @@ func TestServicesReachTheConsumer(t *testing.T) {
 
 	relayed := askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Minute)
 
-	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	peering := topology.Peering{Consumer: fed.Consumer.Name, Provider: fed.ProviderB.Name}
-	unpeer := func() {
-		if err := l.Unpeer(context.WithoutCancel(t.Context()), peering); err != nil {
-			t.Errorf("end the peering %s: %v", peering, err)
-		}
-	}
-	if err := l.Peer(t.Context(), peering); err != nil {
-		unpeer()
-		t.Fatal(err)
-	}
+	unpeer := peer(t, fed.Consumer, fed.ProviderB)
 	peered := time.Now()
 	direct := askService(t, namespace, pod, "home", replicas, federation.PathDirect, 30*time.Second)
 	t.Logf("direct %.1f s after the peering", time.Since(peered).Seconds())

@@ -51,6 +51,12 @@ func Open(ctx context.Context, l *lab.Lab, root string) (*Federation, error) {
 	return f, nil
 }
 
+// WithBroker returns the federation of the same consumer with another broker, whose provider is provider-b. The peerings that it
+// needs are not made.
+func (f *Federation) WithBroker(broker *Cluster) *Federation {
+	return &Federation{Consumer: f.Consumer, Broker: broker, ProviderA: f.ProviderB, ProviderB: f.ProviderB, lab: f.lab, root: f.root}
+}
+
 // Connect connects to the clusters of the lab that the environment names, or else the usual one.
 func Connect(ctx context.Context, root string) (*Federation, error) {
 	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
@@ -60,13 +66,26 @@ func Connect(ctx context.Context, root string) (*Federation, error) {
 	return Open(ctx, l, root)
 }
 
+// Peer makes the peering by which one cluster uses the resources of another, and waits until it is established.
+func (f *Federation) Peer(ctx context.Context, consumer, provider *Cluster) error {
+	return f.lab.Peer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name})
+}
+
+// Unpeer ends such a peering, and waits until it is gone.
+func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) error {
+	return f.lab.Unpeer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name})
+}
+
 // Clusters returns all clusters, the consumer first.
 func (f *Federation) Clusters() []*Cluster {
-	return []*Cluster{f.Consumer, f.Broker, f.ProviderA, f.ProviderB}
+	return append([]*Cluster{f.Consumer, f.Broker}, f.Providers()...)
 }
 
 // Providers returns the clusters that share their resources with the broker.
 func (f *Federation) Providers() []*Cluster {
+	if f.ProviderA == f.ProviderB {
+		return []*Cluster{f.ProviderA}
+	}
 	return []*Cluster{f.ProviderA, f.ProviderB}
 }
 

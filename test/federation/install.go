@@ -175,17 +175,21 @@ func (f *Federation) configureConsumer(ctx context.Context) error {
 
 // ReflectedNetworkManager returns the Service by which the consumer reaches the broker's remote IPAM.
 func (f *Federation) ReflectedNetworkManager(ctx context.Context) (*corev1.Service, error) {
-	var services corev1.ServiceList
-	if err := f.Consumer.List(ctx, &services); err != nil {
+	var twins corev1.NamespaceList
+	if err := f.Consumer.List(ctx, &twins, client.MatchingLabels{liqo.LabelRemoteClusterID: string(f.Broker.ID)}); err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(services.Items, func(s corev1.Service) bool {
-		return s.Name == networkManager && s.Namespace != liqoNamespace
-	})
-	if i < 0 {
-		return nil, fmt.Errorf("no Service liqo-network-manager of the broker on the consumer")
+	for i := range twins.Items {
+		var service corev1.Service
+		err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: twins.Items[i].Name, Name: networkManager}, &service)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil {
+			return &service, nil
+		}
 	}
-	return &services.Items[i], nil
+	return nil, fmt.Errorf("no Service %s of %s on the consumer", networkManager, f.Broker.Name)
 }
 
 // waitForOffer waits until the consumer's virtual node for the broker has the sum of what the providers offer.

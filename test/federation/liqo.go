@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,17 +47,16 @@ func (c *Cluster) patchControllerManager(ctx context.Context, patch []byte) erro
 	return c.rollout(ctx, liqoNamespace, controllerManager)
 }
 
-// withFlags returns args with the given flags set, each once.
-func withFlags(args []string, flags map[string]string) []string {
-	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		_, replaced := flags[name]
-		return replaced
-	})
-	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		kept = append(kept, name+"="+flags[name])
+// withFlags returns args with the given flags, in place of those of the same names.
+func withFlags(args, flags []string) []string {
+	name := func(flag string) string {
+		name, _, _ := strings.Cut(flag, "=")
+		return name
 	}
-	return kept
+	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return slices.ContainsFunc(flags, func(flag string) bool { return name(flag) == name(arg) })
+	})
+	return append(kept, flags...)
 }
 
 // ControllerManagerArgs returns the command line of Liqo's controller manager.
@@ -81,15 +79,14 @@ func (f *Federation) replaceVirtualKubelets(ctx context.Context, c *Cluster) err
 	if err != nil {
 		return err
 	}
-	kubelet := virtualKubelet{digest: digest, flags: map[string]string{}}
+	kubelet := virtualKubelet{digest: digest}
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
 		case "--kubelet-image":
 			kubelet.image = value
 		case "--kubelet-extra-args":
-			flag, value, _ := strings.Cut(value, "=")
-			kubelet.flags[flag] = value
+			kubelet.flags = append(kubelet.flags, value)
 		}
 	}
 	var nodes vkv1alpha1.VirtualNodeList
@@ -108,7 +105,7 @@ func (f *Federation) replaceVirtualKubelets(ctx context.Context, c *Cluster) err
 // virtualKubelet is what a virtual node is to run.
 type virtualKubelet struct {
 	image, digest string
-	flags         map[string]string
+	flags         []string
 }
 
 // replace gives a virtual node the virtual kubelet, and waits until it runs.

@@ -58,22 +58,27 @@ func TestProgressNamesTheStep(t *testing.T) {
 func TestWithFlags(t *testing.T) {
 	cases := map[string]struct {
 		args   []string
-		flags  map[string]string
+		flags  []string
 		want   []string
 		reason string
 	}{
 		"Add": {
-			args: []string{"--a=1", "--b"}, flags: map[string]string{"--c": "3"},
+			args: []string{"--a=1", "--b"}, flags: []string{"--c=3"},
 			want:   []string{"--a=1", "--b", "--c=3"},
 			reason: "A missing flag is added, the others stay.",
 		},
 		"ReplaceAll": {
-			args: []string{"--c=1", "--a=1", "--c=2"}, flags: map[string]string{"--c": "3"},
+			args: []string{"--c=1", "--a=1", "--c=2"}, flags: []string{"--c=3"},
 			want:   []string{"--a=1", "--c=3"},
-			reason: "A flag is there once, so that no reader has to know which one wins.",
+			reason: "What a flag was before is gone.",
+		},
+		"Several": {
+			args: []string{"--c=1", "--a=1"}, flags: []string{"--c=3", "--c=4"},
+			want:   []string{"--a=1", "--c=3", "--c=4"},
+			reason: "A flag that may be given several times keeps all its values.",
 		},
 		"Same": {
-			args: []string{"--a=1", "--c=3"}, flags: map[string]string{"--c": "3"},
+			args: []string{"--a=1", "--c=3"}, flags: []string{"--c=3"},
 			want:   []string{"--a=1", "--c=3"},
 			reason: "Setting a flag to what it is changes nothing.",
 		},
