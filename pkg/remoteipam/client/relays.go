@@ -113,6 +113,9 @@ func (r *relays) renew() {
 func (r *relays) get(ctx context.Context, address netip.Addr) (netip.Addr, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if relay, ok := r.current(address); ok {
+		return relay, nil
+	}
 	r.waiting[address]++
 	defer func() {
 		if r.waiting[address]--; r.waiting[address] == 0 {
@@ -120,8 +123,8 @@ func (r *relays) get(ctx context.Context, address netip.Addr) (netip.Addr, error
 		}
 	}()
 	for {
-		if k, ok := r.known[address]; ok && k.generation == r.generation {
-			return k.relay, nil
+		if relay, ok := r.current(address); ok {
+			return relay, nil
 		}
 		current := r.flight
 		if current == nil {
@@ -140,6 +143,13 @@ func (r *relays) get(ctx context.Context, address netip.Addr) (netip.Addr, error
 			return r.settle(address, got)
 		}
 	}
+}
+
+// current returns what is known about an address, unless the broker is to be asked
+// once more. It is called with the lock held.
+func (r *relays) current(address netip.Addr) (netip.Addr, bool) {
+	k, ok := r.known[address]
+	return k.relay, ok && k.generation == r.generation
 }
 
 // fly makes a call for an address and for others that are needed. The lock is
@@ -176,7 +186,7 @@ func (r *relays) fly(ctx context.Context, address netip.Addr) (netip.Addr, error
 func (r *relays) batch(address netip.Addr) []netip.Addr {
 	batch := []netip.Addr{address}
 	add := func(candidate netip.Addr) {
-		if k, ok := r.known[candidate]; candidate != address && (!ok || k.generation != r.generation) {
+		if _, ok := r.current(candidate); candidate != address && !ok {
 			batch = append(batch, candidate)
 		}
 	}

@@ -152,3 +152,25 @@ func TestRelaysWithoutBroker(t *testing.T) {
 		t.Errorf("an address that the broker refused before it went away is shown as %s", got)
 	}
 }
+
+func BenchmarkRelays(b *testing.B) {
+	const pods = 10000
+	broker := &fakeBroker{network: 20}
+	relays := newRelays(broker.ask, all)
+	for i := range pods {
+		relays.hold(fmt.Sprint(i), pod(i))
+	}
+	for i := range pods {
+		if _, err := relays.get(b.Context(), pod(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i = (i + 1) % pods
+		if _, err := relays.get(b.Context(), pod(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
