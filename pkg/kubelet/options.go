@@ -20,11 +20,9 @@ import (
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
 	"github.com/spf13/pflag"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
-
-// DefaultLiqoNamespace is where Liqo's chart installs itself.
-const DefaultLiqoNamespace = "liqo"
 
 // Options are the flags of the virtual kubelet: all of Liqo's, and our own.
 type Options struct {
@@ -39,7 +37,7 @@ type Options struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Opts: root.NewOpts(), LiqoNamespace: DefaultLiqoNamespace}
+	return &Options{Opts: root.NewOpts(), LiqoNamespace: liqo.DefaultNamespace}
 }
 
 // AddFlags binds the options to flags.

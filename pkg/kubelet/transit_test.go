@@ -124,14 +124,13 @@ func startReflector(t *testing.T, pod *corev1.Pod, reflector manager.Reflector, 
 		WithHandlerFactory(handlers).WithEventBroadcaster(c.events).WithForgingOpts(&forgingOpts)
 	reflector.StartNamespace(opts)
 	pods := namespaced(opts)
-	for _, factory := range []interface {
-		Start(<-chan struct{})
-	}{localFactory, remoteFactory, remoteLiqo} {
-		factory.Start(t.Context().Done())
-	}
-	localFactory.WaitForCacheSync(t.Context().Done())
-	remoteFactory.WaitForCacheSync(t.Context().Done())
-	remoteLiqo.WaitForCacheSync(t.Context().Done())
+	done := t.Context().Done()
+	localFactory.Start(done)
+	remoteFactory.Start(done)
+	remoteLiqo.Start(done)
+	localFactory.WaitForCacheSync(done)
+	remoteFactory.WaitForCacheSync(done)
+	remoteLiqo.WaitForCacheSync(done)
 	c.handle = func(ctx context.Context) error {
 		return pods.Handle(trace.ContextWithTrace(ctx, trace.New("test")), "web")
 	}
