@@ -34,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab/pki"
@@ -106,10 +107,10 @@ func TestRemoteIPAMRefusesAddresses(t *testing.T) {
 
 	cases := []struct{ reason, address, refusal string }{
 		{"a pod that the consumer offloaded", own, ""},
-		{"a pod of the broker itself", networkManager(t).Status.PodIP, "is not the address of a pod that cluster"},
-		{"a pod of a provider, which the provider keeps for itself", seen(t, fed.Broker, fed.ProviderB, pod(t, fed.ProviderB, "default", "tools").Status.PodIP), "is not the address of a pod that cluster"},
-		{"a pod of the consumer, which did not leave it", seen(t, fed.Broker, fed.Consumer, pod(t, fed.Consumer, "default", "tools").Status.PodIP), "is not the address of a pod that cluster"},
-		{"the broker's API server", fed.Broker.Lab.Address.String(), "is not the address of a pod that cluster"},
+		{"a pod of the broker itself", networkManager(t).Status.PodIP, relay.ErrNotOffloaded.Error()},
+		{"a pod of a provider, which the provider keeps for itself", seen(t, fed.Broker, fed.ProviderB, pod(t, fed.ProviderB, "default", "tools").Status.PodIP), relay.ErrNotOffloaded.Error()},
+		{"a pod of the consumer, which did not leave it", seen(t, fed.Broker, fed.Consumer, pod(t, fed.Consumer, "default", "tools").Status.PodIP), relay.ErrNotOffloaded.Error()},
+		{"the broker's API server", fed.Broker.Lab.Address.String(), relay.ErrNotOffloaded.Error()},
 		{"no address", "web." + namespace, "is not an IP address"},
 	}
 	request := &pb.MapRelayRequest{}
@@ -154,9 +155,7 @@ func TestRemoteIPAMHidesProviders(t *testing.T) {
 			return nil
 		})
 	}
-	check(v1alpha1.ModeOrchestrated, string(fed.ProviderA.ID), string(fed.ProviderB.ID))
 	check(v1alpha1.ModeAggregated)
-
 	deploy(t, namespace, federation.Web, 1)
 	own := copies(t, namespace, 1)[0]
 	ctx, cancel := context.WithTimeout(t.Context(), callPatience)
@@ -168,6 +167,7 @@ func TestRemoteIPAMHidesProviders(t *testing.T) {
 	if got, want := response.GetMappings()[0].GetRelayAddress(), own.Address[fed.Consumer.Name]; got != want {
 		t.Errorf("relay address of an aggregated consumer's own pod: %q, want %q, as the consumer shows it", got, want)
 	}
+	check(v1alpha1.ModeOrchestrated, string(fed.ProviderA.ID), string(fed.ProviderB.ID))
 }
 
 // routes returns the IDs of the providers in the first answer to Watch.
