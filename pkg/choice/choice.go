@@ -1,0 +1,259 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package choice chooses providers by criteria: filters exclude some, weighted
+// figures rank the rest, spread constraints and a limit pick from the ranking,
+// and steadiness keeps what is chosen until something better lasts.
+//
+// It decides from a snapshot, with the time and its memory as arguments: the same
+// input gives the same decision. It does not know where the figures come from,
+// nor for whom and to what end it chooses.
+package choice
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+)
+
+// MaxWeight bounds the weight of a figure, in both directions.
+const MaxWeight = 10
+
+// FullScore is the score of a provider that is the best in everything.
+const FullScore = 100
+
+// Errors of Choose, for errors.Is. With them nothing is chosen.
+var (
+	// ErrNobody: the filters exclude every provider, or there is none.
+	ErrNobody = errors.New("no provider passes the filters")
+	// ErrSpread: the spread constraints cannot be met.
+	ErrSpread = errors.New("the spread constraints cannot be met")
+)
+
+// Provider is a provider that can be chosen.
+type Provider struct {
+	ID      cluster.ID
+	Name    string
+	Labels  map[string]string
+	Figures map[string]kpi.Figure
+}
+
+// Criteria are what providers are chosen by.
+type Criteria struct {
+	// Filters are CEL expressions that must all hold for a provider.
+	Filters []string
+	// Weights tell how much each figure counts, from -MaxWeight to MaxWeight: more
+	// is better if positive, less is better if negative.
+	Weights map[string]int
+	// Most is the largest number of providers to choose; zero for no limit.
+	Most int
+	// Spread are constraints that the chosen providers meet together.
+	Spread []Spread
+	// Margin is how much better, as a part of FullScore, a provider must be than a
+	// chosen one to take its place, and Lasting for how long.
+	Margin  float64
+	Lasting time.Duration
+}
+
+// Spread demands that the chosen providers have so many distinct values of a label.
+type Spread struct {
+	Label    string
+	Distinct int
+}
+
+// Memory is what one decision has to know of those before. The zero Memory is
+// that of the first.
+type Memory struct {
+	// Chosen are the chosen providers, in order of their IDs.
+	Chosen []cluster.ID
+	// Better tells since when others would be better by the margin; zero if none are.
+	Better time.Time
+}
+
+// Decision is what was decided, and why.
+type Decision struct {
+	Memory
+
+	// Ranking are all providers: those that pass the filters, the best first, and
+	// then those that do not.
+	Ranking []Ranked
+	// Wait is the time until others take the place of the chosen providers, if
+	// nothing changes; zero if nothing will.
+	Wait time.Duration
+}
+
+// Ranked explains what became of a provider.
+type Ranked struct {
+	ID     cluster.ID
+	Name   string
+	Chosen bool
+	// Excluded is why the provider cannot be chosen; empty if it can.
+	Excluded string
+	Score    float64
+	// Terms are what the score is made of, in order of their figures' names.
+	Terms []Term
+
+	labels  map[string]string
+	unknown int
+}
+
+// Term is what one figure adds to a score.
+type Term struct {
+	Figure string
+	Value  float64
+	Unit   string
+	// Unknown is why the value does not count; empty if it does.
+	Unknown string
+	// Normalized is 1 for the best provider that passes the filters, 0 for the worst.
+	Normalized float64
+	Weight     int
+}
+
+// Chooser chooses by criteria. It may be used concurrently.
+type Chooser struct {
+	criteria Criteria
+	filters  []filter
+	figures  []string // Those with a weight, in order.
+}
+
+// New returns a Chooser, or an error that tells what is wrong with the criteria.
+func New(c Criteria) (*Chooser, error) {
+	filters, err := compile(c.Filters)
+	if err != nil {
+		return nil, err
+	}
+	chooser := &Chooser{criteria: c, filters: filters}
+	for figure, weight := range c.Weights {
+		if weight < -MaxWeight || weight > MaxWeight {
+			return nil, fmt.Errorf("the weight of %s is %d, not from %d to %d", figure, weight, -MaxWeight, MaxWeight)
+		}
+		if weight != 0 {
+			chooser.figures = append(chooser.figures, figure)
+		}
+	}
+	slices.Sort(chooser.figures)
+	return chooser, nil
+}
+
+// Choose decides among providers, whose IDs are distinct. When it returns an
+// error, the decision has a ranking as far as there is one, and the memory that
+// it was given.
+func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (Decision, error) {
+	decision := Decision{Memory: memory}
+	passed, excluded, err := c.filter(now, providers)
+	if err != nil {
+		return decision, err
+	}
+	ranked := c.score(now, passed)
+	slices.SortFunc(ranked, better(nil))
+	decision.Ranking = append(slices.Clone(ranked), excluded...)
+	if len(ranked) == 0 {
+		return decision, ErrNobody
+	}
+
+	// Those that are chosen have an advantage over the others: the margin.
+	for i := range ranked {
+		ranked[i].Chosen = slices.Contains(memory.Chosen, ranked[i].ID)
+	}
+	slices.SortFunc(ranked, better(func(r Ranked) float64 {
+		if r.Chosen {
+			return r.Score + c.criteria.Margin
+		}
+		return r.Score
+	}))
+	wanted, ok := c.pick(ranked)
+	if !ok {
+		return decision, ErrSpread
+	}
+	decision.Memory, decision.Wait = c.settle(now, ranked, wanted, memory)
+	for i := range decision.Ranking {
+		decision.Ranking[i].Chosen = slices.Contains(decision.Chosen, decision.Ranking[i].ID)
+	}
+	return decision, nil
+}
+
+// settle decides whether the wanted providers take the place of the chosen ones:
+// at once if that takes nothing away or the chosen ones cannot stay as they are,
+// and otherwise when others have been better for long enough.
+func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, memory Memory) (Memory, time.Duration) {
+	var kept []Ranked
+	adds := true
+	for _, r := range ranked {
+		if r.Chosen {
+			kept = append(kept, r)
+			adds = adds && slices.Contains(wanted, r.ID)
+		}
+	}
+	stays := len(kept) == len(memory.Chosen) && !(c.criteria.Most > 0 && len(kept) > c.criteria.Most) && c.spreads(kept)
+	switch {
+	case adds || !stays:
+		return Memory{Chosen: wanted}, 0
+	case memory.Better.IsZero() || memory.Better.After(now):
+		memory.Better = now
+	}
+	if wait := c.criteria.Lasting - now.Sub(memory.Better); wait > 0 {
+		return memory, wait
+	}
+	return Memory{Chosen: wanted}, 0
+}
+
+// pick returns the first of the ranked providers, as many as allowed, that meet
+// the spread constraints, in order of their IDs. A provider is passed over if the
+// places after it would not suffice for the values that are missing. With several
+// constraints it may miss a way to meet them all.
+func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
+	most := c.criteria.Most
+	if most <= 0 || most > len(ranked) {
+		most = len(ranked)
+	}
+	picked := make([]Ranked, 0, most)
+	for _, r := range ranked {
+		if len(picked) == most {
+			break
+		}
+		if next := append(picked, r); c.missing(next) <= most-len(next) {
+			picked = next
+		}
+	}
+	ids := make([]cluster.ID, len(picked))
+	for i, p := range picked {
+		ids[i] = p.ID
+	}
+	slices.Sort(ids)
+	return ids, len(ids) > 0 && c.spreads(picked)
+}
+
+// spreads tells whether providers meet the spread constraints.
+func (c *Chooser) spreads(providers []Ranked) bool { return c.missing(providers) == 0 }
+
+// missing returns how many values the providers lack for the spread constraint
+// that is furthest from being met. A provider without the label has no value.
+func (c *Chooser) missing(providers []Ranked) int {
+	most := 0
+	for _, s := range c.criteria.Spread {
+		values := map[string]bool{}
+		for _, p := range providers {
+			if value, ok := p.labels[s.Label]; ok {
+				values[value] = true
+			}
+		}
+		most = max(most, s.Distinct-len(values))
+	}
+	return most
+}
+
+// better orders providers: by score, then those with fewer unknown figures, then
+// by ID. The score is that of the function, if there is one.
+func better(score func(Ranked) float64) func(a, b Ranked) int {
+	if score == nil {
+		score = func(r Ranked) float64 { return r.Score }
+	}
+	return func(a, b Ranked) int {
+		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(a.unknown, b.unknown), cmp.Compare(a.ID, b.ID))
+	}
+}

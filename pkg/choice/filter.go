@@ -1,0 +1,95 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package choice
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// maxCost bounds the evaluation of one filter for one provider, in CEL's unit of
+// cost. A comparison costs about two, and the bound is far below a millisecond.
+const maxCost = 10_000
+
+// Variables of a filter.
+const (
+	varID     = "id"
+	varName   = "name"
+	varLabels = "labels"
+	varKPI    = "kpi"
+)
+
+// filter is a compiled CEL expression.
+type filter struct {
+	expression string
+	program    cel.Program
+}
+
+// compile compiles filters. The error names the first that is wrong.
+func compile(expressions []string) ([]filter, error) {
+	env, err := cel.NewEnv(
+		cel.CrossTypeNumericComparisons(true), // Write `< 10`, not `< 10.0`.
+		cel.Variable(varID, cel.StringType),
+		cel.Variable(varName, cel.StringType),
+		cel.Variable(varLabels, cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable(varKPI, cel.MapType(cel.StringType, cel.DoubleType)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("make the environment of the filters: %w", err)
+	}
+	filters := make([]filter, len(expressions))
+	for i, expression := range expressions {
+		ast, issues := env.Compile(expression)
+		if err := issues.Err(); err != nil {
+			return nil, fmt.Errorf("filter %q does not compile: %w", expression, err)
+		}
+		if ast.OutputType() != cel.BoolType {
+			return nil, fmt.Errorf("filter %q is a %s, not a bool", expression, ast.OutputType())
+		}
+		program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+		if err != nil {
+			return nil, fmt.Errorf("filter %q cannot be used: %w", expression, err)
+		}
+		filters[i] = filter{expression: expression, program: program}
+	}
+	return filters, nil
+}
+
+// excludes returns which filter excludes a provider, and why; nothing if none
+// does. It fails if a filter takes too long, which is the filter's fault and not
+// the provider's.
+func (c *Chooser) excludes(now time.Time, p Provider) (string, error) {
+	if len(c.filters) == 0 {
+		return "", nil
+	}
+	known := make(map[string]float64, len(p.Figures))
+	for name, f := range p.Figures {
+		if f.Known(now) {
+			known[name] = f.Value
+		}
+	}
+	variables := map[string]any{varID: string(p.ID), varName: p.Name, varLabels: p.Labels, varKPI: known}
+	for _, f := range c.filters {
+		value, _, err := f.program.Eval(variables)
+		var cancelled interpreter.EvalCancelledError
+		switch {
+		case errors.As(err, &cancelled):
+			return "", fmt.Errorf("filter %q takes too long: %w", f.expression, err)
+		case err != nil:
+			return fmt.Sprintf("filter %q: %v", f.expression, err), nil
+		case value.Value() != true:
+			return fmt.Sprintf("filter %q", f.expression), nil
+		}
+	}
+	return "", nil
+}
+
+func compareIDs(a, b cluster.ID) int { return cmp.Compare(a, b) }
