@@ -60,9 +60,11 @@ func TestIPAMPortIsClosed(t *testing.T) {
 	}
 	t.Run("broker", func(t *testing.T) {
 		for _, address := range []string{manager.Status.PodIP, serviceIP(t, fed.Broker, "liqo")} {
-			tools := pod(t, fed.Broker, "default", "tools")
-			checkReach(t, fed.Broker, tools, address, remoteipam.Port, true)
-			checkReach(t, fed.Broker, tools, address, liqo.IPAMPort, false)
+			// Liqo's gateway runs in the network of the node.
+			for _, stranger := range []*corev1.Pod{pod(t, fed.Broker, "default", "tools"), liqoPod(t, "gateway")} {
+				checkReach(t, fed.Broker, stranger, address, remoteipam.Port, true)
+				checkReach(t, fed.Broker, stranger, address, liqo.IPAMPort, false)
+			}
 			for _, kubelet := range virtualKubelets(t) {
 				checkReach(t, fed.Broker, kubelet, address, liqo.IPAMPort, true)
 			}
@@ -203,13 +205,19 @@ func pod(t *testing.T, c *federation.Cluster, namespace, name string) *corev1.Po
 // networkManager returns the pod on the broker that serves Liqo's IPAM and the remote IPAM.
 func networkManager(t *testing.T) *corev1.Pod {
 	t.Helper()
+	return liqoPod(t, "network-manager")
+}
+
+// liqoPod returns the pod of a component of Liqo on the broker.
+func liqoPod(t *testing.T, component string) *corev1.Pod {
+	t.Helper()
 	var pods corev1.PodList
-	err := fed.Broker.List(t.Context(), &pods, client.InNamespace("liqo"), client.MatchingLabels{"app.kubernetes.io/name": "network-manager"})
+	err := fed.Broker.List(t.Context(), &pods, client.InNamespace("liqo"), client.MatchingLabels{"app.kubernetes.io/name": component})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(pods.Items) != 1 {
-		t.Fatalf("the broker has %d pods of Liqo's network manager, want 1", len(pods.Items))
+		t.Fatalf("the broker has %d pods of Liqo's %s, want 1", len(pods.Items), component)
 	}
 	return &pods.Items[0]
 }
