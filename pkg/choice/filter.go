@@ -4,15 +4,13 @@
 package choice
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/interpreter"
-
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
 // maxCost bounds the evaluation of one filter for one provider, in CEL's unit of
@@ -54,7 +52,15 @@ func compile(expressions []string) ([]filter, error) {
 		if ast.OutputType() != cel.BoolType {
 			return nil, fmt.Errorf("filter %q is a %s, not a bool", expression, ast.OutputType())
 		}
-		program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+		options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+		estimate, err := env.EstimateCost(ast, sizes{})
+		if err != nil {
+			return nil, fmt.Errorf("estimate the cost of filter %q: %w", expression, err)
+		}
+		if estimate.Max > maxCost { // To count the cost takes ten times as long as a usual filter.
+			options = append(options, cel.CostLimit(maxCost))
+		}
+		program, err := env.Program(ast, options...)
 		if err != nil {
 			return nil, fmt.Errorf("filter %q cannot be used: %w", expression, err)
 		}
@@ -76,7 +82,11 @@ func (c *Chooser) excludes(now time.Time, p Provider) (string, error) {
 			known[name] = f.Value
 		}
 	}
-	variables := map[string]any{varID: string(p.ID), varName: p.Name, varLabels: p.Labels, varKPI: known}
+	labels := p.Labels
+	if len(labels) > maxLabels {
+		return fmt.Sprintf("more than %d labels", maxLabels), nil
+	}
+	variables := map[string]any{varID: string(p.ID), varName: p.Name, varLabels: labels, varKPI: known}
 	for _, f := range c.filters {
 		value, _, err := f.program.Eval(variables)
 		var cancelled interpreter.EvalCancelledError
@@ -92,4 +102,26 @@ func (c *Chooser) excludes(now time.Time, p Provider) (string, error) {
 	return "", nil
 }
 
-func compareIDs(a, b cluster.ID) int { return cmp.Compare(a, b) }
+// maxLabels and maxLength bound the labels of a provider that filters look at, and
+// the length of a key, which Kubernetes bounds, or a value.
+const maxLabels, maxLength = 256, 317
+
+// sizes bounds the variables of a filter for the estimation of its cost.
+type sizes struct{}
+
+// EstimateSize implements checker.CostEstimator.
+func (sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
+	switch path := element.Path(); {
+	case len(path) == 0:
+		return nil
+	case len(path) == 1 && (path[0] == varLabels || path[0] == varKPI):
+		return &checker.SizeEstimate{Max: maxLabels}
+	default:
+		return &checker.SizeEstimate{Max: maxLength}
+	}
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
+}

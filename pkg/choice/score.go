@@ -4,6 +4,7 @@
 package choice
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -94,7 +95,7 @@ func (s scale) term(now time.Time, f kpi.Figure, weight int) Term {
 // IDs, and those that do not, with the reason.
 func (c *Chooser) filter(now time.Time, providers []Provider) (passed []Provider, excluded []Ranked, err error) {
 	sorted := slices.Clone(providers)
-	slices.SortFunc(sorted, func(a, b Provider) int { return compareIDs(a.ID, b.ID) })
+	slices.SortFunc(sorted, func(a, b Provider) int { return cmp.Compare(a.ID, b.ID) })
 	passed = make([]Provider, 0, len(sorted))
 	for _, p := range sorted {
 		reason, err := c.excludes(now, p)
