@@ -59,9 +59,9 @@ func (c *Cluster) status(ctx context.Context) ClusterStatus {
 	if w, err := c.lab.wan(); err == nil {
 		s.LinkUp, _ = w.LinkUp(c.Name)
 	}
+	s.CutFrom = c.cutFrom(ctx, init)
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	s.CutFrom = c.cutFrom(ctx, init)
 	if err := s.look(ctx, c); err != nil {
 		s.Problem = err.Error()
 	}
