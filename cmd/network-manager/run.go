@@ -29,11 +29,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/announcer"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/direct"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
 // clientCA is where kube-apiserver publishes the CA of its clients
@@ -89,7 +91,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	if err := tunnels.Setup(mgr); err != nil {
 		return fmt.Errorf("set up the recorder of tunnels: %w", err)
 	}
-	certificate := server.NewCertificate(announcements.Publish)
+	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
 	store := inventory.NewStore()
 	keeper := relay.NewKeeper(ipam, store)
 	relays := newObservedRelays(keeper, mgr.GetClient(), mgr.GetEventRecorderFor("remote-ipam"))

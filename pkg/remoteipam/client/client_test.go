@@ -37,6 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
 const (
@@ -153,7 +154,7 @@ func newFederation(t *testing.T) *federation {
 	f.store.SetPod("other", "web", podOfStranger)
 
 	announced := make(chan []byte, 1)
-	certificate := server.NewCertificate(func(_ context.Context, ca []byte) error {
+	certificate := selfsigned.New(remoteipam.ServerName, func(_ context.Context, ca []byte) error {
 		announced <- ca
 		return nil
 	})

@@ -5,6 +5,8 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
 const (
@@ -23,6 +26,17 @@ const (
 	// A full batch of IPv6 addresses takes 41 KiB.
 	maxRequestBytes = 64 << 10
 )
+
+// TLSConfig serves the certificate and demands a client certificate that one of
+// the client CAs signed.
+func TLSConfig(certificate *selfsigned.Certificate, clientCAs *x509.CertPool) *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS13,
+		GetCertificate: certificate.Get,
+		ClientAuth:     tls.RequireAndVerifyClientCert,
+		ClientCAs:      clientCAs,
+	}
+}
 
 // caller returns the consumer that makes a call: the common name of its
 // verified certificate. Liqo issues that certificate when two clusters
