@@ -6,6 +6,7 @@ package liqo
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
@@ -73,6 +74,57 @@ func NewShadowPodMetadataList() *metav1.PartialObjectMetadataList {
 func Passed(ns *corev1.Namespace, id cluster.Identity) bool {
 	origin, _ := TwinOf(ns)
 	return origin == id.ID || passedThrough(ns.Name, id)
+}
+
+// AnnotationPlacing is on NamespaceOffloadings that select more clusters than new
+// pods are placed on: it has the IDs of the latter, separated by commas.
+const AnnotationPlacing = "brokering.liqo.io/placing"
+
+// SetPlacing notes on which of the selected clusters new pods are placed.
+func SetPlacing(o *NamespaceOffloading, placing []cluster.ID) {
+	if slices.Equal(placing, Selected(&o.Spec.ClusterSelector)) {
+		delete(o.Annotations, AnnotationPlacing)
+		return
+	}
+	if o.Annotations == nil {
+		o.Annotations = map[string]string{}
+	}
+	ids := make([]string, len(placing))
+	for i, id := range placing {
+		ids[i] = string(id)
+	}
+	o.Annotations[AnnotationPlacing] = strings.Join(ids, ",")
+}
+
+// Placing returns on which of the selected clusters new pods are placed, in order.
+func Placing(o *NamespaceOffloading) []cluster.ID {
+	selected := Selected(&o.Spec.ClusterSelector)
+	placing, set := o.Annotations[AnnotationPlacing]
+	if !set {
+		return selected
+	}
+	ids := strings.Split(placing, ",")
+	return slices.DeleteFunc(selected, func(id cluster.ID) bool { return !slices.Contains(ids, string(id)) })
+}
+
+// Place makes a pod require one of some clusters, beside what it requires already.
+func Place(pod *corev1.Pod, on []cluster.ID) {
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	if pod.Spec.Affinity.NodeAffinity == nil {
+		pod.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	affinity := pod.Spec.Affinity.NodeAffinity
+	if affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{}},
+		}
+	}
+	terms := affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirement(on))
+	}
 }
 
 // ForgeOffloading returns the NamespaceOffloading that sends all pods of a

@@ -5,8 +5,11 @@ package liqo
 
 import (
 	"fmt"
+	"time"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -52,4 +55,21 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 		External:  external,
 		Connected: tunnel.Status.Connection.Status == netv1alpha1.Connected,
 	}, nil
+}
+
+// TunnelEndpointList is a list of them.
+type TunnelEndpointList = netv1alpha1.TunnelEndpointList
+
+// TunnelsTo selects the tunnels to a cluster.
+func TunnelsTo(id cluster.ID) client.MatchingLabels {
+	return client.MatchingLabels{consts.ClusterIDLabelName: string(id)}
+}
+
+// RoundTrip returns the round-trip time that Liqo has measured in a tunnel, and
+// when; false if the tunnel is not up, or nothing was measured.
+func RoundTrip(tunnel *TunnelEndpoint) (took time.Duration, at time.Time, ok bool) {
+	connection := tunnel.Status.Connection
+	took, err := time.ParseDuration(connection.Latency.Value)
+	ok = err == nil && took > 0 && connection.Status == netv1alpha1.Connected && !connection.Latency.Timestamp.IsZero()
+	return took, connection.Latency.Timestamp.Time, ok
 }

@@ -37,10 +37,21 @@ type Provider struct {
 	Refusing bool
 	// Receiving tells that the namespace exists on the provider already.
 	Receiving bool
+	// Unchosen tells that a policy prefers other providers for the namespace.
+	Unchosen bool
 }
 
 // usable tells whether pods may be placed on the provider.
-func (p Provider) usable() bool { return p.Enabled && p.Ready && !p.Passed && !p.Refusing }
+func (p Provider) usable() bool {
+	return p.Enabled && p.Ready && !p.Passed && !p.Refusing && !p.Unchosen
+}
+
+// leaves tells whether pods must not stay on the provider.
+func (p Provider) leaves() bool { return p.Passed || p.Refusing || !p.Enabled && p.Closed }
+
+// onlyUnchosen tells whether pods are to leave the provider only because it is not
+// chosen. From one that is out of reach they are not moved for that.
+func (p Provider) onlyUnchosen() bool { return p.Unchosen && p.Enabled && p.Ready && !p.leaves() }
 
 // Spot is the kind of place where a copy is.
 type Spot int
@@ -83,8 +94,13 @@ func (c Copy) serves() bool { return c.Ready && !c.Leaving && !c.Missing }
 type Snapshot struct {
 	// Providers are all the broker's providers.
 	Providers []Provider
+	// Undecided tells that a policy is to choose the providers and has not yet.
+	Undecided bool
 	// Selected are the clusters that are selected for the namespace.
 	Selected []cluster.ID
+	// Placing are those of them on which pods are placed that are made at this moment;
+	// nil for all.
+	Placing []cluster.ID
 	// Effective tells that a pod made at this moment follows Selected.
 	Effective bool
 	// Copies are the copies of the namespace's workloads that have not finished.
@@ -116,8 +132,14 @@ type Plan struct {
 	// Select are the clusters to select, in order. It is empty only if nothing is
 	// selected and nothing can be: then the selection is left as it is.
 	Select []cluster.ID
+	// Place are those of them on which new pods are to be placed. The others are
+	// selected because Liqo would remove what runs there if they were not.
+	Place []cluster.ID
 	// Remake are the pods to delete, so that they are made anew in the right place.
 	Remake []string
+	// Move are further ones, which are well where they are, but for a policy that
+	// prefers other providers. They have time.
+	Move []string
 	// Held are the pods that would have to move but stay for the moment.
 	Held []Held
 }
@@ -128,8 +150,15 @@ func Decide(s Snapshot) Plan {
 	for _, p := range s.Providers {
 		providers[p.ID] = p
 	}
+	if s.Placing == nil {
+		s.Placing = s.Selected
+	}
+	if s.Undecided {
+		return Plan{Select: s.Selected, Place: s.Placing}
+	}
 	plan := Plan{Select: choose(s, providers)}
-	if !s.Effective || len(plan.Select) == 0 || !slices.Equal(plan.Select, s.Selected) {
+	plan.Place = place(plan.Select, providers)
+	if !s.Effective || len(plan.Select) == 0 || !slices.Equal(plan.Select, s.Selected) || !slices.Equal(plan.Place, s.Placing) {
 		return plan // Pods made before the selection is in force would go astray.
 	}
 
@@ -139,7 +168,13 @@ func Decide(s Snapshot) Plan {
 	}
 	for _, copies := range byWorkload(s.Copies) {
 		remake, held := move(copies, providers, target)
-		plan.Remake = append(plan.Remake, remake...)
+		for _, c := range remake {
+			if c.Spot == OnProvider && providers[c.Provider].onlyUnchosen() && c.Ready {
+				plan.Move = append(plan.Move, c.Pod)
+			} else {
+				plan.Remake = append(plan.Remake, c.Pod)
+			}
+		}
 		plan.Held = append(plan.Held, held...)
 	}
 	return plan
@@ -149,7 +184,8 @@ func Decide(s Snapshot) Plan {
 //   - the usable providers;
 //   - those selected already that are enabled but not ready, because taking a
 //     provider out removes what runs there, and it may only be out of reach;
-//   - those selected already that are not enabled, while pods are there.
+//   - those selected already that are not enabled or not chosen, while pods are
+//     there or can still come.
 //
 // With no usable provider the selection stays as it is, because an empty one
 // would select every cluster, the consumer included.
@@ -164,7 +200,8 @@ func choose(s Snapshot, providers map[cluster.ID]Provider) []cluster.ID {
 	usable := false
 	for id, p := range providers {
 		selected := slices.Contains(s.Selected, id) && !p.Passed && !p.Refusing
-		if p.usable() || selected && (p.Enabled || !p.Closed || occupied[id]) {
+		left := !p.Enabled && p.Closed || p.Unchosen && !slices.Contains(s.Placing, id)
+		if p.usable() || selected && (!left || occupied[id]) {
 			chosen = append(chosen, id)
 			usable = usable || p.usable()
 		}
@@ -176,8 +213,18 @@ func choose(s Snapshot, providers map[cluster.ID]Provider) []cluster.ID {
 	return slices.Compact(chosen)
 }
 
+// place returns the selected clusters on which new pods are to be placed: those
+// that are chosen, or all if that leaves none.
+func place(selected []cluster.ID, providers map[cluster.ID]Provider) []cluster.ID {
+	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return providers[id].Unchosen })
+	if len(chosen) == 0 {
+		return selected
+	}
+	return chosen
+}
+
 // move decides about the copies of one workload.
-func move(copies []Copy, providers map[cluster.ID]Provider, target bool) (remake []string, held []Held) {
+func move(copies []Copy, providers map[cluster.ID]Provider, target bool) (remake []Copy, held []Held) {
 	ready := 0
 	for _, c := range copies {
 		if c.serves() {
@@ -191,21 +238,21 @@ func move(copies []Copy, providers map[cluster.ID]Provider, target bool) (remake
 		switch {
 		case c.Missing || c.Leaving || !misplaced(c, providers):
 		case c.Spot == Nowhere:
-			remake = append(remake, c.Pod)
+			remake = append(remake, c)
 		case !target:
 			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: NoTarget})
 		case !c.Ready:
-			remake = append(remake, c.Pod)
+			remake = append(remake, c)
 		case c.Spot == OnBroker && len(copies) == 1:
 			// The broker's own nodes are no place to stay. A single pod got there in its
 			// first moments, before the selection was in force.
-			remake = append(remake, c.Pod)
+			remake = append(remake, c)
 		case ready == 1:
 			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: LastReady})
 		case budget <= 0:
 			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: TooManyNotReady})
 		default:
-			remake = append(remake, c.Pod)
+			remake = append(remake, c)
 			ready--
 			budget--
 		}
@@ -222,7 +269,7 @@ func misplaced(c Copy, providers map[cluster.ID]Provider) bool {
 		return true
 	case OnProvider:
 		p, known := providers[c.Provider]
-		return known && (p.Passed || p.Refusing || !p.Enabled && p.Closed)
+		return known && (p.leaves() || p.onlyUnchosen())
 	default:
 		return false
 	}

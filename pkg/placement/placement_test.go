@@ -218,7 +218,7 @@ func TestMove(t *testing.T) {
 			}
 			s.Selected = Decide(s).Select
 			got := Decide(s)
-			got.Select = nil
+			got.Select, got.Place = nil, nil
 			want := Plan{Remake: tc.remake, Held: tc.held}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide(): -want +got\n%s", tc.reason, diff)
@@ -251,8 +251,10 @@ func newWorld(seed uint64) *world {
 // disturb changes something that people, networks or kubelets change.
 func (w *world) disturb() {
 	if p := &w.s.Providers[w.rnd.IntN(len(w.s.Providers))]; !p.Passed {
-		switch w.rnd.IntN(3) {
+		switch w.rnd.IntN(4) {
 		case 0:
+			p.Unchosen = !p.Unchosen
+		case 3:
 			p.Enabled, p.Closed = !p.Enabled, false
 		case 1:
 			p.Ready = !p.Ready
@@ -287,7 +289,7 @@ func (w *world) advance() {
 func (w *world) place(c *Copy) {
 	var open []cluster.ID
 	for _, p := range w.s.Providers {
-		if slices.Contains(w.s.Selected, p.ID) && !p.Closed && p.Ready {
+		if slices.Contains(w.s.Placing, p.ID) && !p.Closed && p.Ready {
 			open = append(open, p.ID)
 		}
 	}
@@ -298,10 +300,10 @@ func (w *world) place(c *Copy) {
 
 func (w *world) apply(p Plan) {
 	if len(p.Select) > 0 {
-		w.s.Selected = p.Select
+		w.s.Selected, w.s.Placing = p.Select, p.Place
 	}
 	for i := range w.s.Copies {
-		if c := &w.s.Copies[i]; slices.Contains(p.Remake, c.Pod) {
+		if c := &w.s.Copies[i]; slices.Contains(p.Remake, c.Pod) || slices.Contains(p.Move, c.Pod) {
 			c.Leaving = true
 		}
 	}
@@ -342,6 +344,103 @@ func TestInvariants(t *testing.T) {
 				t.Fatalf("seed %d step %d: selected %v", seed, step, plan.Select)
 			}
 			w.advance()
+		}
+	}
+}
+
+// TestPolicy has two providers, of which a policy chose b.
+func TestPolicy(t *testing.T) {
+	unchosen := Provider{ID: "a", Enabled: true, Ready: true, Receiving: true, Unchosen: true}
+	outOfReach := unchosen
+	outOfReach.Ready = false
+	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
+	cases := map[string]struct {
+		reason string
+		in     Snapshot
+		want   Plan
+	}{
+		"New": {
+			reason: "Only chosen providers are selected.",
+			in:     Snapshot{Providers: []Provider{unchosen, on}},
+			want:   Plan{Select: onlyB, Place: onlyB},
+		},
+		"PodsThere": {
+			reason: "What runs on another provider stays until new pods go elsewhere.",
+			in:     Snapshot{Providers: []Provider{unchosen, on}, Selected: both, Copies: copies("web", 4, "a")},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"Move": {
+			reason: "Then it moves, a quarter at a time, and what is not ready at once.",
+			in: Snapshot{Providers: []Provider{unchosen, on}, Selected: both, Placing: onlyB, Copies: slices.Concat(
+				copies("web", 4, "a"), copies("slow", 4, "a", notReady), copies("db", 1, "a"))},
+			want: Plan{
+				Select: both, Place: onlyB, Remake: []string{"slow-0"}, Move: []string{"web-0"},
+				Held: []Held{
+					{"db-0", "a", LastReady}, {"slow-1", "a", TooManyNotReady}, {"slow-2", "a", TooManyNotReady}, {"slow-3", "a", TooManyNotReady},
+					{"web-1", "a", TooManyNotReady}, {"web-2", "a", TooManyNotReady}, {"web-3", "a", TooManyNotReady},
+				},
+			},
+		},
+		"Moved": {
+			reason: "A provider that is not chosen leaves when no pod is left and none can come.",
+			in:     Snapshot{Providers: []Provider{unchosen, on}, Selected: both, Placing: onlyB, Copies: copies("web", 2, "b")},
+			want:   Plan{Select: onlyB, Place: onlyB},
+		},
+		"OutOfReach": {
+			reason: "Pods on a provider that is out of reach are not moved because another one is chosen.",
+			in:     Snapshot{Providers: []Provider{outOfReach, on}, Selected: both, Placing: onlyB, Copies: copies("web", 4, "a", notReady)},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"ChosenIsDown": {
+			reason: "If no chosen provider can be used, everything stays.",
+			in: Snapshot{Providers: []Provider{unchosen, {ID: "b", Enabled: true}}, Selected: []cluster.ID{"a"},
+				Copies: copies("web", 4, "a")},
+			want: Plan{Select: []cluster.ID{"a"}, Place: []cluster.ID{"a"}, Held: []Held{
+				{"web-0", "a", NoTarget}, {"web-1", "a", NoTarget}, {"web-2", "a", NoTarget}, {"web-3", "a", NoTarget},
+			}},
+		},
+		"Undecided": {
+			reason: "While a policy has not chosen, nothing changes.",
+			in: Snapshot{Providers: []Provider{off, unchosen}, Undecided: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 2, "a", outdated)},
+			want: Plan{Select: both, Place: onlyB},
+		},
+		"UndecidedNew": {
+			reason: "Nothing is selected before a policy has chosen.",
+			in:     Snapshot{Providers: []Provider{unchosen}, Undecided: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Effective = true
+			if diff := cmp.Diff(tc.want, Decide(tc.in), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nDecide(): -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPolicyIsFollowed lets a policy choose another provider in random worlds: in
+// the end the first runs only pods that are the only copy of their workload, and is
+// selected only if it does.
+func TestPolicyIsFollowed(t *testing.T) {
+	for seed := range uint64(200) {
+		w := newWorld(seed)
+		w.s.Providers[1].Unchosen = true
+		for range 400 {
+			w.apply(Decide(w.s))
+			w.advance()
+		}
+		_, all := w.ready()
+		alone := false
+		for _, c := range w.s.Copies {
+			if c.Provider == "a" && all[c.Workload] > 1 {
+				t.Fatalf("seed %d: %s is still there", seed, c.Pod)
+			}
+			alone = alone || c.Provider == "a"
+		}
+		if slices.Contains(w.s.Selected, "a") != alone {
+			t.Fatalf("seed %d: selected %v, only copies left: %v", seed, w.s.Selected, alone)
 		}
 	}
 }
