@@ -179,29 +179,34 @@ func TestTranslationIsAskedEachTime(t *testing.T) {
 func newPodReflector(t *testing.T, ipamClient ipam.IpamClient) *workload.NamespacedPodReflector {
 	t.Helper()
 
-	client, liqoClient := fake.NewSimpleClientset(), liqofake.NewSimpleClientset()
-	factory := informers.NewSharedInformerFactory(client, 0)
-	liqoFactory := liqoinformers.NewSharedInformerFactory(liqoClient, 0)
-	broadcaster := record.NewBroadcaster()
-	t.Cleanup(broadcaster.Shutdown)
+	opts := namespacedOptions(t)
 	noMetrics := func(string) metricsv1beta1.PodMetricsInterface { return nil }
-
 	reflector := workload.NewPodReflector(nil, noMetrics, ipamClient, &workload.PodReflectorConfig{},
 		&generic.ReflectorConfig{Type: consts.CustomLiqo})
-	reflector.Start(t.Context(), options.New(client, factory.Core().V1().Pods()).WithEventBroadcaster(broadcaster))
-	namespaced := reflector.NewNamespaced(options.NewNamespaced().
-		WithLocal("home", client, factory).WithLiqoLocal(liqoClient, liqoFactory).
-		WithRemote("twin", client, factory).WithLiqoRemote(liqoClient, liqoFactory).
-		WithHandlerFactory(func(options.Keyer, ...options.EventFilter) cache.ResourceEventHandler {
-			return cache.ResourceEventHandlerFuncs{}
-		}).
-		WithEventBroadcaster(broadcaster).WithForgingOpts(&forge.ForgingOpts{}))
+	reflector.Start(t.Context(), options.New(opts.LocalClient, opts.LocalFactory.Core().V1().Pods()).WithEventBroadcaster(opts.EventBroadcaster))
+	namespaced := reflector.NewNamespaced(opts)
 
 	pods, ok := namespaced.(*workload.NamespacedPodReflector)
 	if !ok {
 		t.Fatalf("got a reflector of type %T", namespaced)
 	}
 	return pods
+}
+
+// namespacedOptions returns the options of a reflector between two empty clusters.
+func namespacedOptions(t *testing.T) *options.NamespacedOpts {
+	t.Helper()
+	client, liqoClient := fake.NewSimpleClientset(), liqofake.NewSimpleClientset()
+	factory, liqoFactory := informers.NewSharedInformerFactory(client, 0), liqoinformers.NewSharedInformerFactory(liqoClient, 0)
+	broadcaster := record.NewBroadcaster()
+	t.Cleanup(broadcaster.Shutdown)
+	return options.NewNamespaced().
+		WithLocal("home", client, factory).WithLiqoLocal(liqoClient, liqoFactory).
+		WithRemote("twin", client, factory).WithLiqoRemote(liqoClient, liqoFactory).
+		WithHandlerFactory(func(options.Keyer, ...options.EventFilter) cache.ResourceEventHandler {
+			return cache.ResourceEventHandlerFuncs{}
+		}).
+		WithEventBroadcaster(broadcaster).WithForgingOpts(&forge.ForgingOpts{})
 }
 
 func TestUnreadyWithoutCondition(t *testing.T) {
