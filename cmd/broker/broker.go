@@ -26,7 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
@@ -67,6 +67,7 @@ type broker struct {
 	watching chan struct{}
 	mgr      ctrl.Manager
 	registry *registry.Registry
+	ledger   *registry.Ledger
 	api      *httpapi.API
 }
 
@@ -80,7 +81,7 @@ func newBroker(cfg brokerConfig) (*broker, error) {
 	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
 	b := &broker{cfg: cfg, scheme: scheme, watching: make(chan struct{})}
 	if cfg.brokers() {
-		b.plugin = resourceplugin.New(b, b.synced)
+		b.plugin = resourceplugin.New(b, b.synced, resourceplugin.DefaultPause)
 	}
 	return b, nil
 }
@@ -95,11 +96,9 @@ func (b *broker) synced(ctx context.Context) bool {
 	}
 }
 
-// Offered implements resourceplugin.Offers. It may be called once synced has
-// returned true.
-func (b *broker) Offered(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
-	return b.registry.Offered(ctx, consumer)
-}
+// Books implements resourceplugin.Books. It may be called once synced has returned
+// true.
+func (b *broker) Books(ctx context.Context) (*capacity.Books, error) { return b.ledger.Books(ctx) }
 
 // setup makes the parts that need an API server, after it passed the preflight.
 func (b *broker) setup(ctx context.Context) error {
@@ -133,6 +132,7 @@ func (b *broker) setup(ctx context.Context) error {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
 	b.registry = registry.New(b.mgr.GetClient())
+	b.ledger = registry.NewLedger(b.registry)
 	api := httpapi.Config{
 		Client: b.mgr.GetClient(), Log: b.cfg.log.WithName("api"), Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator,
 	}
@@ -178,18 +178,9 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err := registry.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	informer, err := b.mgr.GetCache().GetInformer(ctx, &v1alpha1.Provider{})
-	if err != nil {
-		return fmt.Errorf("watch the providers: %w", err)
+	if err := b.watchAccounts(ctx); err != nil {
+		return err
 	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { b.plugin.Changed() },
-		UpdateFunc: func(_, _ any) { b.plugin.Changed() },
-		DeleteFunc: func(any) { b.plugin.Changed() },
-	}); err != nil {
-		return fmt.Errorf("watch the providers: %w", err)
-	}
-
 	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
 	if err != nil {
 		return err
@@ -202,7 +193,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		return err
 	}
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
-	if err := consumer.Setup(b.mgr, modes); err != nil {
+	if err := consumer.Setup(b.mgr, b.ledger, modes); err != nil {
 		return err
 	}
 	return twin.Setup(b.mgr, twin.Config{
@@ -213,6 +204,32 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		Strategy: b.cfg.strategy,
 		Remade:   m.remade,
 	})
+}
+
+// watchAccounts tells the ledger, and then the resource plugin, of all that changes
+// what is offered: who has, uses and reserved what.
+func (b *broker) watchAccounts(ctx context.Context) error {
+	changed := func() { b.ledger.Changed(); b.plugin.Changed() }
+	for _, object := range []client.Object{
+		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
+	} {
+		informer, err := b.mgr.GetCache().GetInformer(ctx, object)
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", object, err)
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { changed() },
+			DeleteFunc: func(any) { changed() },
+			UpdateFunc: func(before, after any) {
+				if registry.AccountChanged(before, after) {
+					changed()
+				}
+			},
+		}); err != nil {
+			return fmt.Errorf("watch %T: %w", object, err)
+		}
+	}
+	return nil
 }
 
 // run runs the daemon until ctx ends or one of its parts fails, and returns when

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -29,10 +30,7 @@ func cacheOptions() (cache.Options, error) {
 			&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
 			&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: stripPod},
 			&corev1.Namespace{}: {Label: twin, Transform: strip},
-			&liqo.ResourceOffer{}: {
-				Label: labels.SelectorFromSet(labels.Set{liqo.LabelReplicated: "true"}), Transform: strip,
-			},
-			&liqo.ShadowPod{}: {Transform: stripMetadata},
+			&liqo.ShadowPod{}:   {Transform: stripMetadata},
 		},
 	}, nil
 }
@@ -54,7 +52,8 @@ func stripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// stripPod keeps where a pod is and may be, and how it does.
+// stripPod keeps where a pod is and may be, how it does, and what it requests: all
+// of that in one container, instead of the many fields of each.
 func stripPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -70,7 +69,11 @@ func stripPod(o any) (any, error) {
 			DeletionTimestamp: pod.DeletionTimestamp,
 			Labels:            pod.Labels,
 		},
-		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, Tolerations: pod.Spec.Tolerations},
+		Spec: corev1.PodSpec{
+			NodeName:    pod.Spec.NodeName,
+			Tolerations: pod.Spec.Tolerations,
+			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: capacity.Requests(&pod.Spec)}}},
+		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
 	if pod.Spec.Affinity != nil {

@@ -5,6 +5,7 @@ package liqo
 
 import (
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
+	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -25,6 +26,18 @@ func OfferedBy(o *ResourceOffer) cluster.ID {
 	}
 	return cluster.ID(o.Spec.ClusterID)
 }
+
+// OfferedTo returns the consumer that an offer of this cluster is for. It is empty
+// for a provider's offer.
+func OfferedTo(o *ResourceOffer) cluster.ID {
+	if o.Labels[consts.ReplicationRequestedLabel] != consts.ReplicationRequestedLabelValue {
+		return ""
+	}
+	return cluster.ID(o.Labels[consts.ReplicationDestinationLabel])
+}
+
+// Quota returns what an offer offers.
+func Quota(o *ResourceOffer) corev1.ResourceList { return o.Spec.ResourceQuota.Hard }
 
 // Accepted returns what an offer offers, and whether it is in force: accepted,
 // and neither withdrawn nor being deleted.

@@ -1,61 +1,145 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package offer computes with offered resources: what a consumer is offered is
-// the sum of what the providers offer.
+// Package offer is the arithmetic of resource lists: sums, differences, limits
+// and shares of them. A resource that a list does not name is zero of it.
 //
-// It knows nothing of where offers come from nor of how they are told to
-// consumers. Unknown resources count as zero.
+// It knows nothing of providers and consumers: who is offered what is the rule
+// of package capacity. No result shares memory with an argument.
 package offer
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
+
+// most is the largest quantity of one resource that one cluster can mean: an
+// exbibyte of memory, or as many cores. Above it lie typing errors and attacks.
+const most = int64(1) << 60
 
 // required are the resources without which nothing can be offloaded: Liqo's
 // virtual node is not ready without cpu and memory, and the scheduler places no
 // pod on a node without pods. They are in every offer, as zero if need be.
 var required = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// Sum adds up the lists. The result has cpu, memory and pods in any case and
-// shares no memory with the lists.
+// Sum adds up the lists. The result has cpu, memory and pods in any case.
 func Sum(lists ...corev1.ResourceList) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, name := range required {
 		sum[name] = resource.Quantity{}
 	}
 	for _, list := range lists {
-		for name, quantity := range list {
-			total := sum[name].DeepCopy()
-			total.Add(quantity)
-			sum[name] = total
-		}
+		Add(sum, list)
 	}
 	return sum
 }
 
-// SumExcept adds up what all clusters offer, except what one of them offers: a
-// cluster is never offered its own resources.
-func SumExcept(offers map[cluster.ID]corev1.ResourceList, except cluster.ID) corev1.ResourceList {
-	lists := make([]corev1.ResourceList, 0, len(offers))
-	for id, list := range offers {
-		if id != except {
-			lists = append(lists, list)
-		}
+// Add adds a list to a sum.
+func Add(sum, list corev1.ResourceList) {
+	for name, quantity := range list {
+		total := sum[name].DeepCopy()
+		total.Add(quantity)
+		sum[name] = total
 	}
-	return Sum(lists...)
 }
 
-// Validate refuses a list that nobody can mean: one with a negative quantity,
-// or with a resource without a name. The error names the resources in order.
+// Less returns what is left of a list without what is taken from it, which is
+// never less than nothing.
+func Less(list, taken corev1.ResourceList) corev1.ResourceList {
+	left := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		rest := quantity.DeepCopy()
+		rest.Sub(taken[name])
+		if rest.Sign() < 0 {
+			rest = resource.Quantity{Format: quantity.Format}
+		}
+		left[name] = rest
+	}
+	return left
+}
+
+// Min returns the smaller quantity of each resource. One that only one list
+// names is zero.
+func Min(a, b corev1.ResourceList) corev1.ResourceList {
+	smaller := make(corev1.ResourceList, len(a))
+	for name, quantity := range a {
+		if other, ok := b[name]; ok && quantity.Cmp(other) > 0 {
+			quantity = other
+		} else if !ok {
+			quantity = resource.Quantity{Format: quantity.Format}
+		}
+		smaller[name] = quantity.DeepCopy()
+	}
+	return smaller
+}
+
+// Max returns the larger quantity of each resource.
+func Max(a, b corev1.ResourceList) corev1.ResourceList {
+	larger := make(corev1.ResourceList, len(a))
+	for name, quantity := range a {
+		larger[name] = quantity.DeepCopy()
+	}
+	for name, quantity := range b {
+		if other, ok := larger[name]; !ok || quantity.Cmp(other) > 0 {
+			larger[name] = quantity.DeepCopy()
+		}
+	}
+	return larger
+}
+
+// Cut returns a list with no more of a resource than its limit. A resource that
+// the limit does not name is not cut.
+func Cut(list, limit corev1.ResourceList) corev1.ResourceList {
+	cut := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		if most, ok := limit[name]; ok && quantity.Cmp(most) > 0 {
+			quantity = most
+		}
+		cut[name] = quantity.DeepCopy()
+	}
+	return cut
+}
+
+// Percent returns a percentage of a list, rounded down: to a thousandth of a
+// core, and to whole units of everything else. The percentage is not negative.
+func Percent(list corev1.ResourceList, percent int32) corev1.ResourceList {
+	part := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		switch {
+		case percent == 100:
+			part[name] = quantity.DeepCopy()
+		case name == corev1.ResourceCPU && quantity.Value() < math.MaxInt64/1000:
+			part[name] = *resource.NewMilliQuantity(percentOf(quantity.MilliValue(), percent), quantity.Format)
+		default:
+			part[name] = *resource.NewQuantity(percentOf(quantity.Value(), percent), quantity.Format)
+		}
+	}
+	return part
+}
+
+// percentOf returns a percentage of a number that is not negative, or the largest
+// number if that is too large.
+func percentOf(n int64, percent int32) int64 {
+	const whole = 100
+	high, low := bits.Mul64(uint64(max(n, 0)), uint64(max(percent, 0)))
+	if high >= whole {
+		return math.MaxInt64
+	}
+	part, _ := bits.Div64(high, low, whole)
+	return int64(min(part, math.MaxInt64))
+}
+
+// Validate refuses a list that nobody can mean: one with a negative or an absurdly
+// large quantity, or with a resource without a name. The error names the resources
+// in order.
 func Validate(list corev1.ResourceList) error {
+	limit := resource.NewQuantity(most, resource.BinarySI)
 	var wrong []string
 	for name, quantity := range list {
 		switch {
@@ -63,6 +147,8 @@ func Validate(list corev1.ResourceList) error {
 			wrong = append(wrong, "a resource has no name")
 		case quantity.Sign() < 0:
 			wrong = append(wrong, fmt.Sprintf("%s is negative (%s)", name, quantity.String()))
+		case quantity.Cmp(*limit) > 0:
+			wrong = append(wrong, fmt.Sprintf("%s is more than any cluster has (%s)", name, quantity.String()))
 		}
 	}
 	if len(wrong) == 0 {
@@ -74,8 +160,16 @@ func Validate(list corev1.ResourceList) error {
 
 // Equal tells whether two lists offer the same. A resource that is missing is
 // equal to zero of it.
-func Equal(a, b corev1.ResourceList) bool {
-	return covers(a, b) && covers(b, a)
+func Equal(a, b corev1.ResourceList) bool { return Covers(a, b) && Covers(b, a) }
+
+// Covers tells whether a list has at least as much of every resource as another.
+func Covers(list, other corev1.ResourceList) bool {
+	for name, quantity := range other {
+		if has := list[name]; has.Cmp(quantity) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // IsZero tells whether nothing can run on what is offered: no cpu, no memory or
@@ -87,14 +181,4 @@ func IsZero(list corev1.ResourceList) bool {
 		}
 	}
 	return false
-}
-
-// covers tells whether b has the same quantity as a of every resource in a.
-func covers(a, b corev1.ResourceList) bool {
-	for name, quantity := range a {
-		if quantity.Cmp(b[name]) != 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -4,14 +4,11 @@
 package offer
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -22,43 +19,34 @@ func list(pairs ...string) corev1.ResourceList {
 	return l
 }
 
-func TestSumExcept(t *testing.T) {
-	offers := map[cluster.ID]corev1.ResourceList{
-		"a": list("cpu", "1500m", "memory", "1Gi", "pods", "10"),
-		"b": list("cpu", "500m", "memory", "512Mi", "pods", "5", "example.com/gpu", "2"),
-	}
+func TestSum(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		offers map[cluster.ID]corev1.ResourceList
-		except cluster.ID
+		lists  []corev1.ResourceList
 		want   corev1.ResourceList
 	}{
-		"Stranger": {
-			reason: "A cluster that offers nothing gets the sum of all.",
-			offers: offers, except: "c",
+		"Two": {
+			reason: "What either names is in the sum.",
+			lists: []corev1.ResourceList{
+				list("cpu", "1500m", "memory", "1Gi", "pods", "10"),
+				list("cpu", "500m", "memory", "512Mi", "pods", "5", "example.com/gpu", "2"),
+			},
 			want: list("cpu", "2", "memory", "1536Mi", "pods", "15", "example.com/gpu", "2"),
 		},
-		"Self": {
-			reason: "A cluster must not be offered its own resources.",
-			offers: offers, except: "b",
-			want: list("cpu", "1500m", "memory", "1Gi", "pods", "10"),
-		},
-		"Nobody": {
-			reason: "Without providers the resources that Liqo needs are there, as zero.",
-			except: "c",
+		"None": {
+			reason: "The resources that Liqo needs are there, as zero.",
 			want:   list("cpu", "0", "memory", "0", "pods", "0"),
 		},
 		"Unknown": {
-			reason: "A resource that a provider does not mention counts as zero.",
-			offers: map[cluster.ID]corev1.ResourceList{"a": list("cpu", "1")},
+			reason: "A resource that nobody mentions counts as zero.",
+			lists:  []corev1.ResourceList{list("cpu", "1")},
 			want:   list("cpu", "1", "memory", "0", "pods", "0"),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := SumExcept(tc.offers, tc.except)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nSumExcept(): -want +got\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, Sum(tc.lists...)); diff != "" {
+				t.Errorf("%s\nSum(): -want +got\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -74,23 +62,30 @@ func TestSumLeavesItsInputAlone(t *testing.T) {
 	}
 }
 
-// TestSumIsNeverMoreThanOffered adds random offers and takes them away again.
-func TestSumIsNeverMoreThanOffered(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		offers := map[cluster.ID]corev1.ResourceList{}
-		var milli int64
-		for _, id := range []cluster.ID{"a", "b", "c", "d"} {
-			n := rnd.Int64N(1 << 40)
-			offers[id] = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(n, resource.DecimalSI)}
-			if id != "a" {
-				milli += n
+func TestArithmetic(t *testing.T) {
+	a := list("cpu", "1500m", "memory", "1Gi")
+	cases := map[string]struct {
+		reason    string
+		got, want corev1.ResourceList
+	}{
+		"Less":        {reason: "What is taken is gone.", got: Less(a, list("cpu", "1")), want: list("cpu", "500m", "memory", "1Gi")},
+		"LessThanNil": {reason: "Nothing is left of less than what is taken.", got: Less(a, list("cpu", "2", "pods", "1")), want: list("cpu", "0", "memory", "1Gi")},
+		"Min":         {reason: "What one does not name is zero.", got: Min(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1", "memory", "0")},
+		"Max":         {reason: "What either names counts.", got: Max(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1500m", "memory", "1Gi", "pods", "1")},
+		"Cut":         {reason: "What the limit does not name is not cut.", got: Cut(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1", "memory", "1Gi")},
+		"Half":        {reason: "Of cores, thousandths count.", got: Percent(list("cpu", "1001m", "pods", "3"), 50), want: list("cpu", "500m", "pods", "1")},
+		"Double":      {reason: "More than all is possible.", got: Percent(a, 200), want: list("cpu", "3", "memory", "2Gi")},
+		"TooLarge":    {reason: "A number does not wrap around.", got: Percent(list("memory", "7Ei"), 1000), want: list("memory", "9223372036854775807")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}
-		}
-		cpu := SumExcept(offers, "a")[corev1.ResourceCPU]
-		if got := cpu.MilliValue(); got != milli {
-			t.Fatalf("SumExcept() = %d milli-CPU, want %d", got, milli)
-		}
+		})
+	}
+	if !Equal(a, list("cpu", "1500m", "memory", "1Gi")) {
+		t.Errorf("an argument has changed: %v", a)
 	}
 }
 
@@ -106,6 +101,11 @@ func TestValidate(t *testing.T) {
 			reason: "Negative quantities are refused and named in order.",
 			list:   list("memory", "-1Gi", "cpu", "-1", "pods", "3"),
 			want:   "invalid offer: cpu is negative (-1), memory is negative (-1Gi)",
+		},
+		"Absurd": {
+			reason: "So are quantities that no cluster has.",
+			list:   list("cpu", "1e30", "memory", "1Ei"),
+			want:   "invalid offer: cpu is more than any cluster has (1e30)",
 		},
 		"Nameless": {
 			reason: "A resource needs a name.",

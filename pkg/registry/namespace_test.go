@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -18,7 +17,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -172,23 +170,5 @@ func TestProviders(t *testing.T) {
 				t.Errorf("%s\nNamespace().Snapshot.Providers: -want +got\n%s", tc.reason, diff)
 			}
 		})
-	}
-}
-
-func TestOffered(t *testing.T) {
-	provider := func(name, cpu string, enabled bool) *v1alpha1.Provider {
-		p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{Enabled: &enabled}}
-		p.Status.Offered = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
-		return p
-	}
-	c := registrytest.NewClient(t, interceptor.Funcs{}, provider("id-a", "1", true), provider("id-b", "2", true), provider("off", "4", false))
-	for consumer, cpu := range map[cluster.ID]string{"id-c": "3", "id-a": "2"} {
-		got, err := registry.New(c).Offered(t.Context(), consumer)
-		if err != nil {
-			t.Fatalf("Offered(%s): %v", consumer, err)
-		}
-		if want := (corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}); !offer.Equal(want, got) {
-			t.Errorf("Offered(%s) = %v, want %v: not its own, and none that is turned off", consumer, got, want)
-		}
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
 )
 
@@ -33,6 +32,8 @@ const (
 	IndexForeignClusterID = "broker.clusterID"
 	// IndexOfferProvider finds ResourceOffers by the provider that they are from.
 	IndexOfferProvider = "broker.provider"
+	// IndexOfferConsumer finds ResourceOffers of the broker by the consumer that they are for.
+	IndexOfferConsumer = "broker.consumer"
 	// IndexNodeCluster finds virtual nodes by the cluster that they stand for.
 	IndexNodeCluster = "broker.cluster"
 	// IndexPodNode finds pods by the node that they are bound to.
@@ -47,6 +48,9 @@ func Indexes() []Index {
 		}},
 		{&liqo.ResourceOffer{}, IndexOfferProvider, func(o client.Object) []string {
 			return nonEmpty(string(liqo.OfferedBy(o.(*liqo.ResourceOffer))))
+		}},
+		{&liqo.ResourceOffer{}, IndexOfferConsumer, func(o client.Object) []string {
+			return nonEmpty(string(liqo.OfferedTo(o.(*liqo.ResourceOffer))))
 		}},
 		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
 			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
@@ -90,23 +94,6 @@ type Registry struct {
 // New returns a Registry that reads from reader.
 func New(reader client.Reader) *Registry {
 	return &Registry{reader: reader}
-}
-
-// Offered returns what a consumer is offered: the sum of what the providers
-// offer, except the consumer itself. A provider whose spec has changed since its
-// status was written counts for nothing if it is turned off.
-func (r *Registry) Offered(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
-	var providers v1alpha1.ProviderList
-	if err := r.reader.List(ctx, &providers); err != nil {
-		return nil, fmt.Errorf("list providers: %w", err)
-	}
-	offers := make(map[cluster.ID]corev1.ResourceList, len(providers.Items))
-	for i := range providers.Items {
-		if p := &providers.Items[i]; p.IsEnabled() {
-			offers[cluster.ID(p.Name)] = p.Status.Offered
-		}
-	}
-	return offer.SumExcept(offers, consumer), nil
 }
 
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resourceplugin serves Liqo's resource plugin: Liqo asks it what to
-// offer to each consumer, and is notified when that changes.
+// offer to each consumer, and is notified when that changes. Many changes at once
+// make few notifications, the last of which is always of the last state.
 //
-// It knows neither where the offers come from nor Liqo's wire format, and it
+// It knows neither how offers are counted nor Liqo's wire format, and it
 // never answers with less than what is known: before the caches are filled it
 // makes the caller wait, because Liqo would take a zero for an answer.
 package resourceplugin
@@ -26,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
@@ -44,19 +46,25 @@ const (
 	stopTimeout = 3 * time.Second
 )
 
-// Offers tells what to offer to a consumer.
-type Offers interface {
-	Offered(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error)
+// DefaultPause is how long a subscriber that was notified is left alone. A burst of
+// pods changes the offers of all consumers with each pod, and Liqo writes a
+// ResourceOffer for each notification.
+const DefaultPause = time.Second
+
+// Books tells what to offer at this moment.
+type Books interface {
+	Books(ctx context.Context) (*capacity.Books, error)
 }
 
-// Synced waits until Offers knows the state of the cluster. It returns false if
+// Synced waits until Books knows the state of the cluster. It returns false if
 // ctx ends before.
 type Synced func(ctx context.Context) bool
 
 // Server is the resource plugin. It may be used concurrently.
 type Server struct {
-	offers Offers
+	books  Books
 	synced Synced
+	pause  time.Duration
 	stop   chan struct{} // Closed when Run ends.
 
 	mu          sync.Mutex
@@ -66,11 +74,13 @@ type Server struct {
 
 var _ liqo.ResourceReader = (*Server)(nil)
 
-// New returns a Server.
-func New(offers Offers, synced Synced) *Server {
+// New returns a Server that notifies a subscriber of a change at once, and of the
+// next ones after a pause.
+func New(books Books, synced Synced, pause time.Duration) *Server {
 	return &Server{
-		offers:      offers,
+		books:       books,
 		synced:      synced,
+		pause:       pause,
 		stop:        make(chan struct{}),
 		told:        map[cluster.ID]corev1.ResourceList{},
 		subscribers: map[chan struct{}]bool{},
@@ -142,10 +152,11 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) (corev1.Resource
 		s.told[consumer] = nil
 	}
 	s.mu.Unlock()
-	offered, err := s.offered(ctx, consumer)
+	books, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
+	offered := books.Offered(consumer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told[consumer] = offered
@@ -162,8 +173,10 @@ func (s *Server) Remove(_ context.Context, consumer cluster.ID) error {
 
 // Subscribe notifies at once for all consumers, because offers may have changed
 // while nobody listened. From then on it notifies for each consumer whose offer
-// is no longer the one that it was told. Consumers are named one by one because
-// Liqo drops small changes when it is notified for all of them.
+// is no longer the one that it was told, at most once in a pause. Consumers are
+// named one by one because Liqo drops small changes, of less than a whole unit too,
+// when it is notified for all of them
+// (liqo/pkg/liqo-controller-manager/resource-request-controller/offerUpdater.go@v0.9.4).
 func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) error {
 	signal := make(chan struct{}, 1)
 	s.mu.Lock()
@@ -179,25 +192,37 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 		return err
 	}
 	for {
-		select {
-		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
-		case <-s.stop:
-			return status.Error(codes.Unavailable, "the broker is stopping")
-		case <-signal:
+		if err := wait(ctx, s.stop, signal); err != nil {
+			return err
+		}
+		books, err := s.open(ctx)
+		if err != nil {
+			return err
 		}
 		for consumer, told := range s.answers() {
-			offered, err := s.offered(ctx, consumer)
-			if err != nil {
-				return err
-			}
-			if offer.Equal(told, offered) {
+			if offer.Equal(told, books.Offered(consumer)) {
 				continue
 			}
 			if err := notify(consumer); err != nil {
 				return err
 			}
 		}
+		// What changes in the meantime leaves its signal.
+		if err := wait(ctx, s.stop, time.After(s.pause)); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits for an event. It fails if ctx ends or the server stops before.
+func wait[T any](ctx context.Context, stop <-chan struct{}, event <-chan T) error {
+	select {
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	case <-stop:
+		return status.Error(codes.Unavailable, "the broker is stopping")
+	case <-event:
+		return nil
 	}
 }
 
@@ -208,14 +233,14 @@ func (s *Server) answers() map[cluster.ID]corev1.ResourceList {
 	return maps.Clone(s.told)
 }
 
-// offered asks Offers once the caches are filled. Its errors are gRPC statuses.
-func (s *Server) offered(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
+// open returns the books once the caches are filled. Its errors are gRPC statuses.
+func (s *Server) open(ctx context.Context) (*capacity.Books, error) {
 	if !s.synced(ctx) {
 		return nil, status.Error(codes.Unavailable, "the broker does not know its providers yet")
 	}
-	offered, err := s.offers.Offered(ctx, consumer)
+	books, err := s.books.Books(ctx)
 	if err != nil {
-		return nil, status.Errorf(codes.Internal, "read the offers for %s: %v", consumer, err)
+		return nil, status.Errorf(codes.Internal, "read the offers: %v", err)
 	}
-	return offered, nil
+	return books, nil
 }

@@ -6,10 +6,13 @@ package resourceplugin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,9 +26,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,37 +36,39 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must happen.
 const patience = 10 * time.Second
 
-// offers is a sum that a test can change.
-type offers struct {
-	mu      sync.Mutex
-	offered map[cluster.ID]corev1.ResourceList
-	err     error
+// ledger has books that a test can change.
+type ledger struct {
+	mu       sync.Mutex
+	accounts map[cluster.ID]capacity.Account
+	err      error
 }
 
-func (o *offers) Offered(_ context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return offer.SumExcept(o.offered, consumer), o.err
+func newLedger() *ledger { return &ledger{accounts: map[cluster.ID]capacity.Account{}} }
+
+func (l *ledger) Books(context.Context) (*capacity.Books, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return capacity.NewBooks(maps.Clone(l.accounts), nil), l.err
 }
 
-func (o *offers) set(provider cluster.ID, cpu string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.offered[provider] = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+func (l *ledger) set(provider cluster.ID, cpu string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.accounts[provider] = capacity.Account{Usable: true, Has: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 }
 
 // harness is a running server and clients of it.
 type harness struct {
 	t      *testing.T
 	server *Server
-	offers *offers
+	ledger *ledger
 	listen *bufconn.Listener
 }
 
 func start(t *testing.T, synced Synced) *harness {
 	t.Helper()
-	h := &harness{t: t, offers: &offers{offered: map[cluster.ID]corev1.ResourceList{}}, listen: bufconn.Listen(1 << 16)}
-	h.server = New(h.offers, synced)
+	h := &harness{t: t, ledger: newLedger(), listen: bufconn.Listen(1 << 16)}
+	h.server = New(h.ledger, synced, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.server.Run(ctx, h.listen) }()
@@ -131,8 +136,8 @@ func ready(context.Context) bool { return true }
 
 func TestRead(t *testing.T) {
 	h := start(t, ready)
-	h.offers.set("a", "1500m")
-	h.offers.set("b", "2")
+	h.ledger.set("a", "1500m")
+	h.ledger.set("b", "2")
 	cases := map[string]struct {
 		reason   string
 		consumer cluster.ID
@@ -169,7 +174,7 @@ func TestReadErrors(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, tc.synced)
-			h.offers.err = tc.err
+			h.ledger.err = tc.err
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := liqo.NewResourceReaderClient(h.dial()).Read(ctx, tc.consumer)
@@ -184,13 +189,13 @@ func waitForEnd(ctx context.Context) bool { <-ctx.Done(); return false }
 
 func TestSeveralSubscribers(t *testing.T) {
 	h := start(t, ready)
-	h.offers.set("a", "1")
+	h.ledger.set("a", "1")
 	h.read("c")
 	h.read("a")
 	first, endFirst := h.subscribe()
 	second, _ := h.subscribe()
 
-	h.offers.set("a", "2")
+	h.ledger.set("a", "2")
 	h.server.Changed()
 	for _, ids := range []<-chan cluster.ID{first, second} {
 		if got := h.next(ids); got != "c" {
@@ -205,7 +210,7 @@ func TestSeveralSubscribers(t *testing.T) {
 		}
 	}
 	h.read("c")
-	h.offers.set("a", "3")
+	h.ledger.set("a", "3")
 	h.server.Changed()
 	if got := h.next(second); got != "c" {
 		t.Errorf("notified for %q, want c", got)
@@ -220,7 +225,7 @@ func TestRemovedConsumerIsForgotten(t *testing.T) {
 	if err := liqo.NewResourceReaderClient(h.dial()).Remove(t.Context(), "c"); err != nil {
 		t.Fatalf("Remove(): %v", err)
 	}
-	h.offers.set("a", "1")
+	h.ledger.set("a", "1")
 	h.server.Changed()
 	if got := h.next(ids); got != "d" {
 		t.Errorf("notified for %q, want d", got)
@@ -256,4 +261,61 @@ func TestHealth(t *testing.T) {
 	if err != nil || answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 		t.Errorf("Check(): %v, %v", answer, err)
 	}
+}
+
+// TestBurst changes an offer a thousand times in a moment: the subscriber is
+// notified at once, and then once in a pause, the last time after the last change.
+func TestBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const changes, every, pause = 1000, 5 * time.Millisecond, time.Second
+		l := newLedger()
+		l.set("p", "1")
+		s := New(l, ready, pause)
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		var at []time.Duration
+		var told corev1.ResourceList
+		read := func(consumer cluster.ID) error {
+			at = append(at, time.Since(began))
+			var err error
+			told, err = s.Read(ctx, consumer)
+			return err
+		}
+		if err := read("c"); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			done <- s.Subscribe(ctx, func(consumer cluster.ID) error {
+				if consumer == "" {
+					return nil
+				}
+				return read(consumer)
+			})
+		}()
+		synctest.Wait()
+		at = nil
+		for n := range changes {
+			l.set("p", fmt.Sprint(2+n))
+			s.Changed()
+			time.Sleep(every)
+		}
+		time.Sleep(2 * pause)
+		synctest.Wait()
+		cancel()
+		if err := <-done; status.Code(err) != codes.Canceled {
+			t.Errorf("Subscribe(): %v", err)
+		}
+		if len(at) == 0 || at[0] != 0 {
+			t.Errorf("notified after %v, want at once", at)
+		}
+		for i := 1; i < len(at); i++ {
+			if gap := at[i] - at[i-1]; gap < pause {
+				t.Errorf("notified again after %s", gap)
+			}
+		}
+		if cpu := told.Cpu().Value(); cpu != changes+1 {
+			t.Errorf("the consumer was told of %d cores last, want %d", cpu, changes+1)
+		}
+	})
 }

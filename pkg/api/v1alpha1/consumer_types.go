@@ -27,6 +27,17 @@ const (
 	ReasonModeNotServed = "ModeNotServed"
 )
 
+// ConditionReservationMet tells whether a Consumer can use all that is reserved for it.
+const ConditionReservationMet = "ReservationMet"
+
+// Reasons of a Consumer's ReservationMet condition.
+const (
+	ReasonNothingReserved    = "NothingReserved"
+	ReasonReserved           = "Reserved"
+	ReasonTooLittleFree      = "TooLittleFree"
+	ReasonReservedAboveLimit = "ReservedAboveLimit"
+)
+
 // Consumer is a cluster that uses the broker. Its name is the Liqo cluster ID.
 // The broker creates it at the first incoming peering and Kubernetes removes it
 // together with its ForeignCluster.
@@ -40,6 +51,11 @@ const (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].reason`
 // +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.offered.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.offered.memory`
+// +kubebuilder:printcolumn:name="Used CPU",type=string,JSONPath=`.status.used.cpu`
+// +kubebuilder:printcolumn:name="Used Memory",type=string,JSONPath=`.status.used.memory`
+// +kubebuilder:printcolumn:name="Reserved CPU",type=string,priority=1,JSONPath=`.spec.capacity.reserved.cpu`
+// +kubebuilder:printcolumn:name="Limit CPU",type=string,priority=1,JSONPath=`.spec.capacity.limit.cpu`
+// +kubebuilder:printcolumn:name="Share",type=integer,priority=1,JSONPath=`.spec.capacity.sharePercent`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Consumer struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -57,6 +73,43 @@ type ConsumerSpec struct {
 	// Orchestrated and Aggregated.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+	// Capacity says how much of the providers the broker offers to the consumer.
+	// +kubebuilder:default={}
+	// +optional
+	Capacity ConsumerCapacity `json:"capacity,omitempty"`
+}
+
+// ConsumerCapacity says how much of the providers the broker offers to a consumer.
+// The API server compares reserved with limit where both are plain numbers; the
+// condition ReservationMet tells of all others.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.reserved) || !has(self.limit) || self.reserved.all(name, !(name in self.limit) || type(self.reserved[name]) != int || type(self.limit[name]) != int || self.reserved[name] <= self.limit[name])",message="reserved may not be more than limit"
+type ConsumerCapacity struct {
+	// Reserved is kept for the consumer: what it does not use of it is not offered to
+	// others. It is an amount in the sum over all providers, not on one of them.
+	// +optional
+	Reserved Quantities `json:"reserved,omitempty"`
+	// Limit is the most that the consumer is offered of the resources that it names,
+	// what it uses included.
+	// +optional
+	Limit Quantities `json:"limit,omitempty"`
+	// SharePercent is the part that the consumer is offered of what is free and
+	// reserved for nobody. While the shares of all consumers add up to 100 at most, the
+	// broker offers nothing twice.
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	SharePercent *int32 `json:"sharePercent,omitempty"`
+}
+
+// Share returns the percentage of what is free that the consumer is offered, which
+// is all of it by default.
+func (c *ConsumerCapacity) Share() int32 {
+	if c.SharePercent == nil {
+		return 100
+	}
+	return *c.SharePercent
 }
 
 // ConsumerStatus is how the broker serves a consumer.
@@ -67,14 +120,21 @@ type ConsumerStatus struct {
 	// Mode is how the broker serves the consumer, after defaulting.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
-	// Offered is what the broker offers to the consumer: the sum over the providers
-	// except the consumer itself.
+	// Offered is what the broker offers to the consumer: what the providers except the
+	// consumer itself have, less what others use of it and what is reserved for others,
+	// within the consumer's share and limit. What the consumer uses is part of it.
 	// +optional
 	Offered corev1.ResourceList `json:"offered,omitempty"`
+	// Used is what the consumer's pods on the providers request.
+	// +optional
+	Used corev1.ResourceList `json:"used,omitempty"`
+	// Granted is what Liqo has told the consumer last. It follows Offered.
+	// +optional
+	Granted corev1.ResourceList `json:"granted,omitempty"`
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions is Ready.
+	// Conditions are Ready and ReservationMet.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,7 +26,11 @@ const (
 	ReasonNotPeered    = "NotPeered"
 	ReasonNoOffer      = "NoOffer"
 	ReasonInvalidOffer = "InvalidOffer"
-	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonInvalidDeclaration: spec.capacity.declared has quantities that nobody can mean.
+	ReasonInvalidDeclaration = "InvalidDeclaration"
+	// ReasonNothingDeclared: the rule believes what people declare, and they declared nothing.
+	ReasonNothingDeclared = "NothingDeclared"
+	ReasonNodeNotReady    = "NodeNotReady"
 )
 
 // Reasons of a Provider's Draining condition.
@@ -50,6 +55,12 @@ const (
 // +kubebuilder:printcolumn:name="Draining",type=string,JSONPath=`.status.conditions[?(@.type == 'Draining')].status`
 // +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.offered.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.offered.memory`
+// +kubebuilder:printcolumn:name="Free CPU",type=string,JSONPath=`.status.free.cpu`
+// +kubebuilder:printcolumn:name="Free Memory",type=string,JSONPath=`.status.free.memory`
+// +kubebuilder:printcolumn:name="Rule",type=string,priority=1,JSONPath=`.spec.capacity.rule`
+// +kubebuilder:printcolumn:name="Overcommit",type=integer,priority=1,JSONPath=`.spec.capacity.overcommitPercent`
+// +kubebuilder:printcolumn:name="Largest CPU",type=string,priority=1,JSONPath=`.status.largestPod.cpu`
+// +kubebuilder:printcolumn:name="Largest Memory",type=string,priority=1,JSONPath=`.status.largestPod.memory`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Provider struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -70,6 +81,59 @@ type ProviderSpec struct {
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+	// Capacity says how much the broker offers of the provider to consumers.
+	// +kubebuilder:default={}
+	// +optional
+	Capacity ProviderCapacity `json:"capacity,omitempty"`
+}
+
+// CapacityRule says whom the broker believes about what a provider has.
+// +kubebuilder:validation:Enum=Measured;Declared;Min
+type CapacityRule string
+
+// The rules of a ProviderCapacity.
+const (
+	// CapacityMeasured believes what the provider offers to the broker through Liqo.
+	CapacityMeasured CapacityRule = "Measured"
+	// CapacityDeclared believes the declared quantities, and takes the others for zero.
+	CapacityDeclared CapacityRule = "Declared"
+	// CapacityMin is the measured quantities, and no more than the declared ones.
+	CapacityMin CapacityRule = "Min"
+)
+
+// Quantities are quantities of resources that people write, by the resource's name.
+// +kubebuilder:validation:MaxProperties=16
+// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="no quantity may be negative"
+type Quantities map[corev1.ResourceName]resource.Quantity
+
+// ProviderCapacity says how much the broker offers of a provider to consumers.
+type ProviderCapacity struct {
+	// Rule says whom to believe: Measured is what the provider offers to the broker
+	// through Liqo; Declared is what is declared here, and nothing else; Min is what
+	// is measured, and no more than is declared.
+	// +kubebuilder:default=Measured
+	// +optional
+	Rule CapacityRule `json:"rule,omitempty"`
+	// Declared is what people say that the provider has.
+	// +optional
+	Declared Quantities `json:"declared,omitempty"`
+	// OvercommitPercent is how much the broker offers of what the provider has by the
+	// rule: 100 is all of it, and 150 half as much again. What is offered and not
+	// there is refused by the scheduler, and the pod waits.
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	OvercommitPercent *int32 `json:"overcommitPercent,omitempty"`
+}
+
+// Overcommit returns the percentage of what the provider has that the broker
+// offers, which is all of it and no more by default.
+func (c *ProviderCapacity) Overcommit() int32 {
+	if c.OvercommitPercent == nil {
+		return 100
+	}
+	return *c.OvercommitPercent
 }
 
 // ProviderStatus is what the broker sees of a provider.
@@ -77,9 +141,25 @@ type ProviderStatus struct {
 	// ClusterName is the provider's name for people. It need not be unique.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// Offered is what the provider adds to the broker's sum. Empty when it adds nothing.
+	// Measured is what the provider offers to the broker through Liqo, on virtual nodes
+	// that are ready. Empty when pods cannot be placed on it.
+	// +optional
+	Measured corev1.ResourceList `json:"measured,omitempty"`
+	// Offered is what the provider adds to the broker's sum: what it has by the rule
+	// of spec.capacity, and the overcommitment. Empty when it adds nothing.
 	// +optional
 	Offered corev1.ResourceList `json:"offered,omitempty"`
+	// Used is what the pods on the provider request, of whatever consumer.
+	// +optional
+	Used corev1.ResourceList `json:"used,omitempty"`
+	// Free is what is offered and not used. Empty when nothing is offered.
+	// +optional
+	Free corev1.ResourceList `json:"free,omitempty"`
+	// LargestPod is the largest pod that the scheduler can place on one virtual node of
+	// the provider. How the provider's own nodes are filled the broker cannot see.
+	// +optional
+	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
+
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

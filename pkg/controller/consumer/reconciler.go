@@ -6,7 +6,10 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -53,16 +57,22 @@ func (m Modes) effective(want v1alpha1.Mode) v1alpha1.Mode {
 	}
 }
 
+// Books tells what is offered to whom at this moment.
+type Books interface {
+	Books(ctx context.Context) (*capacity.Books, error)
+}
+
 // Reconciler keeps the Consumer of one cluster.
 type Reconciler struct {
 	client   client.Client
 	registry *registry.Registry
+	books    Books
 	modes    Modes
 }
 
 // New returns a Reconciler that reads and writes with c.
-func New(c client.Client, r *registry.Registry, modes Modes) *Reconciler {
-	return &Reconciler{client: c, registry: r, modes: modes}
+func New(c client.Client, r *registry.Registry, books Books, modes Modes) *Reconciler {
+	return &Reconciler{client: c, registry: r, books: books, modes: modes}
 }
 
 // Reconcile creates the Consumer of a cluster at its first incoming peering and
@@ -99,7 +109,11 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 
 // ensureStatus writes the status if it has changed.
 func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc *liqo.ForeignCluster) error {
-	offered, err := r.registry.Offered(ctx, cluster.ID(c.Name))
+	books, err := r.books.Books(ctx)
+	if err != nil {
+		return err
+	}
+	granted, err := r.granted(ctx, cluster.ID(c.Name))
 	if err != nil {
 		return err
 	}
@@ -109,12 +123,12 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	}
 	c.Status.Mode = r.modes.effective(c.Spec.Mode)
 	c.Status.ObservedGeneration = c.Generation
-	if !offer.Equal(c.Status.Offered, offered) || len(c.Status.Offered) == 0 {
-		c.Status.Offered = offered
+	setAmounts(c, books, granted)
+	established := fc != nil && liqo.Incoming(fc).Established
+	for _, condition := range []metav1.Condition{ready(established, c, r.modes), reservation(c, books)} {
+		condition.ObservedGeneration = c.Generation
+		meta.SetStatusCondition(&c.Status.Conditions, condition)
 	}
-	ready := condition(fc != nil && liqo.Incoming(fc).Established, c, r.modes)
-	ready.ObservedGeneration = c.Generation
-	meta.SetStatusCondition(&c.Status.Conditions, ready)
 	if equality.Semantic.DeepEqual(before.Status, c.Status) {
 		return nil
 	}
@@ -124,8 +138,36 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	return nil
 }
 
-// condition returns the Ready condition of a consumer.
-func condition(established bool, c *v1alpha1.Consumer, modes Modes) metav1.Condition {
+// granted returns what Liqo offers to a consumer in the broker's name.
+func (r *Reconciler) granted(ctx context.Context, id cluster.ID) (corev1.ResourceList, error) {
+	var offers liqo.ResourceOfferList
+	if err := r.client.List(ctx, &offers, client.MatchingFields{registry.IndexOfferConsumer: string(id)}); err != nil {
+		return nil, fmt.Errorf("list the offers to %s: %w", id, err)
+	}
+	var granted corev1.ResourceList
+	for i := range offers.Items {
+		granted = offer.Sum(granted, liqo.Quota(&offers.Items[i]))
+	}
+	return granted, nil
+}
+
+// setAmounts writes into the status what the consumer is offered, granted and uses.
+func setAmounts(c *v1alpha1.Consumer, books *capacity.Books, granted corev1.ResourceList) {
+	id := cluster.ID(c.Name)
+	for _, f := range []struct {
+		field *corev1.ResourceList
+		value corev1.ResourceList
+	}{
+		{&c.Status.Offered, books.Offered(id)}, {&c.Status.Used, offer.Sum(books.Used(id))}, {&c.Status.Granted, granted},
+	} {
+		if len(*f.field) != len(f.value) || !offer.Equal(*f.field, f.value) {
+			*f.field = f.value
+		}
+	}
+}
+
+// ready returns the Ready condition of a consumer.
+func ready(established bool, c *v1alpha1.Consumer, modes Modes) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
 	}
@@ -133,11 +175,43 @@ func condition(established bool, c *v1alpha1.Consumer, modes Modes) metav1.Condi
 	case !established:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNotPeered, "The incoming peering with the cluster is not established")
 	case offer.IsZero(c.Status.Offered):
-		return is(metav1.ConditionFalse, v1alpha1.ReasonNoProvider, "No provider can be used by the cluster")
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNoProvider, "No provider has anything for the cluster")
 	case c.Spec.Mode != "" && !modes.serves(c.Spec.Mode):
 		return is(metav1.ConditionTrue, v1alpha1.ReasonModeNotServed,
 			fmt.Sprintf("The broker does not run the mode %s and serves the cluster as %s", c.Spec.Mode, c.Status.Mode))
 	default:
-		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering, "The cluster is offered the sum of the providers")
+		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering, "The cluster is offered what the providers have for it")
 	}
+}
+
+// reservation returns the ReservationMet condition of a consumer.
+func reservation(c *v1alpha1.Consumer, books *capacity.Books) metav1.Condition {
+	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionReservationMet, Status: status, Reason: reason, Message: message}
+	}
+	reserved := corev1.ResourceList(c.Spec.Capacity.Reserved)
+	above := shortOf(offer.Cut(reserved, corev1.ResourceList(c.Spec.Capacity.Limit)), reserved)
+	short := shortOf(books.Reach(cluster.ID(c.Name)), registry.TermsOf(c).Reserved)
+	switch {
+	case len(reserved) == 0:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonNothingReserved, "Nothing is reserved for the cluster")
+	case above != "":
+		return is(metav1.ConditionFalse, v1alpha1.ReasonReservedAboveLimit, "More is reserved than the limit allows: "+above)
+	case short != "":
+		return is(metav1.ConditionFalse, v1alpha1.ReasonTooLittleFree, "The providers have less than what is reserved: "+short)
+	default:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonReserved, "What is reserved for the cluster is used by it or free")
+	}
+}
+
+// shortOf names in order the resources of which there is less than is wanted.
+func shortOf(have, want corev1.ResourceList) string {
+	var short []string
+	for name, quantity := range want {
+		if has := have[name]; has.Cmp(quantity) < 0 {
+			short = append(short, fmt.Sprintf("%s %s of %s", name, has.String(), quantity.String()))
+		}
+	}
+	slices.Sort(short)
+	return strings.Join(short, ", ")
 }

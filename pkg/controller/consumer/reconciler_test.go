@@ -4,6 +4,7 @@
 package consumer
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,7 +92,7 @@ func TestReconcile(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.objects...)
-			r := New(c, registry.New(c), tc.modes)
+			r := New(c, registry.New(c), registry.New(c), tc.modes)
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			for range 2 { // The first time may create it.
 				if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -119,6 +120,93 @@ func TestReconcile(t *testing.T) {
 			}
 			if len(got.OwnerReferences) != 1 {
 				t.Errorf("%s\nowners: %v", tc.reason, got.OwnerReferences)
+			}
+		})
+	}
+}
+
+// TestStatus shows what other consumers use, have reserved, and what Liqo has told.
+func TestStatus(t *testing.T) {
+	other := cluster.Identity{ID: "id-d", Name: "other"}
+	providerA := cluster.Identity{ID: "id-a", Name: "provider-a"}
+	pod := func(namespace, name, cpu string) *corev1.Pod {
+		p := liqotest.Pod(liqotest.ShadowPod(namespace, name, nil), "liqo-provider-a")
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}}}
+		return p
+	}
+	wants := func(reserved, limit string) v1alpha1.ConsumerSpec {
+		quantities := func(cpu string) v1alpha1.Quantities {
+			if cpu == "" {
+				return nil
+			}
+			return v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse(cpu)}
+		}
+		return v1alpha1.ConsumerSpec{Capacity: v1alpha1.ConsumerCapacity{Reserved: quantities(reserved), Limit: quantities(limit)}}
+	}
+	cases := map[string]struct {
+		reason  string
+		own     v1alpha1.ConsumerSpec
+		others  v1alpha1.ConsumerSpec
+		offered string
+		met     metav1.ConditionStatus
+		why     string
+		message string
+	}{
+		"Plain": {
+			reason:  "What the other uses is not offered, and what the consumer uses is.",
+			offered: "3", met: metav1.ConditionTrue, why: v1alpha1.ReasonNothingReserved, message: "Nothing",
+		},
+		"Reserved": {
+			reason: "What is reserved for the other and not used by it is not offered.",
+			own:    wants("2", ""), others: wants("1500m", ""),
+			offered: "2500m", met: metav1.ConditionTrue, why: v1alpha1.ReasonReserved, message: "is used by it or free",
+		},
+		"TooLittle": {
+			reason: "Two reservations that do not fit are told to each.",
+			own:    wants("3", ""), others: wants("2", ""),
+			offered: "2", met: metav1.ConditionFalse, why: v1alpha1.ReasonTooLittleFree, message: "cpu 2 of 3",
+		},
+		"AboveLimit": {
+			reason: "What is reserved above the limit is a mistake.",
+			own:    wants("2", "1500m"), offered: "1500m",
+			met: metav1.ConditionFalse, why: v1alpha1.ReasonReservedAboveLimit, message: "cpu 1500m of 2",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := registrytest.NewClient(t, interceptor.Funcs{},
+				liqotest.ForeignCluster(consumer, false, true), provider("id-a", "4", true), liqotest.VirtualNode(providerA, true),
+				liqotest.TwinNamespace("mine", consumer), liqotest.TwinNamespace("theirs", other),
+				pod("mine", "web-0", "500m"), pod("theirs", "web-0", "1"),
+				liqotest.OfferTo(consumer, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}),
+				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}, Spec: tc.own},
+				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}, Spec: tc.others},
+			)
+			r := New(c, registry.New(c), registry.New(c), Modes{Orchestrator: true})
+			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
+			if _, err := r.Reconcile(t.Context(), req); err != nil {
+				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+			}
+			got := &v1alpha1.Consumer{}
+			if err := c.Get(t.Context(), req.NamespacedName, got); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range []struct {
+				field string
+				got   corev1.ResourceList
+				want  string
+			}{
+				{"offered", got.Status.Offered, tc.offered}, {"used", got.Status.Used, "500m"}, {"granted", got.Status.Granted, "7"},
+			} {
+				if f.got.Cpu().Cmp(resource.MustParse(f.want)) != 0 {
+					t.Errorf("%s\n%s: %s cpu, want %s", tc.reason, f.field, f.got.Cpu(), f.want)
+				}
+			}
+			met := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReservationMet)
+			if met == nil || met.Status != tc.met || met.Reason != tc.why || !strings.Contains(met.Message, tc.message) {
+				t.Errorf("%s\nReservationMet: %+v", tc.reason, met)
 			}
 		})
 	}

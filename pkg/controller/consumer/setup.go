@@ -10,26 +10,40 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
+// accountingPause is how long the offers may change before the statuses follow: a
+// burst of pods changes what every consumer is offered with each pod.
+const accountingPause = time.Second
+
 // Setup registers the controller with a manager. The broker runs the given modes.
-func Setup(mgr ctrl.Manager, modes Modes) error {
-	r := New(mgr.GetClient(), registry.New(mgr.GetClient()), modes)
+func Setup(mgr ctrl.Manager, books Books, modes Modes) error {
+	r := New(mgr.GetClient(), registry.New(mgr.GetClient()), books, modes)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("consumer").
 		For(&v1alpha1.Consumer{}).
 		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
-		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.all)).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
+		Watches(&v1alpha1.Provider{}, r.accountHandler()).
+		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Pod{}, r.accountHandler(), builder.WithPredicates(useChanged())).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the consumer controller: %w", err)
@@ -44,10 +58,42 @@ func ofForeignCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return nil
 }
 
-// all returns every consumer: what a provider offers is part of each one's sum.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+func ofOffer(_ context.Context, o client.Object) []reconcile.Request {
+	if id := liqo.OfferedTo(o.(*liqo.ResourceOffer)); id != "" {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: string(id)}}}
+	}
+	return nil
+}
+
+// accountHandler looks at every consumer after a pause: what a provider has, what a
+// pod uses and what is reserved is part of each one's offer.
+func (r *Reconciler) accountHandler() handler.EventHandler {
+	all := func(ctx context.Context, q workqueue.RateLimitingInterface) {
+		for _, request := range r.all(ctx) {
+			q.AddAfter(request, accountingPause)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.RateLimitingInterface) { all(ctx, q) },
+		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q workqueue.RateLimitingInterface) { all(ctx, q) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q workqueue.RateLimitingInterface) { all(ctx, q) },
+	}
+}
+
+// useChanged lets only those changes of a pod pass that change what is used.
+func useChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return capacity.Counts(e.Object.(*corev1.Pod)) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return registry.UseChanged(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
+		},
+	}
+}
+
+// all returns every consumer.
+func (r *Reconciler) all(ctx context.Context) []reconcile.Request {
 	var consumers v1alpha1.ConsumerList
-	if err := r.client.List(ctx, &consumers); err != nil {
+	if err := r.client.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the consumers")
 		return nil
 	}

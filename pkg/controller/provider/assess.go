@@ -9,18 +9,23 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
 )
 
-// observation is what the broker sees of a provider.
+// observation is what the broker sees of a provider, and what people chose for it.
 type observation struct {
 	enabled     bool
 	established bool
+	capacity    v1alpha1.ProviderCapacity
 	offers      []offered
 	leaving     leaving
+	// used is what pods use of each of its virtual nodes.
+	used map[string]corev1.ResourceList
 }
 
 // offered is one offer that is in force.
@@ -38,14 +43,15 @@ type leaving struct {
 	held []string
 }
 
-// assess returns what the provider adds to the sum, and the Ready condition that
-// explains it.
+// assess returns what the provider offers to the broker on virtual nodes that are
+// ready, and the Ready condition that explains it; nothing if the condition is false.
 func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	not := func(reason, message string) (corev1.ResourceList, metav1.Condition) {
 		return nil, metav1.Condition{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message,
 		}
 	}
+	declared := corev1.ResourceList(o.capacity.Declared)
 	switch {
 	case !o.enabled:
 		return not(v1alpha1.ReasonDisabled, "The provider is turned off")
@@ -53,6 +59,10 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		return not(v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established")
 	case len(o.offers) == 0:
 		return not(v1alpha1.ReasonNoOffer, "The cluster has made no offer that Liqo accepted")
+	case offer.Validate(declared) != nil:
+		return not(v1alpha1.ReasonInvalidDeclaration, "In spec.capacity.declared: "+offer.Validate(declared).Error())
+	case o.capacity.Rule == v1alpha1.CapacityDeclared && len(declared) == 0:
+		return not(v1alpha1.ReasonNothingDeclared, "The rule is Declared, and spec.capacity.declared is empty")
 	}
 	var sum []corev1.ResourceList
 	var down []string
@@ -74,6 +84,56 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonOffering, Message: "Workloads can be placed on the provider",
 	}
+}
+
+// account writes into the status what the provider has, and what is used of it.
+func account(status *v1alpha1.ProviderStatus, o observation, measured corev1.ResourceList) {
+	var used, has, free, largest corev1.ResourceList
+	for _, of := range o.used {
+		used = offer.Sum(used, of)
+	}
+	if len(measured) > 0 {
+		has = capacity.Has(rules[o.capacity.Rule], measured, corev1.ResourceList(o.capacity.Declared), o.capacity.Overcommit())
+		free = offer.Less(has, used)
+		largest = largestPod(o, free)
+	}
+	for _, f := range []struct {
+		field *corev1.ResourceList
+		value corev1.ResourceList
+	}{
+		{&status.Measured, measured}, {&status.Offered, has}, {&status.Used, used}, {&status.Free, free}, {&status.LargestPod, largest},
+	} {
+		if !equality.Semantic.DeepEqual(*f.field, f.value) {
+			*f.field = f.value
+		}
+	}
+}
+
+// rules are the rules by the names that people use.
+var rules = map[v1alpha1.CapacityRule]capacity.Rule{
+	v1alpha1.CapacityMeasured: capacity.Measured,
+	v1alpha1.CapacityDeclared: capacity.Declared,
+	v1alpha1.CapacityMin:      capacity.Min,
+}
+
+// largestPod returns what is free on the virtual node on which the largest pod fits,
+// by cpu and then by memory, and no more than what is free of the provider.
+func largestPod(o observation, free corev1.ResourceList) corev1.ResourceList {
+	var largest corev1.ResourceList
+	for _, of := range o.offers {
+		if !of.nodeReady {
+			continue
+		}
+		room := offer.Min(offer.Less(of.resources, o.used[of.node]), free)
+		if room.Pods().Sign() <= 0 {
+			continue
+		}
+		delete(room, corev1.ResourcePods)
+		if larger := room.Cpu().Cmp(*largest.Cpu()); largest == nil || larger > 0 || larger == 0 && room.Memory().Cmp(*largest.Memory()) > 0 {
+			largest = room
+		}
+	}
+	return largest
 }
 
 // shownHeld is how many pods a Draining message names; more make it unreadable.

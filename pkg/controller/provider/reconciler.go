@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -111,7 +113,14 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 func (r *Reconciler) observe(
 	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []corev1.Node,
 ) (observation, error) {
-	seen := observation{enabled: p.IsEnabled()}
+	seen := observation{enabled: p.IsEnabled(), capacity: p.Spec.Capacity, used: map[string]corev1.ResourceList{}}
+	for i := range nodes {
+		pods, err := r.pods(ctx, nodes[i].Name)
+		if err != nil {
+			return seen, err
+		}
+		seen.used[nodes[i].Name] = used(pods)
+	}
 	if fc != nil {
 		seen.established = liqo.Outgoing(fc).Established
 		offers, err := r.offers(ctx, fc, nodes)
@@ -148,19 +157,39 @@ func (r *Reconciler) offers(ctx context.Context, fc *liqo.ForeignCluster, nodes 
 	return offers, nil
 }
 
+// pods returns the pods of a virtual node. They are not to be changed.
+func (r *Reconciler) pods(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, client.MatchingFields{registry.IndexPodNode: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	return pods.Items, nil
+}
+
+// used returns what the pods of a node use of it.
+func used(pods []corev1.Pod) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for i := range pods {
+		if capacity.Counts(&pods[i]) {
+			offer.Add(sum, capacity.Requests(&pods[i].Spec))
+		}
+	}
+	return sum
+}
+
 // leaving looks at what is left on the nodes of a provider that is turned off.
 func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.Node) (leaving, error) {
 	var left leaving
 	namespaces := map[string]bool{}
 	for i := range nodes {
-		var pods corev1.PodList
-		if err := r.client.List(ctx, &pods, client.MatchingFields{registry.IndexPodNode: nodes[i].Name}); err != nil {
-			return left, fmt.Errorf("list the pods of node %s: %w", nodes[i].Name, err)
+		pods, err := r.pods(ctx, nodes[i].Name)
+		if err != nil {
+			return left, err
 		}
-		for j := range pods.Items {
-			if phase := pods.Items[j].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+		for j := range pods {
+			if capacity.Counts(&pods[j]) {
 				left.pods++
-				namespaces[pods.Items[j].Namespace] = true
+				namespaces[pods[j].Namespace] = true
 			}
 		}
 	}
@@ -189,14 +218,12 @@ func (r *Reconciler) ensureStatus(
 	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, seen observation,
 ) error {
 	before := p.DeepCopy()
-	offered, ready := assess(seen)
+	measured, ready := assess(seen)
 	if fc != nil {
 		p.Status.ClusterName = liqo.Identity(fc).Name
 	}
 	p.Status.ObservedGeneration = p.Generation
-	if !equality.Semantic.DeepEqual(p.Status.Offered, offered) {
-		p.Status.Offered = offered
-	}
+	account(&p.Status, seen, measured)
 	for _, c := range []metav1.Condition{ready, drain(seen)} {
 		c.ObservedGeneration = p.Generation
 		meta.SetStatusCondition(&p.Status.Conditions, c)

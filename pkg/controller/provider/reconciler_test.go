@@ -163,6 +163,93 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// TestAccount has a provider that offers 4 cores on one virtual node and 2 on another,
+// of which pods use 1 and 500m.
+func TestAccount(t *testing.T) {
+	first, second := liqotest.Offer(providerA, resources("4")), liqotest.Offer(providerA, resources("2"))
+	second.Name, second.Spec.NodeName = "second", "liqo-second"
+	node := liqotest.VirtualNode(providerA, true)
+	node.Name = "liqo-second"
+	pod := func(name, node, cpu string, phase corev1.PodPhase) *corev1.Pod {
+		p := liqotest.Pod(liqotest.ShadowPod("web-consumer", name, nil), node)
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}}}
+		p.Status.Phase = phase
+		return p
+	}
+	declared := v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("3")}
+	cases := map[string]struct {
+		reason                                 string
+		enabled                                bool
+		capacity                               v1alpha1.ProviderCapacity
+		measured, offered, used, free, largest string
+		why                                    string
+	}{
+		"Measured": {
+			reason: "By default the provider has what it offers.", enabled: true,
+			measured: "6", offered: "6", used: "1500m", free: "4500m", largest: "3", why: v1alpha1.ReasonOffering,
+		},
+		"Min": {
+			reason: "People declare less.", enabled: true, capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityMin, Declared: declared},
+			measured: "6", offered: "3", used: "1500m", free: "1500m", largest: "1500m", why: v1alpha1.ReasonOffering,
+		},
+		"Overcommit": {
+			reason: "What is offered may be more than is there. A pod cannot be larger for it.", enabled: true,
+			capacity: v1alpha1.ProviderCapacity{OvercommitPercent: new(int32(200))},
+			measured: "6", offered: "12", used: "1500m", free: "10500m", largest: "3", why: v1alpha1.ReasonOffering,
+		},
+		"Declared": {
+			reason: "People declare that there is nothing but cores: no pod can be placed.", enabled: true,
+			capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityDeclared, Declared: declared},
+			measured: "6", offered: "3", used: "1500m", free: "1500m", largest: "0", why: v1alpha1.ReasonOffering,
+		},
+		"NothingDeclared": {
+			reason: "Who declares nothing offers nothing.", enabled: true,
+			capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityDeclared},
+			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonNothingDeclared,
+		},
+		"Absurd": {
+			reason: "A declaration that nobody can mean counts as nothing.", enabled: true,
+			capacity: v1alpha1.ProviderCapacity{Declared: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("1e30")}},
+			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonInvalidDeclaration,
+		},
+		"Disabled": {
+			reason:   "What runs on a provider that is turned off is still shown.",
+			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDisabled,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newProvider(tc.enabled)
+			p.Spec.Capacity = tc.capacity
+			c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), p,
+				first.DeepCopy(), second.DeepCopy(), liqotest.VirtualNode(providerA, true), node.DeepCopy(),
+				pod("a", "liqo-provider-a", "1", corev1.PodRunning), pod("b", "liqo-second", "500m", corev1.PodPending),
+				pod("c", "liqo-second", "8", corev1.PodSucceeded))
+			if err := settle(t, c); err != nil {
+				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+			}
+			status := get(t, c).Status
+			for _, f := range []struct {
+				field string
+				got   corev1.ResourceList
+				want  string
+			}{
+				{"measured", status.Measured, tc.measured}, {"offered", status.Offered, tc.offered}, {"used", status.Used, tc.used},
+				{"free", status.Free, tc.free}, {"largestPod", status.LargestPod, tc.largest},
+			} {
+				if f.got.Cpu().Cmp(resource.MustParse(f.want)) != 0 {
+					t.Errorf("%s\n%s: %s cpu, want %s", tc.reason, f.field, f.got.Cpu(), f.want)
+				}
+			}
+			if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready.Reason != tc.why {
+				t.Errorf("%s\nReady: %+v", tc.reason, ready)
+			}
+		})
+	}
+}
+
 func TestCreate(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

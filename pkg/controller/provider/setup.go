@@ -12,10 +12,12 @@ package provider
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +42,7 @@ func Setup(mgr ctrl.Manager) error {
 		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
 		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(nodeChanged())).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		Watches(&corev1.Pod{}, r.podHandler()).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the provider controller: %w", err)
@@ -67,20 +69,48 @@ func ofNode(_ context.Context, o client.Object) []reconcile.Request {
 	return request(liqo.NodeCluster(o.(*corev1.Node)))
 }
 
-// ofPod returns the provider that a pod runs on, if it is turned off: the status
-// of others does not depend on their pods.
-func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
+// accountingPause is how long the pods of a provider may change before its status
+// says what they use: a burst of them makes one write.
+const accountingPause = time.Second
+
+// podHandler looks at the provider of a pod: at once if the provider is turned off,
+// because people wait for it to be drained, and otherwise after a pause.
+func (r *Reconciler) podHandler() handler.EventHandler {
+	look := func(ctx context.Context, q workqueue.RateLimitingInterface, pod client.Object) {
+		id, draining := r.ofPod(ctx, pod.(*corev1.Pod))
+		switch {
+		case id == "":
+		case draining:
+			q.Add(request(id)[0])
+		default:
+			q.AddAfter(request(id)[0], accountingPause)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.RateLimitingInterface) {
+			look(ctx, q, e.Object)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.RateLimitingInterface) {
+			look(ctx, q, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.RateLimitingInterface) {
+			look(ctx, q, e.ObjectNew)
+		},
+	}
+}
+
+// ofPod returns the provider that a pod runs on, and whether it is turned off.
+func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID, draining bool) {
 	var node corev1.Node
-	name := o.(*corev1.Pod).Spec.NodeName
-	if name == "" || r.client.Get(ctx, client.ObjectKey{Name: name}, &node) != nil {
-		return nil
+	if pod.Spec.NodeName == "" || r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil {
+		return "", false
 	}
 	var p v1alpha1.Provider
-	id := liqo.NodeCluster(&node)
-	if r.client.Get(ctx, client.ObjectKey{Name: string(id)}, &p) != nil || p.IsEnabled() {
-		return nil
+	id = liqo.NodeCluster(&node)
+	if r.client.Get(ctx, client.ObjectKey{Name: string(id)}, &p) != nil {
+		return "", false
 	}
-	return request(id)
+	return id, !p.IsEnabled()
 }
 
 // nodeChanged lets only those changes of a node pass that a Provider's status

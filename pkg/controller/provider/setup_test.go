@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -42,13 +42,14 @@ func TestNodeChanged(t *testing.T) {
 func TestOfPod(t *testing.T) {
 	shadow := liqotest.ShadowPod("web-consumer", "web-0", nil)
 	cases := map[string]struct {
-		reason  string
-		node    string
-		enabled bool
-		want    int
+		reason   string
+		node     string
+		enabled  bool
+		want     cluster.ID
+		draining bool
 	}{
-		"Draining":   {reason: "A pod on a provider that is turned off is part of its status.", node: "liqo-provider-a", want: 1},
-		"Enabled":    {reason: "A pod on another provider is not.", node: "liqo-provider-a", enabled: true},
+		"Draining":   {reason: "A pod on a provider that is turned off is waited for.", node: "liqo-provider-a", want: providerA.ID, draining: true},
+		"Enabled":    {reason: "A pod on another provider is a part of what is used.", node: "liqo-provider-a", enabled: true, want: providerA.ID},
 		"Waiting":    {reason: "A pod without a node belongs to no provider."},
 		"BrokerNode": {reason: "Nor does one on the broker's own node.", node: "broker"},
 	}
@@ -56,9 +57,9 @@ func TestOfPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := registrytest.NewClient(t, interceptor.Funcs{}, newProvider(tc.enabled), liqotest.VirtualNode(providerA, true))
 			r := New(c, registry.New(c))
-			got := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
-			if len(got) != tc.want || tc.want == 1 && got[0].NamespacedName != (client.ObjectKey{Name: string(providerA.ID)}) {
-				t.Errorf("%s\nofPod() = %v", tc.reason, got)
+			got, draining := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
+			if got != tc.want || draining != tc.draining {
+				t.Errorf("%s\nofPod() = %q, %v", tc.reason, got, draining)
 			}
 		})
 	}

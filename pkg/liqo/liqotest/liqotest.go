@@ -74,6 +74,20 @@ func Offer(provider cluster.Identity, resources corev1.ResourceList) *liqo.Resou
 	}
 }
 
+// OfferTo returns the offer that Liqo makes to a consumer.
+func OfferTo(consumer cluster.Identity, resources corev1.ResourceList) *liqo.ResourceOffer {
+	return &liqo.ResourceOffer{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "broker", Namespace: "liqo-tenant-" + consumer.Name,
+			Labels: map[string]string{
+				consts.ReplicationRequestedLabel:   consts.ReplicationRequestedLabelValue,
+				consts.ReplicationDestinationLabel: string(consumer.ID),
+			},
+		},
+		Spec: sharingv1alpha1.ResourceOfferSpec{ResourceQuota: corev1.ResourceQuotaSpec{Hard: resources}},
+	}
+}
+
 // Withdraw marks an offer as withdrawn by its provider.
 func Withdraw(o *liqo.ResourceOffer) { o.Spec.WithdrawalTimestamp = new(metav1.Now()) }
 

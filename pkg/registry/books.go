@@ -1,0 +1,130 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+)
+
+// Books reads who has, uses and reserved what. A provider is usable if it is
+// turned on and its status says that it offers something; one that was turned off
+// a moment ago is not, whatever its status says.
+func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
+	accounts, err := r.accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var consumers v1alpha1.ConsumerList
+	if err := r.reader.List(ctx, &consumers); err != nil {
+		return nil, fmt.Errorf("list consumers: %w", err)
+	}
+	terms := make(map[cluster.ID]capacity.Terms, len(consumers.Items))
+	for i := range consumers.Items {
+		terms[cluster.ID(consumers.Items[i].Name)] = TermsOf(&consumers.Items[i])
+	}
+	return capacity.NewBooks(accounts, terms), nil
+}
+
+// TermsOf returns the terms of a consumer. What is reserved above the limit
+// counts for nothing, and so does a negative quantity.
+func TermsOf(c *v1alpha1.Consumer) capacity.Terms {
+	limit := offer.Less(corev1.ResourceList(c.Spec.Capacity.Limit), nil)
+	return capacity.Terms{
+		Reserved: offer.Cut(offer.Less(corev1.ResourceList(c.Spec.Capacity.Reserved), nil), limit),
+		Limit:    limit,
+		Share:    c.Spec.Capacity.Share(),
+	}
+}
+
+// accounts reads what each provider has, and who uses it.
+func (r *Registry) accounts(ctx context.Context) (map[cluster.ID]capacity.Account, error) {
+	var providers v1alpha1.ProviderList
+	if err := r.reader.List(ctx, &providers); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	accounts := make(map[cluster.ID]capacity.Account, len(providers.Items))
+	for i := range providers.Items {
+		p := &providers.Items[i]
+		accounts[cluster.ID(p.Name)] = capacity.Account{
+			Has: p.Status.Offered, Usable: p.IsEnabled() && len(p.Status.Offered) > 0, Used: map[cluster.ID]corev1.ResourceList{},
+		}
+	}
+
+	var nodes corev1.NodeList
+	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	providerOf := make(map[string]cluster.ID, len(nodes.Items))
+	for i := range nodes.Items {
+		providerOf[nodes.Items[i].Name] = liqo.NodeCluster(&nodes.Items[i])
+	}
+	var namespaces corev1.NamespaceList
+	if err := r.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	consumerOf := make(map[string]cluster.ID, len(namespaces.Items))
+	for i := range namespaces.Items {
+		if id, twin := liqo.TwinOf(&namespaces.Items[i]); twin {
+			consumerOf[namespaces.Items[i].Name] = id
+		}
+	}
+
+	var pods corev1.PodList
+	if err := r.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		account, known := accounts[providerOf[pod.Spec.NodeName]]
+		if !known || !capacity.Counts(pod) {
+			continue
+		}
+		consumer := consumerOf[pod.Namespace]
+		if account.Used[consumer] == nil {
+			account.Used[consumer] = corev1.ResourceList{}
+		}
+		offer.Add(account.Used[consumer], capacity.Requests(&pod.Spec))
+	}
+	return accounts, nil
+}
+
+// UseChanged tells whether an update of a pod changes what is used.
+func UseChanged(before, after *corev1.Pod) bool {
+	return before.Spec.NodeName != after.Spec.NodeName || capacity.Counts(before) != capacity.Counts(after) ||
+		capacity.Counts(after) && !equality.Semantic.DeepEqual(capacity.Requests(&before.Spec), capacity.Requests(&after.Spec))
+}
+
+// AccountChanged tells whether an update of an object changes the books. Most
+// updates do not: heartbeats of nodes, conditions of pods, the statuses that the
+// broker itself writes.
+func AccountChanged(before, after any) bool {
+	switch after := after.(type) {
+	case *corev1.Pod:
+		return UseChanged(before.(*corev1.Pod), after)
+	case *corev1.Node:
+		return liqo.NodeCluster(before.(*corev1.Node)) != liqo.NodeCluster(after)
+	case *corev1.Namespace:
+		was, _ := liqo.TwinOf(before.(*corev1.Namespace))
+		is, _ := liqo.TwinOf(after)
+		return was != is
+	case *v1alpha1.Provider:
+		was := before.(*v1alpha1.Provider)
+		return was.IsEnabled() != after.IsEnabled() || !equality.Semantic.DeepEqual(was.Status.Offered, after.Status.Offered)
+	case *v1alpha1.Consumer:
+		return before.(*v1alpha1.Consumer).Generation != after.Generation
+	default:
+		return true
+	}
+}

@@ -1,0 +1,150 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+func cpu(amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+}
+
+func provider(id cluster.ID, amount string, enabled bool) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id)}, Spec: v1alpha1.ProviderSpec{Enabled: &enabled}}
+	if amount != "" {
+		p.Status.Offered = cpu(amount)
+	}
+	return p
+}
+
+func pod(namespace, node, amount string, phase corev1.PodPhase) *corev1.Pod {
+	p := liqotest.Pod(liqotest.ShadowPod(namespace, fmt.Sprintf("%s-%s-%s", node, amount, phase), nil), node)
+	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: cpu(amount)}}}
+	p.Status.Phase = phase
+	return p
+}
+
+// TestBooks has two consumers, one of which is a provider as well.
+func TestBooks(t *testing.T) {
+	a, b := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"}
+	c := cluster.Identity{ID: "id-c", Name: "c"}
+	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+	reserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("1500m"))
+	objects := []client.Object{
+		provider(a.ID, "4", true), provider(b.ID, "2", true), provider("off", "8", false), provider("down", "", true),
+		liqotest.VirtualNode(a, true), liqotest.VirtualNode(b, true),
+		liqotest.TwinNamespace("of-c", c), liqotest.TwinNamespace("of-a", a),
+		reserved,
+		pod("of-c", "liqo-a", "1", corev1.PodRunning),
+		pod("of-c", "liqo-b", "125m", corev1.PodPending),
+		pod("of-c", "liqo-a", "16", corev1.PodFailed),
+		pod("of-c", "", "16", corev1.PodPending),
+		pod("of-c", "broker", "16", corev1.PodRunning),
+		pod("of-a", "liqo-b", "250m", corev1.PodRunning),
+		pod("else", "liqo-a", "500m", corev1.PodRunning),
+	}
+	books, err := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...)).Books(t.Context())
+	if err != nil {
+		t.Fatalf("Books(): %v", err)
+	}
+	cases := map[string]struct {
+		reason    string
+		got, want corev1.ResourceList
+	}{
+		"UsedByC":      {reason: "Pods that are bound to providers and have not ended.", got: books.Used(c.ID), want: cpu("1125m")},
+		"UsedOfA":      {reason: "Pods that nobody knows the consumer of count too.", got: books.UsedOf(a.ID), want: cpu("1500m")},
+		"OfferedToC":   {reason: "All that others do not use.", got: books.Offered(c.ID), want: cpu("5250m")},
+		"OfferedToA":   {reason: "Not its own, and not what is reserved for C and not used.", got: books.Offered(a.ID), want: cpu("1500m")},
+		"OfferedToNew": {reason: "A consumer that uses nothing.", got: books.Offered("id-d"), want: cpu("3750m")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.got = offer.Less(tc.got, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1k")})
+			if !offer.Equal(tc.want, tc.got) {
+				t.Errorf("%s\ngot %v, want %v", tc.reason, tc.got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLedger counts how often the pods are counted.
+func TestLedger(t *testing.T) {
+	counted := 0
+	c := registrytest.NewClient(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*corev1.PodList); ok {
+				counted++
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}, provider("id-a", "4", true))
+	l := registry.NewLedger(registry.New(c))
+	look := func() corev1.ResourceList {
+		t.Helper()
+		books, err := l.Books(t.Context())
+		if err != nil {
+			t.Fatalf("Books(): %v", err)
+		}
+		return books.Offered("id-c")
+	}
+	look()
+	look()
+	if counted != 1 {
+		t.Errorf("the pods were counted %d times, though nothing has changed", counted)
+	}
+	if err := c.Create(t.Context(), provider("id-b", "2", true)); err != nil {
+		t.Fatal(err)
+	}
+	l.Changed()
+	if got := look(); !offer.Equal(cpu("6"), got) || counted != 2 {
+		t.Errorf("after a change: %v, counted %d times", got, counted)
+	}
+}
+
+func TestAccountChanged(t *testing.T) {
+	id := cluster.Identity{ID: "id-a", Name: "a"}
+	running := pod("ns", "liqo-a", "1", corev1.PodRunning)
+	larger := pod("ns", "liqo-a", "2", corev1.PodRunning)
+	moved := provider(id.ID, "4", true)
+	moved.Status.Used = cpu("1")
+	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	cases := map[string]struct {
+		reason        string
+		before, after any
+		want          bool
+	}{
+		"Bound":    {reason: "A pod that is bound takes its place.", before: pod("ns", "", "1", corev1.PodPending), after: running, want: true},
+		"Ended":    {reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true},
+		"Resized":  {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
+		"Started":  {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
+		"Beat":     {reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true), after: liqotest.VirtualNode(id, false)},
+		"Toggled":  {reason: "A provider that is turned off has nothing to offer.", before: provider(id.ID, "4", true), after: provider(id.ID, "4", false), want: true},
+		"Offered":  {reason: "A provider may have less.", before: provider(id.ID, "4", true), after: provider(id.ID, "3", true), want: true},
+		"Accounts": {reason: "What the broker writes is no change.", before: provider(id.ID, "4", true), after: moved},
+		"Terms":    {reason: "People may change a consumer's terms.", before: &v1alpha1.Consumer{}, after: reserved, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := registry.AccountChanged(tc.before, tc.after); got != tc.want {
+				t.Errorf("%s\nAccountChanged() = %v", tc.reason, got)
+			}
+		})
+	}
+}
