@@ -85,7 +85,7 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	translated := []manager.Reflector{newGuard(relocated, o.LiqoNamespace)}
 	if !o.DisableIPReflection {
 		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])
-		translated = append(translated, newGuard(endpoints, o.LiqoNamespace))
+		translated = append(translated, newGuard(addresses.passOwn(endpoints), o.LiqoNamespace))
 	}
 	for _, reflector := range translated {
 		m.With(reflector)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -72,6 +73,14 @@ func (t *translation) client() ipam.IpamClient {
 		return nil
 	}
 	return t.addresses
+}
+
+// passOwn restricts a reflector of EndpointSlices to what may be translated.
+func (t *translation) passOwn(endpoints manager.Reflector) manager.Reflector {
+	if t.addresses == nil {
+		return endpoints
+	}
+	return &transitEndpoints{Reflector: endpoints, owns: t.addresses.owns, log: t.log}
 }
 
 // hold notes the address of a pod of the foreign cluster; an empty one is none.

@@ -19,10 +19,12 @@ const (
 	LabelNodeType   = consts.TypeLabel
 	NodeTypeVirtual = consts.TypeNode
 
-	// LabelManagedBy is on the pods that Liqo's ShadowPod controller makes, with
-	// the value ManagedByShadowPod.
-	LabelManagedBy     = consts.ManagedByLabelKey
-	ManagedByShadowPod = consts.ManagedByShadowPodValue
+	// LabelManagedBy is on what Liqo makes for a peer: pods with the value
+	// ManagedByShadowPod, EndpointSlices with ManagedByShadowEndpointSlice. The peer
+	// cannot change it.
+	LabelManagedBy               = consts.ManagedByLabelKey
+	ManagedByShadowPod           = consts.ManagedByShadowPodValue
+	ManagedByShadowEndpointSlice = consts.ManagedByShadowEndpointSliceValue
 
 	// LabelReplicated is on the objects that a remote cluster has put here, with
 	// the value "true".
