@@ -13,8 +13,9 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/wan"
 )
 
-// statusPatience is how long one cluster may take to tell its state.
-const statusPatience = 10 * time.Second
+// statusPatience is how long one cluster may take to tell its state. On a machine that builds something meanwhile, each of three
+// questions takes some seconds.
+const statusPatience = 30 * time.Second
 
 // ClusterStatus is what can be seen of one cluster.
 type ClusterStatus struct {
