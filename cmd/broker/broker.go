@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
+	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
@@ -195,6 +196,14 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
 	if err := consumer.Setup(b.mgr, b.ledger, modes); err != nil {
 		return err
+	}
+	if b.cfg.giveBackAfter > 0 {
+		if err := giveback.Setup(b.mgr, giveback.Config{
+			Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorderFor(component),
+			After: b.cfg.giveBackAfter, Given: m.given, Now: time.Now,
+		}); err != nil {
+			return err
+		}
 	}
 	return twin.Setup(b.mgr, twin.Config{
 		Client:   b.mgr.GetClient(),

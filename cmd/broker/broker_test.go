@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
@@ -311,20 +312,22 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b", giveback.AnnotationGiveBack: "Never"}},
 		Spec: corev1.PodSpec{
 			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}},
 			Affinity:   &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}},
 			Containers: []corev1.Container{{Name: "web", Resources: requests("1")}, {Name: "log", Resources: requests("500m")}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodInitialized, Status: corev1.ConditionFalse}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
 	}
 	all := requests("1500m")
 	all.Requests[corev1.ResourcePods] = resource.MustParse("1")
 	want := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{giveback.AnnotationGiveBack: "Never"},
+		},
 		Spec: corev1.PodSpec{
 			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}}, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
 			Containers: []corev1.Container{{Resources: all}},

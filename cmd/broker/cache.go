@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -66,6 +67,7 @@ func stripPod(o any) (any, error) {
 			Namespace:         pod.Namespace,
 			UID:               pod.UID,
 			ResourceVersion:   pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp,
 			Labels:            pod.Labels,
 		},
@@ -76,12 +78,15 @@ func stripPod(o any) (any, error) {
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
+	if wish, ok := pod.Annotations[giveback.AnnotationGiveBack]; ok {
+		kept.Annotations = map[string]string{giveback.AnnotationGiveBack: wish}
+	}
 	if pod.Spec.Affinity != nil {
 		kept.Spec.Affinity = &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			kept.Status.Conditions = []corev1.PodCondition{c}
+		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			kept.Status.Conditions = append(kept.Status.Conditions, c)
 		}
 	}
 	return kept, nil

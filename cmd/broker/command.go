@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +26,7 @@ const (
 	defaultMetricsAddress = ":8080"
 	defaultHealthAddress  = ":8081"
 	defaultMapping        = "DefaultName"
+	defaultGiveBackAfter  = 2 * time.Minute
 )
 
 // options are the parsed command line.
@@ -43,6 +45,7 @@ type options struct {
 	leaderNamespace string
 	liqoNamespace   string
 	mapping         string
+	giveBackAfter   time.Duration
 	log             logging.Options
 }
 
@@ -70,6 +73,9 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 		if _, _, err := net.SplitHostPort(a.address); err != nil {
 			return "", fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
 		}
+	}
+	if o.giveBackAfter < 0 {
+		return "", fmt.Errorf("--give-back-after=%s is less than no time", o.giveBackAfter)
 	}
 	strategy, err := liqo.ParseMappingStrategy(o.mapping)
 	if err != nil {
@@ -154,6 +160,8 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
 		"how Liqo names consumers' namespaces on the providers: DefaultName, which appends the broker's name unless that makes the "+
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
+	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
+		"how long a pod waits that no provider can take before it is ended, so that its consumer can place it elsewhere; 0 for ever")
 	o.log.AddFlags(flags)
 	return command
 }

@@ -24,6 +24,7 @@ type brokerMetrics struct {
 	reader      client.Reader
 	plugin      *resourceplugin.Server
 	remade      prometheus.Counter
+	given       prometheus.Counter
 	providers   *prometheus.Desc
 	offered     *prometheus.Desc
 	subscribers *prometheus.Desc
@@ -37,6 +38,10 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 			Name: "liqo_broker_pods_remade_total",
 			Help: "Pods that were made anew because they were, or waited, in the wrong place.",
 		}),
+		given: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "liqo_broker_pods_given_back_total",
+			Help: "Pods that were ended because no provider could take them.",
+		}),
 		providers: prometheus.NewDesc("liqo_broker_providers",
 			"Providers by state: the reason of their Ready condition.", []string{"state"}, nil),
 		offered: prometheus.NewDesc("liqo_broker_offered",
@@ -47,7 +52,7 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 }
 
 func (m *brokerMetrics) register(r prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{m, m.remade} {
+	for _, c := range []prometheus.Collector{m, m.remade, m.given} {
 		if err := r.Register(c); err != nil {
 			return fmt.Errorf("register the metrics: %w", err)
 		}

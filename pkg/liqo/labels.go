@@ -39,6 +39,11 @@ const (
 	annotationNamespaceMap = consts.RemoteNamespaceManagedByAnnotationKey
 )
 
+// ReasonOffloadingAborted is the reason of a failed pod that Liqo does not offload: a
+// virtual kubelet removes what it has made of it in the foreign cluster, and does not
+// look at it again (liqo/pkg/virtualKubelet/reflection/workload/podns.go@v0.9.4).
+const ReasonOffloadingAborted = "OffloadingAborted"
+
 // IsOwnLabel tells whether a label is one of Liqo's, so that it says nothing
 // about what the labelled pod is to its owner.
 func IsOwnLabel(key string) bool {

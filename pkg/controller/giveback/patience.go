@@ -1,0 +1,110 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package giveback
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// AnnotationGiveBack is how the owner of a pod says when to give it back: after a
+// duration such as 30s, or Never. It crosses with the pod. Without it, a pod that
+// something makes anew is given back after the broker's own time, and another one
+// is not.
+const AnnotationGiveBack = "brokering.liqo.io/give-back"
+
+// Never is the value of AnnotationGiveBack for a pod that is to wait for ever.
+const Never = "Never"
+
+const (
+	// shortest is the least that a pod waits, whatever its owner wishes: the
+	// scheduler has to try it, and the offers to follow.
+	shortest = 5 * time.Second
+	// longest is the most that a pod of a workload waits whose pods were given back
+	// again and again.
+	longest = time.Hour
+)
+
+// controllers are the labels that the pods of Deployments, StatefulSets and Jobs
+// have. Owner references do not cross, labels do.
+var controllers = []string{
+	"pod-template-hash",
+	"controller-revision-hash",
+	"statefulset.kubernetes.io/pod-name",
+	"batch.kubernetes.io/job-name",
+	"job-name",
+}
+
+// wish returns how long a pod waits before it is given back the first time, and
+// false if it never is.
+func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
+	switch value := pod.Annotations[AnnotationGiveBack]; value {
+	case Never:
+		return 0, false
+	default:
+		if wait, err := time.ParseDuration(value); err == nil {
+			return max(wait, shortest), true
+		}
+		// A value that nobody understands is no wish.
+		fallthrough
+	case "":
+		for _, label := range controllers {
+			if _, ok := pod.Labels[label]; ok {
+				return usual, true
+			}
+		}
+		return 0, false
+	}
+}
+
+// stuck tells whether the scheduler finds no place for a pod, since when, and why.
+func stuck(pod *corev1.Pod) (since time.Time, why string, is bool) {
+	if pod.Spec.NodeName != "" || !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return time.Time{}, "", false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.LastTransitionTime.Time, c.Message, true
+		}
+	}
+	return time.Time{}, "", false
+}
+
+// patience remembers how long the pods of each workload waited before they were
+// given back: the ones made after them wait twice as long. It is lost with the
+// daemon, and then begins anew.
+type patience map[string]given
+
+// given is when pods of a workload were first given back that had waited so long.
+type given struct {
+	wait time.Duration
+	at   time.Time
+}
+
+// of returns how long a pod of a workload waits that was made at a time.
+func (p patience) of(workload string, made time.Time, first time.Duration) time.Duration {
+	before, known := p[workload]
+	switch {
+	case !known:
+		return first
+	case made.After(before.at):
+		return max(min(2*before.wait, longest), first)
+	default:
+		return before.wait
+	}
+}
+
+// note remembers that a pod of a workload was given back, and forgets the workloads
+// of which none was for long.
+func (p patience) note(workload string, made, now time.Time, wait time.Duration) {
+	if before, known := p[workload]; !known || made.After(before.at) {
+		p[workload] = given{wait: wait, at: now}
+	}
+	for workload, before := range p {
+		if now.Sub(before.at) > 2*longest {
+			delete(p, workload)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package giveback ends the pods that no provider can take, so that their consumer
+// can place them elsewhere. The sum that a consumer is offered hides how it is cut
+// up: a pod may fit the sum and no provider.
+//
+// A pod ends as Liqo ends one that it cannot offload: Liqo then shows the end to the
+// consumer and removes the pod here. Package giveback makes no pod anew: that is the
+// consumer's controller's work.
+package giveback
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// reasonNoProvider is the reason of the events, and of the condition DisruptionTarget
+// by which a Job's podFailurePolicy can tell such an end from others.
+const reasonNoProvider = "NoProviderFits"
+
+// Config is what the controller needs.
+type Config struct {
+	Client   client.Client
+	Recorder record.EventRecorder
+	// After is how long a pod waits for a provider.
+	After time.Duration
+	// Given counts the pods that were given back.
+	Given prometheus.Counter
+	// Now is the time, as the scheduler writes it into pods.
+	Now func() time.Time
+}
+
+// Reconciler gives back one pod.
+type Reconciler struct {
+	Config
+
+	patience patience
+}
+
+// New returns a Reconciler, which is used by one goroutine at a time.
+func New(cfg Config) *Reconciler { return &Reconciler{Config: cfg, patience: patience{}} }
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	waits := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		_, _, is := stuck(o.(*corev1.Pod))
+		return is
+	})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("giveback").
+		For(&corev1.Pod{}, builder.WithPredicates(waits)).
+		Complete(conflict.Requeue(New(cfg)))
+	if err != nil {
+		return fmt.Errorf("set up the giveback controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile ends a consumer's pod that has waited long enough, and otherwise comes
+// back when it has.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pod := &corev1.Pod{}
+	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	since, why, is := stuck(pod)
+	if !is {
+		return ctrl.Result{}, nil
+	}
+	var namespace corev1.Namespace
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: pod.Namespace}, &namespace); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, twin := liqo.TwinOf(&namespace); !twin {
+		return ctrl.Result{}, nil
+	}
+	first, give := wish(pod, r.After)
+	if !give {
+		r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider,
+			"No provider can take the pod, which waits: nothing would make it anew, unless the annotation %s says so. %s", AnnotationGiveBack, why)
+		return ctrl.Result{}, nil
+	}
+	workload := pod.Namespace + "/" + registry.Workload(pod)
+	made := pod.CreationTimestamp.Time
+	wait := r.patience.of(workload, made, first)
+	now := r.Now()
+	if rest := wait - now.Sub(since); rest > 0 {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
+	if err := r.end(ctx, pod, now, fmt.Sprintf("No provider could take the pod for %s: %s", wait, why)); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.patience.note(workload, made, now, wait)
+	r.Given.Inc()
+	ctrl.LoggerFrom(ctx).Info("Gave a pod back that no provider could take", "waited", wait, "why", why)
+	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back", wait)
+	return ctrl.Result{}, nil
+}
+
+// end lets a pod fail, unless somebody has changed it meanwhile. Should the scheduler
+// bind it in the same moment, Liqo does not offload it: it knows the reason.
+func (r *Reconciler) end(ctx context.Context, pod *corev1.Pod, now time.Time, message string) error {
+	before := pod.DeepCopy()
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.Reason = liqo.ReasonOffloadingAborted
+	pod.Status.Message = message
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reasonNoProvider, Message: message,
+		LastTransitionTime: metav1.NewTime(now),
+	})
+	// The cache does not hold all of the status: only what changes is sent.
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, pod, patch); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("patch the status of pod %s/%s: %w", pod.Namespace, pod.Name, err))
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package giveback
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+const (
+	namespace = "web-consumer"
+	after     = 2 * time.Minute
+	shortage  = "0/3 nodes are available: 3 Insufficient cpu."
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// waiting returns a pod of a Deployment that the scheduler cannot place since it was
+// made.
+func waiting(name string, made time.Time) *corev1.Pod {
+	pod := liqotest.Pod(liqotest.ShadowPod(namespace, name, map[string]string{"app": "web", "pod-template-hash": "5d"}), "")
+	pod.CreationTimestamp = metav1.NewTime(made)
+	pod.Status.Phase = corev1.PodPending
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: shortage, LastTransitionTime: metav1.NewTime(made),
+	}}
+	return pod
+}
+
+// harness is a Reconciler with a clock that a test sets.
+type harness struct {
+	*Reconciler
+
+	t      *testing.T
+	now    time.Time
+	events *record.FakeRecorder
+}
+
+func newHarness(t *testing.T, c client.Client) *harness {
+	h := &harness{t: t, now: began, events: record.NewFakeRecorder(100)}
+	h.Reconciler = New(Config{
+		Client: c, Recorder: h.events, After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Now: func() time.Time { return h.now },
+	})
+	return h
+}
+
+// look reconciles a pod at a time after the beginning, and returns it and when to
+// look again.
+func (h *harness) look(name string, at time.Duration) (*corev1.Pod, time.Duration) {
+	h.t.Helper()
+	h.now = began.Add(at)
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	result, err := h.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key})
+	if err != nil {
+		h.t.Fatalf("Reconcile(): %v", err)
+	}
+	pod := &corev1.Pod{}
+	if err := h.Client.Get(h.t.Context(), key, pod); err != nil {
+		h.t.Fatalf("Get(): %v", err)
+	}
+	return pod, result.RequeueAfter
+}
+
+func twin() *corev1.Namespace {
+	return liqotest.TwinNamespace(namespace, cluster.Identity{ID: "id-c", Name: "consumer"})
+}
+
+func TestReconcile(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*corev1.Pod)
+		at     time.Duration
+		given  bool
+		again  time.Duration
+		event  bool
+	}{
+		"Early":   {reason: "A pod has its time.", at: 90 * time.Second, again: 30 * time.Second},
+		"Late":    {reason: "After it the pod is given back.", at: after, given: true, event: true},
+		"Bound":   {reason: "A pod that has a node is none of ours.", at: after, change: func(p *corev1.Pod) { p.Spec.NodeName = "n" }},
+		"Leaving": {reason: "Nor is one that is being deleted.", at: after, change: func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()); p.Finalizers = []string{"a/b"} }},
+		"Gated":   {reason: "Nor is one that somebody holds back.", at: after, change: func(p *corev1.Pod) { p.Status.Conditions[0].Reason = "SchedulingGated" }},
+		"Bare":    {reason: "Nothing makes a pod without a controller anew: it stays, and an event says why.", at: after, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, event: true},
+		"BareWish": {reason: "Its owner may wish otherwise.", at: 31 * time.Second, change: func(p *corev1.Pod) {
+			p.Labels = map[string]string{}
+			p.Annotations = map[string]string{AnnotationGiveBack: "30s"}
+		}, given: true, event: true},
+		"Never":     {reason: "And may wish it never.", at: time.Hour, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: Never} }, event: true},
+		"TooShort":  {reason: "No wish is shorter than the scheduler needs.", at: time.Second, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: "1ms"} }, again: 4 * time.Second},
+		"NoWish":    {reason: "What nobody understands is no wish.", at: time.Minute, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: "soon"} }, again: time.Minute},
+		"JobsBatch": {reason: "A Job makes its pods anew.", at: after, change: func(p *corev1.Pod) { p.Labels = map[string]string{"batch.kubernetes.io/job-name": "j"} }, given: true, event: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := waiting("web-0", began)
+			if tc.change != nil {
+				tc.change(pod)
+			}
+			h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, twin(), pod))
+			got, again := h.look("web-0", tc.at)
+			if given := got.Status.Phase == corev1.PodFailed; given != tc.given {
+				t.Errorf("%s\nphase %s", tc.reason, got.Status.Phase)
+			}
+			if again != tc.again {
+				t.Errorf("%s\nlooks again after %s, want %s", tc.reason, again, tc.again)
+			}
+			if (len(h.events.Events) > 0) != tc.event {
+				t.Errorf("%s\n%d events", tc.reason, len(h.events.Events))
+			}
+			if !tc.given {
+				return
+			}
+			if got.Status.Reason != "OffloadingAborted" || !strings.Contains(got.Status.Message, shortage) {
+				t.Errorf("%s\nreason %q, message %q", tc.reason, got.Status.Reason, got.Status.Message)
+			}
+			types := []corev1.PodConditionType{}
+			for _, c := range got.Status.Conditions {
+				types = append(types, c.Type)
+			}
+			if !slices.Equal(types, []corev1.PodConditionType{corev1.PodScheduled, corev1.DisruptionTarget}) {
+				t.Errorf("%s\nconditions %v: a Job's podFailurePolicy cannot tell", tc.reason, types)
+			}
+		})
+	}
+}
+
+// TestStranger leaves a pod alone that no consumer has put there.
+func TestStranger(t *testing.T) {
+	ns := twin()
+	ns.Annotations = nil
+	h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, ns, waiting("web-0", began)))
+	if pod, _ := h.look("web-0", time.Hour); pod.Status.Phase == corev1.PodFailed {
+		t.Error("a pod of the broker's own was ended")
+	}
+}
+
+// TestBackOff gives pods of one workload back, each made when the one before was: the
+// next one waits twice as long. Those made together are given back together.
+func TestBackOff(t *testing.T) {
+	c := registrytest.NewClient(t, interceptor.Funcs{}, twin())
+	h := newHarness(t, c)
+	made := time.Duration(0)
+	for _, wait := range []time.Duration{after, 2 * after, 4 * after, 8 * after, 16 * after, time.Hour, time.Hour} {
+		made += time.Second
+		for _, name := range []string{"web-0", "web-1"} {
+			pod := waiting(name, began.Add(made))
+			if err := c.Create(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			if _, again := h.look(name, made); again != wait {
+				t.Fatalf("%s waits %s, want %s", name, again, wait)
+			}
+		}
+		made += wait
+		for _, name := range []string{"web-0", "web-1"} {
+			pod, _ := h.look(name, made)
+			if pod.Status.Phase != corev1.PodFailed {
+				t.Fatalf("%s was not given back after %s", name, wait)
+			}
+			if err := c.Delete(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h.patience.note("other", began, h.now.Add(3*longest), after)
+	if len(h.patience) != 1 {
+		t.Errorf("%d workloads are remembered, want only the last one", len(h.patience))
+	}
+}
+
+// TestLostRace lets somebody else change the pod first: it is looked at again.
+func TestLostRace(t *testing.T) {
+	c := registrytest.NewClient(t, interceptor.Funcs{
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+			if data, err := p.Data(o); err != nil || !strings.Contains(string(data), "resourceVersion") {
+				t.Errorf("the patch %s overwrites what others changed (%v)", data, err)
+			}
+			return apierrors.NewConflict(corev1.Resource("pods"), "web-0", nil)
+		},
+	}, twin(), waiting("web-0", began))
+	h := newHarness(t, c)
+	h.now = began.Add(after)
+	_, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: "web-0"}})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("Reconcile(): %v, want a conflict", err)
+	}
+	if len(h.patience) != 0 || len(h.events.Events) != 0 {
+		t.Error("a pod that was not given back counts")
+	}
+}
