@@ -118,12 +118,18 @@ func (b *broker) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	certificate := newCertificate(direct)
+	webhooks, err := newWebhooks(b.cfg.webhookAddress, certificate)
+	if err != nil {
+		return err
+	}
 	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{
 		Scheme:                        b.scheme,
 		Logger:                        b.cfg.log,
 		Cache:                         cached,
 		Metrics:                       metricsserver.Options{BindAddress: b.cfg.metricsAddress},
 		HealthProbeBindAddress:        b.cfg.healthAddress,
+		WebhookServer:                 webhooks,
 		LeaderElection:                b.cfg.leaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       b.cfg.leaderNamespace,
@@ -148,6 +154,9 @@ func (b *broker) setup(ctx context.Context) error {
 	}
 	if b.plugin != nil {
 		if err := b.setupBrokering(ctx, direct); err != nil {
+			return err
+		}
+		if err := setupPolicies(b.mgr, certificate); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ const (
 	defaultAPIAddress     = ":8000"
 	defaultMetricsAddress = ":8080"
 	defaultHealthAddress  = ":8081"
+	defaultWebhookAddress = ":9443"
 	defaultMapping        = "DefaultName"
 	defaultGiveBackAfter  = 2 * time.Minute
 )
@@ -39,6 +40,7 @@ type options struct {
 	apiAddress     string
 	metricsAddress string
 	healthAddress  string
+	webhookAddress string
 
 	anonymousToggle bool
 	leaderElect     bool
@@ -64,6 +66,7 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	}{
 		{flag: "--resource-plugin-address", address: o.pluginAddress},
 		{flag: "--api-address", address: o.apiAddress},
+		{flag: "--webhook-address", address: o.webhookAddress},
 		{flag: "--metrics-address", address: o.metricsAddress, optional: true},
 		{flag: "--health-address", address: o.healthAddress, optional: true},
 	} {
@@ -150,6 +153,8 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
 		"address that serves Liqo's resource plugin, if the broker is orchestrator or aggregator")
 	flags.StringVar(&o.apiAddress, "api-address", defaultAPIAddress, "address that serves the HTTP API")
+	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
+		"address at which the API server asks where new pods go, if the broker is orchestrator or aggregator")
 	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/steering"
 )
 
 // need is a resource that the broker uses, and how.
@@ -72,6 +73,11 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "consumers", verbs: append(read[:3:3], "create", "patch")},
 			need{group: v1alpha1.Group, version: alpha, resource: "consumers", subresource: "status", verbs: []string{"patch"}},
+			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", verbs: read},
+			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", subresource: "status", verbs: []string{"patch"}},
+			need{group: "net.liqo.io", version: alpha, resource: "tunnelendpoints", verbs: read},
+			need{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: steering.ConfigurationName,
+				verbs: []string{"get", "patch"}},
 		)
 	}
 	if o.orchestrator && !o.anonymousToggle {

@@ -116,6 +116,8 @@ type Namespace struct {
 	Snapshot placement.Snapshot
 	// Offloading is nil if the namespace has none.
 	Offloading *liqo.NamespaceOffloading
+	// Policy is the one that chooses the providers; nil if there is none.
+	Policy *v1alpha1.PlacementPolicy
 	// Refused tells since when a provider cannot make the namespace.
 	Refused map[cluster.ID]time.Time
 	// Pods are the pods of the snapshot's copies, by name.
@@ -132,6 +134,7 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 	} else if err == nil {
 		n.Offloading = offloading
 		n.Snapshot.Selected = liqo.Selected(&offloading.Spec.ClusterSelector)
+		n.Snapshot.Placing = liqo.Placing(offloading)
 		n.Snapshot.Effective = liqo.InForce(ns, offloading)
 	}
 
@@ -148,6 +151,11 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		if since, refused := liqo.Refused(n.Offloading, id); refused {
 			n.Refused[id.ID] = since
 		}
+	}
+
+	consumer, _ := liqo.TwinOf(ns)
+	if err := r.follow(ctx, n, consumer); err != nil {
+		return nil, err
 	}
 
 	shadows := liqo.NewShadowPodMetadataList()
@@ -168,7 +176,7 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		if !shadow.DeletionTimestamp.IsZero() || pod != nil && finished(pod) {
 			continue
 		}
-		c, err := r.copyOf(ctx, pod, nodes, n.Snapshot.Selected)
+		c, err := r.copyOf(ctx, pod, nodes, &n.Snapshot)
 		if err != nil {
 			return nil, err
 		}
@@ -181,14 +189,14 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 // copyOf tells where a pod is and how it does. It remembers the clusters of the
 // nodes that it looked up.
 func (r *Registry) copyOf(
-	ctx context.Context, pod *corev1.Pod, nodes map[string]cluster.ID, selected []cluster.ID,
+	ctx context.Context, pod *corev1.Pod, nodes map[string]cluster.ID, s *placement.Snapshot,
 ) (placement.Copy, error) {
 	if pod == nil {
 		return placement.Copy{Missing: true}, nil
 	}
 	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod)}
 	if pod.Spec.NodeName == "" {
-		c.Outdated = !liqo.Follows(pod, selected)
+		c.Outdated = !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing)
 		return c, nil
 	}
 	id, known := nodes[pod.Spec.NodeName]

@@ -26,7 +26,7 @@ const (
 )
 
 // core are the packages that decide: values in, values out.
-var core = []string{"cluster", "offer", "capacity", "placement", "addressing"}
+var core = []string{"cluster", "offer", "capacity", "placement", "addressing", "kpi", "choice"}
 
 // edges are modules that do input or output, or that know what the world looks like.
 var edges = []string{

@@ -85,6 +85,9 @@ type ProviderSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Capacity ProviderCapacity `json:"capacity,omitempty"`
+	// Price is what the provider costs.
+	// +optional
+	Price *Price `json:"price,omitempty"`
 }
 
 // CapacityRule says whom the broker believes about what a provider has.
@@ -159,6 +162,7 @@ type ProviderStatus struct {
 	// the provider. How the provider's own nodes are filled the broker cannot see.
 	// +optional
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
+	Figures    `json:",inline"`
 
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +35,7 @@ const (
 const (
 	reasonForeignOffloading = "OffloadingNotManaged"
 	reasonNoProvider        = "NoUsableProvider"
+	reasonUndecided         = "NoProviderChosen"
 	reasonSelected          = "ProvidersSelected"
 	reasonRemade            = "PodMadeAnew"
 	reasonRefused           = "NamespaceRefused"
@@ -65,6 +67,7 @@ type Reconciler struct {
 	remade   prometheus.Counter
 	backoff  *flowcontrol.Backoff
 	refusals *flowcontrol.Backoff
+	pacer    *pacer
 }
 
 // New returns a Reconciler.
@@ -78,6 +81,7 @@ func New(cfg Config) *Reconciler {
 		remade:   cfg.Remade,
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
 		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
+		pacer:    newPacer(clock.RealClock{}),
 	}
 }
 
@@ -108,15 +112,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	again := r.noteRefusals(ctx, &ns, twin)
 	plan := placement.Decide(twin.Snapshot)
 	if len(plan.Select) == 0 {
-		r.recorder.Event(&ns, corev1.EventTypeWarning, reasonNoProvider,
-			"No provider can be used for the namespace, which is not offloaded until one can")
+		reason, message := reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can"
+		if twin.Snapshot.Undecided {
+			reason, message = reasonUndecided, "A placement policy applies, which has chosen no provider yet"
+		}
+		r.recorder.Event(&ns, corev1.EventTypeWarning, reason, message)
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan.Select); err != nil {
+	if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan); err != nil {
 		return ctrl.Result{}, err
 	}
-	result, err := r.remake(ctx, twin, plan.Remake)
-	result.RequeueAfter = sooner(result.RequeueAfter, again)
+	moves, wait := r.pacer.allow(twin.Policy, plan.Move)
+	result, err := r.remake(ctx, twin, slices.Concat(plan.Remake, moves))
+	result.RequeueAfter = sooner(sooner(result.RequeueAfter, again), wait)
 	return result, err
 }
 
@@ -158,34 +166,37 @@ func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twi
 
 // ensureOffloading creates the namespace's offloading or changes what it selects.
 func (r *Reconciler) ensureOffloading(
-	ctx context.Context, ns *corev1.Namespace, o *liqo.NamespaceOffloading, selected []cluster.ID,
+	ctx context.Context, ns *corev1.Namespace, o *liqo.NamespaceOffloading, plan placement.Plan,
 ) error {
 	if o == nil {
-		o = liqo.ForgeOffloading(ns.Name, liqo.FittingStrategy(r.strategy, ns.Name, r.own), selected)
+		o = liqo.ForgeOffloading(ns.Name, liqo.FittingStrategy(r.strategy, ns.Name, r.own), plan.Select)
+		liqo.SetPlacing(o, plan.Place)
 		o.Labels = map[string]string{labelManagedBy: managedBy}
 		if err := r.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)
 		}
-		r.announce(ctx, o, selected)
+		r.announce(ctx, o, plan)
 		return nil
 	}
-	if slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), selected) || !o.DeletionTimestamp.IsZero() {
+	if slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), plan.Select) && slices.Equal(liqo.Placing(o), plan.Place) ||
+		!o.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	before := o.DeepCopy()
-	o.Spec.ClusterSelector = liqo.ForgeSelector(selected)
+	o.Spec.ClusterSelector = liqo.ForgeSelector(plan.Select)
+	liqo.SetPlacing(o, plan.Place)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, o, patch); err != nil {
 		return fmt.Errorf("patch the NamespaceOffloading of %s: %w", ns.Name, err)
 	}
-	r.announce(ctx, o, selected)
+	r.announce(ctx, o, plan)
 	return nil
 }
 
 // announce tells operators which providers were selected, and the consumer that
 // the selection has changed.
-func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, selected []cluster.ID) {
-	ctrl.LoggerFrom(ctx).Info("Selected providers", "providers", selected)
+func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, plan placement.Plan) {
+	ctrl.LoggerFrom(ctx).Info("Selected providers", "providers", plan.Select, "placing", plan.Place)
 	r.recorder.Event(o, corev1.EventTypeNormal, reasonSelected, "The selection of providers has changed")
 }
 

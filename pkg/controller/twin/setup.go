@@ -13,6 +13,7 @@ package twin
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -59,6 +60,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Pod{}, ofNamespace).
 		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(providerChanged())).
+		Watches(&v1alpha1.PlacementPolicy{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(policyChanged())).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
@@ -99,5 +101,17 @@ func providerChanged() predicate.Predicate {
 		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
 		return before.IsEnabled() != after.IsEnabled() || usable(before) != usable(after) ||
 			before.Status.ClusterName != after.Status.ClusterName
+	}}
+}
+
+// policyChanged lets those changes of a policy pass that can change a plan, and
+// not those of the explanations.
+func policyChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.PlacementPolicy), e.ObjectNew.(*v1alpha1.PlacementPolicy)
+		return before.Generation != after.Generation ||
+			!slices.EqualFunc(before.Status.Decisions, after.Status.Decisions, func(a, b v1alpha1.PlacementDecision) bool {
+				return a.Consumer == b.Consumer && slices.Equal(a.Chosen, b.Chosen)
+			})
 	}}
 }

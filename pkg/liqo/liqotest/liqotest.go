@@ -13,6 +13,7 @@ import (
 	"time"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
+	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
@@ -179,4 +180,20 @@ func Pod(shadow *liqo.ShadowPod, node string, selected ...cluster.ID) *corev1.Po
 
 func identity(id cluster.Identity) discoveryv1alpha1.ClusterIdentity {
 	return discoveryv1alpha1.ClusterIdentity{ClusterID: string(id.ID), ClusterName: id.Name}
+}
+
+// Tunnel returns the network towards a peer, in which Liqo measured a round-trip
+// time; "0" if the tunnel is down.
+func Tunnel(peer cluster.Identity, took string, at time.Time) *liqo.TunnelEndpoint {
+	tunnel := &liqo.TunnelEndpoint{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "liqo-tenant-" + peer.Name, Name: peer.Name, Labels: map[string]string{consts.ClusterIDLabelName: string(peer.ID)},
+	}}
+	tunnel.Spec.ClusterIdentity = identity(peer)
+	connection := &tunnel.Status.Connection
+	connection.Status = netv1alpha1.Connected
+	if took == "0" {
+		connection.Status = netv1alpha1.ConnectionError
+	}
+	connection.Latency = netv1alpha1.ConnectionLatency{Value: took, Timestamp: metav1.NewTime(at)}
+	return tunnel
 }

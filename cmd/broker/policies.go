@@ -1,0 +1,70 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/controller/figures"
+	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/steering"
+)
+
+// newWebhooks returns the server that the API server asks about new pods. It
+// listens when the manager runs and something is registered.
+func newWebhooks(address string, certificate *selfsigned.Certificate) (webhook.Server, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-address: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-address: %w", err)
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion, c.GetCertificate = tls.VersionTLS13, certificate.Get
+	}}}), nil
+}
+
+// setupPolicies adds what chooses providers by criteria, and leads new pods to them.
+func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate) error {
+	if err := figures.Setup(mgr); err != nil {
+		return err
+	}
+	if err := policy.Setup(mgr, mgr.GetEventRecorderFor(component)); err != nil {
+		return err
+	}
+	mgr.GetWebhookServer().Register(steering.Path, &admission.Webhook{Handler: steering.New(mgr.GetClient())})
+	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
+		return fmt.Errorf("add the certificate of the webhook: %w", err)
+	}
+	return nil
+}
+
+// newCertificate returns the certificate of the webhook.
+func newCertificate(direct client.Client) *selfsigned.Certificate {
+	return selfsigned.New(steering.ServerName, steering.Announcer{Client: direct}.Announce)
+}
+
+// everyReplica runs also where another replica leads.
+type everyReplica func(context.Context) error
+
+var _ manager.LeaderElectionRunnable = everyReplica(nil)
+
+// Start implements manager.Runnable.
+func (run everyReplica) Start(ctx context.Context) error { return run(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everyReplica) NeedLeaderElection() bool { return false }

@@ -1,0 +1,227 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionDecided is true when the last decision of a PlacementPolicy follows its
+// present spec and the present figures. Otherwise the last good decision stays.
+const ConditionDecided = "Decided"
+
+// Reasons of a PlacementPolicy's Decided condition.
+const (
+	ReasonDecided           = "Decided"
+	ReasonNoConsumer        = "NoConsumer"
+	ReasonInvalidCriteria   = "InvalidCriteria"
+	ReasonFilterFailed      = "FilterFailed"
+	ReasonNobodyPasses      = "NobodyPasses"
+	ReasonSpreadUnsatisfied = "SpreadUnsatisfied"
+)
+
+// PlacementPolicy says by what criteria the broker chooses providers for the
+// namespaces of consumers. A namespace follows the policy that names its consumer,
+// else the default one, and of several the first by name; without any, all
+// providers are used.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=liqo
+// +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
+// +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.maxProviders`
+// +kubebuilder:printcolumn:name="Decided",type=string,JSONPath=`.status.conditions[?(@.type == 'Decided')].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Decided')].reason`
+// +kubebuilder:printcolumn:name="Providers",type=string,JSONPath=`.status.decisions[*].chosen[*].name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PlacementPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec   PlacementPolicySpec   `json:"spec,omitempty"`
+	Status PlacementPolicyStatus `json:"status,omitempty"`
+}
+
+// Weight is how much a figure counts.
+// +kubebuilder:validation:Minimum=-10
+// +kubebuilder:validation:Maximum=10
+type Weight int32
+
+// Filter is a CEL expression over a provider.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=1024
+type Filter string
+
+// PlacementPolicySpec is what people demand of the providers.
+type PlacementPolicySpec struct {
+	// Default makes the policy apply to all consumers that no other policy names.
+	// +optional
+	Default bool `json:"default,omitempty"`
+	// Consumers are the cluster IDs of the consumers that the policy applies to.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=set
+	// +optional
+	Consumers []string `json:"consumers,omitempty"`
+
+	// Filters are CEL expressions that must all hold for a provider. Its variables
+	// are id and name, labels (a map of strings: those of the Provider object, and
+	// those that Liqo shows of the cluster), and kpi (a map of numbers: the figures
+	// in the Provider's status that are known). An expression that asks for what is
+	// unknown does not hold.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Filters []Filter `json:"filters,omitempty"`
+	// Weights tell how much the figures of the providers count, by name: from 1 to 10
+	// if more is better, from -1 to -10 if less is better. Each figure is normalized
+	// to between the worst and the best of the providers that pass the filters; an
+	// unknown one is as bad as the worst.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	Weights map[string]Weight `json:"weights,omitempty"`
+	// MaxProviders is the largest number of providers to choose. Without it, all that
+	// pass the filters are chosen.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	MaxProviders *int32 `json:"maxProviders,omitempty"`
+	// Spread are constraints that the chosen providers meet together.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=label
+	// +optional
+	Spread []SpreadConstraint `json:"spread,omitempty"`
+	// Steady keeps what is chosen until something better lasts.
+	// +kubebuilder:default={}
+	// +optional
+	Steady Steadiness `json:"steady,omitempty"`
+	// MaxMovesPerMinute bounds how many pods the broker moves because the choice has
+	// changed, of all namespaces that follow the policy.
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=6000
+	// +optional
+	MaxMovesPerMinute int32 `json:"maxMovesPerMinute,omitempty"`
+}
+
+// SpreadConstraint demands distinct values of a label.
+type SpreadConstraint struct {
+	// Label is the key of a label of providers. One without it has no value.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Label string `json:"label"`
+	// MinValues is how many distinct values the chosen providers have at least.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MinValues int32 `json:"minValues"`
+}
+
+// Steadiness says when something better is better enough.
+type Steadiness struct {
+	// MarginPercent is how much better a provider must be than a chosen one to take
+	// its place, as a part of the score of a provider that is the best in everything.
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	MarginPercent *int32 `json:"marginPercent,omitempty"`
+	// Duration is for how long it must be better.
+	// +kubebuilder:default="5m"
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+}
+
+// PlacementPolicyStatus is what was decided, and why.
+type PlacementPolicyStatus struct {
+	// ObservedGeneration is the generation of the spec that the status answers to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Decisions are the last good ones, one for each consumer.
+	// +listType=map
+	// +listMapKey=consumer
+	// +optional
+	Decisions []PlacementDecision `json:"decisions,omitempty"`
+	// Conditions is Decided.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PlacementDecision is what was decided for one consumer.
+type PlacementDecision struct {
+	// Consumer is the cluster ID of the consumer, which is never chosen itself.
+	Consumer string `json:"consumer"`
+	// ConsumerName is its name for people.
+	// +optional
+	ConsumerName string `json:"consumerName,omitempty"`
+	// Chosen are the providers on which its pods are placed.
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Chosen []ChosenProvider `json:"chosen,omitempty"`
+	// BetterSince tells since when others would be better by the margin of steady.
+	// +optional
+	BetterSince *metav1.Time `json:"betterSince,omitempty"`
+	// Explained says why, for the providers that come first and for some that do not
+	// come into question. It is left out for all but a few consumers.
+	// +listType=atomic
+	// +optional
+	Explained []ExplainedProvider `json:"explained,omitempty"`
+	// NotExplained is the number of further providers.
+	// +optional
+	NotExplained int32 `json:"notExplained,omitempty"`
+}
+
+// ChosenProvider is a provider that was chosen.
+type ChosenProvider struct {
+	// ID is its cluster ID.
+	ID string `json:"id"`
+	// Name is its name for people.
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// ExplainedProvider says what became of a provider.
+type ExplainedProvider struct {
+	// ID is its cluster ID.
+	ID string `json:"id"`
+	// Name is its name for people.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Chosen tells whether it was chosen.
+	Chosen bool `json:"chosen"`
+	// Excluded is why it does not come into question.
+	// +optional
+	Excluded string `json:"excluded,omitempty"`
+	// Score is how good it is; 100 is the best in everything.
+	// +optional
+	Score string `json:"score,omitempty"`
+	// Terms are what the score is made of.
+	// +listType=map
+	// +listMapKey=kpi
+	// +optional
+	Terms []ExplainedTerm `json:"terms,omitempty"`
+}
+
+// ExplainedTerm is what one figure adds to a score.
+type ExplainedTerm struct {
+	// KPI is the name of the figure.
+	KPI string `json:"kpi"`
+	// Value is the value with its unit, or why it is unknown.
+	Value string `json:"value"`
+	// Normalized is 1 for the best and 0 for the worst.
+	Normalized string `json:"normalized"`
+	// Weight is how much it counts.
+	Weight int32 `json:"weight"`
+}
+
+// PlacementPolicyList is a list of PlacementPolicies.
+//
+// +kubebuilder:object:root=true
+type PlacementPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PlacementPolicy `json:"items"`
+}

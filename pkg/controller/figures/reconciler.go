@@ -1,0 +1,199 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package figures
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+const (
+	// interval is how often a provider is looked at, and the shortest time between
+	// two writes because of figures that wander.
+	interval = time.Minute
+	// refresh is after how long figures that stay the same are written again. It
+	// leaves room for one more interval within kpi.MaxGap.
+	refresh = 3 * time.Minute
+	// validity is how long a figure counts that was measured when it was written.
+	validity = 10 * time.Minute
+	// pingValidity is how long a round-trip time counts: Liqo measures one every 30 s.
+	pingValidity = 5 * time.Minute
+)
+
+// Reconciler keeps the figures of one provider.
+type Reconciler struct {
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+// New returns a Reconciler that reads and writes with c.
+func New(c client.Client, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, clock: clock}
+}
+
+// Reconcile measures a provider, and writes what it measured into its status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := &v1alpha1.Provider{}
+	if err := r.client.Get(ctx, req.NamespacedName, p); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
+	} else if err != nil || !p.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	now := r.clock.Now()
+	history, err := r.observe(ctx, p, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	measured := map[string]kpi.Figure{}
+	for name, share := range history.Availability() {
+		share = math.Round(share*1e5) / 1e5
+		measured[name] = kpi.Figure{Value: share, Unit: kpi.Ratio, Measured: now, Expires: now.Add(validity)}
+	}
+	if err := r.roundTrip(ctx, p, measured); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.prices(ctx, p, now, measured); err != nil {
+		return ctrl.Result{}, err
+	}
+
+	next := v1alpha1.Figures{KPIs: shown(measured), History: history.String()}
+	if due(p.Status.Figures, next, now) {
+		before := p.DeepCopy()
+		p.Status.Figures = next
+		if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before)); err != nil {
+			return ctrl.Result{}, fmt.Errorf("patch the figures of provider %s: %w", p.Name, err)
+		}
+	}
+	return ctrl.Result{RequeueAfter: interval}, nil
+}
+
+// observe notes whether a virtual node of the provider is ready. A provider
+// without virtual nodes is not peered, and not watched. A history that cannot be
+// read begins anew.
+func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.Provider, now time.Time) (kpi.History, error) {
+	history, err := kpi.Parse(p.Status.History)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("The history of a provider begins anew", "provider", p.Name, "reason", err.Error())
+	}
+	var nodes corev1.NodeList
+	if err := r.client.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: p.Name}); err != nil {
+		return history, fmt.Errorf("list the virtual nodes of %s: %w", p.Name, err)
+	}
+	if len(nodes.Items) == 0 {
+		return history, nil
+	}
+	return history.Observe(now, slices.ContainsFunc(nodes.Items, isReady)), nil
+}
+
+func isReady(node corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// roundTrip adds what Liqo measures in the tunnel to the provider.
+func (r *Reconciler) roundTrip(ctx context.Context, p *v1alpha1.Provider, measured map[string]kpi.Figure) error {
+	var tunnels liqo.TunnelEndpointList
+	if err := r.client.List(ctx, &tunnels, liqo.TunnelsTo(cluster.ID(p.Name))); err != nil {
+		return fmt.Errorf("list the tunnels to %s: %w", p.Name, err)
+	}
+	for i := range tunnels.Items {
+		if took, at, ok := liqo.RoundTrip(&tunnels.Items[i]); ok {
+			measured[kpi.RoundTripTime] = kpi.Figure{
+				Value: float64(took) / float64(time.Millisecond), Unit: kpi.Milliseconds, Measured: at, Expires: at.Add(pingValidity),
+			}
+		}
+	}
+	return nil
+}
+
+// prices adds what people wrote into the provider's spec, and for the rest what
+// the provider asks for. Without a currency prices have the unit of ISO 4217 for
+// none, and are taken to be for an hour.
+func (r *Reconciler) prices(ctx context.Context, p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) error {
+	var offers liqo.ResourceOfferList
+	if err := r.client.List(ctx, &offers, client.MatchingFields{registry.IndexOfferProvider: p.Name}); err != nil {
+		return fmt.Errorf("list the offers of %s: %w", p.Name, err)
+	}
+	amounts := corev1.ResourceList{}
+	for i := range offers.Items {
+		if _, ok := liqo.Accepted(&offers.Items[i]); ok {
+			for name, amount := range offers.Items[i].Spec.Prices {
+				amounts[name] = amount
+			}
+		}
+	}
+	currency, hours := "XXX", 1.0
+	if price := p.Spec.Price; price != nil {
+		currency = price.Currency
+		if price.Period != nil && price.Period.Duration > 0 {
+			hours = price.Period.Hours()
+		}
+		if price.CPU != nil {
+			amounts[corev1.ResourceCPU] = *price.CPU
+		}
+		if price.Memory != nil {
+			amounts[corev1.ResourceMemory] = *price.Memory
+		}
+	}
+	for resource, name := range map[corev1.ResourceName]string{corev1.ResourceCPU: kpi.PriceCPU, corev1.ResourceMemory: kpi.PriceMemory} {
+		if amount, ok := amounts[resource]; ok && amount.Sign() >= 0 {
+			measured[name] = kpi.Figure{
+				Value: amount.AsApproximateFloat64() / hours, Unit: currency + "/h", Measured: now, Expires: now.Add(validity),
+			}
+		}
+	}
+	return nil
+}
+
+// shown returns figures as the status shows them, in order.
+func shown(measured map[string]kpi.Figure) []v1alpha1.Figure {
+	figures := make([]v1alpha1.Figure, 0, len(measured))
+	for name, f := range measured {
+		figures = append(figures, v1alpha1.Figure{
+			Name: name, Value: strconv.FormatFloat(f.Value, 'g', -1, 64), Unit: f.Unit,
+			Measured: metav1.NewTime(f.Measured.Truncate(time.Second)), Expires: metav1.NewTime(f.Expires.Truncate(time.Second)),
+		})
+	}
+	slices.SortFunc(figures, func(a, b v1alpha1.Figure) int { return strings.Compare(a.Name, b.Name) })
+	return figures
+}
+
+// due tells whether figures have to be written: at once if one came or went, if a
+// price has changed or the provider came or went, and otherwise after a while.
+func due(old, next v1alpha1.Figures, now time.Time) bool {
+	before, errBefore := kpi.Parse(old.History)
+	after, errAfter := kpi.Parse(next.History)
+	if errBefore != nil || errAfter != nil || before.Up != after.Up || len(old.KPIs) != len(next.KPIs) {
+		return true
+	}
+	wandered := false
+	for i, f := range next.KPIs {
+		was := old.KPIs[i]
+		if f.Name != was.Name || f.Unit != was.Unit || f.Value != was.Value && strings.HasPrefix(f.Name, "price") {
+			return true
+		}
+		wandered = wandered || f.Value != was.Value
+	}
+	// A clock that was set back must not keep the figures from being written.
+	age := now.Sub(time.Unix(before.At, 0)).Abs()
+	return age >= refresh || wandered && age >= interval
+}

@@ -1,0 +1,174 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package figures
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+var (
+	providerA = cluster.Identity{ID: "id-a", Name: "provider-a"}
+	now       = time.Unix(1_800_000_000, 0)
+)
+
+// harness is a reconciler with a clock and a count of what it wrote.
+type harness struct {
+	t      *testing.T
+	client client.Client
+	clock  *testingclock.FakeClock
+	writes int
+}
+
+func begin(t *testing.T, objects ...client.Object) *harness {
+	t.Helper()
+	h := &harness{t: t, clock: testingclock.NewFakeClock(now)}
+	h.client = registrytest.NewClient(t, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			h.writes++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}, append(objects, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}})...)
+	return h
+}
+
+// reconcile returns the provider after it.
+func (h *harness) reconcile() *v1alpha1.Provider {
+	h.t.Helper()
+	key := client.ObjectKey{Name: string(providerA.ID)}
+	if _, err := New(h.client, h.clock).Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+		h.t.Fatalf("Reconcile(): %v", err)
+	}
+	p := &v1alpha1.Provider{}
+	if err := h.client.Get(h.t.Context(), key, p); err != nil {
+		h.t.Fatalf("Get(): %v", err)
+	}
+	return p
+}
+
+// minutes reconciles once a minute.
+func (h *harness) minutes(n int) *v1alpha1.Provider {
+	h.t.Helper()
+	for range n {
+		h.clock.Step(time.Minute)
+		h.reconcile()
+	}
+	return h.reconcile()
+}
+
+func values(p *v1alpha1.Provider) map[string]string {
+	found := map[string]string{}
+	for _, f := range p.Status.KPIs {
+		found[f.Name] = f.Value + " " + f.Unit
+	}
+	return found
+}
+
+func TestAvailability(t *testing.T) {
+	node := liqotest.VirtualNode(providerA, true)
+	h := begin(t, node)
+	h.reconcile()
+	if got := values(h.minutes(30)); got["availability1h"] != "1 ratio" {
+		t.Errorf("after half an hour in which it was up: %v", got)
+	}
+	if h.writes > 15 {
+		t.Errorf("%d writes in half an hour in which nothing changed", h.writes)
+	}
+	node.Status.Conditions[0].Status = corev1.ConditionFalse
+	if err := h.client.Status().Update(t.Context(), node); err != nil {
+		t.Fatalf("Update(): %v", err)
+	}
+	before := h.writes
+	h.reconcile()
+	if h.writes != before+1 {
+		t.Error("that the provider went down was not written at once")
+	}
+	if got := values(h.minutes(10)); got["availability1h"] != "0.75 ratio" {
+		t.Errorf("after ten minutes in which it was down: %v", got)
+	}
+	if err := h.client.Delete(t.Context(), node); err != nil {
+		t.Fatalf("Delete(): %v", err)
+	}
+	if got := values(h.minutes(60)); got["availability1h"] != "0.75 ratio" {
+		t.Errorf("after an hour in which it was not peered: %v", got)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	h := begin(t, liqotest.Tunnel(providerA, "850μs", now))
+	if got := values(h.reconcile()); got["roundTripTime"] != "0.85 ms" {
+		t.Errorf("figures: %v", got)
+	}
+	down := begin(t, liqotest.Tunnel(providerA, "0", now))
+	if got := values(down.reconcile()); len(got) != 0 {
+		t.Errorf("without a tunnel: %v", got)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	quantity := func(text string) *resource.Quantity { q := resource.MustParse(text); return &q }
+	offered := liqotest.Offer(providerA, nil)
+	offered.Spec.Prices = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourceMemory: resource.MustParse("-1")}
+	refused := offered.DeepCopy()
+	refused.Status.Phase = "Refused"
+	day := &metav1.Duration{Duration: 24 * time.Hour}
+	cases := map[string]struct {
+		reason string
+		offer  client.Object
+		price  *v1alpha1.Price
+		want   map[string]string
+	}{
+		"None":     {reason: "Who says nothing has no price.", offer: liqotest.Offer(providerA, nil), want: map[string]string{}},
+		"Offered":  {reason: "A provider says no currency; a negative price is none.", offer: offered, want: map[string]string{"priceCPU": "3 XXX/h"}},
+		"Refused":  {reason: "What is not in force does not count.", offer: refused, want: map[string]string{}},
+		"Currency": {reason: "People say in what, and for how long.", offer: offered, price: &v1alpha1.Price{Currency: "EUR", Period: day}, want: map[string]string{"priceCPU": "0.125 EUR/h"}},
+		"Override": {
+			reason: "What people say goes first.", offer: offered,
+			price: &v1alpha1.Price{Currency: "EUR", CPU: quantity("20m"), Memory: quantity("0")},
+			want:  map[string]string{"priceCPU": "0.02 EUR/h", "priceMemory": "0 EUR/h"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := begin(t, tc.offer)
+			p := h.reconcile()
+			p.Spec.Price = tc.price
+			if err := h.client.Update(t.Context(), p); err != nil {
+				t.Fatalf("Update(): %v", err)
+			}
+			if diff := cmp.Diff(tc.want, values(h.reconcile())); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDamagedHistory begins anew.
+func TestDamagedHistory(t *testing.T) {
+	h := begin(t, liqotest.VirtualNode(providerA, true))
+	p := h.reconcile()
+	p.Status.History = `{"rings":[{"up":[9999]}]}`
+	if err := h.client.Status().Update(t.Context(), p); err != nil {
+		t.Fatalf("Update(): %v", err)
+	}
+	if p = h.minutes(10); strings.Contains(p.Status.History, "9999") || values(p)["availability1h"] != "1 ratio" {
+		t.Errorf("history %s, figures %v", p.Status.History, p.Status.KPIs)
+	}
+}

@@ -1,0 +1,262 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/choice"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+const (
+	// pause is the shortest time between two decisions of one policy: many figures
+	// change one after the other.
+	pause = 2 * time.Second
+	// interval is how often a policy decides when nothing changes: figures expire.
+	interval = 30 * time.Second
+	// writeInterval is the shortest time between two writes of the status because of
+	// scores, of which people are the only readers.
+	writeInterval = time.Minute
+)
+
+// Reconciler decides by one policy.
+type Reconciler struct {
+	client   client.Client
+	recorder record.EventRecorder
+	clock    clock.PassiveClock
+
+	mu    sync.Mutex
+	known map[types.NamespacedName]*state
+}
+
+// state is what is remembered of a policy between two decisions, to save work. All
+// else is in its status.
+type state struct {
+	generation int64
+	chooser    *choice.Chooser
+	err        error // Of the chooser.
+	decided    time.Time
+	written    time.Time
+}
+
+// New returns a Reconciler.
+func New(c client.Client, recorder record.EventRecorder, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, recorder: recorder, clock: clock, known: map[types.NamespacedName]*state{}}
+}
+
+// Reconcile decides for every consumer that a policy applies to, and writes the
+// decisions into its status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := &v1alpha1.PlacementPolicy{}
+	if err := r.client.Get(ctx, req.NamespacedName, p); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("get placement policy %s: %w", req.Name, err)
+	} else if err != nil || !p.DeletionTimestamp.IsZero() {
+		r.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	now := r.clock.Now()
+	s := r.state(req.NamespacedName, p)
+	if wait := pause - now.Sub(s.decided); wait > 0 && wait <= pause && p.Status.ObservedGeneration == p.Generation {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	s.decided = now
+
+	next := p.DeepCopy()
+	next.Status.ObservedGeneration = p.Generation
+	wait, err := r.decide(ctx, now, s, &next.Status, p)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !equality.Semantic.DeepEqual(withoutScores(&p.Status), withoutScores(&next.Status)) ||
+		now.Sub(s.written).Abs() >= writeInterval && !equality.Semantic.DeepEqual(p.Status, next.Status) {
+		if err := r.client.Status().Patch(ctx, next, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); err != nil {
+			return ctrl.Result{}, fmt.Errorf("patch the status of placement policy %s: %w", p.Name, err)
+		}
+		s.written = now
+		r.announce(p, next)
+	}
+	return ctrl.Result{RequeueAfter: min(wait, interval)}, nil
+}
+
+// state returns what is remembered of a policy, with a chooser for its present spec.
+func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolicy) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.known[name]
+	if s == nil {
+		s = &state{generation: -1}
+		r.known[name] = s
+	}
+	if s.generation != p.Generation {
+		s.generation = p.Generation
+		s.chooser, s.err = choice.New(criteria(&p.Spec))
+	}
+	return s
+}
+
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, name)
+}
+
+// criteria returns what a spec demands.
+func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
+	c := choice.Criteria{Weights: make(map[string]int, len(spec.Weights))}
+	for _, f := range spec.Filters {
+		c.Filters = append(c.Filters, string(f))
+	}
+	for figure, weight := range spec.Weights {
+		c.Weights[figure] = int(weight)
+	}
+	if spec.MaxProviders != nil {
+		c.Most = int(*spec.MaxProviders)
+	}
+	for _, s := range spec.Spread {
+		c.Spread = append(c.Spread, choice.Spread{Label: s.Label, Distinct: int(s.MinValues)})
+	}
+	if spec.Steady.MarginPercent != nil {
+		c.Margin = float64(*spec.Steady.MarginPercent) * choice.FullScore / 100
+	}
+	if spec.Steady.Duration != nil {
+		c.Lasting = spec.Steady.Duration.Duration
+	}
+	return c
+}
+
+// decide makes the decisions, and returns after what time to look again.
+func (r *Reconciler) decide(
+	ctx context.Context, now time.Time, s *state, status *v1alpha1.PlacementPolicyStatus, p *v1alpha1.PlacementPolicy,
+) (time.Duration, error) {
+	consumers, err := r.consumers(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	snapshot, err := r.snapshot(ctx)
+	if err != nil {
+		return 0, err
+	}
+	wait := interval
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionDecided, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDecided,
+		Message: fmt.Sprintf("Decided for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
+	}
+	if len(consumers) == 0 {
+		condition.Reason, condition.Message = v1alpha1.ReasonNoConsumer, "The policy applies to no consumer"
+	}
+	var decisions []v1alpha1.PlacementDecision
+	for i := range consumers {
+		before := decisionFor(p.Status.Decisions, consumers[i].Name)
+		decision, again, err := snapshot.decide(now, s, &consumers[i], before, i < explainedConsumers)
+		if err != nil && condition.Status == metav1.ConditionTrue {
+			condition.Status, condition.Reason = metav1.ConditionFalse, reason(s.err, err)
+			condition.Message = fmt.Sprintf("For consumer %s: %v. The last good decision stays", consumers[i].Name, err)
+		}
+		if again > 0 {
+			wait = min(wait, again)
+		}
+		decisions = append(decisions, decision)
+	}
+	if s.err != nil { // Also without consumers.
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonInvalidCriteria
+		condition.Message = fmt.Sprintf("%v. The last good decision stays", s.err)
+	}
+	status.Decisions = decisions
+	meta.SetStatusCondition(&status.Conditions, condition)
+	return wait, nil
+}
+
+// reason names an error of a decision.
+func reason(invalid, err error) string {
+	switch {
+	case invalid != nil:
+		return v1alpha1.ReasonInvalidCriteria
+	case errors.Is(err, choice.ErrNobody):
+		return v1alpha1.ReasonNobodyPasses
+	case errors.Is(err, choice.ErrSpread):
+		return v1alpha1.ReasonSpreadUnsatisfied
+	default:
+		return v1alpha1.ReasonFilterFailed
+	}
+}
+
+// consumers returns those that the policy applies to, in order of their names.
+func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy) ([]v1alpha1.Consumer, error) {
+	var consumers v1alpha1.ConsumerList
+	if err := r.client.List(ctx, &consumers); err != nil {
+		return nil, fmt.Errorf("list consumers: %w", err)
+	}
+	var policies v1alpha1.PlacementPolicyList
+	if err := r.client.List(ctx, &policies); err != nil {
+		return nil, fmt.Errorf("list placement policies: %w", err)
+	}
+	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
+		policy := registry.PolicyOf(policies.Items, cluster.ID(c.Name))
+		return policy == nil || policy.Name != p.Name
+	})
+	slices.SortFunc(applies, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
+	return applies, nil
+}
+
+// snapshot reads all providers.
+func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
+	var providers v1alpha1.ProviderList
+	if err := r.client.List(ctx, &providers); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	shown := make(map[cluster.ID]map[string]string, len(nodes.Items))
+	for i := range nodes.Items {
+		if id := liqo.NodeCluster(&nodes.Items[i]); id != "" {
+			shown[id] = nodes.Items[i].Labels
+		}
+	}
+	return newSnapshot(providers.Items, shown), nil
+}
+
+// announce says when a policy ceases to decide, and when it decides again.
+func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDecided)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDecided)
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if is.Status != metav1.ConditionTrue {
+		kind = corev1.EventTypeWarning
+	}
+	r.recorder.Event(after, kind, is.Reason, is.Message)
+}
+
+// withoutScores returns what of a status matters to others than people.
+func withoutScores(status *v1alpha1.PlacementPolicyStatus) *v1alpha1.PlacementPolicyStatus {
+	rest := status.DeepCopy()
+	for i := range rest.Decisions {
+		rest.Decisions[i].Explained, rest.Decisions[i].NotExplained = nil, 0
+	}
+	return rest
+}

@@ -1,0 +1,277 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+var now = time.Unix(1_800_000_000, 0)
+
+// provider returns one that is ready and has a price.
+func provider(id, price string) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: id}}
+	p.Status.ClusterName = "name-" + id
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+	setPrice(p, price)
+	return p
+}
+
+func setPrice(p *v1alpha1.Provider, price string) {
+	p.Status.KPIs = []v1alpha1.Figure{{
+		Name: kpi.PriceCPU, Value: price, Unit: "EUR/h", Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
+	}}
+}
+
+func consumer(id string) *v1alpha1.Consumer {
+	return &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: id}}
+}
+
+// cheapest returns the policy of the tests.
+func cheapest() *v1alpha1.PlacementPolicy {
+	return &v1alpha1.PlacementPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "cheapest", Generation: 1},
+		Spec: v1alpha1.PlacementPolicySpec{
+			Default: true, Weights: map[string]v1alpha1.Weight{kpi.PriceCPU: -10}, MaxProviders: new(int32(1)),
+			Steady: v1alpha1.Steadiness{MarginPercent: new(int32(10)), Duration: &metav1.Duration{Duration: time.Minute}},
+		},
+	}
+}
+
+// harness is a reconciler with a clock, its events and its writes.
+type harness struct {
+	t        *testing.T
+	client   client.Client
+	clock    *testingclock.FakeClock
+	recorder *record.FakeRecorder
+	r        *Reconciler
+	writes   int
+}
+
+func begin(t *testing.T, objects ...client.Object) *harness {
+	t.Helper()
+	h := &harness{t: t, clock: testingclock.NewFakeClock(now), recorder: record.NewFakeRecorder(100)}
+	h.client = registrytest.NewClient(t, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			h.writes++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}, objects...)
+	h.r = New(h.client, h.recorder, h.clock)
+	return h
+}
+
+// decide lets some time pass and returns the policy after it, and when to look again.
+func (h *harness) decide(after time.Duration) (*v1alpha1.PlacementPolicy, time.Duration) {
+	h.t.Helper()
+	h.clock.Step(after)
+	key := client.ObjectKey{Name: "cheapest"}
+	result, err := h.r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key})
+	if err != nil {
+		h.t.Fatalf("Reconcile(): %v", err)
+	}
+	p := &v1alpha1.PlacementPolicy{}
+	if err := h.client.Get(h.t.Context(), key, p); err != nil {
+		h.t.Fatalf("Get(): %v", err)
+	}
+	return p, result.RequeueAfter
+}
+
+// change changes a provider or the policy.
+func (h *harness) change(o client.Object, change func()) {
+	h.t.Helper()
+	if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		h.t.Fatalf("Get(): %v", err)
+	}
+	change()
+	if err := h.client.Update(h.t.Context(), o); err != nil {
+		h.t.Fatalf("Update(): %v", err)
+	}
+	change()
+	if err := h.client.Status().Update(h.t.Context(), o); err != nil {
+		h.t.Fatalf("Status().Update(): %v", err)
+	}
+}
+
+func chosen(p *v1alpha1.PlacementPolicy) map[string]string {
+	found := map[string]string{}
+	for _, d := range p.Status.Decisions {
+		var ids []string
+		for _, c := range d.Chosen {
+			ids = append(ids, c.ID)
+		}
+		found[d.Consumer] = strings.Join(ids, ",")
+	}
+	return found
+}
+
+func condition(p *v1alpha1.PlacementPolicy) string {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDecided)
+	return string(c.Status) + " " + c.Reason
+}
+
+// TestConsumers has a consumer that is the cheapest provider itself, and one that
+// another policy names.
+func TestConsumers(t *testing.T) {
+	other := cheapest()
+	other.Name, other.Spec.Default, other.Spec.Consumers = "other", false, []string{"named"}
+	h := begin(t, cheapest(), other, consumer("a"), consumer("c"), consumer("named"),
+		provider("a", "1"), provider("b", "2"), provider("z", "3"))
+	p, again := h.decide(0)
+	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a"}, chosen(p)); diff != "" {
+		t.Errorf("chosen: -want +got\n%s", diff)
+	}
+	if got := condition(p); got != "True Decided" || again != interval {
+		t.Errorf("condition %s, again after %s", got, again)
+	}
+}
+
+func TestExplained(t *testing.T) {
+	off, down, young := provider("off", "1"), provider("down", "1"), provider("young", "1")
+	young.Status.Conditions = nil
+	off.Spec.Enabled = new(false)
+	down.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "Not peered"}
+	dear := provider("dear", "9")
+	dear.Labels = map[string]string{"region": "north"}
+	node := liqotest.VirtualNode(cluster.Identity{ID: "dear", Name: "dear"}, true)
+	node.Labels["region"], node.Labels["arch"] = "south", "arm64"
+	policy := cheapest()
+	policy.Spec.Filters = []v1alpha1.Filter{`!("arch" in labels) || labels.arch != "arm64" || labels.region != "north"`}
+	h := begin(t, policy, consumer("c"), off, down, young, dear, node, provider("b", "2"))
+	p, _ := h.decide(0)
+	want := []v1alpha1.ExplainedProvider{
+		{ID: "b", Name: "name-b", Chosen: true, Score: "100.0", Terms: []v1alpha1.ExplainedTerm{
+			{KPI: "priceCPU", Value: "2 EUR/h", Normalized: "1.00", Weight: -10},
+		}},
+		{ID: "dear", Name: "name-dear", Excluded: fmt.Sprintf("filter %q", policy.Spec.Filters[0])},
+		{ID: "down", Name: "name-down", Excluded: "Not peered"},
+		{ID: "off", Name: "name-off", Excluded: "The provider is turned off"},
+		{ID: "young", Name: "name-young", Excluded: "The provider is not known yet"},
+	}
+	if diff := cmp.Diff(want, p.Status.Decisions[0].Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestBounded has more providers and consumers than a status can explain.
+func TestBounded(t *testing.T) {
+	objects := []client.Object{cheapest()}
+	for i := range 100 {
+		objects = append(objects, provider(fmt.Sprintf("p-%03d", i), fmt.Sprint(i)), consumer(fmt.Sprintf("c-%03d", i)))
+	}
+	p, _ := begin(t, objects...).decide(0)
+	explained := 0
+	for _, d := range p.Status.Decisions {
+		if len(d.Chosen) != 1 {
+			t.Errorf("%s: chosen %v", d.Consumer, d.Chosen)
+		}
+		if len(d.Explained) > 0 {
+			explained++
+			if n := len(d.Explained) + int(d.NotExplained); len(d.Explained) > explainedPassed+explainedExcluded || n != 100 {
+				t.Errorf("%s: %d explained, %d not", d.Consumer, len(d.Explained), d.NotExplained)
+			}
+		}
+	}
+	if explained != explainedConsumers {
+		t.Errorf("%d consumers have their decision explained, want %d", explained, explainedConsumers)
+	}
+}
+
+// TestFailures breaks the policy in each way: what was chosen stays.
+func TestFailures(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		breaks func(*v1alpha1.PlacementPolicySpec)
+		want   string
+	}{
+		"Syntax": {"It does not compile.", func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi."} }, "False InvalidCriteria"},
+		"Nobody": {"Nobody is so cheap.", func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi.priceCPU < 0"} }, "False NobodyPasses"},
+		"Spread": {"There are no regions.", func(s *v1alpha1.PlacementPolicySpec) {
+			s.Spread = []v1alpha1.SpreadConstraint{{Label: "region", MinValues: 1}}
+		}, "False SpreadUnsatisfied"},
+		"Long": {"It takes too long.", func(s *v1alpha1.PlacementPolicySpec) {
+			s.Filters = []v1alpha1.Filter{v1alpha1.Filter(strings.Repeat("[1,2,3,4,5,6,7,8,9].all(x, ", 6) + "true" + strings.Repeat(")", 6))}
+		}, "False FilterFailed"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy := cheapest()
+			h := begin(t, policy, consumer("c"), provider("a", "1"), provider("b", "2"))
+			h.decide(0)
+			h.change(policy, func() { tc.breaks(&policy.Spec); policy.Generation = 2 })
+			p, _ := h.decide(time.Minute)
+			if got := condition(p); got != tc.want {
+				t.Errorf("%s\ncondition %s, want %s", tc.reason, got, tc.want)
+			}
+			if got := chosen(p)["c"]; got != "a" {
+				t.Errorf("%s\nchosen %s, want what was chosen before", tc.reason, got)
+			}
+			if events := fmt.Sprint(len(h.recorder.Events)); events != "2" {
+				t.Errorf("%s events, want one when it decided and one when it ceased to", events)
+			}
+			h.change(policy, func() { policy.Spec.Filters, policy.Spec.Spread = nil, nil; policy.Generation = 3 })
+			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" {
+				t.Errorf("after it was repaired: condition %s", condition(p))
+			}
+		})
+	}
+}
+
+// TestSteady lets another provider be better, for long enough.
+func TestSteady(t *testing.T) {
+	a := provider("a", "1")
+	h := begin(t, cheapest(), consumer("c"), a, provider("b", "2"))
+	h.decide(0)
+	// A spec that was changed a moment ago, as with the price, is no reason to go.
+	h.change(a, func() { setPrice(a, "3"); a.Generation = 7 })
+	p, again := h.decide(10 * time.Second)
+	if chosen(p)["c"] != "a" || again != interval || p.Status.Decisions[0].BetterSince == nil {
+		t.Errorf("at first: chosen %v, again after %s, better since %v", chosen(p), again, p.Status.Decisions[0].BetterSince)
+	}
+	h.r = New(h.client, h.recorder, h.clock) // The daemon was killed.
+	if p, again = h.decide(50 * time.Second); chosen(p)["c"] != "a" || again != 10*time.Second {
+		t.Errorf("then: chosen %v, again after %s", chosen(p), again)
+	}
+	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" || p.Status.Decisions[0].BetterSince != nil {
+		t.Errorf("after a minute: chosen %v", chosen(p))
+	}
+}
+
+// TestWrites lets prices wander without another decision.
+func TestWrites(t *testing.T) {
+	a := provider("a", "1")
+	h := begin(t, cheapest(), consumer("c"), a, provider("b", "100"), provider("z", "200"))
+	h.decide(0)
+	for i := range 60 {
+		h.change(a, func() { setPrice(a, fmt.Sprint(i)) })
+		h.decide(5 * time.Second)
+	}
+	// The harness' own writes are no patches.
+	if h.writes > 7 {
+		t.Errorf("%d writes in five minutes in which only scores changed", h.writes)
+	}
+	if _, again := h.decide(time.Second); again != time.Second {
+		t.Errorf("again after %s, want the rest of the pause", again)
+	}
+}

@@ -1,0 +1,172 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/choice"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+)
+
+// The size of a status is bounded: so many consumers have their decision
+// explained, with so many providers that pass the filters and so many that do not.
+const (
+	explainedConsumers = 20
+	explainedPassed    = 8
+	explainedExcluded  = 8
+)
+
+// snapshot is all providers at one moment.
+type snapshot struct {
+	candidates []choice.Provider
+	// unusable are the others, with the reason.
+	unusable []v1alpha1.ExplainedProvider
+	names    map[cluster.ID]string
+}
+
+// newSnapshot sorts the providers by whether pods can be placed on them. The
+// labels are those that Liqo shows of each cluster.
+func newSnapshot(providers []v1alpha1.Provider, shown map[cluster.ID]map[string]string) *snapshot {
+	s := &snapshot{names: make(map[cluster.ID]string, len(providers))}
+	for i := range providers {
+		p := &providers[i]
+		id := cluster.ID(p.Name)
+		s.names[id] = p.Status.ClusterName
+		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+		switch {
+		case !p.IsEnabled():
+			s.exclude(p, "The provider is turned off")
+		case ready == nil:
+			s.exclude(p, "The provider is not known yet")
+		case ready.Status != metav1.ConditionTrue:
+			s.exclude(p, ready.Message)
+		default:
+			s.candidates = append(s.candidates, candidate(p, shown[id]))
+		}
+	}
+	return s
+}
+
+func (s *snapshot) exclude(p *v1alpha1.Provider, why string) {
+	s.unusable = append(s.unusable, v1alpha1.ExplainedProvider{ID: p.Name, Name: p.Status.ClusterName, Excluded: why})
+}
+
+// candidate returns a provider with its figures, and its labels: those that people
+// put on the Provider go before those of its virtual node.
+func candidate(p *v1alpha1.Provider, shown map[string]string) choice.Provider {
+	labels := make(map[string]string, len(shown)+len(p.Labels))
+	for _, source := range []map[string]string{shown, p.Labels} {
+		for key, value := range source {
+			labels[key] = value
+		}
+	}
+	figures := make(map[string]kpi.Figure, len(p.Status.KPIs))
+	for _, f := range p.Status.KPIs {
+		value, err := strconv.ParseFloat(f.Value, 64)
+		if err != nil {
+			continue // Somebody else wrote it: it is unknown.
+		}
+		figures[f.Name] = kpi.Figure{Value: value, Unit: f.Unit, Measured: f.Measured.Time, Expires: f.Expires.Time}
+	}
+	return choice.Provider{ID: cluster.ID(p.Name), Name: p.Status.ClusterName, Labels: labels, Figures: figures}
+}
+
+// decide decides for one consumer. With an error, the decision is the one before,
+// and the explanation tells of the present.
+func (s *snapshot) decide(
+	now time.Time, policy *state, consumer *v1alpha1.Consumer, before v1alpha1.PlacementDecision, explain bool,
+) (v1alpha1.PlacementDecision, time.Duration, error) {
+	decision := before
+	decision.Consumer, decision.ConsumerName = consumer.Name, consumer.Status.ClusterName
+	if policy.err != nil {
+		return decision, 0, policy.err
+	}
+	others := slices.DeleteFunc(slices.Clone(s.candidates), func(p choice.Provider) bool { return string(p.ID) == consumer.Name })
+	made, err := policy.chooser.Choose(now, others, memory(before))
+	decision.Explained, decision.NotExplained = nil, 0
+	if explain {
+		decision.Explained, decision.NotExplained = s.explain(made.Ranking, consumer.Name)
+	}
+	if err != nil {
+		return decision, 0, err
+	}
+	decision.Chosen = nil
+	for _, id := range made.Chosen {
+		decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id]})
+	}
+	decision.BetterSince = nil
+	if !made.Better.IsZero() {
+		decision.BetterSince = &metav1.Time{Time: made.Better.Truncate(time.Second)}
+	}
+	return decision, made.Wait, nil
+}
+
+// memory returns what the next decision has to know of the one before.
+func memory(d v1alpha1.PlacementDecision) choice.Memory {
+	var m choice.Memory
+	for _, c := range d.Chosen {
+		m.Chosen = append(m.Chosen, cluster.ID(c.ID))
+	}
+	slices.Sort(m.Chosen)
+	if d.BetterSince != nil {
+		m.Better = d.BetterSince.Time
+	}
+	return m
+}
+
+func decisionFor(decisions []v1alpha1.PlacementDecision, consumer string) v1alpha1.PlacementDecision {
+	for _, d := range decisions {
+		if d.Consumer == consumer {
+			return d
+		}
+	}
+	return v1alpha1.PlacementDecision{}
+}
+
+// explain returns the explanation of a decision, and how many providers it leaves out.
+func (s *snapshot) explain(ranking []choice.Ranked, consumer string) (explained []v1alpha1.ExplainedProvider, left int32) {
+	passed, excluded := 0, 0
+	add := func(e v1alpha1.ExplainedProvider) {
+		count, most := &passed, explainedPassed
+		if e.Excluded != "" {
+			count, most = &excluded, explainedExcluded
+		}
+		if *count++; *count > most {
+			left++
+			return
+		}
+		explained = append(explained, e)
+	}
+	for _, r := range ranking {
+		e := v1alpha1.ExplainedProvider{ID: string(r.ID), Name: r.Name, Chosen: r.Chosen, Excluded: r.Excluded}
+		if r.Excluded == "" {
+			e.Score = strconv.FormatFloat(r.Score, 'f', 1, 64)
+		}
+		for _, t := range r.Terms {
+			value := fmt.Sprintf("%g %s", t.Value, t.Unit)
+			if t.Unknown != "" {
+				value = t.Unknown
+			}
+			e.Terms = append(e.Terms, v1alpha1.ExplainedTerm{
+				KPI: t.Figure, Value: value, Normalized: strconv.FormatFloat(t.Normalized, 'f', 2, 64), Weight: int32(t.Weight),
+			})
+		}
+		add(e)
+	}
+	for _, e := range s.unusable {
+		if e.ID != consumer {
+			add(e)
+		}
+	}
+	return explained, left
+}

@@ -1,0 +1,175 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package steering
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"slices"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
+)
+
+const namespace = "web-consumer"
+
+func TestHandle(t *testing.T) {
+	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
+	free := liqo.ForgeOffloading(namespace, "DefaultName", both)
+	steered := liqo.ForgeOffloading(namespace, "DefaultName", both)
+	liqo.SetPlacing(steered, onlyB)
+	shadow := liqotest.ShadowPod(namespace, "web-0", nil)
+	seen, picky := liqotest.Pod(shadow, "", both...), liqotest.Pod(shadow, "")
+	picky.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}},
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "arch", Operator: corev1.NodeSelectorOpExists}}},
+		}},
+	}}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		pod     *corev1.Pod
+		steered bool
+		kept    int // Requirements that the pod had and keeps.
+	}{
+		"Steered":     {reason: "A pod goes where new pods are placed.", objects: []client.Object{steered}, pod: liqotest.Pod(shadow, ""), steered: true},
+		"AfterLiqo":   {reason: "What Liqo requires stays.", objects: []client.Object{steered}, pod: seen, steered: true, kept: 1},
+		"OwnWishes":   {reason: "What the pod requires stays, in every alternative.", objects: []client.Object{steered}, pod: picky, steered: true, kept: 2},
+		"Free":        {reason: "Without a choice the pod is left alone.", objects: []client.Object{free}, pod: liqotest.Pod(shadow, "")},
+		"NoOffloaded": {reason: "In another namespace it is, too.", pod: liqotest.Pod(shadow, "")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tc.objects...).Build()
+			raw, err := json.Marshal(tc.pod)
+			if err != nil {
+				t.Fatalf("Marshal(): %v", err)
+			}
+			answer := New(c).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: namespace, Object: runtime.RawExtension{Raw: raw},
+			}})
+			if !answer.Allowed {
+				t.Fatalf("%s\nrefused: %v", tc.reason, answer.Result)
+			}
+			pod := apply(t, raw, answer)
+			if got := liqo.Follows(tolerant(pod), onlyB); got != tc.steered {
+				t.Errorf("%s\nsteered: %t\n%v", tc.reason, got, answer.Patches)
+			}
+			if n := requirements(pod); tc.steered && n != tc.kept+max(1, terms(pod)) {
+				t.Errorf("%s\n%d requirements, want the %d of before and one in each alternative", tc.reason, n, tc.kept)
+			}
+		})
+	}
+}
+
+// apply returns the pod as the API server makes it.
+func apply(t *testing.T, raw []byte, answer admission.Response) *corev1.Pod {
+	t.Helper()
+	if len(answer.Patches) > 0 {
+		operations, err := json.Marshal(answer.Patches)
+		if err != nil {
+			t.Fatalf("Marshal(): %v", err)
+		}
+		patch, err := jsonpatch.DecodePatch(operations)
+		if err != nil {
+			t.Fatalf("DecodePatch(): %v", err)
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			t.Fatalf("Apply(): %v", err)
+		}
+	}
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal(raw, pod); err != nil {
+		t.Fatalf("Unmarshal(): %v", err)
+	}
+	return pod
+}
+
+// tolerant returns the pod as Liqo's webhook leaves it.
+func tolerant(pod *corev1.Pod) *corev1.Pod {
+	other := liqotest.Pod(liqotest.ShadowPod(namespace, "any", nil), "", "any")
+	pod.Spec.Tolerations = other.Spec.Tolerations
+	return pod
+}
+
+func terms(pod *corev1.Pod) int {
+	return len(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
+}
+
+func requirements(pod *corev1.Pod) int {
+	n := 0
+	if pod.Spec.Affinity != nil {
+		for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			n += len(term.MatchExpressions)
+		}
+	}
+	return n
+}
+
+// TestAnnounce lets two replicas announce their certificates, one of them twice.
+func TestAnnounce(t *testing.T) {
+	configuration := &registrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []registrationv1.MutatingWebhook{{Name: "place"}},
+	}
+	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(configuration).Build()
+	var made [][]byte
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		certificate := selfsigned.New(ServerName, func(ctx context.Context, ca []byte) error {
+			defer cancel()
+			made = append(made, ca)
+			return Announcer{Client: c}.Announce(ctx, ca)
+		})
+		if err := certificate.Run(ctx); err != nil {
+			t.Fatalf("Run(): %v", err)
+		}
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+		t.Fatalf("Get(): %v", err)
+	}
+	slices.Reverse(made)
+	if got := configuration.Webhooks[0].ClientConfig.CABundle; !bytes.Equal(got, bytes.Join(made, nil)) {
+		t.Errorf("announced:\n%s\nwant the three, the last first", got)
+	}
+
+	var bundle []byte
+	for range 2 * maxCertificates {
+		bundle = join(time.Now(), made[0], bundle)
+	}
+	if n := bytes.Count(bundle, []byte("BEGIN")); n != maxCertificates {
+		t.Errorf("%d certificates are kept, want %d", n, maxCertificates)
+	}
+	if got := join(time.Now().AddDate(1, 0, 0), made[0], bundle); !bytes.Equal(got, made[0]) {
+		t.Errorf("what has expired is kept:\n%s", got)
+	}
+	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("broken")})
+	if got := join(time.Now(), made[0], append(broken, made[1]...)); !bytes.Equal(got, slices.Concat(made[0], made[1])) {
+		t.Errorf("what is broken is kept, or what comes after it is not:\n%s", got)
+	}
+}
+
+// TestNobodyToTell has no configuration.
+func TestNobodyToTell(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build()
+	if err := (Announcer{Client: c}).Announce(t.Context(), nil); err != nil {
+		t.Errorf("Announce(): %v", err)
+	}
+}

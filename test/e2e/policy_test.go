@@ -1,0 +1,128 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// cheapest is a policy that has one provider at a time.
+const cheapest = `
+apiVersion: brokering.liqo.io/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: cheapest
+spec:
+  consumers: [%s]
+  filters: ['has(kpi.priceCPU)']
+  weights:
+    priceCPU: -10
+  maxProviders: 1
+  steady:
+    duration: %s
+`
+
+// TestPolicy runs pods on the cheaper of two providers, and flips the prices while they serve.
+func TestPolicy(t *testing.T) {
+	const namespace, replicas, steady = "policy", 4, 5 * time.Second
+	start(t, v1alpha1.ModeOrchestrated)
+	price(t, fed.ProviderA, "0.02")
+	price(t, fed.ProviderB, "0.03")
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := fed.Broker.Kubectl(ctx, "delete", "placementpolicy", "cheapest", "--ignore-not-found"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(cheapest, fed.Consumer.ID, steady)); err != nil {
+		t.Fatal(err)
+	}
+	chosen(t, fed.ProviderA)
+	deploy(t, namespace, federation.Web, replicas)
+	copies(t, namespace, replicas, fed.ProviderA)
+
+	watch := watchReady(t, namespace, federation.Web)
+	began := time.Now()
+	price(t, fed.ProviderA, "0.04")
+	chosen(t, fed.ProviderB)
+	if took := time.Since(began); took < steady {
+		t.Errorf("another provider was chosen after %s, before it was cheaper for %s", took, steady)
+	} else {
+		t.Logf("another provider was chosen after %.1f s", took.Seconds())
+	}
+	pods := copies(t, namespace, replicas, fed.ProviderB)
+	t.Logf("%d replicas were there after %.1f s", replicas, time.Since(began).Seconds())
+	if least := watch.stop(); least < replicas-2 {
+		t.Errorf("there was a moment in which only %d of %d replicas were ready", least, replicas)
+	} else {
+		t.Logf("at least %d replicas were ready at any time", least)
+	}
+	checkAddresses(t, pods)
+	explains(t)
+}
+
+// price gives a provider a price until the test ends.
+func price(t *testing.T, provider *federation.Cluster, cpu string) {
+	t.Helper()
+	set := func(ctx context.Context, price string) error {
+		_, err := fed.Broker.Kubectl(ctx, "patch", "provider", string(provider.ID), "--type=merge", "--patch", `{"spec": {"price": `+price+`}}`)
+		return err
+	}
+	if err := set(t.Context(), fmt.Sprintf(`{"currency": "EUR", "cpu": %q}`, cpu)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set(context.WithoutCancel(t.Context()), "null"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// chosen waits until the policy has chosen a provider, and only it.
+func chosen(t *testing.T, provider *federation.Cluster) {
+	t.Helper()
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		var policy v1alpha1.PlacementPolicy
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: "cheapest"}, &policy); err != nil {
+			return err
+		}
+		for _, d := range policy.Status.Decisions {
+			if d.Consumer == string(fed.Consumer.ID) && len(d.Chosen) == 1 && d.Chosen[0].ID == string(provider.ID) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is not chosen: %+v", provider.Name, policy.Status)
+	})
+}
+
+// explains looks at what kubectl shows of the decision.
+func explains(t *testing.T) {
+	t.Helper()
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"get", "placementpolicies"}, fed.ProviderB.Name},
+		{[]string{"get", "placementpolicy", "cheapest", "--output=jsonpath={.status.decisions[0].explained[0].terms[0].value}"}, "0.03 EUR/h"},
+		{[]string{"explain", "placementpolicies.spec.weights"}, "less is better"},
+	} {
+		output, err := fed.Broker.Kubectl(t.Context(), tc.args...)
+		if err != nil {
+			t.Error(err)
+		} else if !strings.Contains(output, tc.want) {
+			t.Errorf("kubectl %s: want %q in\n%s", strings.Join(tc.args, " "), tc.want, output)
+		}
+	}
+}
