@@ -20,6 +20,9 @@ const (
 	Availability1h  = "availability1h"
 	Availability24h = "availability24h"
 	Availability30d = "availability30d"
+	// FreeCPU and FreeMemory are what consumers do not use of what the broker offers.
+	FreeCPU    = "freeCPU"
+	FreeMemory = "freeMemory"
 	// RoundTripTime is between the broker and the provider.
 	RoundTripTime = "roundTripTime"
 	// PriceCPU is the price of one core for an hour.
@@ -32,6 +35,8 @@ const (
 const (
 	Ratio        = "ratio"
 	Milliseconds = "ms"
+	Cores        = "cores"
+	GiB          = "GiB"
 )
 
 // skew is how far ahead of ours a clock that measures may be.

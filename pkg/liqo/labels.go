@@ -44,6 +44,11 @@ const (
 // look at it again (liqo/pkg/virtualKubelet/reflection/workload/podns.go@v0.9.4).
 const ReasonOffloadingAborted = "OffloadingAborted"
 
+// LabelPolicy is on the pods of a consumer that wishes another placement policy
+// than the one that applies to it, with the name of the policy. Labels of pods
+// cross to the broker; those of namespaces do not.
+const LabelPolicy = "brokering.liqo.io/policy"
+
 // IsOwnLabel tells whether a label is one of Liqo's, so that it says nothing
 // about what the labelled pod is to its owner.
 func IsOwnLabel(key string) bool {

@@ -4,6 +4,7 @@
 package liqo
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -243,5 +244,25 @@ func TestParseMappingStrategy(t *testing.T) {
 	}
 	if _, err := ParseMappingStrategy("Any"); err == nil {
 		t.Error("ParseMappingStrategy(Any): no error")
+	}
+}
+
+// TestPlacing notes on which clusters new pods are placed.
+func TestPlacing(t *testing.T) {
+	both := []cluster.ID{"a", "b"}
+	o := ForgeOffloading("web", "DefaultName", both)
+	for _, tc := range []struct{ set, want []cluster.ID }{
+		{both, both},
+		{[]cluster.ID{"b"}, []cluster.ID{"b"}},
+		{[]cluster.ID{"a", "z"}, []cluster.ID{"a"}}, // One that is not selected is none.
+		{both, both},
+	} {
+		SetPlacing(o, tc.set)
+		if got := Placing(o); !slices.Equal(got, tc.want) {
+			t.Errorf("Placing() = %v after SetPlacing(%v), want %v", got, tc.set, tc.want)
+		}
+	}
+	if len(o.Annotations) > 0 {
+		t.Errorf("annotations %v, though there is nothing to note", o.Annotations)
 	}
 }

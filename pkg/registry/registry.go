@@ -139,7 +139,7 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 	}
 
 	var providers v1alpha1.ProviderList
-	if err := r.reader.List(ctx, &providers); err != nil {
+	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list providers: %w", err)
 	}
 	for i := range providers.Items {
@@ -153,14 +153,13 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		}
 	}
 
-	consumer, _ := liqo.TwinOf(ns)
-	if err := r.follow(ctx, n, consumer); err != nil {
-		return nil, err
-	}
-
 	shadows := liqo.NewShadowPodMetadataList()
 	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name)); err != nil {
 		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
+	}
+	consumer, _ := liqo.TwinOf(ns)
+	if err := r.follow(ctx, n, consumer, shadows.Items); err != nil {
+		return nil, err
 	}
 	var pods corev1.PodList
 	if err := r.reader.List(ctx, &pods, client.InNamespace(ns.Name)); err != nil {

@@ -36,7 +36,7 @@ spec:
 
 // TestPolicy runs pods on the cheaper of two providers, and flips the prices while they serve.
 func TestPolicy(t *testing.T) {
-	const namespace, replicas, steady = "policy", 4, 5 * time.Second
+	const namespace, replicas, steady = "policy", 3, 5 * time.Second
 	start(t, v1alpha1.ModeOrchestrated)
 	price(t, fed.ProviderA, "0.02")
 	price(t, fed.ProviderB, "0.03")

@@ -22,9 +22,9 @@ const (
 )
 
 // PlacementPolicy says by what criteria the broker chooses providers for the
-// namespaces of consumers. A namespace follows the policy that names its consumer,
-// else the default one, and of several the first by name; without any, all
-// providers are used.
+// namespaces of consumers. A namespace follows the policy that its pods wish, else
+// one that names its consumer, else the default one, and of several the first by
+// name; without any, all providers are used.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -59,7 +59,14 @@ type PlacementPolicySpec struct {
 	// Default makes the policy apply to all consumers that no other policy names.
 	// +optional
 	Default bool `json:"default,omitempty"`
-	// Consumers are the cluster IDs of the consumers that the policy applies to.
+	// Selectable lets consumers wish the policy, those in the list or, if it is empty,
+	// all: by the label brokering.liqo.io/policy on their pods, which goes before what
+	// applies to the consumer. All pods of a namespace follow the same policy, the
+	// first by name that one of them wishes.
+	// +optional
+	Selectable bool `json:"selectable,omitempty"`
+	// Consumers are the cluster IDs of the consumers that the policy applies to; one
+	// that is selectable applies to those of them whose pods wish it.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=set
 	// +optional

@@ -67,6 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		share = math.Round(share*1e5) / 1e5
 		measured[name] = kpi.Figure{Value: share, Unit: kpi.Ratio, Measured: now, Expires: now.Add(validity)}
 	}
+	free(p, now, measured)
 	if err := r.roundTrip(ctx, p, measured); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -107,6 +108,22 @@ func isReady(node corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// free adds what is free of the provider. One that offers nothing has nothing free.
+func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) {
+	for resource, figure := range map[corev1.ResourceName]struct {
+		name, unit string
+		per        float64
+	}{
+		corev1.ResourceCPU:    {kpi.FreeCPU, kpi.Cores, 1},
+		corev1.ResourceMemory: {kpi.FreeMemory, kpi.GiB, 1 << 30},
+	} {
+		if amount, ok := p.Status.Free[resource]; ok {
+			value := math.Round(amount.AsApproximateFloat64()/figure.per*1e3) / 1e3
+			measured[figure.name] = kpi.Figure{Value: value, Unit: figure.unit, Measured: now, Expires: now.Add(validity)}
+		}
+	}
 }
 
 // roundTrip adds what Liqo measures in the tunnel to the provider.

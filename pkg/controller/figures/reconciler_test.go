@@ -160,6 +160,19 @@ func TestPrices(t *testing.T) {
 	}
 }
 
+func TestFree(t *testing.T) {
+	h := begin(t)
+	p := h.reconcile()
+	p.Status.Free = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("512Mi")}
+	if err := h.client.Status().Update(t.Context(), p); err != nil {
+		t.Fatalf("Update(): %v", err)
+	}
+	want := map[string]string{"freeCPU": "1.5 cores", "freeMemory": "0.5 GiB"}
+	if diff := cmp.Diff(want, values(h.reconcile())); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // TestDamagedHistory begins anew.
 func TestDamagedHistory(t *testing.T) {
 	h := begin(t, liqotest.VirtualNode(providerA, true))

@@ -201,7 +201,7 @@ func reason(invalid, err error) string {
 	}
 }
 
-// consumers returns those that the policy applies to, in order of their names.
+// consumers returns those that the policy applies to or may apply to, in order of their names.
 func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy) ([]v1alpha1.Consumer, error) {
 	var consumers v1alpha1.ConsumerList
 	if err := r.client.List(ctx, &consumers); err != nil {
@@ -213,7 +213,7 @@ func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy)
 	}
 	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
 		policy := registry.PolicyOf(policies.Items, cluster.ID(c.Name))
-		return policy == nil || policy.Name != p.Name
+		return (policy == nil || policy.Name != p.Name) && !registry.Selectable(p, cluster.ID(c.Name))
 	})
 	slices.SortFunc(applies, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
 	return applies, nil

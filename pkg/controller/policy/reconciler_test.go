@@ -136,14 +136,28 @@ func condition(p *v1alpha1.PlacementPolicy) string {
 func TestConsumers(t *testing.T) {
 	other := cheapest()
 	other.Name, other.Spec.Default, other.Spec.Consumers = "other", false, []string{"named"}
-	h := begin(t, cheapest(), other, consumer("a"), consumer("c"), consumer("named"),
-		provider("a", "1"), provider("b", "2"), provider("z", "3"))
+	objects := []client.Object{
+		other, consumer("a"), consumer("c"), consumer("named"), provider("a", "1"), provider("b", "2"), provider("z", "3"),
+	}
+	h := begin(t, append(objects, cheapest())...)
 	p, again := h.decide(0)
 	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a"}, chosen(p)); diff != "" {
 		t.Errorf("chosen: -want +got\n%s", diff)
 	}
 	if got := condition(p); got != "True Decided" || again != interval {
 		t.Errorf("condition %s, again after %s", got, again)
+	}
+
+	selectable := cheapest()
+	selectable.Spec.Default, selectable.Spec.Selectable = false, true
+	p, _ = begin(t, append(objects, selectable)...).decide(0)
+	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a", "named": "a"}, chosen(p)); diff != "" {
+		t.Errorf("that who wishes it would get: -want +got\n%s", diff)
+	}
+	unused := cheapest()
+	unused.Spec.Default, unused.Spec.Consumers = false, []string{"nobody"}
+	if p, _ = begin(t, append(objects, unused)...).decide(0); condition(p) != "True NoConsumer" || len(chosen(p)) != 0 {
+		t.Errorf("for nobody: condition %s, chosen %v", condition(p), chosen(p))
 	}
 }
 

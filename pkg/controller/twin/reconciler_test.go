@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
@@ -252,6 +253,91 @@ func TestStrategy(t *testing.T) {
 		if got := o.Spec.NamespaceMappingStrategy; got != want {
 			t.Errorf("a namespace whose name has %d characters: strategy %s, want %s", length, got, want)
 		}
+	}
+}
+
+// policy returns a placement policy that chose providers for the consumer.
+func policy(perMinute int32, chosen ...cluster.Identity) *v1alpha1.PlacementPolicy {
+	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}}
+	p.Spec.Default, p.Spec.MaxMovesPerMinute = true, perMinute
+	if len(chosen) > 0 {
+		decision := v1alpha1.PlacementDecision{Consumer: string(consumer.ID)}
+		for _, c := range chosen {
+			decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: string(c.ID)})
+		}
+		p.Status.Decisions = []v1alpha1.PlacementDecision{decision}
+	}
+	return p
+}
+
+// TestPolicy lets a policy choose provider-b, while the pods are on provider-a.
+func TestPolicy(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
+	var pods []client.Object
+	for _, name := range []string{"one", "two", "three"} {
+		pods = append(pods, workload("liqo-provider-a", name+"-0", name+"-1")...)
+	}
+	h := start(t, slices.Concat(offloaded(providerA), pods, []client.Object{ready(providerA), ready(providerB), policy(30, providerB)})...)
+	h.r.pacer = newPacer(clock)
+
+	// New pods go to provider-b before the first one moves there.
+	h.reconcile()
+	o := h.offloading()
+	if got := liqo.Selected(&o.Spec.ClusterSelector); !slices.Equal(got, []cluster.ID{providerA.ID, providerB.ID}) {
+		t.Errorf("selected %v, want also the provider that is left, for what runs there", got)
+	}
+	if got := liqo.Placing(o); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
+		t.Errorf("new pods are placed on %v, deleted %v: want the chosen one, and nothing", got, h.deleted)
+	}
+
+	// One at once, and then one in two seconds.
+	ns := &corev1.Namespace{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: namespace}, ns); err != nil {
+		t.Fatalf("Get(): %v", err)
+	}
+	liqotest.PutInForce(ns, o, providerA, providerB)
+	if err := errors.Join(h.client.Update(t.Context(), ns), h.client.Update(t.Context(), o)); err != nil {
+		t.Fatalf("Update(): %v", err)
+	}
+	for n, want := range []string{"one-0", "three-0", "two-0"} {
+		again := h.reconcile().RequeueAfter
+		if len(h.deleted) != n+1 || h.deleted[n] != want || n < 2 && again != 2*time.Second {
+			t.Fatalf("deleted %v, again after %s: want %s, and two seconds", h.deleted, again, want)
+		}
+		clock.Step(2 * time.Second)
+	}
+}
+
+// TestUndecided has a policy that has chosen nothing: nothing may be placed anywhere.
+func TestUndecided(t *testing.T) {
+	h := start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60))
+	h.reconcile()
+	if o := h.offloading(); o != nil {
+		t.Errorf("the namespace is offloaded to %v", liqo.Selected(&o.Spec.ClusterSelector))
+	}
+	if events := h.events(); !strings.Contains(events, reasonUndecided) {
+		t.Errorf("events: %q", events)
+	}
+}
+
+// TestPacer changes the limit of a policy.
+func TestPacer(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
+	p := newPacer(clock)
+	pods := make([]string, 1000)
+	for _, perMinute := range []int32{6, 600, 0} {
+		moved := 0
+		for range 600 {
+			allowed, _ := p.allow(policy(perMinute), pods)
+			moved += len(allowed)
+			clock.Step(100 * time.Millisecond)
+		}
+		if want := max(1, int(perMinute)); moved < want || moved > want+1 {
+			t.Errorf("%d pods moved in a minute, want %d", moved, want)
+		}
+	}
+	if allowed, again := p.allow(nil, pods); len(allowed) > 0 || again != 0 {
+		t.Errorf("without a policy: %d pods, again after %s", len(allowed), again)
 	}
 }
 

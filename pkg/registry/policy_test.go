@@ -1,0 +1,84 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+// policy returns a policy that chose provider b for the consumer.
+func policy(name string, change func(*v1alpha1.PlacementPolicySpec)) *v1alpha1.PlacementPolicy {
+	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	change(&p.Spec)
+	p.Status.Decisions = []v1alpha1.PlacementDecision{{Consumer: "id-c", Chosen: []v1alpha1.ChosenProvider{{ID: "id-b"}}}}
+	return p
+}
+
+// TestPolicy finds the policy of a namespace.
+func TestPolicy(t *testing.T) {
+	const namespace = "web-consumer"
+	consumer := cluster.Identity{ID: "id-c", Name: "consumer"}
+	byDefault := func(s *v1alpha1.PlacementPolicySpec) { s.Default = true }
+	named := func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-x", "id-c"} }
+	other := func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-x"} }
+	selectable := func(s *v1alpha1.PlacementPolicySpec) { s.Selectable = true }
+	selectableByOthers := func(s *v1alpha1.PlacementPolicySpec) { s.Selectable, s.Consumers = true, []string{"id-x"} }
+	selectableByUs := func(s *v1alpha1.PlacementPolicySpec) { s.Selectable, s.Consumers = true, []string{"id-c"} }
+	wish := func(name string) client.Object {
+		return liqotest.ShadowPod(namespace, "pod-"+name, map[string]string{liqo.LabelPolicy: name})
+	}
+	undecided := policy("a", byDefault)
+	undecided.Status.Decisions[0].Consumer = "id-x"
+	cases := map[string]struct {
+		reason    string
+		objects   []client.Object
+		want      string
+		undecided bool
+	}{
+		"None":      {reason: "Without a policy all providers are used.", objects: []client.Object{policy("a", other), policy("s", selectable)}},
+		"Default":   {reason: "The default applies, and of two the first.", objects: []client.Object{policy("z", byDefault), policy("b", byDefault), policy("a", other)}, want: "b"},
+		"Named":     {reason: "Who is named does not follow the default.", objects: []client.Object{policy("a", byDefault), policy("z", named), policy("y", named)}, want: "y"},
+		"NamedLast": {reason: "The order of the names does not matter for that.", objects: []client.Object{policy("a", named), policy("z", byDefault)}, want: "a"},
+		"Wished":    {reason: "A wish goes before what applies, and of two the first.", objects: []client.Object{policy("a", named), policy("s", selectable), policy("r", selectableByUs), wish("s"), wish("r")}, want: "r"},
+		"NotToWish": {
+			reason:  "Only what is there to wish can be wished.",
+			objects: []client.Object{policy("a", byDefault), policy("n", other), policy("o", selectableByOthers), wish("n"), wish("o"), wish("x")}, want: "a",
+		},
+		"Undecided": {reason: "A policy may not have chosen yet.", objects: []client.Object{undecided}, want: "a", undecided: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := append(tc.objects,
+				&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}}, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-b"}})
+			r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...))
+			n, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+			if err != nil {
+				t.Fatalf("Namespace(): %v", err)
+			}
+			got := ""
+			if n.Policy != nil {
+				got = n.Policy.Name
+			}
+			if got != tc.want || n.Snapshot.Undecided != tc.undecided {
+				t.Errorf("%s\npolicy %q, undecided %t: want %q, %t", tc.reason, got, n.Snapshot.Undecided, tc.want, tc.undecided)
+			}
+			for _, p := range n.Snapshot.Providers {
+				if want := tc.want != "" && (p.ID == "id-a" || tc.undecided); p.Unchosen != want {
+					t.Errorf("%s\nprovider %s: unchosen %t", tc.reason, p.ID, p.Unchosen)
+				}
+			}
+		})
+	}
+}
