@@ -41,6 +41,9 @@ type Provider struct {
 	Name    string
 	Labels  map[string]string
 	Figures map[string]kpi.Figure
+	// Away is why the provider cannot be used at the moment, as when it is out of
+	// reach; empty if it can.
+	Away string
 }
 
 // Criteria are what providers are chosen by.
@@ -55,7 +58,8 @@ type Criteria struct {
 	// Spread are constraints that the chosen providers meet together.
 	Spread []Spread
 	// Margin is how much better, as a part of FullScore, a provider must be than a
-	// chosen one to take its place, and Lasting for how long.
+	// chosen one to take its place, and Lasting for how long. For so long, too, one
+	// that is away keeps its place, and has a substitute.
 	Margin  float64
 	Lasting time.Duration
 }
@@ -73,6 +77,8 @@ type Memory struct {
 	Chosen []cluster.ID
 	// Better tells since when others would be better by the margin; zero if none are.
 	Better time.Time
+	// Away tells since when chosen providers are away.
+	Away map[cluster.ID]time.Time
 }
 
 // Decision is what was decided, and why.
@@ -145,16 +151,19 @@ func New(c Criteria) (*Chooser, error) {
 // it was given.
 func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (Decision, error) {
 	decision := Decision{Memory: memory}
-	passed, excluded, err := c.filter(now, providers)
+	here, away := split(providers)
+	passed, excluded, err := c.filter(now, here)
 	if err != nil {
 		return decision, err
 	}
 	ranked := c.score(now, passed)
 	slices.SortFunc(ranked, better(nil))
-	decision.Ranking = append(slices.Clone(ranked), excluded...)
+	decision.Ranking = slices.Concat(ranked, excluded, away)
 	if len(ranked) == 0 {
 		return decision, ErrNobody
 	}
+	absent := c.absent(now, away, memory)
+	memory.Chosen = slices.DeleteFunc(slices.Clone(memory.Chosen), func(id cluster.ID) bool { _, ok := absent[id]; return ok })
 
 	// Those that are chosen have an advantage over the others: the margin.
 	for i := range ranked {
@@ -171,10 +180,49 @@ func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (De
 		return decision, ErrSpread
 	}
 	decision.Memory, decision.Wait = c.settle(now, ranked, wanted, memory)
+	decision.Chosen, decision.Away = slices.Clone(decision.Chosen), nil
+	for id := range absent {
+		decision.Chosen, decision.Away = append(decision.Chosen, id), absent
+	}
+	slices.Sort(decision.Chosen)
 	for i := range decision.Ranking {
 		decision.Ranking[i].Chosen = slices.Contains(decision.Chosen, decision.Ranking[i].ID)
 	}
 	return decision, nil
+}
+
+// split takes the providers apart that cannot be used at the moment, which are in
+// order of their IDs.
+func split(providers []Provider) (here []Provider, away []Ranked) {
+	here = make([]Provider, 0, len(providers))
+	for _, p := range providers {
+		if p.Away == "" {
+			here = append(here, p)
+		} else {
+			away = append(away, Ranked{ID: p.ID, Name: p.Name, Excluded: p.Away})
+		}
+	}
+	slices.SortFunc(away, func(a, b Ranked) int { return cmp.Compare(a.ID, b.ID) })
+	return here, away
+}
+
+// absent returns the chosen providers that are away and keep their place: for a
+// while if another one has to take it, and else for as long as it takes.
+func (c *Chooser) absent(now time.Time, away []Ranked, memory Memory) map[cluster.ID]time.Time {
+	absent := map[cluster.ID]time.Time{}
+	for _, p := range away {
+		if !slices.Contains(memory.Chosen, p.ID) {
+			continue
+		}
+		since, known := memory.Away[p.ID]
+		if !known || since.After(now) {
+			since = now
+		}
+		if c.criteria.Most <= 0 || now.Sub(since) < c.criteria.Lasting {
+			absent[p.ID] = since
+		}
+	}
+	return absent
 }
 
 // settle decides whether the wanted providers take the place of the chosen ones:

@@ -246,6 +246,66 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestAway lets the chosen provider go, and come back before and after its time.
+func TestAway(t *testing.T) {
+	criteria := cheapest
+	criteria.Lasting = 2 * time.Minute
+	all := criteria
+	all.Most = 0
+	type step struct {
+		minute int
+		away   bool
+		want   []cluster.ID
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		criteria Criteria
+		steps    []step
+	}{
+		"Returns": {
+			reason: "It keeps its place and has a substitute, which goes when it is back.", criteria: criteria,
+			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {2, true, []cluster.ID{"a", "b"}}, {2, false, []cluster.ID{"a"}}},
+		},
+		"StaysAway": {
+			reason: "It loses its place.", criteria: criteria,
+			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {3, true, []cluster.ID{"b"}}, {4, false, []cluster.ID{"b"}}},
+		},
+		"AwayAgain": {
+			reason: "Its time begins anew.", criteria: criteria,
+			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {2, false, []cluster.ID{"a"}}, {4, true, []cluster.ID{"a", "b"}}},
+		},
+		"Newcomer": {
+			reason: "Who is away is not chosen.", criteria: criteria,
+			steps: []step{{0, true, []cluster.ID{"b"}}, {9, true, []cluster.ID{"b"}}},
+		},
+		"All": {
+			reason: "Where all are chosen, nobody takes its place.", criteria: all,
+			steps: []step{{0, false, []cluster.ID{"a", "b"}}, {1, true, []cluster.ID{"a", "b"}}, {99, true, []cluster.ID{"a", "b"}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := New(tc.criteria)
+			if err != nil {
+				t.Fatalf("New(): %v", err)
+			}
+			var memory Memory
+			for i, step := range tc.steps {
+				providers := prices(1, 2)
+				if step.away {
+					providers[0].Away = "out of reach"
+				}
+				got, err := c.Choose(now.Add(time.Duration(step.minute)*time.Minute), providers, memory)
+				if err != nil {
+					t.Fatalf("Choose(): %v", err)
+				}
+				if memory = got.Memory; !slices.Equal(memory.Chosen, step.want) || len(got.Ranking) != 2 {
+					t.Fatalf("%s\nstep %d: chosen %v, want %v", tc.reason, i, memory.Chosen, step.want)
+				}
+			}
+		})
+	}
+}
+
 // TestClockSetBack keeps a Chooser from waiting for a time that was never.
 func TestClockSetBack(t *testing.T) {
 	criteria := cheapest

@@ -188,6 +188,10 @@ type ChosenProvider struct {
 	// Name is its name for people.
 	// +optional
 	Name string `json:"name,omitempty"`
+	// AwaySince tells since when it cannot be used. It keeps its place for the duration
+	// of steady, and has a substitute.
+	// +optional
+	AwaySince *metav1.Time `json:"awaySince,omitempty"`
 }
 
 // ExplainedProvider says what became of a provider.

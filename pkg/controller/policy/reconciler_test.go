@@ -272,6 +272,25 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestAway restarts the daemon while the chosen provider is out of reach.
+func TestAway(t *testing.T) {
+	a := provider("a", "1")
+	h := begin(t, cheapest(), consumer("c"), a, provider("b", "2"))
+	h.decide(0)
+	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
+	p, _ := h.decide(10 * time.Second)
+	if got := p.Status.Decisions[0].Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySince == nil || got[1].AwaySince != nil {
+		t.Errorf("out of reach: chosen %v", got)
+	}
+	h.r = New(h.client, h.recorder, h.clock)
+	if p, _ = h.decide(50 * time.Second); chosen(p)["c"] != "a,b" {
+		t.Errorf("after 50 s: chosen %v", chosen(p))
+	}
+	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" {
+		t.Errorf("after a minute: chosen %v", chosen(p))
+	}
+}
+
 // TestWrites lets prices wander without another decision.
 func TestWrites(t *testing.T) {
 	a := provider("a", "1")

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ type snapshot struct {
 	names    map[cluster.ID]string
 }
 
-// newSnapshot sorts the providers by whether pods can be placed on them. The
+// newSnapshot sorts the providers by whether they can be chosen. The
 // labels are those that Liqo shows of each cluster.
 func newSnapshot(providers []v1alpha1.Provider, shown map[cluster.ID]map[string]string) *snapshot {
 	s := &snapshot{names: make(map[cluster.ID]string, len(providers))}
@@ -48,10 +49,12 @@ func newSnapshot(providers []v1alpha1.Provider, shown map[cluster.ID]map[string]
 			s.exclude(p, "The provider is turned off")
 		case ready == nil:
 			s.exclude(p, "The provider is not known yet")
-		case ready.Status != metav1.ConditionTrue:
-			s.exclude(p, ready.Message)
 		default:
-			s.candidates = append(s.candidates, candidate(p, shown[id]))
+			c := candidate(p, shown[id])
+			if ready.Status != metav1.ConditionTrue {
+				c.Away = cmp.Or(ready.Message, "The provider is not ready")
+			}
+			s.candidates = append(s.candidates, c)
 		}
 	}
 	return s
@@ -102,7 +105,11 @@ func (s *snapshot) decide(
 	}
 	decision.Chosen = nil
 	for _, id := range made.Chosen {
-		decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id]})
+		c := v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id]}
+		if since, away := made.Away[id]; away {
+			c.AwaySince = &metav1.Time{Time: since.Truncate(time.Second)}
+		}
+		decision.Chosen = append(decision.Chosen, c)
 	}
 	decision.BetterSince = nil
 	if !made.Better.IsZero() {
@@ -113,9 +120,12 @@ func (s *snapshot) decide(
 
 // memory returns what the next decision has to know of the one before.
 func memory(d v1alpha1.PlacementDecision) choice.Memory {
-	var m choice.Memory
+	m := choice.Memory{Away: map[cluster.ID]time.Time{}}
 	for _, c := range d.Chosen {
 		m.Chosen = append(m.Chosen, cluster.ID(c.ID))
+		if c.AwaySince != nil {
+			m.Away[cluster.ID(c.ID)] = c.AwaySince.Time
+		}
 	}
 	slices.Sort(m.Chosen)
 	if d.BetterSince != nil {

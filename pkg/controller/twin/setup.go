@@ -111,7 +111,7 @@ func policyChanged() predicate.Predicate {
 		before, after := e.ObjectOld.(*v1alpha1.PlacementPolicy), e.ObjectNew.(*v1alpha1.PlacementPolicy)
 		return before.Generation != after.Generation ||
 			!slices.EqualFunc(before.Status.Decisions, after.Status.Decisions, func(a, b v1alpha1.PlacementDecision) bool {
-				return a.Consumer == b.Consumer && slices.Equal(a.Chosen, b.Chosen)
+				return a.Consumer == b.Consumer && slices.EqualFunc(a.Chosen, b.Chosen, func(a, b v1alpha1.ChosenProvider) bool { return a.ID == b.ID })
 			})
 	}}
 }
