@@ -86,6 +86,7 @@ type Books struct {
 	accounts map[cluster.ID]Account
 	terms    map[cluster.ID]Terms
 
+	usedOf map[cluster.ID]corev1.ResourceList // Of each provider.
 	free   map[cluster.ID]corev1.ResourceList // Of each provider.
 	used   map[cluster.ID]corev1.ResourceList // By each consumer.
 	places map[cluster.ID][]cluster.ID        // The usable providers of each consumer's pods.
@@ -100,6 +101,7 @@ func NewBooks(accounts map[cluster.ID]Account, terms map[cluster.ID]Terms) *Book
 	b := &Books{
 		accounts: accounts,
 		terms:    terms,
+		usedOf:   make(map[cluster.ID]corev1.ResourceList, len(accounts)),
 		free:     make(map[cluster.ID]corev1.ResourceList, len(accounts)),
 		used:     map[cluster.ID]corev1.ResourceList{},
 		places:   map[cluster.ID][]cluster.ID{},
@@ -107,12 +109,11 @@ func NewBooks(accounts map[cluster.ID]Account, terms map[cluster.ID]Terms) *Book
 		kept:     corev1.ResourceList{},
 	}
 	for id, account := range accounts {
-		free := corev1.ResourceList{}
+		b.usedOf[id] = account.total()
 		if account.Usable {
-			free = offer.Less(account.Has, account.total())
+			b.free[id] = offer.Less(account.Has, b.usedOf[id])
+			offer.Add(b.pool, b.free[id])
 		}
-		b.free[id] = free
-		offer.Add(b.pool, free)
 		for consumer, used := range account.Used {
 			if b.used[consumer] == nil {
 				b.used[consumer] = corev1.ResourceList{}
@@ -140,7 +141,9 @@ func (b *Books) Used(consumer cluster.ID) corev1.ResourceList {
 }
 
 // UsedOf returns what is used of a provider, by whomever.
-func (b *Books) UsedOf(provider cluster.ID) corev1.ResourceList { return b.accounts[provider].total() }
+func (b *Books) UsedOf(provider cluster.ID) corev1.ResourceList {
+	return offer.Max(b.usedOf[provider], nil)
+}
 
 // Free returns what new pods can use of a provider.
 func (b *Books) Free(provider cluster.ID) corev1.ResourceList {
@@ -159,7 +162,7 @@ func (b *Books) Reach(consumer cluster.ID) corev1.ResourceList {
 		}
 		// What the consumer itself uses is no loss to it, as far as the provider has it.
 		account := b.accounts[provider]
-		others := offer.Less(b.UsedOf(provider), account.Used[consumer])
+		others := offer.Less(b.usedOf[provider], account.Used[consumer])
 		offer.Add(reach, offer.Less(offer.Less(account.Has, others), b.free[provider]))
 	}
 	return offer.Less(reach, offer.Less(b.kept, b.unused(consumer)))

@@ -71,6 +71,10 @@ func TestOffered(t *testing.T) {
 			reason:   "A cluster is not offered its own.",
 			accounts: map[cluster.ID]Account{"c": of("4", nil), "q": of("2", nil)}, consumer: "c", want: "2",
 		},
+		"OnItself": {
+			reason:   "What runs where it came from is none of the broker's resources.",
+			accounts: map[cluster.ID]Account{"c": of("4", uses{"c": list("cpu", "1")}), "q": of("2", nil)}, consumer: "c", want: "2",
+		},
 		"TurnedOff": {
 			reason:   "A provider that is turned off adds nothing.",
 			accounts: map[cluster.ID]Account{"p": off("4", nil), "q": of("2", nil)}, consumer: "c", want: "2",

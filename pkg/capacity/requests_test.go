@@ -61,6 +61,13 @@ func TestRequests(t *testing.T) {
 			},
 			want: list("cpu", "4", "memory", "1Gi", "pods", "1"),
 		},
+		"SidecarStays": {
+			reason: "A sidecar runs as long as the containers.",
+			spec: corev1.PodSpec{
+				InitContainers: []corev1.Container{sidecar("cpu", "1")}, Containers: []corev1.Container{container("cpu", "2")},
+			},
+			want: list("cpu", "3", "pods", "1"),
+		},
 		"SidecarAndInit": {
 			reason: "An init container after a sidecar adds to it.",
 			spec: corev1.PodSpec{

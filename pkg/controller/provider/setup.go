@@ -76,25 +76,25 @@ const accountingPause = time.Second
 // podHandler looks at the provider of a pod: at once if the provider is turned off,
 // because people wait for it to be drained, and otherwise after a pause.
 func (r *Reconciler) podHandler() handler.EventHandler {
-	look := func(ctx context.Context, q workqueue.RateLimitingInterface, pod client.Object) {
+	look := func(ctx context.Context, q workqueue.RateLimitingInterface, pod client.Object, useChanged bool) {
 		id, draining := r.ofPod(ctx, pod.(*corev1.Pod))
 		switch {
 		case id == "":
 		case draining:
 			q.Add(request(id)[0])
-		default:
+		case useChanged:
 			q.AddAfter(request(id)[0], accountingPause)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.RateLimitingInterface) {
-			look(ctx, q, e.Object)
+			look(ctx, q, e.Object, true)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.RateLimitingInterface) {
-			look(ctx, q, e.Object)
+			look(ctx, q, e.Object, true)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.RateLimitingInterface) {
-			look(ctx, q, e.ObjectNew)
+			look(ctx, q, e.ObjectNew, registry.UseChanged(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)))
 		},
 	}
 }

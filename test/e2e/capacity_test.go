@@ -1,0 +1,260 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/lab"
+	"github.com/capacitorset/liqo-broker/test/lab/topology"
+)
+
+const capacityNamespace = "capacity"
+
+// TestTwoConsumers lets two consumers ask at the same moment for more than half of the memory of the only provider that is on:
+// one of them gets it and the other one gets its pod back, and is offered what is left.
+func TestTwoConsumers(t *testing.T) {
+	start(t, v1alpha1.ModeOrchestrated)
+	consumers := []*federation.Cluster{fed.Consumer, fed.ProviderA}
+	secondConsumer(t, fed.ProviderA)
+	for _, c := range consumers { // Both are providers as well.
+		enableProvider(t, c, false)
+	}
+	whole := measured(t, fed.ProviderB)
+	part := resource.NewQuantity(whole.Value()*6/10, resource.BinarySI)
+	for _, c := range consumers {
+		offloadCapacity(t, c)
+		eventually(t, 30*time.Second, func(ctx context.Context) error { return checkMemory(ctx, c, whole.Value()) })
+	}
+
+	asked := time.Now()
+	for _, c := range consumers {
+		if err := c.Apply(t.Context(), hungryPod(c, part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var winner, loser *federation.Cluster
+	var given *corev1.Pod
+	eventually(t, 40*time.Second, func(ctx context.Context) error {
+		winner, loser = nil, nil
+		for _, c := range consumers {
+			pod, err := podOf(ctx, c, c)
+			if err != nil {
+				return err
+			}
+			switch onBroker, err := podOf(ctx, fed.Broker, c); {
+			case pod.Status.Phase == corev1.PodFailed:
+				loser, given = c, pod
+			case client.IgnoreNotFound(err) != nil:
+				return err
+			case err == nil && onBroker.Spec.NodeName != "":
+				winner = c
+			}
+		}
+		if winner == nil || loser == nil {
+			return fmt.Errorf("%v has the memory, and %v got its pod back", winner, loser)
+		}
+		return nil
+	})
+	t.Logf("%s has the memory, and %s got its pod back after %.1f s: %s: %s",
+		winner.Name, loser.Name, time.Since(asked).Seconds(), given.Status.Reason, given.Status.Message)
+	if given.Status.Reason != "OffloadingAborted" || given.Status.Message == "" {
+		t.Errorf("the pod ended with reason %q and message %q", given.Status.Reason, given.Status.Message)
+	}
+
+	// The broker does not keep a pod that was given back, and offers each what the other one does not use.
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		if _, err := podOf(ctx, fed.Broker, loser); client.IgnoreNotFound(err) != nil {
+			return err
+		} else if err == nil {
+			return fmt.Errorf("the broker still has the pod of %s", loser.Name)
+		}
+		if err := checkMemory(ctx, winner, whole.Value()); err != nil {
+			return err
+		}
+		return checkMemory(ctx, loser, whole.Value()-part.Value())
+	})
+	checkAccounts(t, winner, part, loser)
+
+	if _, err := winner.Kubectl(t.Context(), "delete", "pod", "--namespace="+capacityNamespace, hungryName(winner)); err != nil {
+		t.Fatal(err)
+	}
+	ended := time.Now()
+	eventually(t, 20*time.Second, func(ctx context.Context) error { return checkMemory(ctx, loser, whole.Value()) })
+	t.Logf("%s is offered the whole again after %.1f s", loser.Name, time.Since(ended).Seconds())
+}
+
+// checkAccounts looks at what the broker's objects say while one consumer uses a part of provider-b.
+func checkAccounts(t *testing.T, user *federation.Cluster, part *resource.Quantity, other *federation.Cluster) {
+	t.Helper()
+	eventually(t, 10*time.Second, func(ctx context.Context) error {
+		var provider v1alpha1.Provider
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(fed.ProviderB.ID)}, &provider); err != nil {
+			return err
+		}
+		rest := provider.Status.Offered.Memory().Value() - part.Value()
+		for what, list := range map[string]corev1.ResourceList{"free": provider.Status.Free, "the largest pod": provider.Status.LargestPod} {
+			if list.Memory().Value() != rest {
+				return fmt.Errorf("%s of %s is %s of memory, want %d", what, fed.ProviderB.Name, list.Memory(), rest)
+			}
+		}
+		for c, want := range map[*federation.Cluster]int64{user: part.Value(), other: 0} {
+			var consumer v1alpha1.Consumer
+			if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(c.ID)}, &consumer); err != nil {
+				return err
+			}
+			if used := consumer.Status.Used.Memory(); used.Value() != want {
+				return fmt.Errorf("consumer %s uses %s of memory, want %d", c.Name, used, want)
+			}
+			if o, g := consumer.Status.Offered.Memory(), consumer.Status.Granted.Memory(); o.Cmp(*g) != 0 {
+				return fmt.Errorf("consumer %s is offered %s of memory and granted %s", c.Name, o, g)
+			}
+		}
+		return nil
+	})
+}
+
+// secondConsumer peers a provider with the broker the other way round, until the test ends.
+func secondConsumer(t *testing.T, c *federation.Cluster) {
+	t.Helper()
+	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	peering := topology.Peering{Consumer: c.Name, Provider: fed.Broker.Name}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := l.Unpeer(ctx, peering); err != nil {
+			t.Errorf("end the peering %s: %v", peering, err)
+		}
+		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+		if err := fed.Broker.Delete(ctx, consumer); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	if err := l.Peer(t.Context(), peering); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enableProvider switches a provider on or off, and on again when the test ends.
+func enableProvider(t *testing.T, c *federation.Cluster, enabled bool) {
+	t.Helper()
+	set := func(ctx context.Context, enabled bool) error {
+		_, err := fed.Broker.Kubectl(ctx, "patch", "provider", string(c.ID), "--type=merge", fmt.Sprintf(`--patch={"spec":{"enabled":%t}}`, enabled))
+		return err
+	}
+	t.Cleanup(func() {
+		if err := set(context.WithoutCancel(t.Context()), true); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := set(t.Context(), enabled); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// measured returns the memory that a provider offers to the broker.
+func measured(t *testing.T, c *federation.Cluster) *resource.Quantity {
+	t.Helper()
+	var provider v1alpha1.Provider
+	if err := fed.Broker.Get(t.Context(), client.ObjectKey{Name: string(c.ID)}, &provider); err != nil {
+		t.Fatal(err)
+	}
+	return provider.Status.Measured.Memory()
+}
+
+// offloadCapacity makes a namespace of a cluster whose pods go to the broker, until the test ends.
+func offloadCapacity(t *testing.T, c *federation.Cluster) {
+	t.Helper()
+	t.Cleanup(func() {
+		_, err := c.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", capacityNamespace, "--ignore-not-found", "--timeout=60s")
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	// Liqo's webhook admits the offloading in a namespace that it has seen.
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		return c.Apply(ctx, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: offloading.liqo.io/v1alpha1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: %[1]s}
+spec:
+  namespaceMappingStrategy: DefaultName
+  podOffloadingStrategy: Remote
+  clusterSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[2]s]}]
+`, capacityNamespace, fed.Broker.ID))
+	})
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "--namespace="+capacityNamespace, "--output=jsonpath={.status.offloadingPhase}")
+		if err == nil && phase != "Ready" {
+			err = fmt.Errorf("the offloading of namespace %s of %s is %q, not Ready", capacityNamespace, c.Name, phase)
+		}
+		return err
+	})
+}
+
+// hungryPod is a pod that a cluster binds to its node for the broker, whatever it was offered, and wants back soon if it fits nowhere.
+func hungryPod(c *federation.Cluster, memory *resource.Quantity) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata:
+  name: %s
+  namespace: %s
+  annotations: {brokering.liqo.io/give-back: 5s}
+spec:
+  nodeName: liqo-broker
+  terminationGracePeriodSeconds: 0
+  containers:
+    - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 10m, memory: "%d"}}}
+`, hungryName(c), capacityNamespace, memory.Value())
+}
+
+func hungryName(c *federation.Cluster) string { return "hungry-of-" + c.Name }
+
+// podOf returns the hungry pod of a consumer as another cluster has it.
+func podOf(ctx context.Context, on, consumer *federation.Cluster) (*corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := on.List(ctx, &pods, client.MatchingFields{"metadata.name": hungryName(consumer)}); err != nil {
+		return nil, err
+	}
+	if len(pods.Items) == 0 {
+		return nil, apierrors.NewNotFound(corev1.Resource("pods"), hungryName(consumer))
+	}
+	return &pods.Items[0], nil
+}
+
+// checkMemory returns an error unless a cluster's node for the broker has so much memory.
+func checkMemory(ctx context.Context, c *federation.Cluster, want int64) error {
+	node, err := c.VirtualNode(ctx, fed.Broker)
+	if err != nil {
+		return err
+	}
+	if got := node.Status.Allocatable.Memory().Value(); got != want {
+		return fmt.Errorf("the node of %s for the broker has %d bytes of memory, want %d", c.Name, got, want)
+	}
+	return nil
+}
