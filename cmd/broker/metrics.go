@@ -27,6 +27,7 @@ type brokerMetrics struct {
 	given       prometheus.Counter
 	providers   *prometheus.Desc
 	offered     *prometheus.Desc
+	used        *prometheus.Desc
 	subscribers *prometheus.Desc
 }
 
@@ -46,6 +47,8 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 			"Providers by state: the reason of their Ready condition.", []string{"state"}, nil),
 		offered: prometheus.NewDesc("liqo_broker_offered",
 			"Sum of what the providers offer, in the resource's base unit (cores, bytes, pods).", []string{"resource"}, nil),
+		used: prometheus.NewDesc("liqo_broker_used",
+			"Sum of what pods request of the providers, in the resource's base unit.", []string{"resource"}, nil),
 		subscribers: prometheus.NewDesc("liqo_broker_resource_plugin_subscribers",
 			"Subscribers of the resource plugin.", nil, nil),
 	}
@@ -64,6 +67,7 @@ func (m *brokerMetrics) register(r prometheus.Registerer) error {
 func (m *brokerMetrics) Describe(descs chan<- *prometheus.Desc) {
 	descs <- m.providers
 	descs <- m.offered
+	descs <- m.used
 	descs <- m.subscribers
 }
 
@@ -81,7 +85,8 @@ func (m *brokerMetrics) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.NewInvalidMetric(m.providers, fmt.Errorf("list providers: %w", err))
 		return
 	}
-	states, offered := map[string]float64{}, map[string]float64{}
+	states := map[string]float64{}
+	offered, used := map[string]float64{}, map[string]float64{}
 	for i := range list.Items {
 		state := "Unknown"
 		if c := meta.FindStatusCondition(list.Items[i].Status.Conditions, v1alpha1.ConditionReady); c != nil {
@@ -91,11 +96,17 @@ func (m *brokerMetrics) Collect(values chan<- prometheus.Metric) {
 		for name, quantity := range list.Items[i].Status.Offered {
 			offered[string(name)] += quantity.AsApproximateFloat64()
 		}
+		for name, quantity := range list.Items[i].Status.Used {
+			used[string(name)] += quantity.AsApproximateFloat64()
+		}
 	}
 	for state, n := range states {
 		gauge(m.providers, n, state)
 	}
 	for name, amount := range offered {
 		gauge(m.offered, amount, name)
+	}
+	for name, amount := range used {
+		gauge(m.used, amount, name)
 	}
 }

@@ -51,6 +51,7 @@ func TestMetrics(t *testing.T) {
 		}
 		if cpu != "" {
 			p.Status.Offered = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+			p.Status.Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 		}
 		return p
 	}
@@ -65,6 +66,7 @@ func TestMetrics(t *testing.T) {
 		"liqo_broker_providers state=Disabled":    1,
 		"liqo_broker_providers state=Unknown":     1,
 		"liqo_broker_offered resource=cpu":        3.5,
+		"liqo_broker_used resource=cpu":           0.5,
 		"liqo_broker_pods_remade_total":           0,
 		"liqo_broker_pods_given_back_total":       0,
 		"liqo_broker_resource_plugin_subscribers": 0,
