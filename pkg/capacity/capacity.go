@@ -63,8 +63,8 @@ type Terms struct {
 type Account struct {
 	// Has is what the provider has, by its rule.
 	Has corev1.ResourceList
-	// Usable tells that the provider takes new pods. What others have of it is not
-	// offered.
+	// Usable tells that the provider takes new pods. One that does not adds nothing to
+	// what is offered.
 	Usable bool
 	// Used is what each consumer uses of the provider, and under an empty ID what
 	// nobody knows the consumer of.

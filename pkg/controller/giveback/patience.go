@@ -38,11 +38,11 @@ var controllers = []string{
 }
 
 // wish returns how long a pod waits before it is given back the first time, and
-// false if it never is.
+// false if it never is: then it is how long it waits before its owner is told.
 func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
 	switch value := pod.Annotations[AnnotationGiveBack]; value {
 	case Never:
-		return 0, false
+		return usual, false
 	default:
 		if wait, err := time.ParseDuration(value); err == nil {
 			return max(wait, shortest), true
@@ -55,7 +55,7 @@ func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
 				return usual, true
 			}
 		}
-		return 0, false
+		return usual, false
 	}
 }
 

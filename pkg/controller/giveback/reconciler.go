@@ -89,18 +89,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if _, twin := liqo.TwinOf(&namespace); !twin {
 		return ctrl.Result{}, nil
 	}
-	first, give := wish(pod, r.After)
+	workload := pod.Namespace + "/" + registry.Workload(pod)
+	made := pod.CreationTimestamp.Time
+	wait, give := wish(pod, r.After)
+	if give {
+		wait = r.patience.of(workload, made, wait)
+	}
+	now := r.Now()
+	if rest := wait - now.Sub(since); rest > 0 {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
 	if !give {
 		r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider,
 			"No provider can take the pod, which waits: nothing would make it anew, unless the annotation %s says so. %s", AnnotationGiveBack, why)
 		return ctrl.Result{}, nil
-	}
-	workload := pod.Namespace + "/" + registry.Workload(pod)
-	made := pod.CreationTimestamp.Time
-	wait := r.patience.of(workload, made, first)
-	now := r.Now()
-	if rest := wait - now.Sub(since); rest > 0 {
-		return ctrl.Result{RequeueAfter: rest}, nil
 	}
 	if err := r.end(ctx, pod, now, fmt.Sprintf("No provider could take the pod for %s: %s", wait, why)); err != nil {
 		return ctrl.Result{}, err

@@ -93,12 +93,13 @@ func TestReconcile(t *testing.T) {
 		again  time.Duration
 		event  bool
 	}{
-		"Early":   {reason: "A pod has its time.", at: 90 * time.Second, again: 30 * time.Second},
-		"Late":    {reason: "After it the pod is given back.", at: after, given: true, event: true},
-		"Bound":   {reason: "A pod that has a node is none of ours.", at: after, change: func(p *corev1.Pod) { p.Spec.NodeName = "n" }},
-		"Leaving": {reason: "Nor is one that is being deleted.", at: after, change: func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()); p.Finalizers = []string{"a/b"} }},
-		"Gated":   {reason: "Nor is one that somebody holds back.", at: after, change: func(p *corev1.Pod) { p.Status.Conditions[0].Reason = "SchedulingGated" }},
-		"Bare":    {reason: "Nothing makes a pod without a controller anew: it stays, and an event says why.", at: after, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, event: true},
+		"Early":     {reason: "A pod has its time.", at: 90 * time.Second, again: 30 * time.Second},
+		"Late":      {reason: "After it the pod is given back.", at: after, given: true, event: true},
+		"Bound":     {reason: "A pod that has a node is none of ours.", at: after, change: func(p *corev1.Pod) { p.Spec.NodeName = "n" }},
+		"Leaving":   {reason: "Nor is one that is being deleted.", at: after, change: func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()); p.Finalizers = []string{"a/b"} }},
+		"Gated":     {reason: "Nor is one that somebody holds back.", at: after, change: func(p *corev1.Pod) { p.Status.Conditions[0].Reason = "SchedulingGated" }},
+		"Bare":      {reason: "Nothing makes a pod without a controller anew: it stays, and an event says why.", at: after, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, event: true},
+		"BareEarly": {reason: "Nobody is told before its time.", at: time.Minute, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, again: time.Minute},
 		"BareWish": {reason: "Its owner may wish otherwise.", at: 31 * time.Second, change: func(p *corev1.Pod) {
 			p.Labels = map[string]string{}
 			p.Annotations = map[string]string{AnnotationGiveBack: "30s"}
