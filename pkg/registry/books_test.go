@@ -6,6 +6,8 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,6 +118,44 @@ func TestLedger(t *testing.T) {
 	if got := look(); !offer.Equal(cpu("6"), got) || counted != 2 {
 		t.Errorf("after a change: %v, counted %d times", got, counted)
 	}
+}
+
+// TestLedgerConcurrently changes what a provider has from several sides: whoever has
+// told the ledger of a change finds it in the books.
+func TestLedgerConcurrently(t *testing.T) {
+	const sides, changes = 4, 200
+	var amount atomic.Int64
+	c := registrytest.NewClient(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			providers, ok := list.(*v1alpha1.ProviderList)
+			if !ok {
+				return c.List(ctx, list, opts...)
+			}
+			providers.Items = []v1alpha1.Provider{*provider("id-a", fmt.Sprint(amount.Load()), true)}
+			return nil
+		},
+	})
+	l := registry.NewLedger(registry.New(c))
+	var all sync.WaitGroup
+	for range sides {
+		all.Go(func() {
+			for range changes {
+				least := amount.Add(1)
+				l.Changed()
+				books, err := l.Books(t.Context())
+				if err != nil {
+					t.Errorf("Books(): %v", err)
+					return
+				}
+				offered := books.Offered("id-c")
+				if got := offered.Cpu().Value(); got < least {
+					t.Errorf("the books have %d cores after a change to %d", got, least)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestAccountChanged(t *testing.T) {

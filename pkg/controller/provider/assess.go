@@ -51,7 +51,10 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message,
 		}
 	}
-	declared := corev1.ResourceList(o.capacity.Declared)
+	var declared corev1.ResourceList // As far as it matters.
+	if o.capacity.Rule == v1alpha1.CapacityDeclared || o.capacity.Rule == v1alpha1.CapacityMin {
+		declared = corev1.ResourceList(o.capacity.Declared)
+	}
 	switch {
 	case !o.enabled:
 		return not(v1alpha1.ReasonDisabled, "The provider is turned off")

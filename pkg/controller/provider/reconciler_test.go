@@ -211,8 +211,15 @@ func TestAccount(t *testing.T) {
 		},
 		"Absurd": {
 			reason: "A declaration that nobody can mean counts as nothing.", enabled: true,
-			capacity: v1alpha1.ProviderCapacity{Declared: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("1e30")}},
+			capacity: v1alpha1.ProviderCapacity{
+				Rule: v1alpha1.CapacityMin, Declared: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("1e30")},
+			},
 			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonInvalidDeclaration,
+		},
+		"AbsurdAndIgnored": {
+			reason: "What nobody believes does no harm.", enabled: true,
+			capacity: v1alpha1.ProviderCapacity{Declared: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("1e30")}},
+			measured: "6", offered: "6", used: "1500m", free: "4500m", largest: "3", why: v1alpha1.ReasonOffering,
 		},
 		"Disabled": {
 			reason:   "What runs on a provider that is turned off is still shown.",
