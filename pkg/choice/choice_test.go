@@ -94,6 +94,10 @@ func TestChoose(t *testing.T) {
 			reason: "The range of the values may be as large as numbers can be.", criteria: cheapest,
 			providers: prices(math.MaxFloat64, -math.MaxFloat64, 0), want: []cluster.ID{"b"},
 		},
+		"HugeMost": {
+			reason: "In the other direction, too.", criteria: Criteria{Weights: map[string]int{"price": 1}, Most: 1},
+			providers: prices(0, -math.MaxFloat64, math.MaxFloat64), want: []cluster.ID{"c"},
+		},
 		"Filter": {
 			reason:    "All filters must hold.",
 			criteria:  Criteria{Filters: []string{`kpi.price < 3`, `labels["region"] == "r" && id != "a"`}},

@@ -386,6 +386,11 @@ func TestPolicy(t *testing.T) {
 			in:     Snapshot{Providers: []Provider{unchosen, on}, Selected: both, Placing: onlyB, Copies: copies("web", 2, "b")},
 			want:   Plan{Select: onlyB, Place: onlyB},
 		},
+		"PodsCanCome": {
+			reason: "Nor does it leave while new pods can be placed on it.",
+			in:     Snapshot{Providers: []Provider{unchosen, on}, Selected: both, Copies: copies("web", 2, "b")},
+			want:   Plan{Select: both, Place: onlyB},
+		},
 		"OutOfReach": {
 			reason: "Pods on a provider that is out of reach are not moved because another one is chosen.",
 			in:     Snapshot{Providers: []Provider{outOfReach, on}, Selected: both, Placing: onlyB, Copies: copies("web", 4, "a", notReady)},

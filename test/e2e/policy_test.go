@@ -62,6 +62,16 @@ func TestPolicy(t *testing.T) {
 	} else {
 		t.Logf("another provider was chosen after %.1f s", took.Seconds())
 	}
+	// One pod moves after the other: that takes longer than a pod takes to start.
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		found, err := fed.Copies(ctx, namespace)
+		for _, pod := range found {
+			if pod.RunsOn != fed.ProviderB {
+				return fmt.Errorf("pod %s does not run on %s", pod.Name, fed.ProviderB.Name)
+			}
+		}
+		return err
+	})
 	pods := copies(t, namespace, replicas, fed.ProviderB)
 	t.Logf("%d replicas were there after %.1f s", replicas, time.Since(began).Seconds())
 	if least := watch.stop(); least < replicas-2 {
