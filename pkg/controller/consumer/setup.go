@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -41,9 +40,9 @@ func Setup(mgr ctrl.Manager, books Books, modes Modes) error {
 		For(&v1alpha1.Consumer{}).
 		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
 		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
-		Watches(&v1alpha1.Provider{}, r.accountHandler()).
-		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Pod{}, r.accountHandler(), builder.WithPredicates(useChanged())).
+		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
+		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
+		Watches(&corev1.Pod{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the consumer controller: %w", err)
@@ -80,14 +79,12 @@ func (r *Reconciler) accountHandler() handler.EventHandler {
 	}
 }
 
-// useChanged lets only those changes of a pod pass that change what is used.
-func useChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return capacity.Counts(e.Object.(*corev1.Pod)) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return registry.UseChanged(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
-		},
-	}
+// accountChanged lets only those updates of an object pass that change an account:
+// not those of what the broker itself measures and writes.
+func accountChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return registry.AccountChanged(e.ObjectOld, e.ObjectNew)
+	}}
 }
 
 // all returns every consumer.
