@@ -237,7 +237,7 @@ func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, me
 			adds = adds && slices.Contains(wanted, r.ID)
 		}
 	}
-	stays := len(kept) == len(memory.Chosen) && !(c.criteria.Most > 0 && len(kept) > c.criteria.Most) && c.spreads(kept)
+	stays := len(kept) == len(memory.Chosen) && (c.criteria.Most <= 0 || len(kept) <= c.criteria.Most) && c.spreads(kept)
 	switch {
 	case adds || !stays:
 		return Memory{Chosen: wanted}, 0
@@ -264,8 +264,9 @@ func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
 		if len(picked) == most {
 			break
 		}
-		if next := append(picked, r); c.missing(next) <= most-len(next) {
-			picked = next
+		picked = append(picked, r)
+		if c.missing(picked) > most-len(picked) {
+			picked = picked[:len(picked)-1]
 		}
 	}
 	ids := make([]cluster.ID, len(picked))

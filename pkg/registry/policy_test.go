@@ -4,6 +4,7 @@
 package registry_test
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,8 +61,9 @@ func TestPolicy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := append(tc.objects,
-				&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}}, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-b"}})
+			objects := slices.Concat(tc.objects, []client.Object{
+				&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}}, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-b"}},
+			})
 			r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...))
 			n, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 			if err != nil {

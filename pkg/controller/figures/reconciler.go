@@ -6,6 +6,7 @@ package figures
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,9 +54,12 @@ func New(c client.Client, clock clock.PassiveClock) *Reconciler {
 // Reconcile measures a provider, and writes what it measured into its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &v1alpha1.Provider{}
-	if err := r.client.Get(ctx, req.NamespacedName, p); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
-	} else if err != nil || !p.DeletionTimestamp.IsZero() {
+	}
+	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
@@ -153,9 +158,7 @@ func (r *Reconciler) prices(ctx context.Context, p *v1alpha1.Provider, now time.
 	amounts := corev1.ResourceList{}
 	for i := range offers.Items {
 		if _, ok := liqo.Accepted(&offers.Items[i]); ok {
-			for name, amount := range offers.Items[i].Spec.Prices {
-				amounts[name] = amount
-			}
+			maps.Copy(amounts, offers.Items[i].Spec.Prices)
 		}
 	}
 	currency, hours := "XXX", 1.0

@@ -61,7 +61,7 @@ func TestExamples(t *testing.T) {
 func examples(t *testing.T, text string) []v1alpha1.PlacementPolicy {
 	t.Helper()
 	var policies []v1alpha1.PlacementPolicy
-	for _, paragraph := range strings.Split(text, "\n\n") {
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		if !strings.HasPrefix(paragraph, "    apiVersion: brokering.liqo.io/v1alpha1\n    kind: PlacementPolicy\n") {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,10 +70,13 @@ func New(c client.Client, recorder record.EventRecorder, clock clock.PassiveCloc
 // decisions into its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &v1alpha1.PlacementPolicy{}
-	if err := r.client.Get(ctx, req.NamespacedName, p); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("get placement policy %s: %w", req.Name, err)
-	} else if err != nil || !p.DeletionTimestamp.IsZero() {
+	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("get placement policy %s: %w", req.Name, err)
+	}
+	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()

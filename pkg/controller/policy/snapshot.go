@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -69,9 +70,7 @@ func (s *snapshot) exclude(p *v1alpha1.Provider, why string) {
 func candidate(p *v1alpha1.Provider, shown map[string]string) choice.Provider {
 	labels := make(map[string]string, len(shown)+len(p.Labels))
 	for _, source := range []map[string]string{shown, p.Labels} {
-		for key, value := range source {
-			labels[key] = value
-		}
+		maps.Copy(labels, source)
 	}
 	figures := make(map[string]kpi.Figure, len(p.Status.KPIs))
 	for _, f := range p.Status.KPIs {
@@ -168,7 +167,7 @@ func (s *snapshot) explain(ranking []choice.Ranked, consumer string) (explained 
 				value = t.Unknown
 			}
 			e.Terms = append(e.Terms, v1alpha1.ExplainedTerm{
-				KPI: t.Figure, Value: value, Normalized: strconv.FormatFloat(t.Normalized, 'f', 2, 64), Weight: int32(t.Weight),
+				KPI: t.Figure, Value: value, Normalized: strconv.FormatFloat(t.Normalized, 'f', 2, 64), Weight: int32(t.Weight), //nolint:gosec // From -10 to 10.
 			})
 		}
 		add(e)
