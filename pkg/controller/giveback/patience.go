@@ -83,27 +83,31 @@ type given struct {
 	at   time.Time
 }
 
+// before tells whether a pod was made after the others had been given back. Pods know
+// when they were made in whole seconds, and wait longer than one.
+func (g given) before(made time.Time) bool { return !made.Before(g.at.Truncate(time.Second)) }
+
 // of returns how long a pod of a workload waits that was made at a time.
 func (p patience) of(workload string, made time.Time, first time.Duration) time.Duration {
-	before, known := p[workload]
+	last, known := p[workload]
 	switch {
 	case !known:
 		return first
-	case made.After(before.at):
-		return max(min(2*before.wait, longest), first)
+	case last.before(made):
+		return max(min(2*last.wait, longest), first)
 	default:
-		return before.wait
+		return last.wait
 	}
 }
 
 // note remembers that a pod of a workload was given back, and forgets the workloads
 // of which none was for long.
 func (p patience) note(workload string, made, now time.Time, wait time.Duration) {
-	if before, known := p[workload]; !known || made.After(before.at) {
+	if last, known := p[workload]; !known || last.before(made) {
 		p[workload] = given{wait: wait, at: now}
 	}
-	for workload, before := range p {
-		if now.Sub(before.at) > 2*longest {
+	for workload, last := range p {
+		if now.Sub(last.at) > 2*longest {
 			delete(p, workload)
 		}
 	}

@@ -153,26 +153,27 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestBackOff gives pods of one workload back, each made when the one before was: the
-// next one waits twice as long. Those made together are given back together.
+// TestBackOff gives pods of one workload back, each made in the second in which the
+// one before was: the next one waits twice as long. Those made together are given
+// back together.
 func TestBackOff(t *testing.T) {
+	const late = 700 * time.Millisecond
 	c := registrytest.NewClient(t, interceptor.Funcs{}, twin())
 	h := newHarness(t, c)
 	made := time.Duration(0)
 	for _, wait := range []time.Duration{after, 2 * after, 4 * after, 8 * after, 16 * after, time.Hour, time.Hour} {
-		made += time.Second
-		for _, name := range []string{"web-0", "web-1"} {
+		for i, name := range []string{"web-0", "web-1"} {
 			pod := waiting(name, began.Add(made))
 			if err := c.Create(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
-			if _, again := h.look(name, made); again != wait {
-				t.Fatalf("%s waits %s, want %s", name, again, wait)
+			if _, again := h.look(name, made+late); again != wait-late {
+				t.Fatalf("pod %d waits %s, want %s", i, again+late, wait)
 			}
 		}
 		made += wait
 		for _, name := range []string{"web-0", "web-1"} {
-			pod, _ := h.look(name, made)
+			pod, _ := h.look(name, made+late)
 			if pod.Status.Phase != corev1.PodFailed {
 				t.Fatalf("%s was not given back after %s", name, wait)
 			}
