@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,11 +37,20 @@ func TestTwoConsumers(t *testing.T) {
 	for _, c := range consumers { // Both are providers as well.
 		enableProvider(t, c, false)
 	}
-	whole := measured(t, fed.ProviderB)
-	part := resource.NewQuantity(whole.Value()*6/10, resource.BinarySI)
+	part := resource.NewQuantity(measured(t, fed.ProviderB).Value()*6/10, resource.BinarySI)
+	whole := map[*federation.Cluster]int64{} // What each is offered before.
 	for _, c := range consumers {
 		offloadCapacity(t, c)
-		eventually(t, 30*time.Second, func(ctx context.Context) error { return checkMemory(ctx, c, whole.Value()) })
+		eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
+			whole[c], err = offeredMemory(ctx, c)
+			if err == nil && whole[c] < part.Value() {
+				err = fmt.Errorf("%s is offered %d bytes of memory, which is not enough", c.Name, whole[c])
+			}
+			if err != nil {
+				return err
+			}
+			return checkMemory(ctx, c, whole[c])
+		})
 	}
 
 	asked := time.Now()
@@ -85,10 +95,10 @@ func TestTwoConsumers(t *testing.T) {
 		} else if err == nil {
 			return fmt.Errorf("the broker still has the pod of %s", loser.Name)
 		}
-		if err := checkMemory(ctx, winner, whole.Value()); err != nil {
+		if err := checkMemory(ctx, winner, whole[winner]); err != nil {
 			return err
 		}
-		return checkMemory(ctx, loser, whole.Value()-part.Value())
+		return checkMemory(ctx, loser, whole[loser]-part.Value())
 	})
 	checkAccounts(t, winner, part, loser)
 
@@ -96,8 +106,69 @@ func TestTwoConsumers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := time.Now()
-	eventually(t, 20*time.Second, func(ctx context.Context) error { return checkMemory(ctx, loser, whole.Value()) })
+	eventually(t, 20*time.Second, func(ctx context.Context) error { return checkMemory(ctx, loser, whole[loser]) })
 	t.Logf("%s is offered the whole again after %.1f s", loser.Name, time.Since(ended).Seconds())
+}
+
+// TestFragmentation asks for more memory than any provider has, and less than all have together. The pod comes back to its
+// Deployment, which makes another one, and that one waits longer.
+func TestFragmentation(t *testing.T) {
+	const first = 5 * time.Second
+	start(t, v1alpha1.ModeAggregated)
+	offloadCapacity(t, fed.Consumer)
+	whole, err := fed.OfferedToConsumer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := whole[corev1.ResourceMemory]
+	if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: hungry, namespace: %s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: hungry}}
+  template:
+    metadata:
+      labels: {app: hungry}
+      annotations: {brokering.liqo.io/give-back: %s}
+    spec:
+      containers:
+        - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 10m, memory: "%d"}}}
+`, capacityNamespace, first, memory.Value()*6/10)); err != nil {
+		t.Fatal(err)
+	}
+	// pods returns when each pod of the Deployment that came back was made, and how many there are.
+	pods := func(ctx context.Context) (made []time.Time, all int, err error) {
+		var list corev1.PodList
+		if err := fed.Consumer.List(ctx, &list, client.InNamespace(capacityNamespace)); err != nil {
+			return nil, 0, err
+		}
+		for i := range list.Items {
+			if list.Items[i].Status.Reason == "OffloadingAborted" {
+				made = append(made, list.Items[i].CreationTimestamp.Time)
+			}
+		}
+		slices.SortFunc(made, time.Time.Compare)
+		return made, len(list.Items), nil
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		made, all, err := pods(ctx)
+		if err == nil && (len(made) < 2 || all != len(made)+1) {
+			err = fmt.Errorf("%d of %d pods came back, want two, and one that waits", len(made), all)
+		}
+		return err
+	})
+	back := time.Now()
+	made, _, err := pods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the second pod was made %.0f s after the first, and came back after %.0f s", made[1].Sub(made[0]).Seconds(), back.Sub(made[1]).Seconds())
+	// Times of objects are whole seconds.
+	if waited := back.Sub(made[1]); waited < 2*first-time.Second {
+		t.Errorf("the second pod came back after %s, and should wait %s", waited, 2*first)
+	}
 }
 
 // checkAccounts looks at what the broker's objects say while one consumer uses a part of provider-b.
@@ -108,19 +179,19 @@ func checkAccounts(t *testing.T, user *federation.Cluster, part *resource.Quanti
 		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(fed.ProviderB.ID)}, &provider); err != nil {
 			return err
 		}
-		rest := provider.Status.Offered.Memory().Value() - part.Value()
+		rest := provider.Status.Offered.Memory().Value() - provider.Status.Used.Memory().Value()
 		for what, list := range map[string]corev1.ResourceList{"free": provider.Status.Free, "the largest pod": provider.Status.LargestPod} {
 			if list.Memory().Value() != rest {
 				return fmt.Errorf("%s of %s is %s of memory, want %d", what, fed.ProviderB.Name, list.Memory(), rest)
 			}
 		}
-		for c, want := range map[*federation.Cluster]int64{user: part.Value(), other: 0} {
+		for _, c := range []*federation.Cluster{user, other} {
 			var consumer v1alpha1.Consumer
 			if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(c.ID)}, &consumer); err != nil {
 				return err
 			}
-			if used := consumer.Status.Used.Memory(); used.Value() != want {
-				return fmt.Errorf("consumer %s uses %s of memory, want %d", c.Name, used, want)
+			if used := consumer.Status.Used.Memory(); (used.Cmp(*part) >= 0) != (c == user) {
+				return fmt.Errorf("consumer %s uses %s of memory, and %s uses %s", c.Name, used, user.Name, part)
 			}
 			if o, g := consumer.Status.Offered.Memory(), consumer.Status.Granted.Memory(); o.Cmp(*g) != 0 {
 				return fmt.Errorf("consumer %s is offered %s of memory and granted %s", c.Name, o, g)
@@ -178,6 +249,15 @@ func measured(t *testing.T, c *federation.Cluster) *resource.Quantity {
 		t.Fatal(err)
 	}
 	return provider.Status.Measured.Memory()
+}
+
+// offeredMemory returns the memory that the broker offers to a consumer.
+func offeredMemory(ctx context.Context, c *federation.Cluster) (int64, error) {
+	var consumer v1alpha1.Consumer
+	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(c.ID)}, &consumer); err != nil {
+		return 0, err
+	}
+	return consumer.Status.Offered.Memory().Value(), nil
 }
 
 // offloadCapacity makes a namespace of a cluster whose pods go to the broker, until the test ends.
