@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
@@ -39,7 +40,7 @@ type reflection struct {
 
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
 // @v0.9.4 does, each behind a guard.
-func newReflection(o *Options, local, remote *rest.Config, addresses *translation, events record.EventBroadcaster) (*reflection, error) {
+func newReflection(o *Options, local, remote *rest.Config, addresses *translation, events record.EventBroadcaster, log logr.Logger) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)
 	}
@@ -93,7 +94,11 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	for _, reflector := range reflectors {
 		m.With(newGuard(reflector, o.LiqoNamespace))
 	}
-	m.WithNamespaceHandler(namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod))
+	m.WithNamespaceHandler(&knownNamespaces{
+		NamespaceHandler: namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod),
+		offloaded:        listOffloaded(localLiqo, o.TenantNamespace, o.ForeignCluster.ClusterID),
+		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
+	})
 	return &reflection{manager: m, pods: pods, translated: translated}, nil
 }
 

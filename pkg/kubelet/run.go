@@ -54,7 +54,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	defer translation.close()
-	reflected, err := newReflection(o, local, remote.config, translation, events)
+	reflected, err := newReflection(o, local, remote.config, translation, events, log)
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,12 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -43,18 +45,12 @@ func (t *transitEndpoints) Start(ctx context.Context, opts *options.ReflectorOpt
 	t.Reflector.Start(ctx, opts)
 }
 
-// StartNamespace begins the reflection of a namespace.
+// StartNamespace begins the reflection of a namespace. It must not wait: until it
+// returns, Liqo takes the pods of this and the next namespaces for strays.
 func (t *transitEndpoints) StartNamespace(opts *options.NamespacedOpts) {
-	// Of slices, the cluster that puts them here writes the labels; of its twin
-	// namespace it does not. Without an owner nothing is passed on.
-	var owner cluster.ID
-	namespace, err := opts.LocalClient.CoreV1().Namespaces().Get(t.ctx, opts.LocalNamespace, metav1.GetOptions{})
-	if err != nil {
-		t.log.Error(err, "Endpoints of other clusters are not passed on: it is not known whose twin the namespace is",
-			"namespace", opts.LocalNamespace)
-	} else {
-		owner, _ = liqo.TwinOf(namespace)
-	}
+	owner := &twinOwner{read: func() (*corev1.Namespace, error) {
+		return opts.LocalClient.CoreV1().Namespaces().Get(t.ctx, opts.LocalNamespace, metav1.GetOptions{})
+	}}
 	// It fails only for an informer that runs already, and this one is made here.
 	utilruntime.Must(opts.LocalFactory.Discovery().V1().EndpointSlices().Informer().SetTransform(func(object any) (any, error) {
 		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
@@ -67,24 +63,55 @@ func (t *transitEndpoints) StartNamespace(opts *options.NamespacedOpts) {
 
 // ownOnly returns the slice without endpoints that are not the owner's own. A
 // slice that no other cluster has put here is returned as it is.
-func (t *transitEndpoints) ownOnly(owner cluster.ID, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+func (t *transitEndpoints) ownOnly(owner *twinOwner, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	if slice.Labels[liqo.LabelManagedBy] != liqo.ManagedByShadowEndpointSlice {
 		return slice
+	}
+	id, err := owner.get()
+	if err != nil {
+		t.log.Error(err, "It is not known whose twin the namespace is", "namespace", slice.Namespace)
 	}
 	foreign := func(endpoint discoveryv1.Endpoint) bool {
 		return slices.ContainsFunc(endpoint.Addresses, func(text string) bool {
 			address, err := netip.ParseAddr(text)
-			return err != nil || !t.owns(owner, address)
+			return err != nil || !t.owns(id, address)
 		})
 	}
 	if !slices.ContainsFunc(slice.Endpoints, foreign) {
 		return slice
 	}
 	t.log.Info("Endpoints are not passed on that are not the cluster's own",
-		"endpointSlice", slice.Namespace+"/"+slice.Name, "cluster", owner)
+		"endpointSlice", slice.Namespace+"/"+slice.Name, "cluster", id)
 	slice = slice.DeepCopy()
 	slice.Endpoints = slices.DeleteFunc(slice.Endpoints, foreign)
 	return slice
+}
+
+// twinOwner tells whose twin a namespace is. Of slices, the cluster that puts them
+// here writes the labels; of its twin namespace it does not.
+type twinOwner struct {
+	read func() (*corev1.Namespace, error)
+
+	mu    sync.Mutex
+	known bool
+	id    cluster.ID
+}
+
+// get returns the owner; an empty one if the namespace is no twin. It reads the
+// namespace once.
+func (o *twinOwner) get() (cluster.ID, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known {
+		return o.id, nil
+	}
+	namespace, err := o.read()
+	if err != nil {
+		return "", err
+	}
+	o.id, _ = liqo.TwinOf(namespace)
+	o.known = true
+	return o.id, nil
 }
 
 // owns reports whether an address is one by which this cluster reaches a pod of

@@ -4,11 +4,13 @@
 package kubelet
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -50,7 +52,8 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 			before := slice.DeepCopy()
 			reflector := &transitEndpoints{owns: translation.owns, log: testr.New(t)}
 			var got []string
-			for _, endpoint := range reflector.ownOnly(tc.owner, slice).Endpoints {
+			owner := &twinOwner{known: tc.owner != "", id: tc.owner, read: func() (*corev1.Namespace, error) { return nil, errors.New("no answer") }}
+			for _, endpoint := range reflector.ownOnly(owner, slice).Endpoints {
 				got = append(got, endpoint.Addresses...)
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
