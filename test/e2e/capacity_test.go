@@ -6,10 +6,8 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -22,8 +20,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
-	"github.com/capacitorset/liqo-broker/test/lab"
-	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
 
 const capacityNamespace = "capacity"
@@ -204,24 +200,13 @@ func checkAccounts(t *testing.T, user *federation.Cluster, part *resource.Quanti
 // secondConsumer peers a provider with the broker the other way round, until the test ends.
 func secondConsumer(t *testing.T, c *federation.Cluster) {
 	t.Helper()
-	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	peering := topology.Peering{Consumer: c.Name, Provider: fed.Broker.Name}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		if err := l.Unpeer(ctx, peering); err != nil {
-			t.Errorf("end the peering %s: %v", peering, err)
-		}
+	t.Cleanup(func() { // After the end of the peering.
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
-		if err := fed.Broker.Delete(ctx, consumer); client.IgnoreNotFound(err) != nil {
+		if err := fed.Broker.Delete(context.WithoutCancel(t.Context()), consumer); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
 	})
-	if err := l.Peer(t.Context(), peering); err != nil {
-		t.Fatal(err)
-	}
+	peer(t, c, fed.Broker)
 }
 
 // enableProvider switches a provider on or off, and on again when the test ends.
