@@ -179,14 +179,11 @@ func dialFrom(ctx context.Context, c *federation.Cluster, from *corev1.Pod, addr
 	if err != nil {
 		return nil, err
 	}
-	processes, err := container.Processes()
+	process, err := container.Process()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("pod %s/%s of %s: %w", from.Namespace, from.Name, c.Name, err)
 	}
-	if len(processes) == 0 {
-		return nil, fmt.Errorf("pod %s/%s of %s has no process", from.Namespace, from.Name, c.Name)
-	}
-	err = node.InNetwork(processes[0], func() error {
+	err = node.InNetwork(process, func() error {
 		connection, err = (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", address)
 		return err
 	})

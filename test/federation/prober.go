@@ -64,14 +64,11 @@ func (f *Federation) NewProber(ctx context.Context) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	processes, err := container.Processes()
+	process, err := container.Process()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("pod tools of cluster %s: %w", f.Consumer.Name, err)
 	}
-	if len(processes) == 0 {
-		return nil, fmt.Errorf("the pod tools of cluster %s has no process", f.Consumer.Name)
-	}
-	return newProber(ctx, dialIn(processes[0])), nil
+	return newProber(ctx, dialIn(process)), nil
 }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)

@@ -56,6 +56,18 @@ func (c *Cluster) Container(pod *corev1.Pod, name string) (Container, error) {
 	return Container{pod: found[0], id: id}, nil
 }
 
+// Process is the first process of the container; it is an error if the container has ended.
+func (c Container) Process() (process.ID, error) {
+	processes, err := c.Processes()
+	if err != nil {
+		return process.ID{}, err
+	}
+	if len(processes) == 0 {
+		return process.ID{}, fmt.Errorf("container %s has no process", c.id)
+	}
+	return processes[0], nil
+}
+
 // Processes are the processes of the container, the first one first. There is none when the container has ended.
 func (c Container) Processes() ([]process.ID, error) {
 	data, err := os.ReadFile(filepath.Join(c.pod, c.id, "cgroup.procs"))
