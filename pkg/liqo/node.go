@@ -17,3 +17,13 @@ func NodeCluster(n *corev1.Node) cluster.ID {
 	}
 	return cluster.ID(n.Labels[LabelRemoteClusterID])
 }
+
+// NodeReady tells whether a node is ready; one without the condition is not.
+func NodeReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

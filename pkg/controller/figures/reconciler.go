@@ -106,13 +106,7 @@ func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.Provider, now time
 	if len(nodes.Items) == 0 {
 		return history, nil
 	}
-	return history.Observe(now, slices.ContainsFunc(nodes.Items, isReady)), nil
-}
-
-func isReady(node corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return history.Observe(now, slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return liqo.NodeReady(&n) })), nil
 }
 
 // free adds what is free of the provider. One that offers nothing has nothing free.

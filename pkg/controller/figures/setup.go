@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -33,9 +34,9 @@ func Setup(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("figures").
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode), builder.WithPredicates(nodeChanged())).
 		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(ofTunnel)).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer), builder.WithPredicates(offerChanged())).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfOffer), builder.WithPredicates(offerChanged())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of figures: %w", err)
@@ -43,29 +44,14 @@ func Setup(mgr ctrl.Manager) error {
 	return nil
 }
 
-func request(id cluster.ID) []reconcile.Request {
-	if id == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: string(id)}}}
-}
-
-func ofNode(_ context.Context, o client.Object) []reconcile.Request {
-	return request(liqo.NodeCluster(o.(*corev1.Node)))
-}
-
 func ofTunnel(_ context.Context, o client.Object) []reconcile.Request {
-	return request(cluster.ID(o.(*liqo.TunnelEndpoint).Spec.ClusterIdentity.ClusterID))
-}
-
-func ofOffer(_ context.Context, o client.Object) []reconcile.Request {
-	return request(liqo.OfferedBy(o.(*liqo.ResourceOffer)))
+	return enqueue.Provider(cluster.ID(o.(*liqo.TunnelEndpoint).Spec.ClusterIdentity.ClusterID))
 }
 
 // nodeChanged lets a node pass that became ready or ceased to be.
 func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return isReady(*e.ObjectOld.(*corev1.Node)) != isReady(*e.ObjectNew.(*corev1.Node))
+		return liqo.NodeReady(e.ObjectOld.(*corev1.Node)) != liqo.NodeReady(e.ObjectNew.(*corev1.Node))
 	}}
 }
 

@@ -151,7 +151,7 @@ func (r *Reconciler) offers(ctx context.Context, fc *liqo.ForeignCluster, nodes 
 			continue
 		}
 		name := liqo.NodeName(&list.Items[i], provider)
-		ready := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name && isReady(&n) })
+		ready := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name && liqo.NodeReady(&n) })
 		offers = append(offers, offered{resources: resources, node: name, nodeReady: ready})
 	}
 	return offers, nil
@@ -235,13 +235,4 @@ func (r *Reconciler) ensureStatus(
 		return fmt.Errorf("patch the status of provider %s: %w", p.Name, err)
 	}
 	return nil
-}
-
-func isReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -40,8 +40,8 @@ func Setup(mgr ctrl.Manager) error {
 		Named("provider").
 		For(&v1alpha1.Provider{}).
 		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(nodeChanged())).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfOffer)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Complete(conflict.Requeue(r))
 	if err != nil {
@@ -50,23 +50,8 @@ func Setup(mgr ctrl.Manager) error {
 	return nil
 }
 
-func request(id cluster.ID) []reconcile.Request {
-	if id == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: string(id)}}}
-}
-
 func ofForeignCluster(_ context.Context, o client.Object) []reconcile.Request {
-	return request(liqo.Identity(o.(*liqo.ForeignCluster)).ID)
-}
-
-func ofOffer(_ context.Context, o client.Object) []reconcile.Request {
-	return request(liqo.OfferedBy(o.(*liqo.ResourceOffer)))
-}
-
-func ofNode(_ context.Context, o client.Object) []reconcile.Request {
-	return request(liqo.NodeCluster(o.(*corev1.Node)))
+	return enqueue.Provider(liqo.Identity(o.(*liqo.ForeignCluster)).ID)
 }
 
 // accountingPause is how long the pods of a provider may change before its status
@@ -81,9 +66,9 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 		switch {
 		case id == "":
 		case draining:
-			q.Add(request(id)[0])
+			q.Add(enqueue.Provider(id)[0])
 		case useChanged:
-			q.AddAfter(request(id)[0], accountingPause)
+			q.AddAfter(enqueue.Provider(id)[0], accountingPause)
 		}
 	}
 	return handler.Funcs{
@@ -118,7 +103,7 @@ func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID,
 func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-		return isReady(before) != isReady(after) ||
+		return liqo.NodeReady(before) != liqo.NodeReady(after) ||
 			liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
 			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
 	}}
