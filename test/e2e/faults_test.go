@@ -255,10 +255,9 @@ func (w *faultWatch) look(ctx context.Context) error {
 func (w *faultWatch) untilHealed(t *testing.T, before []federation.Copy, ended time.Time) time.Duration {
 	t.Helper()
 	err := federation.Until(t.Context(), healPatience, func(ctx context.Context) error {
-		if err := w.look(ctx); err != nil {
-			return err
-		}
-		return w.healed(ctx, before, ended)
+		// In this order, what is noted last is at least as new as what is found healed.
+		err := w.healed(ctx, before, ended)
+		return errors.Join(err, w.look(ctx))
 	})
 	healed := time.Since(ended)
 	if err != nil {
