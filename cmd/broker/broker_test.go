@@ -329,16 +329,25 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 			Name: "web", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{giveback.AnnotationGiveBack: "Never"},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}}, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
+			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}},
 			Containers: []corev1.Container{{Resources: all}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
-	got, err := stripPod(pod)
+	strip := stripPod(&liqo.Compactor{})
+	got, err := strip(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stripPod(): -want +got\n%s", diff)
+		t.Errorf("a pod that is bound: -want +got\n%s", diff)
+	}
+	pod.Spec.NodeName, want.Spec.NodeName = "", ""
+	want.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+	if got, err = strip(pod); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a pod that waits: -want +got\n%s", diff)
 	}
 }

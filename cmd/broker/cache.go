@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,13 +26,15 @@ func cacheOptions() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("select the twin namespaces: %w", err)
 	}
+	compactor := &liqo.Compactor{}
 	return cache.Options{
 		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
-			&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: stripPod},
-			&corev1.Namespace{}: {Label: twin, Transform: strip},
-			&liqo.ShadowPod{}:   {Transform: stripMetadata},
+			&corev1.Node{}:              {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
+			&corev1.Pod{}:               {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
+			&corev1.Namespace{}:         {Label: twin, Transform: strip},
+			&liqo.ShadowPod{}:           {Transform: stripMetadata},
+			&liqo.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
 		},
 	}, nil
 }
@@ -53,13 +56,32 @@ func stripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// stripPod keeps where a pod is and may be, how it does, and what it requests: all
-// of that in one container, instead of the many fields of each.
-func stripPod(o any) (any, error) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
+// stripOffloading keeps what is selected, and which clusters have the namespace.
+func stripOffloading(compactor *liqo.Compactor) toolscache.TransformFunc {
+	return func(o any) (any, error) {
+		if offloading, ok := o.(*liqo.NamespaceOffloading); ok {
+			compactor.Offloading(offloading)
+		}
 		return o, nil
 	}
+}
+
+// stripPod keeps of a pod what keptPod returns.
+func stripPod(compactor *liqo.Compactor) toolscache.TransformFunc {
+	return func(o any) (any, error) {
+		pod, ok := o.(*corev1.Pod)
+		if !ok {
+			return o, nil
+		}
+		kept := keptPod(pod)
+		compactor.Pod(kept)
+		return kept, nil
+	}
+}
+
+// keptPod returns where a pod is and may be, how it does, and what it requests: all
+// of that in one container, instead of the many fields of each.
+func keptPod(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -74,6 +96,7 @@ func stripPod(o any) (any, error) {
 		Spec: corev1.PodSpec{
 			NodeName:    pod.Spec.NodeName,
 			Tolerations: pod.Spec.Tolerations,
+			Affinity:    pod.Spec.Affinity,
 			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: capacity.Requests(&pod.Spec)}}},
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
@@ -81,15 +104,12 @@ func stripPod(o any) (any, error) {
 	if wish, ok := pod.Annotations[giveback.AnnotationGiveBack]; ok {
 		kept.Annotations = map[string]string{giveback.AnnotationGiveBack: wish}
 	}
-	if pod.Spec.Affinity != nil {
-		kept.Spec.Affinity = &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
-	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			kept.Status.Conditions = append(kept.Status.Conditions, c)
 		}
 	}
-	return kept, nil
+	return kept
 }
 
 // stripNode drops the images that a node holds and its annotations, which change

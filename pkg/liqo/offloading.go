@@ -22,6 +22,9 @@ import (
 // NamespaceOffloading says to which clusters the pods of its namespace go.
 type NamespaceOffloading = offloadingv1alpha1.NamespaceOffloading
 
+// NamespaceOffloadingList is a list of them.
+type NamespaceOffloadingList = offloadingv1alpha1.NamespaceOffloadingList
+
 // OffloadingName is the only name that Liqo's webhook admits for a NamespaceOffloading.
 const OffloadingName = consts.DefaultNamespaceOffloadingName
 
@@ -173,6 +176,18 @@ func Selected(selector *corev1.NodeSelector) []cluster.ID {
 	return slices.Compact(selected)
 }
 
+// Selects tells whether a selector made by ForgeSelector selects a cluster.
+func Selects(selector *corev1.NodeSelector, id cluster.ID) bool {
+	for _, term := range selector.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key == LabelRemoteClusterID && e.Operator == corev1.NodeSelectorOpIn && slices.Contains(e.Values, string(id)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // InForce tells whether Liqo's webhook applies an offloading to the pods made in
 // its namespace: Liqo has seen the present spec and opened the namespace.
 func InForce(ns *corev1.Namespace, o *NamespaceOffloading) bool {
@@ -183,8 +198,12 @@ func InForce(ns *corev1.Namespace, o *NamespaceOffloading) bool {
 // Receives tells whether the namespace of an offloading exists on a cluster, so
 // that pods can start there.
 func Receives(o *NamespaceOffloading, id cluster.Identity) bool {
+	return receives(o.Status.RemoteNamespacesConditions[uniqueName(id)])
+}
+
+func receives(conditions offloadingv1alpha1.RemoteNamespaceConditions) bool {
 	required, ready := false, false
-	for _, c := range o.Status.RemoteNamespacesConditions[uniqueName(id)] {
+	for _, c := range conditions {
 		switch c.Type {
 		case offloadingv1alpha1.NamespaceOffloadingRequired:
 			required = c.Status == corev1.ConditionTrue
@@ -202,18 +221,22 @@ const creationFailed = "CreationLoopBackOff"
 
 // Refused tells whether a selected cluster cannot make the namespace of an
 // offloading, and since when.
-func Refused(o *NamespaceOffloading, id cluster.Identity) (since time.Time, refused bool) {
+func Refused(o *NamespaceOffloading, id cluster.Identity) (since time.Time, is bool) {
+	return refused(o.Status.RemoteNamespacesConditions[uniqueName(id)])
+}
+
+func refused(conditions offloadingv1alpha1.RemoteNamespaceConditions) (since time.Time, is bool) {
 	required := false
-	for _, c := range o.Status.RemoteNamespacesConditions[uniqueName(id)] {
+	for _, c := range conditions {
 		switch c.Type {
 		case offloadingv1alpha1.NamespaceOffloadingRequired:
 			required = c.Status == corev1.ConditionTrue
 		case offloadingv1alpha1.NamespaceReady:
-			refused = c.Status == corev1.ConditionFalse && c.Reason == creationFailed
+			is = c.Status == corev1.ConditionFalse && c.Reason == creationFailed
 			since = c.LastTransitionTime.Time
 		}
 	}
-	return since, required && refused
+	return since, required && is
 }
 
 // Follows tells whether Liqo's webhook has made a pod follow a selection: the

@@ -27,7 +27,7 @@ func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
 		return nil, err
 	}
 	var consumers v1alpha1.ConsumerList
-	if err := r.reader.List(ctx, &consumers); err != nil {
+	if err := r.reader.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list consumers: %w", err)
 	}
 	terms := make(map[cluster.ID]capacity.Terms, len(consumers.Items))
@@ -51,7 +51,7 @@ func TermsOf(c *v1alpha1.Consumer) capacity.Terms {
 // accounts reads what each provider has, and who uses it.
 func (r *Registry) accounts(ctx context.Context) (map[cluster.ID]capacity.Account, error) {
 	var providers v1alpha1.ProviderList
-	if err := r.reader.List(ctx, &providers); err != nil {
+	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list providers: %w", err)
 	}
 	accounts := make(map[cluster.ID]capacity.Account, len(providers.Items))

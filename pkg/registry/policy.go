@@ -6,8 +6,11 @@ package registry
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,32 +59,79 @@ func Selectable(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
 		(len(p.Spec.Consumers) == 0 || slices.Contains(p.Spec.Consumers, string(consumer)))
 }
 
-// follow marks the providers that the policy of a namespace has not chosen.
-func (r *Registry) follow(
-	ctx context.Context, n *Namespace, consumer cluster.ID, shadows []metav1.PartialObjectMetadata,
-) error {
+// applying returns the policy that a namespace follows, by the wishes of its pods; nil
+// if there is none.
+func applying(policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) *v1alpha1.PlacementPolicy {
+	consumer, _ := liqo.TwinOf(ns)
+	if policy := wished(policies, consumer, shadows); policy != nil {
+		return policy
+	}
+	return PolicyOf(policies, consumer)
+}
+
+// chosen returns the providers that a policy has chosen for a consumer.
+func chosen(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
+	ids := map[cluster.ID]bool{}
+	for _, d := range policy.Status.Decisions {
+		if d.Consumer == string(consumer) {
+			for _, c := range d.Chosen {
+				ids[cluster.ID(c.ID)] = true
+			}
+		}
+	}
+	return ids
+}
+
+// follow reads the policy of a namespace, and the providers that concern it: all of
+// them without a policy, and with one those that it has chosen, those that are
+// selected, and those where pods are.
+func (r *Registry) follow(ctx context.Context, n *Namespace, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) error {
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list placement policies: %w", err)
 	}
-	if n.Policy = wished(policies.Items, consumer, shadows); n.Policy == nil {
-		n.Policy = PolicyOf(policies.Items, consumer)
-	}
-	if n.Policy == nil {
+	consumer, _ := liqo.TwinOf(ns)
+	if n.Policy = applying(policies.Items, ns, shadows); n.Policy == nil {
+		var providers v1alpha1.ProviderList
+		if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list providers: %w", err)
+		}
+		for i := range providers.Items {
+			n.add(&providers.Items[i], ns, false)
+		}
 		return nil
 	}
-	chosen := map[cluster.ID]bool{}
-	for _, d := range n.Policy.Status.Decisions {
-		if d.Consumer == string(consumer) {
-			for _, c := range d.Chosen {
-				chosen[cluster.ID(c.ID)] = true
-			}
-		}
-	}
+	chosen := chosen(n.Policy, consumer)
 	n.Snapshot.Undecided = len(chosen) == 0
-	for i := range n.Snapshot.Providers {
-		p := &n.Snapshot.Providers[i]
-		p.Unchosen = !chosen[p.ID]
+	concern := maps.Clone(chosen)
+	for _, id := range n.Snapshot.Selected {
+		concern[id] = true
+	}
+	for _, c := range n.Snapshot.Copies {
+		concern[c.Provider] = true
+	}
+	delete(concern, "") // Of copies that are nowhere, or on the broker.
+	for _, id := range slices.Sorted(maps.Keys(concern)) {
+		var p v1alpha1.Provider
+		if err := r.reader.Get(ctx, client.ObjectKey{Name: string(id)}, &p); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("get provider %s: %w", id, err)
+		}
+		n.add(&p, ns, !chosen[id])
 	}
 	return nil
+}
+
+// add adds a provider to a namespace.
+func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen bool) {
+	known := provider(p, ns, n.Offloading)
+	known.Unchosen = unchosen
+	n.Snapshot.Providers = append(n.Snapshot.Providers, known)
+	if n.Offloading == nil {
+		return
+	}
+	if since, refused := liqo.Refused(n.Offloading, identity(p)); refused {
+		n.Refused[known.ID] = since
+	}
 }

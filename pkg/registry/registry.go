@@ -138,28 +138,9 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		n.Snapshot.Effective = liqo.InForce(ns, offloading)
 	}
 
-	var providers v1alpha1.ProviderList
-	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list providers: %w", err)
-	}
-	for i := range providers.Items {
-		id := identity(&providers.Items[i])
-		n.Snapshot.Providers = append(n.Snapshot.Providers, provider(&providers.Items[i], ns, n.Offloading))
-		if n.Offloading == nil {
-			continue
-		}
-		if since, refused := liqo.Refused(n.Offloading, id); refused {
-			n.Refused[id.ID] = since
-		}
-	}
-
 	shadows := liqo.NewShadowPodMetadataList()
-	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name)); err != nil {
+	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
-	}
-	consumer, _ := liqo.TwinOf(ns)
-	if err := r.follow(ctx, n, consumer, shadows.Items); err != nil {
-		return nil, err
 	}
 	var pods corev1.PodList
 	if err := r.reader.List(ctx, &pods, client.InNamespace(ns.Name)); err != nil {
@@ -181,6 +162,9 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		}
 		c.Pod, c.Workload = shadow.Name, workload(shadow.Name, shadow.Labels)
 		n.Snapshot.Copies = append(n.Snapshot.Copies, c)
+	}
+	if err := r.follow(ctx, n, ns, shadows.Items); err != nil {
+		return nil, err
 	}
 	return n, nil
 }

@@ -208,11 +208,11 @@ func reason(invalid, err error) string {
 // consumers returns those that the policy applies to or may apply to, in order of their names.
 func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy) ([]v1alpha1.Consumer, error) {
 	var consumers v1alpha1.ConsumerList
-	if err := r.client.List(ctx, &consumers); err != nil {
+	if err := r.client.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list consumers: %w", err)
 	}
 	var policies v1alpha1.PlacementPolicyList
-	if err := r.client.List(ctx, &policies); err != nil {
+	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list placement policies: %w", err)
 	}
 	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
@@ -226,7 +226,7 @@ func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy)
 // snapshot reads all providers.
 func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	var providers v1alpha1.ProviderList
-	if err := r.client.List(ctx, &providers); err != nil {
+	if err := r.client.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list providers: %w", err)
 	}
 	var nodes corev1.NodeList

@@ -50,7 +50,7 @@ func Setup(mgr ctrl.Manager, recorder record.EventRecorder) error {
 // all returns every policy.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	var policies v1alpha1.PlacementPolicyList
-	if err := r.client.List(ctx, &policies); err != nil {
+	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the placement policies")
 		return nil
 	}

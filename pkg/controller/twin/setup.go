@@ -13,7 +13,6 @@ package twin
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -59,8 +58,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&liqo.NamespaceOffloading{}, ofNamespace).
 		Watches(&corev1.Pod{}, ofNamespace).
 		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(providerChanged())).
-		Watches(&v1alpha1.PlacementPolicy{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(policyChanged())).
+		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(providerChanged())).
+		Watches(&v1alpha1.PlacementPolicy{}, r.policyHandler()).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
@@ -70,22 +69,6 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 
 func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
-}
-
-// all returns every twin namespace.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	var namespaces corev1.NamespaceList
-	if err := r.client.List(ctx, &namespaces); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the namespaces")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range namespaces.Items {
-		if _, ok := liqo.TwinOf(&namespaces.Items[i]); ok {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&namespaces.Items[i])})
-		}
-	}
-	return requests
 }
 
 // providerChanged lets only those changes of a Provider pass that can change a
@@ -101,17 +84,5 @@ func providerChanged() predicate.Predicate {
 		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
 		return before.IsEnabled() != after.IsEnabled() || usable(before) != usable(after) ||
 			before.Status.ClusterName != after.Status.ClusterName
-	}}
-}
-
-// policyChanged lets those changes of a policy pass that can change a plan, and
-// not those of the explanations.
-func policyChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*v1alpha1.PlacementPolicy), e.ObjectNew.(*v1alpha1.PlacementPolicy)
-		return before.Generation != after.Generation ||
-			!slices.EqualFunc(before.Status.Decisions, after.Status.Decisions, func(a, b v1alpha1.PlacementDecision) bool {
-				return a.Consumer == b.Consumer && slices.EqualFunc(a.Chosen, b.Chosen, func(a, b v1alpha1.ChosenProvider) bool { return a.ID == b.ID })
-			})
 	}}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
@@ -61,7 +62,42 @@ func TestAllTwinNamespaces(t *testing.T) {
 		{NamespacedName: client.ObjectKey{Name: "one"}},
 		{NamespacedName: client.ObjectKey{Name: "two"}},
 	}
-	if diff := cmp.Diff(want, h.r.all(t.Context(), ready(providerA))); diff != "" {
+	if diff := cmp.Diff(want, h.r.all(t.Context())); diff != "" {
 		t.Errorf("all(): -want +got\n%s", diff)
+	}
+}
+
+// TestPolicyConcernsItsFollowers changes the policy that one of two consumers follows.
+func TestPolicyConcernsItsFollowers(t *testing.T) {
+	decided := func(generation int64, chosen ...string) *v1alpha1.PlacementPolicy {
+		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: generation}}
+		p.Spec.Consumers = []string{string(consumer.ID)}
+		d := v1alpha1.PlacementDecision{Consumer: string(consumer.ID), NotExplained: int32(len(chosen))} //nolint:gosec // A few.
+		for _, id := range chosen {
+			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})
+		}
+		p.Status.Decisions = []v1alpha1.PlacementDecision{d}
+		return p
+	}
+	before := decided(1, "a", "b")
+	explained := decided(1, "b", "a")
+	explained.Status.Decisions[0].NotExplained = 7
+	h := start(t, liqotest.TwinNamespace("one", consumer), liqotest.TwinNamespace("two", cluster.Identity{ID: "id-x", Name: "x"}), decided(1))
+	cases := map[string]struct {
+		reason string
+		after  *v1alpha1.PlacementPolicy
+		want   int
+	}{
+		"Explained": {reason: "Who is chosen matters, and not why, or in which order.", after: explained},
+		"More":      {reason: "One more is another choice.", after: decided(1, "a", "b", "c"), want: 1},
+		"Fewer":     {reason: "So is one less.", after: decided(1, "a"), want: 1},
+		"Written":   {reason: "A policy that people change can come to apply to anybody.", after: decided(2, "a", "b"), want: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := h.r.following(t.Context(), before, tc.after); len(got) != tc.want || tc.want == 1 && got[0].Name != "one" {
+				t.Errorf("%s\nfollowing(): %v, want %d", tc.reason, got, tc.want)
+			}
+		})
 	}
 }

@@ -1,0 +1,96 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"sync"
+
+	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Compactor makes objects small of which a cache holds many: they name the same
+// clusters again and again, and share these names. The zero Compactor is ready for
+// use, also concurrently. It grows with the number of clusters, and never shrinks.
+type Compactor struct {
+	mu    sync.Mutex
+	names map[string]string
+}
+
+// Offloading drops what package liqo does not read of a NamespaceOffloading that the
+// broker keeps. An offloading can have the state of a namespace on a thousand clusters.
+func (c *Compactor) Offloading(o *NamespaceOffloading) {
+	o.ManagedFields = nil
+	c.selector(&o.Spec.ClusterSelector)
+	remote := make(map[string]offloadingv1alpha1.RemoteNamespaceConditions, len(o.Status.RemoteNamespacesConditions))
+	for name, conditions := range o.Status.RemoteNamespacesConditions {
+		switch {
+		case receives(conditions):
+			remote[c.name(name)] = receiving
+		default:
+			if since, is := refused(conditions); is {
+				remote[c.name(name)] = refusedSince(metav1.NewTime(since))
+			}
+		}
+	}
+	o.Status.RemoteNamespacesConditions = remote
+}
+
+// Pod drops the selection from a pod that is bound: the scheduler has done with it.
+// What a waiting pod requires of its node is kept.
+func (c *Compactor) Pod(pod *corev1.Pod) {
+	switch affinity := pod.Spec.Affinity; {
+	case pod.Spec.NodeName != "" || affinity == nil || affinity.NodeAffinity == nil:
+		pod.Spec.Affinity = nil
+	default:
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: affinity.NodeAffinity}
+		if required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+			c.selector(required)
+		}
+	}
+}
+
+// selector replaces the values of a selector by shared ones.
+func (c *Compactor) selector(selector *corev1.NodeSelector) {
+	for _, term := range selector.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			for i := range e.Values {
+				e.Values[i] = c.name(e.Values[i])
+			}
+		}
+	}
+}
+
+// name returns a text that is equal to another one, and the same for all equal ones.
+func (c *Compactor) name(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if shared, ok := c.names[name]; ok {
+		return shared
+	}
+	if c.names == nil {
+		c.names = map[string]string{}
+	}
+	c.names[name] = name
+	return name
+}
+
+// receiving are the conditions of every cluster that has the namespace. They are
+// shared, and not to be changed.
+var receiving = offloadingv1alpha1.RemoteNamespaceConditions{
+	{Type: offloadingv1alpha1.NamespaceOffloadingRequired, Status: corev1.ConditionTrue},
+	{Type: offloadingv1alpha1.NamespaceReady, Status: corev1.ConditionTrue},
+}
+
+// refusedSince returns the conditions of a cluster that cannot make the namespace.
+func refusedSince(since metav1.Time) offloadingv1alpha1.RemoteNamespaceConditions {
+	return offloadingv1alpha1.RemoteNamespaceConditions{
+		{Type: offloadingv1alpha1.NamespaceOffloadingRequired, Status: corev1.ConditionTrue},
+		{
+			Type: offloadingv1alpha1.NamespaceReady, Status: corev1.ConditionFalse,
+			Reason: creationFailed, LastTransitionTime: since,
+		},
+	}
+}
