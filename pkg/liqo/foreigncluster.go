@@ -72,3 +72,10 @@ func passedThrough(namespace string, id cluster.Identity) bool {
 	hop := "-" + uniqueName(id)
 	return strings.HasSuffix(namespace, hop) || strings.Contains(namespace, hop+"-")
 }
+
+// TwinOfLiqo tells whether a twin namespace is what a peer reflects of its
+// DefaultNamespace under Liqo's default mapping. A broker reflects that one to all
+// its peers, for the sake of one Service.
+func TwinOfLiqo(namespace string, peer cluster.Identity) bool {
+	return namespace == DefaultNamespace+"-"+uniqueName(peer)
+}

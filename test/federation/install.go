@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -180,16 +181,16 @@ func (f *Federation) ReflectedNetworkManager(ctx context.Context) (*corev1.Servi
 		return nil, err
 	}
 	for i := range twins.Items {
+		if !liqo.TwinOfLiqo(twins.Items[i].Name, cluster.Identity{ID: f.Broker.ID, Name: f.Broker.Name}) {
+			continue
+		}
 		var service corev1.Service
-		err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: twins.Items[i].Name, Name: networkManager}, &service)
-		if client.IgnoreNotFound(err) != nil {
+		if err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: twins.Items[i].Name, Name: networkManager}, &service); err != nil {
 			return nil, err
 		}
-		if err == nil {
-			return &service, nil
-		}
+		return &service, nil
 	}
-	return nil, fmt.Errorf("no Service %s of %s on the consumer", networkManager, f.Broker.Name)
+	return nil, fmt.Errorf("the consumer has no twin of namespace %s of %s", liqoNamespace, f.Broker.Name)
 }
 
 // waitForOffer waits until the consumer's virtual node for the broker has the sum of what the providers offer.

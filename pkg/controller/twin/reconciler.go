@@ -96,8 +96,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
 	}
-	if _, ok := liqo.TwinOf(&ns); !ok || !ns.DeletionTimestamp.IsZero() {
+	consumer, ok := liqo.TwinOf(&ns)
+	if !ok || !ns.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
+	}
+	// What another broker shows of itself is for this cluster and not for its providers.
+	peer, err := r.registry.ForeignCluster(ctx, consumer)
+	if err != nil || peer != nil && liqo.TwinOfLiqo(ns.Name, liqo.Identity(peer)) {
+		return ctrl.Result{}, err
 	}
 	twin, err := r.registry.Namespace(ctx, &ns)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
@@ -194,6 +195,22 @@ func TestOffloading(t *testing.T) {
 }
 
 // TestRefusal lets provider-a have another namespace of the same name.
+// TestTwinOfLiqo looks at the namespace in which another broker shows its remote IPAM.
+func TestTwinOfLiqo(t *testing.T) {
+	const twin = "liqo-consumer-93e789"
+	if !liqo.TwinOfLiqo(twin, consumer) {
+		t.Fatalf("%s is not how Liqo calls the namespace", twin)
+	}
+	h := start(t, liqotest.TwinNamespace(twin, consumer), liqotest.ForeignCluster(consumer, true, true), ready(providerA))
+	if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: twin}}); err != nil {
+		t.Fatal(err)
+	}
+	err := h.client.Get(t.Context(), client.ObjectKey{Namespace: twin, Name: liqo.OffloadingName}, &liqo.NamespaceOffloading{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace was offloaded to providers: %v", err)
+	}
+}
+
 func TestRefusal(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	objects := offloaded(providerA, providerB)
