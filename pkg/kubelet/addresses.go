@@ -41,11 +41,16 @@ type addresses struct {
 	foreign cluster.ID
 	// relay is nil if no remote IPAM was configured.
 	relay relay
+	// checkTunnel is whether the tunnel to the foreign cluster matters; without it,
+	// Liqo is told to leave networks alone.
+	checkTunnel bool
 
 	mu    sync.Mutex
 	peers map[cluster.ID]addressing.Peer
 	// direct are the clusters that reach the foreign cluster past this one.
 	direct remoteipam.DirectConsumers
+	// lost is whether the tunnel to the foreign cluster is known to carry nothing.
+	lost atomic.Bool
 	// table is nil until the tunnel to the foreign cluster is known.
 	table atomic.Pointer[addressing.Table]
 	// detours hold what follows of direct and peers: how this cluster sees the pods
@@ -123,6 +128,25 @@ func (a *addresses) relayed(address netip.Addr) bool {
 	return path == addressing.PathRelay
 }
 
+// reachedDirectly reports whether a pod at an address is reached past the foreign
+// cluster; one without an address is not.
+func (a *addresses) reachedDirectly(address string) bool {
+	table := a.table.Load()
+	parsed, err := netip.ParseAddr(address)
+	if table == nil || err != nil {
+		return false
+	}
+	path, _ := table.Resolve(parsed)
+	return path == addressing.PathDirect
+}
+
+// Unreachable tells whether a pod that the foreign cluster reports at an address
+// cannot be reached because the tunnel to that cluster is lost. The patched
+// reflector of pods asks for it (patches/liqo-unreachable-pods.patch).
+func (a *addresses) Unreachable(address string) bool {
+	return a.lost.Load() && !a.reachedDirectly(address)
+}
+
 // hold notes the address of a pod of the foreign cluster; an empty one is none.
 func (a *addresses) hold(pod, address string) {
 	if a.relay == nil {
@@ -194,6 +218,7 @@ func (a *addresses) routesChanged() {
 func (a *addresses) rebuild() {
 	a.rebuildDetours()
 	foreign, ok := a.peers[a.foreign]
+	a.lost.Store(a.checkTunnel && !foreign.Connected)
 	if !ok {
 		a.table.Store(nil)
 		return

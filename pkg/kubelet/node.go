@@ -17,12 +17,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// runNode keeps the virtual node that stands for the foreign cluster, until the
-// context ends.
-func runNode(ctx context.Context, o *Options, local, remote *rest.Config, client kubernetes.Interface, log logr.Logger) error {
+// virtualNode is the node that stands for the foreign cluster.
+type virtualNode struct {
+	liqo   *nodeprovider.LiqoNodeProvider
+	steady *steadyNode
+}
+
+// newVirtualNode sets up the node; direct tells whether a pod is reached past the
+// foreign cluster.
+func newVirtualNode(o *Options, local, remote *rest.Config, client kubernetes.Interface, direct func() bool) (*virtualNode, error) {
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
-		return fmt.Errorf("ask this cluster for its version: %w", err)
+		return nil, fmt.Errorf("ask this cluster for its version: %w", err)
 	}
 	provider := nodeprovider.NewLiqoNodeProvider(&nodeprovider.InitConfig{
 		HomeConfig:           local,
@@ -40,12 +46,17 @@ func runNode(ctx context.Context, o *Options, local, remote *rest.Config, client
 		PingDisabled:         o.NodePingInterval == 0,
 		CheckNetworkStatus:   o.NodeCheckNetwork,
 	})
+	return &virtualNode{liqo: provider, steady: newSteadyNode(provider, direct)}, nil
+}
+
+// run keeps the node until the context ends.
+func (v *virtualNode) run(ctx context.Context, o *Options, client kubernetes.Interface, log logr.Logger) error {
 	nodes := client.CoreV1().Nodes()
 	restore := func(ctx context.Context, _ error) error {
-		if provider.IsTerminating() {
+		if v.liqo.IsTerminating() {
 			return nil
 		}
-		wanted := provider.GetNode().DeepCopy()
+		wanted := v.liqo.GetNode().DeepCopy()
 		wanted.ResourceVersion = ""
 		existing, err := nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
 		switch {
@@ -62,8 +73,8 @@ func runNode(ctx context.Context, o *Options, local, remote *rest.Config, client
 		return nil
 	}
 	// Before the provider's informers run, nobody else holds its node.
-	ready := provider.StartProvider(ctx)
-	controller, err := node.NewNodeController(provider, provider.GetNode(), nodes,
+	ready := v.liqo.StartProvider(ctx)
+	controller, err := node.NewNodeController(v.steady, v.liqo.GetNode(), nodes,
 		node.WithNodeEnableLeaseV1(client.CoordinationV1().Leases(corev1.NamespaceNodeLease), int32(o.NodeLeaseDuration.Seconds())),
 		node.WithNodePingInterval(o.NodePingInterval),
 		node.WithNodePingTimeout(o.NodePingTimeout),
@@ -78,6 +89,9 @@ func runNode(ctx context.Context, o *Options, local, remote *rest.Config, client
 		case <-ctx.Done():
 		}
 	}()
+	// It may wait for a controller that has ended with the context, and then ends with
+	// the process.
+	go v.steady.run(ctx)
 	if err := controller.Run(ctx); err != nil {
 		return fmt.Errorf("run virtual node %s: %w", o.NodeName, err)
 	}

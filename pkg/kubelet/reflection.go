@@ -34,6 +34,8 @@ type reflection struct {
 	manager manager.Manager
 	// pods gives access to the reflected pods: exec, logs and so on.
 	pods workload.PodHandler
+	// reachedDirectly tells whether a pod is reached past the foreign cluster.
+	reachedDirectly func() bool
 	// translated are the reflectors whose objects hold addresses.
 	translated []manager.Reflector
 }
@@ -82,8 +84,8 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
-	relocated := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, addresses.hold, addresses.release)
-	translated := []manager.Reflector{newGuard(relocated, o.LiqoNamespace)}
+	remotePods := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, addresses.hold, addresses.release)
+	translated := []manager.Reflector{newGuard(remotePods, o.LiqoNamespace)}
 	if !o.DisableIPReflection {
 		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])
 		translated = append(translated, newGuard(addresses.passOwn(endpoints), o.LiqoNamespace))
@@ -99,7 +101,10 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 		offloaded:        listOffloaded(localLiqo, o.TenantNamespace, o.ForeignCluster.ClusterID),
 		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
 	})
-	return &reflection{manager: m, pods: pods, translated: translated}, nil
+	return &reflection{
+		manager: m, pods: pods, translated: translated,
+		reachedDirectly: func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
+	}, nil
 }
 
 // start begins to reflect; it goes on until the context ends.

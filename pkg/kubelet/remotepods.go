@@ -24,12 +24,12 @@ type remotePods struct {
 	release func(pod string)
 
 	mu sync.Mutex
-	// held are the pods of each remote namespace.
-	held map[string]map[string]struct{}
+	// held are the addresses of the pods of each remote namespace.
+	held map[string]map[string]string
 }
 
 func newRemotePods(reflector manager.Reflector, hold func(pod, address string), release func(pod string)) *remotePods {
-	return &remotePods{Reflector: reflector, hold: hold, release: release, held: map[string]map[string]struct{}{}}
+	return &remotePods{Reflector: reflector, hold: hold, release: release, held: map[string]map[string]string{}}
 }
 
 // StartNamespace begins the reflection of a namespace.
@@ -71,9 +71,9 @@ func (r *remotePods) seen(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held[pod.Namespace] == nil {
-		r.held[pod.Namespace] = map[string]struct{}{}
+		r.held[pod.Namespace] = map[string]string{}
 	}
-	r.held[pod.Namespace][string(pod.UID)] = struct{}{}
+	r.held[pod.Namespace][string(pod.UID)] = pod.Status.PodIP
 	r.hold(string(pod.UID), pod.Status.PodIP)
 }
 
@@ -83,4 +83,18 @@ func (r *remotePods) gone(pod *corev1.Pod) {
 	defer r.mu.Unlock()
 	delete(r.held[pod.Namespace], string(pod.UID))
 	r.release(string(pod.UID))
+}
+
+// anyAt reports whether an address of any of the pods is one of those.
+func (r *remotePods) anyAt(those func(address string) bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, pods := range r.held {
+		for _, address := range pods {
+			if those(address) {
+				return true
+			}
+		}
+	}
+	return false
 }

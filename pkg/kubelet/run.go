@@ -59,7 +59,16 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	reflected.start(ctx)
-	group.Go(func() error { return translation.run(ctx, reflected.translateAgain) })
+	node, err := newVirtualNode(o, local, remote.config, localClient, reflected.reachedDirectly)
+	if err != nil {
+		return err
+	}
+	group.Go(func() error {
+		return translation.run(ctx, func() error {
+			node.steady.reconsider()
+			return reflected.translateAgain()
+		})
+	})
 
 	if err := leaderelection.InitAndRun(ctx, leaderelection.Opts{
 		Enabled:         o.VirtualKubeletLeaseEnabled,
@@ -92,7 +101,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		metrics.SetupMetricHandler(o.MetricsAddress)
 	}
 	if o.CreateNode {
-		group.Go(func() error { return runNode(ctx, o, local, remote.config, localClient, log) })
+		group.Go(func() error { return node.run(ctx, o, localClient, log) })
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err

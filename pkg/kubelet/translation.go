@@ -49,6 +49,7 @@ func newTranslation(ctx context.Context, o *Options, local *rest.Config, client 
 		return nil, err
 	}
 	t.addresses = newAddresses(ipam.NewIpamClient(t.connection), foreignID(o), t.broker.relay())
+	t.addresses.checkTunnel = o.NodeCheckNetwork
 	// Nothing must be reflected before these are known.
 	if err := watchTunnels(ctx, tunnels, t.addresses, t.markStale, t.log); err != nil {
 		return nil, err
@@ -81,6 +82,12 @@ func (t *translation) passOwn(endpoints manager.Reflector) manager.Reflector {
 		return endpoints
 	}
 	return &transitEndpoints{Reflector: endpoints, owns: t.addresses.owns, log: t.log}
+}
+
+// reachedDirectly reports whether a pod that the foreign cluster reports at an
+// address is reached past it.
+func (t *translation) reachedDirectly(address string) bool {
+	return t.addresses != nil && t.addresses.reachedDirectly(address)
 }
 
 // hold notes the address of a pod of the foreign cluster; an empty one is none.

@@ -25,6 +25,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -178,7 +179,13 @@ func TestTranslationIsAskedEachTime(t *testing.T) {
 // newPodReflector returns a pod reflector between two empty clusters.
 func newPodReflector(t *testing.T, ipamClient ipam.IpamClient) *workload.NamespacedPodReflector {
 	t.Helper()
+	reflector, _ := newPodReflectorAndClient(t, ipamClient)
+	return reflector
+}
 
+// newPodReflectorAndClient returns the client of the local cluster too.
+func newPodReflectorAndClient(t *testing.T, ipamClient ipam.IpamClient) (*workload.NamespacedPodReflector, kubernetes.Interface) {
+	t.Helper()
 	opts := namespacedOptions(t)
 	noMetrics := func(string) metricsv1beta1.PodMetricsInterface { return nil }
 	reflector := workload.NewPodReflector(nil, noMetrics, ipamClient, &workload.PodReflectorConfig{},
@@ -190,7 +197,7 @@ func newPodReflector(t *testing.T, ipamClient ipam.IpamClient) *workload.Namespa
 	if !ok {
 		t.Fatalf("got a reflector of type %T", namespaced)
 	}
-	return pods
+	return pods, opts.LocalClient
 }
 
 // namespacedOptions returns the options of a reflector between two empty clusters.
@@ -220,5 +227,40 @@ func TestUnreadyWithoutCondition(t *testing.T) {
 	ctx := trace.ContextWithTrace(t.Context(), trace.New("test"))
 	if err := reflector.HandleStatus(ctx, local, remote, &workload.PodInfo{}); err == nil {
 		t.Error("HandleStatus(...): updated a pod that does not exist")
+	}
+}
+
+// lostIPAM says that no packet reaches any pod but one.
+type lostIPAM struct {
+	changingIPAM
+	direct string
+}
+
+func (l *lostIPAM) Unreachable(address string) bool { return address != l.direct }
+
+func TestUnreachablePods(t *testing.T) {
+	const direct, relayed = "10.200.0.13", "10.200.0.14"
+	for address, want := range map[string]corev1.ConditionStatus{direct: corev1.ConditionTrue, relayed: corev1.ConditionFalse} {
+		t.Run(address, func(t *testing.T) {
+			reflector, client := newPodReflectorAndClient(t, &lostIPAM{changingIPAM{answers: []string{address}}, direct})
+			local, err := client.CoreV1().Pods("home").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web"}, Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, PodIP: address, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			}}
+			ctx := trace.ContextWithTrace(t.Context(), trace.New("test"))
+			if err := reflector.HandleStatus(ctx, local, remote, &workload.PodInfo{}); err != nil {
+				t.Fatal(err)
+			}
+			local, err = client.CoreV1().Pods("home").Get(t.Context(), "web", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := local.Status.Conditions; len(got) != 1 || got[0].Status != want {
+				t.Errorf("got conditions %v, want one with status %s", got, want)
+			}
+		})
 	}
 }
