@@ -140,13 +140,6 @@ func (a *addresses) reachedDirectly(address string) bool {
 	return path == addressing.PathDirect
 }
 
-// Unreachable tells whether a pod that the foreign cluster reports at an address
-// cannot be reached because the tunnel to that cluster is lost. The patched
-// reflector of pods asks for it (patches/liqo-unreachable-pods.patch).
-func (a *addresses) Unreachable(address string) bool {
-	return a.lost.Load() && !a.reachedDirectly(address)
-}
-
 // hold notes the address of a pod of the foreign cluster; an empty one is none.
 func (a *addresses) hold(pod, address string) {
 	if a.relay == nil {

@@ -28,7 +28,7 @@ const (
 //
 // The node takes no more pods meanwhile: its condition NetworkUnavailable is true,
 // for which Kubernetes taints it. Pods that are reached through the foreign
-// cluster are marked one by one, see addresses.Unreachable.
+// cluster are marked one by one, see addresses.AdjustReady.
 type steadyNode struct {
 	node.NodeProvider
 

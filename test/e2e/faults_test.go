@@ -42,6 +42,8 @@ type fault struct {
 	interrupts []federation.Path
 	// relays says that pods which are reached directly can be reached by relay meanwhile.
 	relays bool
+	// unseen says that, if it lasts, Kubernetes does not hear of the pods that are reached directly, and calls them not ready.
+	unseen bool
 }
 
 // faults are all that the matrix has, in the order in which it is printed.
@@ -56,10 +58,10 @@ func faults() []fault {
 		{name: "BrokerDaemon", begin: fed.Daemon().Kill},
 		{name: "RemoteIPAM", begin: fed.RemoteIPAM().Kill},
 		{name: "NetworkManager", begin: fed.NetworkManager().Kill},
-		{name: "VirtualKubeletOfConsumer", begin: fed.VirtualKubelet(fed.Consumer, fed.Broker).Kill},
+		{name: "VirtualKubeletOfConsumer", begin: fed.VirtualKubelet(fed.Consumer, fed.Broker).Kill, unseen: true},
 		{name: "VirtualKubeletOfBroker", begin: fed.VirtualKubelet(fed.Broker, fed.ProviderA).Kill},
 		{name: "GatewayOfBroker", begin: fed.Gateway(fed.Broker).Kill, interrupts: []federation.Path{relay}},
-		{name: "GatewayOfProvider", begin: fed.Gateway(fed.ProviderA).Kill, interrupts: []federation.Path{direct}},
+		{name: "GatewayOfProvider", begin: fed.Gateway(fed.ProviderA).Kill, interrupts: []federation.Path{direct}, unseen: true},
 		{name: "LinkConsumerBroker", begin: cut(fed.Consumer, fed.Broker), interrupts: []federation.Path{relay}},
 		{name: "LinkBrokerProvider", begin: cut(fed.Broker, fed.ProviderA)},
 		{name: "LinkConsumerProvider", begin: cut(fed.Consumer, fed.ProviderA), interrupts: []federation.Path{direct}, relays: true},
@@ -154,6 +156,7 @@ type faultWatch struct {
 	original map[federation.Target]bool   // What it showed before.
 	changes  map[federation.Target]string // What it showed besides, by pod.
 	fewest   int                          // Of the pods were ready at any time.
+	unready  string                       // Is a pod that is reached directly and was shown as not ready.
 
 	// When the consumer's tunnel to provider-a was lost, when the pods there had relay addresses, when the tunnel was back, and when
 	// the pods had direct addresses again.
@@ -225,6 +228,8 @@ func (w *faultWatch) look(ctx context.Context) error {
 	for _, pod := range w.pods {
 		if pod.Ready {
 			ready++
+		} else if pod.RunsOn == fed.ProviderA {
+			w.unready = pod.Name
 		}
 		if pod.RunsOn == fed.ProviderA {
 			onA++
@@ -317,6 +322,9 @@ func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map
 	t.Helper()
 	if wrong := result.direct.Wrong + result.relay.Wrong + result.moved.Wrong; wrong > 0 {
 		t.Errorf("%d times another pod answered than the one that was asked", wrong)
+	}
+	if w.unready != "" && !f.unseen {
+		t.Errorf("pod %s, which is reached directly, was shown as not ready", w.unready)
 	}
 	interrupted := map[federation.Path]bool{}
 	for _, path := range f.interrupts {

@@ -230,25 +230,27 @@ func TestUnreadyWithoutCondition(t *testing.T) {
 	}
 }
 
-// lostIPAM says that no packet reaches any pod but one.
-type lostIPAM struct {
+// judgeIPAM says that a pod is ready if it has a certain address.
+type judgeIPAM struct {
 	changingIPAM
-	direct string
+	ready string
 }
 
-func (l *lostIPAM) Unreachable(address string) bool { return address != l.direct }
+func (j *judgeIPAM) AdjustReady(remote *corev1.Pod, ready *corev1.PodCondition) {
+	ready.Status = map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[remote.Status.PodIP == j.ready]
+}
 
-func TestUnreachablePods(t *testing.T) {
-	const direct, relayed = "10.200.0.13", "10.200.0.14"
-	for address, want := range map[string]corev1.ConditionStatus{direct: corev1.ConditionTrue, relayed: corev1.ConditionFalse} {
+func TestAdjustReady(t *testing.T) {
+	const well, lost = "10.200.0.13", "10.200.0.14"
+	for address, want := range map[string]corev1.ConditionStatus{well: corev1.ConditionTrue, lost: corev1.ConditionFalse} {
 		t.Run(address, func(t *testing.T) {
-			reflector, client := newPodReflectorAndClient(t, &lostIPAM{changingIPAM{answers: []string{address}}, direct})
+			reflector, client := newPodReflectorAndClient(t, &judgeIPAM{changingIPAM{answers: []string{address}}, well})
 			local, err := client.CoreV1().Pods("home").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web"}, Status: corev1.PodStatus{
-				Phase: corev1.PodRunning, PodIP: address, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+				Phase: corev1.PodRunning, PodIP: address, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionUnknown}},
 			}}
 			ctx := trace.ContextWithTrace(t.Context(), trace.New("test"))
 			if err := reflector.HandleStatus(ctx, local, remote, &workload.PodInfo{}); err != nil {
