@@ -24,9 +24,9 @@ ON_ITS_OWN   := TestTwoBrokers
 GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
-# build and for tests with the race detector.
+# build and for tests with the race detector, and Prometheus for the tests that ask one.
 DEBIAN_PACKAGES := busybox-static ca-certificates conntrack containerd containernetworking-plugins curl etcd-server gcc git \
-	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl runc tcpdump wireguard-go wireguard-tools
+	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl prometheus runc tcpdump wireguard-go wireguard-tools
 
 ##@ Two commands
 
@@ -77,7 +77,7 @@ clean: ## Remove what the build made; the lab's cache of built programs stays.
 ##@ Check
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need neither root nor a cluster, with the race detector.
+test-unit: deps ## Run the tests that need neither root nor a cluster, with the race detector; one starts Debian's prometheus.
 	go test -race ./...
 
 .PHONY: test-patched

@@ -25,7 +25,8 @@ fi
 
 echo "deps: installing Debian packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-# The lab starts its own containerd and etcd: those of the packages stay off. policy-rc.d is Debian's way to say so.
+# The lab and the tests start their own containerd, etcd and Prometheus: those of the packages stay off. policy-rc.d is Debian's way to
+# say so.
 policy=/usr/sbin/policy-rc.d
 if [[ ! -e $policy ]]; then
 	printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -34,3 +35,8 @@ if [[ ! -e $policy ]]; then
 fi
 apt-get update -q
 apt-get install -q -y --no-install-recommends "${missing[@]}"
+
+# Nor is Prometheus started with the machine: only the tests run it.
+if [[ " ${missing[*]} " == *" prometheus "* ]]; then
+	update-rc.d prometheus disable
+fi

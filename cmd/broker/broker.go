@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
@@ -56,6 +57,7 @@ type brokerConfig struct {
 	strategy liqo.MappingStrategy
 	rest     *rest.Config
 	log      logr.Logger
+	asker    policy.Asker
 }
 
 // broker is the daemon.
@@ -156,7 +158,7 @@ func (b *broker) setup(ctx context.Context) error {
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
-		if err := setupPolicies(b.mgr, certificate); err != nil {
+		if err := setupPolicies(b.mgr, certificate, b.cfg.asker); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -48,6 +49,7 @@ type options struct {
 	liqoNamespace   string
 	mapping         string
 	giveBackAfter   time.Duration
+	prometheus      prometheus.Config
 	log             logging.Options
 }
 
@@ -79,6 +81,9 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	}
 	if o.giveBackAfter < 0 {
 		return "", fmt.Errorf("--give-back-after=%s is less than no time", o.giveBackAfter)
+	}
+	if o.prometheus.URL == "" && (o.prometheus.CAFile != "" || o.prometheus.TokenFile != "") {
+		return "", errors.New("--prometheus-ca-file and --prometheus-token-file need --prometheus")
 	}
 	strategy, err := liqo.ParseMappingStrategy(o.mapping)
 	if err != nil {
@@ -135,7 +140,11 @@ func newCommand() *cobra.Command {
 			if err := o.findLeaderNamespace(ownNamespaceFile); err != nil {
 				return usageError{err}
 			}
-			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log})
+			asker, err := newAsker(o.prometheus)
+			if err != nil {
+				return usageError{err}
+			}
+			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log, asker: asker})
 			if err != nil {
 				return err
 			}
@@ -167,6 +176,12 @@ func newCommand() *cobra.Command {
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod waits that no provider can take before it is ended, so that its consumer can place it elsewhere; 0 for ever")
+	flags.StringVar(&o.prometheus.URL, "prometheus", "",
+		"URL of the Prometheus that is asked for the figures of ProviderQueries and PlacementPolicies, without credentials")
+	flags.StringVar(&o.prometheus.CAFile, "prometheus-ca-file", "",
+		"file of the certificates that the one of Prometheus is checked against; those of the system if empty")
+	flags.StringVar(&o.prometheus.TokenFile, "prometheus-token-file", "",
+		"file of the bearer token that Prometheus is sent; it is read for each query")
 	o.log.AddFlags(flags)
 	return command
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/figures"
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
+	"github.com/capacitorset/liqo-broker/pkg/controller/query"
+	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/steering"
 )
@@ -39,11 +41,14 @@ func newWebhooks(address string, certificate *selfsigned.Certificate) (webhook.S
 }
 
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.
-func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate) error {
+func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, asker policy.Asker) error {
 	if err := figures.Setup(mgr); err != nil {
 		return err
 	}
-	if err := policy.Setup(mgr, mgr.GetEventRecorderFor(component)); err != nil {
+	if err := query.Setup(mgr, mgr.GetEventRecorderFor(component), asker); err != nil {
+		return err
+	}
+	if err := policy.Setup(mgr, mgr.GetEventRecorderFor(component), asker); err != nil {
 		return err
 	}
 	mgr.GetWebhookServer().Register(steering.Path, &admission.Webhook{Handler: steering.New(mgr.GetClient())})
@@ -51,6 +56,19 @@ func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate) error 
 		return fmt.Errorf("add the certificate of the webhook: %w", err)
 	}
 	return nil
+}
+
+// newAsker returns what answers queries.
+func newAsker(cfg prometheus.Config) (policy.Asker, error) {
+	if cfg.URL == "" {
+		return prometheus.None{}, nil
+	}
+	cfg.Timeout = prometheus.DefaultTimeout
+	asker, err := prometheus.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("--prometheus: %w", err)
+	}
+	return asker, nil
 }
 
 // newCertificate returns the certificate of the webhook.

@@ -75,6 +75,8 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "consumers", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", subresource: "status", verbs: []string{"patch"}},
+			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
+			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
 			need{group: "net.liqo.io", version: alpha, resource: "tunnelendpoints", verbs: read},
 			need{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: steering.ConfigurationName,
 				verbs: []string{"get", "patch"}},

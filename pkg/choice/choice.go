@@ -53,8 +53,12 @@ type Criteria struct {
 	// Weights tell how much each figure counts, from -MaxWeight to MaxWeight: more
 	// is better if positive, less is better if negative.
 	Weights map[string]int
-	// Most is the largest number of providers to choose; zero for no limit.
+	// Most is the largest number of providers to choose, or of groups; zero for no limit.
 	Most int
+	// Group is a label whose values are chosen instead of single providers: all that
+	// share one of them are chosen together, and those without it never are. A group
+	// is as good as its best provider. Spread does not go with it.
+	Group string
 	// Spread are constraints that the chosen providers meet together.
 	Spread []Spread
 	// Margin is how much better, as a part of FullScore, a provider must be than a
@@ -133,6 +137,9 @@ func New(c Criteria) (*Chooser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Group != "" && len(c.Spread) > 0 {
+		return nil, fmt.Errorf("providers are chosen by %s, and cannot be spread beside that", c.Group)
+	}
 	chooser := &Chooser{criteria: c, filters: filters}
 	for figure, weight := range c.Weights {
 		if weight < -MaxWeight || weight > MaxWeight {
@@ -144,6 +151,13 @@ func New(c Criteria) (*Chooser, error) {
 	}
 	slices.Sort(chooser.figures)
 	return chooser, nil
+}
+
+// Limited returns a Chooser that chooses at most so many providers, or groups.
+func (c *Chooser) Limited(most int) *Chooser {
+	limited := *c
+	limited.criteria.Most = most
+	return &limited
 }
 
 // Choose decides among providers, whose IDs are distinct. When it returns an
@@ -191,6 +205,25 @@ func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (De
 	return decision, nil
 }
 
+// Count returns how many of the ranked providers, or of their groups, are among some
+// that are chosen, and how many pass the filters.
+func (c *Chooser) Count(ranking []Ranked, chosen []cluster.ID) (of, passed int) {
+	all, good := map[string]bool{}, map[string]bool{}
+	for _, r := range ranking {
+		group := string(r.ID)
+		if c.criteria.Group != "" {
+			group = r.labels[c.criteria.Group]
+		}
+		if slices.Contains(chosen, r.ID) {
+			all[group] = true
+		}
+		if r.Excluded == "" {
+			good[group] = true
+		}
+	}
+	return len(all), len(good)
+}
+
 // split takes the providers apart that cannot be used at the moment, which are in
 // order of their IDs.
 func split(providers []Provider) (here []Provider, away []Ranked) {
@@ -199,7 +232,7 @@ func split(providers []Provider) (here []Provider, away []Ranked) {
 		if p.Away == "" {
 			here = append(here, p)
 		} else {
-			away = append(away, Ranked{ID: p.ID, Name: p.Name, Excluded: p.Away})
+			away = append(away, Ranked{ID: p.ID, Name: p.Name, Excluded: p.Away, labels: p.Labels})
 		}
 	}
 	slices.SortFunc(away, func(a, b Ranked) int { return cmp.Compare(a.ID, b.ID) })
@@ -227,25 +260,30 @@ func (c *Chooser) absent(now time.Time, away []Ranked, memory Memory) map[cluste
 
 // settle decides whether the wanted providers take the place of the chosen ones:
 // at once if that takes nothing away or the chosen ones cannot stay as they are,
-// and otherwise when others have been better for long enough.
+// and otherwise when others have been better for long enough. Until then the worst
+// of the chosen ones go if there are too many, and others join them if there are
+// too few.
 func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, memory Memory) (Memory, time.Duration) {
-	var kept []Ranked
+	var kept, others []Ranked
 	adds := true
 	for _, r := range ranked {
 		if r.Chosen {
 			kept = append(kept, r)
 			adds = adds && slices.Contains(wanted, r.ID)
+		} else {
+			others = append(others, r)
 		}
 	}
-	stays := len(kept) == len(memory.Chosen) && (c.criteria.Most <= 0 || len(kept) <= c.criteria.Most) && c.spreads(kept)
+	resized, fits := c.pick(slices.Concat(kept, others))
+	stays := len(kept) == len(memory.Chosen) && fits
 	switch {
-	case adds || !stays:
+	case adds || !stays || slices.Equal(resized, wanted):
 		return Memory{Chosen: wanted}, 0
 	case memory.Better.IsZero() || memory.Better.After(now):
 		memory.Better = now
 	}
 	if wait := c.criteria.Lasting - now.Sub(memory.Better); wait > 0 {
-		return memory, wait
+		return Memory{Chosen: resized, Better: memory.Better}, wait
 	}
 	return Memory{Chosen: wanted}, 0
 }
@@ -255,6 +293,9 @@ func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, me
 // places after it would not suffice for the values that are missing. With several
 // constraints it may miss a way to meet them all.
 func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
+	if c.criteria.Group != "" {
+		return c.pickGroups(ranked)
+	}
 	most := c.criteria.Most
 	if most <= 0 || most > len(ranked) {
 		most = len(ranked)
@@ -275,6 +316,21 @@ func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
 	}
 	slices.Sort(ids)
 	return ids, len(ids) > 0 && c.spreads(picked)
+}
+
+// pickGroups returns the providers of the first groups of a ranking, as many as
+// allowed, in order of their IDs.
+func (c *Chooser) pickGroups(ranked []Ranked) ([]cluster.ID, bool) {
+	var ids []cluster.ID
+	picked := map[string]bool{}
+	for _, r := range ranked {
+		if group := r.labels[c.criteria.Group]; picked[group] || c.criteria.Most <= 0 || len(picked) < c.criteria.Most {
+			picked[group] = true
+			ids = append(ids, r.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, len(ids) > 0
 }
 
 // spreads tells whether providers meet the spread constraints.

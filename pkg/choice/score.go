@@ -102,6 +102,9 @@ func (c *Chooser) filter(now time.Time, providers []Provider) (passed []Provider
 		if err != nil {
 			return nil, nil, err
 		}
+		if _, ok := p.Labels[c.criteria.Group]; reason == "" && c.criteria.Group != "" && !ok {
+			reason = fmt.Sprintf("no label %s", c.criteria.Group)
+		}
 		if reason == "" {
 			passed = append(passed, p)
 		} else {

@@ -55,6 +55,9 @@ type Weight int32
 type Filter string
 
 // PlacementPolicySpec is what people demand of the providers.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.keep) || !has(self.maxProviders)",message="keep.max is the largest number of providers where keep is given, not maxProviders"
+// +kubebuilder:validation:XValidation:rule="!has(self.keep) || !has(self.keep.by) || !has(self.spread)",message="spread does not go with keep.by"
 type PlacementPolicySpec struct {
 	// Default makes the policy apply to all consumers that no other policy names.
 	// +optional
@@ -99,6 +102,10 @@ type PlacementPolicySpec struct {
 	// +listMapKey=label
 	// +optional
 	Spread []SpreadConstraint `json:"spread,omitempty"`
+	// Keep keeps a measured figure, such as the delay of users, between two thresholds
+	// by using more or fewer providers. Without it, maxProviders says how many.
+	// +optional
+	Keep *Keep `json:"keep,omitempty"`
 	// Steady keeps what is chosen until something better lasts.
 	// +kubebuilder:default={}
 	// +optional
@@ -149,7 +156,7 @@ type PlacementPolicyStatus struct {
 	// +listMapKey=consumer
 	// +optional
 	Decisions []PlacementDecision `json:"decisions,omitempty"`
-	// Conditions is Decided.
+	// Conditions are Decided and, where a figure is kept, Measured.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -171,6 +178,9 @@ type PlacementDecision struct {
 	// BetterSince tells since when others would be better by the margin of steady.
 	// +optional
 	BetterSince *metav1.Time `json:"betterSince,omitempty"`
+	// Kept is where the figure of spec.keep stands.
+	// +optional
+	Kept *KeptFigure `json:"kept,omitempty"`
 	// Explained says why, for the providers that come first and for some that do not
 	// come into question. It is left out for all but a few consumers.
 	// +listType=atomic

@@ -163,6 +163,11 @@ type ProviderStatus struct {
 	// +optional
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
 	Figures    `json:",inline"`
+	// Queried are the values that a Prometheus has, by the names of the ProviderQueries.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Queried []Figure `json:"queried,omitempty"`
 
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional

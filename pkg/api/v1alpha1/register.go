@@ -18,7 +18,7 @@ var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 // AddToScheme registers the objects of this package.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Provider{}, &ProviderList{}, &Consumer{}, &ConsumerList{},
-		&PlacementPolicy{}, &PlacementPolicyList{})
+		&PlacementPolicy{}, &PlacementPolicyList{}, &ProviderQuery{}, &ProviderQueryList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/choice"
 )
 
 // TestExamples decides by the examples of docs/placement.md.
@@ -37,14 +36,16 @@ func TestExamples(t *testing.T) {
 		"nearest":     {"cheap", "near"},
 		"reliable":    {"also-south"},
 		"two-regions": {"cheap", "near"},
+		"delay":       {"near"}, // TestExampleDelay goes on from there.
 	}
 	got := map[string][]string{}
 	for _, p := range examples(t, string(text)) {
-		chooser, err := choice.New(criteria(&p.Spec))
+		chooser, keeper, err := rules(&p.Spec)
 		if err != nil {
 			t.Fatalf("%s: %v", p.Name, err)
 		}
-		decision, _, err := newSnapshot(providers, nil).decide(now, &state{chooser: chooser}, consumer("c"), v1alpha1.PlacementDecision{}, true)
+		decision, _, err := newSnapshot(providers, nil).decide(
+			now, &state{chooser: chooser, keeper: keeper}, consumer("c"), v1alpha1.PlacementDecision{}, true)
 		if err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}

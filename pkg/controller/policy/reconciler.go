@@ -46,6 +46,7 @@ type Reconciler struct {
 	client   client.Client
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
+	asker    Asker
 
 	mu    sync.Mutex
 	known map[types.NamespacedName]*state
@@ -56,14 +57,15 @@ type Reconciler struct {
 type state struct {
 	generation int64
 	chooser    *choice.Chooser
-	err        error // Of the chooser.
+	keeper     *keeper // Nil if the policy keeps no figure.
+	err        error   // Of the chooser or the keeper.
 	decided    time.Time
 	written    time.Time
 }
 
 // New returns a Reconciler.
-func New(c client.Client, recorder record.EventRecorder, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, recorder: recorder, clock: clock, known: map[types.NamespacedName]*state{}}
+func New(c client.Client, recorder record.EventRecorder, clock clock.PassiveClock, asker Asker) *Reconciler {
+	return &Reconciler{client: c, recorder: recorder, clock: clock, asker: asker, known: map[types.NamespacedName]*state{}}
 }
 
 // Reconcile decides for every consumer that a policy applies to, and writes the
@@ -85,6 +87,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	s.decided = now
+	if s.keeper != nil {
+		s.keeper.ask(ctx, now, r.asker)
+	}
 
 	next := p.DeepCopy()
 	next.Status.ObservedGeneration = p.Generation
@@ -114,7 +119,7 @@ func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolic
 	}
 	if s.generation != p.Generation {
 		s.generation = p.Generation
-		s.chooser, s.err = choice.New(criteria(&p.Spec))
+		s.chooser, s.keeper, s.err = rules(&p.Spec)
 	}
 	return s
 }
@@ -123,6 +128,16 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, name)
+}
+
+// rules returns what decides by a spec.
+func rules(spec *v1alpha1.PlacementPolicySpec) (*choice.Chooser, *keeper, error) {
+	chooser, err := choice.New(criteria(spec))
+	if err != nil || spec.Keep == nil {
+		return chooser, nil, err
+	}
+	keeper, err := newKeeper(spec.Keep)
+	return chooser, keeper, err
 }
 
 // criteria returns what a spec demands.
@@ -139,6 +154,9 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 	}
 	for _, s := range spec.Spread {
 		c.Spread = append(c.Spread, choice.Spread{Label: s.Label, Distinct: int(s.MinValues)})
+	}
+	if spec.Keep != nil {
+		c.Group = spec.Keep.By
 	}
 	if spec.Steady.MarginPercent != nil {
 		c.Margin = float64(*spec.Steady.MarginPercent) * choice.FullScore / 100
@@ -188,7 +206,12 @@ func (r *Reconciler) decide(
 	}
 	status.Decisions = decisions
 	meta.SetStatusCondition(&status.Conditions, condition)
-	return wait, nil
+	if s.keeper == nil {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionMeasured)
+		return wait, nil
+	}
+	meta.SetStatusCondition(&status.Conditions, s.keeper.condition(now, consumers, p))
+	return min(wait, s.keeper.interval), nil
 }
 
 // reason names an error of a decision.
@@ -242,18 +265,25 @@ func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	return newSnapshot(providers.Items, shown), nil
 }
 
-// announce says when a policy ceases to decide, and when it decides again.
+// announce says when a policy ceases to decide, or does not know the figure that it
+// keeps, and when that is over; and when it uses more or fewer providers.
 func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDecided)
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDecided)
-	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return
+	for _, is := range after.Status.Conditions {
+		was := meta.FindStatusCondition(before.Status.Conditions, is.Type)
+		if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+			continue
+		}
+		kind := corev1.EventTypeNormal
+		if is.Status != metav1.ConditionTrue {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Event(after, kind, is.Reason, is.Message)
 	}
-	kind := corev1.EventTypeNormal
-	if is.Status != metav1.ConditionTrue {
-		kind = corev1.EventTypeWarning
+	for _, d := range after.Status.Decisions {
+		if reason, message := stepped(decisionFor(before.Status.Decisions, d.Consumer), d); reason != "" {
+			r.recorder.Event(after, corev1.EventTypeNormal, reason, message)
+		}
 	}
-	r.recorder.Event(after, kind, is.Reason, is.Message)
 }
 
 // withoutScores returns what of a status matters to others than people.
@@ -261,6 +291,12 @@ func withoutScores(status *v1alpha1.PlacementPolicyStatus) *v1alpha1.PlacementPo
 	rest := status.DeepCopy()
 	for i := range rest.Decisions {
 		rest.Decisions[i].Explained, rest.Decisions[i].NotExplained = nil, 0
+		if kept := rest.Decisions[i].Kept; kept != nil {
+			kept.Value, kept.Measured, kept.Unknown = "", nil, ""
+		}
+	}
+	if measured := meta.FindStatusCondition(rest.Conditions, v1alpha1.ConditionMeasured); measured != nil {
+		measured.Message = ""
 	}
 	return rest
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
 
@@ -78,7 +79,7 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, objects...)
-	h.r = New(h.client, h.recorder, h.clock)
+	h.r = New(h.client, h.recorder, h.clock, prometheus.None{})
 	return h
 }
 
@@ -263,7 +264,7 @@ func TestSteady(t *testing.T) {
 	if chosen(p)["c"] != "a" || again != interval || p.Status.Decisions[0].BetterSince == nil {
 		t.Errorf("at first: chosen %v, again after %s, better since %v", chosen(p), again, p.Status.Decisions[0].BetterSince)
 	}
-	h.r = New(h.client, h.recorder, h.clock) // The daemon was killed.
+	h.r = New(h.client, h.recorder, h.clock, prometheus.None{}) // The daemon was killed.
 	if p, again = h.decide(50 * time.Second); chosen(p)["c"] != "a" || again != 10*time.Second {
 		t.Errorf("then: chosen %v, again after %s", chosen(p), again)
 	}
@@ -282,7 +283,7 @@ func TestAway(t *testing.T) {
 	if got := p.Status.Decisions[0].Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySince == nil || got[1].AwaySince != nil {
 		t.Errorf("out of reach: chosen %v", got)
 	}
-	h.r = New(h.client, h.recorder, h.clock)
+	h.r = New(h.client, h.recorder, h.clock, prometheus.None{})
 	if p, _ = h.decide(50 * time.Second); chosen(p)["c"] != "a,b" {
 		t.Errorf("after 50 s: chosen %v", chosen(p))
 	}

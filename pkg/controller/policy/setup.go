@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -30,8 +31,8 @@ import (
 )
 
 // Setup registers the controller with a manager.
-func Setup(mgr ctrl.Manager, recorder record.EventRecorder) error {
-	r := New(mgr.GetClient(), recorder, clock.RealClock{})
+func Setup(mgr ctrl.Manager, recorder record.EventRecorder, asker Asker) error {
+	r := New(mgr.GetClient(), recorder, clock.RealClock{}, asker)
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("policy").
@@ -40,6 +41,8 @@ func Setup(mgr ctrl.Manager, recorder record.EventRecorder) error {
 		Watches(&v1alpha1.PlacementPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, all, builder.WithPredicates(providerChanged())).
 		Watches(&v1alpha1.Consumer{}, all, builder.WithPredicates(came())).
+		// One policy that waits for Prometheus does not keep others from deciding.
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the controller of placement policies: %w", err)
@@ -70,7 +73,8 @@ func providerChanged() predicate.Predicate {
 			meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionReady) !=
 				meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady) ||
 			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
-			!equality.Semantic.DeepEqual(before.Status.KPIs, after.Status.KPIs)
+			!equality.Semantic.DeepEqual(before.Status.KPIs, after.Status.KPIs) ||
+			!equality.Semantic.DeepEqual(before.Status.Queried, after.Status.Queried)
 	}}
 }
 

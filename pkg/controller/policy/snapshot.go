@@ -72,8 +72,8 @@ func candidate(p *v1alpha1.Provider, shown map[string]string) choice.Provider {
 	for _, source := range []map[string]string{shown, p.Labels} {
 		maps.Copy(labels, source)
 	}
-	figures := make(map[string]kpi.Figure, len(p.Status.KPIs))
-	for _, f := range p.Status.KPIs {
+	figures := make(map[string]kpi.Figure, len(p.Status.KPIs)+len(p.Status.Queried))
+	for _, f := range slices.Concat(p.Status.Queried, p.Status.KPIs) { // Of one name, the broker's own counts.
 		value, err := strconv.ParseFloat(f.Value, 64)
 		if err != nil {
 			continue // Somebody else wrote it: it is unknown.
@@ -94,7 +94,8 @@ func (s *snapshot) decide(
 		return decision, 0, policy.err
 	}
 	others := slices.DeleteFunc(slices.Clone(s.candidates), func(p choice.Provider) bool { return string(p.ID) == consumer.Name })
-	made, err := policy.chooser.Choose(now, others, memory(before))
+	made, kept, err := policy.choose(now, others, consumer, before)
+	decision.Kept = kept
 	decision.Explained, decision.NotExplained = nil, 0
 	if explain {
 		decision.Explained, decision.NotExplained = s.explain(made.Ranking, consumer.Name)

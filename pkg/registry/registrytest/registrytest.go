@@ -24,7 +24,7 @@ func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object)
 	b := fake.NewClientBuilder().
 		WithScheme(liqotest.Scheme(tb)).
 		WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &v1alpha1.PlacementPolicy{}).
+		WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.ProviderQuery{}).
 		WithInterceptorFuncs(funcs)
 	for _, i := range registry.Indexes() {
 		b = b.WithIndex(i.Object, i.Field, i.Extract)

@@ -1,0 +1,128 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionMeasured is true when what a Prometheus is asked for is known: the figure
+// that a PlacementPolicy keeps, for all consumers, or that of a ProviderQuery, for at
+// least one provider. While it is false nothing changes because of the figure.
+const ConditionMeasured = "Measured"
+
+// Reasons of the Measured condition.
+const (
+	ReasonMeasured = "Measured"
+	// ReasonNoPrometheus: the broker was not told of one.
+	ReasonNoPrometheus = "NoPrometheus"
+	// ReasonPrometheusUnavailable: it cannot be reached, or cannot answer in time.
+	ReasonPrometheusUnavailable = "PrometheusUnavailable"
+	// ReasonQueryRefused: the query is wrong, or the broker may not ask.
+	ReasonQueryRefused = "QueryRefused"
+	// ReasonUnusableAnswer: it is too long, incomplete, or not the values of one moment.
+	ReasonUnusableAnswer = "UnusableAnswer"
+	// ReasonNoData: the answer has no value.
+	ReasonNoData = "NoData"
+	// ReasonNotANumber: the value is NaN or infinite.
+	ReasonNotANumber = "NotANumber"
+	// ReasonAmbiguous: the answer has several values for one consumer or provider.
+	ReasonAmbiguous = "Ambiguous"
+	// ReasonStale: the value was measured too long ago, or in the future.
+	ReasonStale = "Stale"
+	// ReasonNameTaken: the broker has a figure of the same name.
+	ReasonNameTaken = "NameTaken"
+)
+
+// Reasons of the events about a figure that is kept.
+const (
+	ReasonSteppedUp   = "SteppedUp"
+	ReasonSteppedDown = "SteppedDown"
+)
+
+// Decimal is a decimal number.
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^-?[0-9]{1,15}(\.[0-9]{1,15})?$`
+type Decimal string
+
+// Keep keeps a measured figure between two thresholds, by using more or fewer
+// providers. The more are used, the lower the figure is expected to be.
+//
+// +kubebuilder:validation:XValidation:rule="double(self.unoffloadBelow) < double(self.offloadAbove)",message="unoffloadBelow must be less than offloadAbove"
+// +kubebuilder:validation:XValidation:rule="!has(self.max) || self.min <= self.max",message="min may not be more than max"
+type Keep struct {
+	// Query is what the Prometheus of the broker is asked, in PromQL: one number, or one
+	// for each value of consumerLabel.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Query string `json:"query"`
+	// Unit is the unit of the figure and of the thresholds.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	Unit string `json:"unit"`
+	// ConsumerLabel is the label of the result that names the consumer, by cluster ID or
+	// cluster name. Without it, the figure is the same for all consumers.
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]*$`
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ConsumerLabel string `json:"consumerLabel,omitempty"`
+	// Expiry is for how long a measured value counts.
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="a value must count for 10s at least"
+	// +optional
+	Expiry *metav1.Duration `json:"expiry,omitempty"`
+	// OffloadAbove is the offload threshold: if the figure is above it for the window,
+	// one provider more is used, the next best.
+	OffloadAbove Decimal `json:"offloadAbove"`
+	// UnoffloadBelow is the un-offload threshold: if the figure is below it for the
+	// window, one provider less is used.
+	UnoffloadBelow Decimal `json:"unoffloadBelow"`
+	// Window is for how long the figure must be outside before something changes, and
+	// the shortest time between two changes.
+	// +kubebuilder:default="2m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="the window must be 10s at least"
+	// +optional
+	Window *metav1.Duration `json:"window,omitempty"`
+	// By is a label of providers whose values are used instead of single providers, such
+	// as topology.kubernetes.io/zone: a step is then all providers of a zone. Providers
+	// without the label are not used.
+	// +kubebuilder:validation:MaxLength=317
+	// +optional
+	By string `json:"by,omitempty"`
+	// Min is the smallest number of providers, or values of the label, to use.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Min int32 `json:"min,omitempty"`
+	// Max is the largest number of providers, or values of the label, to use.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Max *int32 `json:"max,omitempty"`
+}
+
+// KeptFigure is where the figure of spec.keep stands for one consumer, and how many
+// providers are used because of it.
+type KeptFigure struct {
+	// Count is how many providers, or values of the label, are used if there are so many.
+	Count int32 `json:"count"`
+	// Value is the last known value, with its unit.
+	// +optional
+	Value string `json:"value,omitempty"`
+	// Measured is when it was measured.
+	// +optional
+	Measured *metav1.Time `json:"measured,omitempty"`
+	// Unknown is why there is no value at the moment, so that the count holds.
+	// +optional
+	Unknown string `json:"unknown,omitempty"`
+	// Wants is More or Less while the figure is outside and something could change.
+	// +kubebuilder:validation:Enum=More;Less
+	// +optional
+	Wants string `json:"wants,omitempty"`
+	// Since is since when it wants that.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Seen is when that was measured last.
+	// +optional
+	Seen *metav1.Time `json:"seen,omitempty"`
+}

@@ -1,0 +1,106 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package measure turns the answer of a Prometheus into figures, one for each cluster
+// that the answer names, and says what is wrong where there is none. What is no number,
+// too old, or not one value is no figure.
+//
+// It asks nobody, and does not know what the figures are of.
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+)
+
+// Answer is what Prometheus has answered.
+type Answer struct {
+	Samples []prometheus.Sample
+	Err     error
+}
+
+// unknown is why there is no figure.
+type unknown struct{ reason, message string }
+
+// Error implements error.
+func (u unknown) Error() string { return u.message }
+
+// Reason names, for a condition, an error of this package or of package prometheus.
+func Reason(err error) string {
+	var u unknown
+	switch {
+	case errors.As(err, &u):
+		return u.reason
+	case errors.Is(err, prometheus.ErrNone):
+		return v1alpha1.ReasonNoPrometheus
+	case errors.Is(err, prometheus.ErrRefused):
+		return v1alpha1.ReasonQueryRefused
+	case errors.Is(err, prometheus.ErrAnswer):
+		return v1alpha1.ReasonUnusableAnswer
+	default:
+		return v1alpha1.ReasonPrometheusUnavailable
+	}
+}
+
+// Only returns the one value of an answer.
+func (a Answer) Only(now time.Time, unit string, expiry time.Duration) (kpi.Figure, error) {
+	if a.Err != nil {
+		return kpi.Figure{}, a.Err
+	}
+	return figure(now, a.Samples, unit, expiry)
+}
+
+// Named are the values of an answer by the clusters that they name.
+type Named struct {
+	byName map[string][]prometheus.Sample
+	err    error
+}
+
+// By sorts the values by the name or ID of a cluster that a label has.
+func (a Answer) By(label string) Named {
+	n := Named{byName: map[string][]prometheus.Sample{}, err: a.Err}
+	for _, s := range a.Samples {
+		n.byName[s.Labels[label]] = append(n.byName[s.Labels[label]], s)
+	}
+	return n
+}
+
+// Figure returns the figure of a cluster that goes by an ID and by a name, which is
+// empty if it is not its own. What names the ID goes first.
+func (n Named) Figure(now time.Time, unit string, expiry time.Duration, id, name string) (kpi.Figure, error) {
+	if n.err != nil {
+		return kpi.Figure{}, n.err
+	}
+	samples := n.byName[id]
+	if len(samples) == 0 && name != "" {
+		samples = n.byName[name]
+	}
+	return figure(now, samples, unit, expiry)
+}
+
+// figure returns the figure that one value is.
+func figure(now time.Time, samples []prometheus.Sample, unit string, expiry time.Duration) (kpi.Figure, error) {
+	switch len(samples) {
+	case 0:
+		return kpi.Figure{}, unknown{v1alpha1.ReasonNoData, "the answer has no value"}
+	case 1:
+	default:
+		return kpi.Figure{}, unknown{v1alpha1.ReasonAmbiguous, fmt.Sprintf("the answer has %d values instead of one", len(samples))}
+	}
+	s := samples[0]
+	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+		return kpi.Figure{}, unknown{v1alpha1.ReasonNotANumber, fmt.Sprintf("the value is %v", s.Value)}
+	}
+	f := kpi.Figure{Value: s.Value, Unit: unit, Measured: s.At.Truncate(time.Second), Expires: s.At.Add(expiry)}
+	if !f.Known(now) {
+		return kpi.Figure{}, unknown{v1alpha1.ReasonStale, fmt.Sprintf(
+			"the value is of %s, and the broker's clock says %s", s.At.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))}
+	}
+	return f, nil
+}

@@ -1,0 +1,75 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+)
+
+var now = time.Unix(1_800_000_000, 0)
+
+func sample(cluster string, value float64) prometheus.Sample {
+	return prometheus.Sample{Labels: map[string]string{"cluster": cluster}, Value: value, At: now}
+}
+
+func TestFigures(t *testing.T) {
+	old, early := sample("id", 1), sample("id", 1)
+	old.At, early.At = now.Add(-time.Minute), now.Add(2*time.Minute)
+	for name, tc := range map[string]struct {
+		reason  string
+		samples []prometheus.Sample
+		err     error
+		// only is what the single value is, and by what that of the cluster id or name is.
+		only, by string
+	}{
+		"ID":        {reason: "One value that names the ID.", samples: []prometheus.Sample{sample("id", 2)}, only: "2", by: "2"},
+		"Name":      {reason: "One value that names the name.", samples: []prometheus.Sample{sample("name", 0)}, only: "0", by: "0"},
+		"Both":      {reason: "The ID goes first.", samples: []prometheus.Sample{sample("name", 3), sample("id", 2)}, only: "Ambiguous", by: "2"},
+		"Other":     {reason: "It is another one's.", samples: []prometheus.Sample{sample("other", 2)}, only: "2", by: "NoData"},
+		"Unnamed":   {reason: "It names nobody.", samples: []prometheus.Sample{{Value: 2, At: now}}, only: "2", by: "NoData"},
+		"Nothing":   {reason: "There is no value, which is not zero.", only: "NoData", by: "NoData"},
+		"Several":   {reason: "Which one?", samples: []prometheus.Sample{sample("id", 2), sample("id", 2)}, only: "Ambiguous", by: "Ambiguous"},
+		"NaN":       {reason: "It is no number.", samples: []prometheus.Sample{sample("id", math.NaN())}, only: "NotANumber", by: "NotANumber"},
+		"Inf":       {reason: "It is no number.", samples: []prometheus.Sample{sample("id", math.Inf(-1))}, only: "NotANumber", by: "NotANumber"},
+		"Old":       {reason: "It has expired.", samples: []prometheus.Sample{old}, only: "Stale", by: "Stale"},
+		"Early":     {reason: "It is from the future.", samples: []prometheus.Sample{early}, only: "Stale", by: "Stale"},
+		"None":      {reason: "Nobody was asked.", err: prometheus.ErrNone, only: "NoPrometheus", by: "NoPrometheus"},
+		"Down":      {reason: "Nobody answered.", err: fmt.Errorf("q: %w", prometheus.ErrUnavailable), only: "PrometheusUnavailable", by: "PrometheusUnavailable"},
+		"Refused":   {reason: "The query is wrong.", err: prometheus.ErrRefused, only: "QueryRefused", by: "QueryRefused"},
+		"Unusable":  {reason: "The answer is too long.", err: prometheus.ErrAnswer, only: "UnusableAnswer", by: "UnusableAnswer"},
+		"NoCluster": {reason: "A label that is empty is not there.", samples: []prometheus.Sample{sample("", 2)}, only: "2", by: "NoData"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := Answer{Samples: tc.samples, Err: tc.err}
+			shown := func(f kpi.Figure, err error) string {
+				if err != nil {
+					return Reason(err)
+				}
+				want := kpi.Figure{Value: f.Value, Unit: "ms", Measured: now, Expires: now.Add(time.Minute)}
+				if diff := cmp.Diff(want, f); diff != "" {
+					t.Errorf("-want +got\n%s", diff)
+				}
+				return fmt.Sprint(f.Value)
+			}
+			if got := shown(answer.Only(now, "ms", time.Minute)); got != tc.only {
+				t.Errorf("%s\nonly: %s, want %s", tc.reason, got, tc.only)
+			}
+			if got := shown(answer.By("cluster").Figure(now, "ms", time.Minute, "id", "name")); got != tc.by {
+				t.Errorf("%s\nby the cluster: %s, want %s", tc.reason, got, tc.by)
+			}
+		})
+	}
+	// Who has no name of its own is not the one that no value names.
+	if _, err := (Answer{Samples: []prometheus.Sample{sample("", 2)}}).By("cluster").Figure(now, "ms", time.Minute, "id", ""); Reason(err) != "NoData" {
+		t.Errorf("without a name: %v", err)
+	}
+}
