@@ -140,8 +140,6 @@ func (b *broker) setup(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
-	b.registry = registry.New(b.mgr.GetClient())
-	b.ledger = registry.NewLedger(b.registry)
 	api := httpapi.Config{
 		Client: b.mgr.GetClient(), Log: b.cfg.log.WithName("api"), Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator,
 	}
@@ -158,7 +156,7 @@ func (b *broker) setup(ctx context.Context) error {
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
-		if err := setupPolicies(b.mgr, certificate, b.cfg.asker); err != nil {
+		if err := setupPolicies(b.mgr, certificate, b.registry, b.cfg.asker); err != nil {
 			return err
 		}
 	}
@@ -190,11 +188,13 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err := registry.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := b.watchAccounts(ctx); err != nil {
-		return err
-	}
 	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
 	if err != nil {
+		return err
+	}
+	b.registry = registry.New(b.mgr.GetClient()).Of(own.ID)
+	b.ledger = registry.NewLedger(b.registry)
+	if err := b.watchAccounts(ctx); err != nil {
 		return err
 	}
 	m := newBrokerMetrics(b.mgr.GetClient(), b.plugin)
@@ -211,7 +211,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if b.cfg.giveBackAfter > 0 {
 		if err := giveback.Setup(b.mgr, giveback.Config{
 			Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorderFor(component),
-			After: b.cfg.giveBackAfter, Given: m.given, Now: time.Now,
+			Pins: b.registry, After: b.cfg.giveBackAfter, Given: m.given, Now: time.Now,
 		}); err != nil {
 			return err
 		}
@@ -232,6 +232,7 @@ func (b *broker) watchAccounts(ctx context.Context) error {
 	changed := func() { b.ledger.Changed(); b.plugin.Changed() }
 	for _, object := range []client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
+		&liqo.ResourceOffer{}, &v1alpha1.PlacementPolicy{},
 	} {
 		informer, err := b.mgr.GetCache().GetInformer(ctx, object)
 		if err != nil {

@@ -19,7 +19,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/figures"
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/query"
+	"github.com/capacitorset/liqo-broker/pkg/nodelabels"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/steering"
 )
@@ -41,7 +43,7 @@ func newWebhooks(address string, certificate *selfsigned.Certificate) (webhook.S
 }
 
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.
-func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, asker policy.Asker) error {
+func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, r *registry.Registry, asker policy.Asker) error {
 	if err := figures.Setup(mgr); err != nil {
 		return err
 	}
@@ -51,7 +53,8 @@ func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, asker 
 	if err := policy.Setup(mgr, mgr.GetEventRecorderFor(component), asker); err != nil {
 		return err
 	}
-	mgr.GetWebhookServer().Register(steering.Path, &admission.Webhook{Handler: steering.New(mgr.GetClient())})
+	mgr.GetWebhookServer().Register(steering.Path, &admission.Webhook{Handler: steering.New(mgr.GetClient(), r)})
+	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{Handler: nodelabels.New(mgr.GetClient(), r)})
 	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
 		return fmt.Errorf("add the certificate of the webhook: %w", err)
 	}

@@ -28,10 +28,10 @@ func BenchmarkBooks(b *testing.B) {
 	}
 	b.Run("New", func(b *testing.B) {
 		for b.Loop() {
-			NewBooks(accounts, terms)
+			NewBooks(accounts, terms, nil)
 		}
 	})
-	books := NewBooks(accounts, terms)
+	books := NewBooks(accounts, terms, nil)
 	b.Run("OfferedToAll", func(b *testing.B) {
 		for b.Loop() {
 			for c := range clusters {

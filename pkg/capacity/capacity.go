@@ -80,11 +80,12 @@ func (a Account) total() corev1.ResourceList {
 	return total
 }
 
-// Books are the accounts of all providers, and the terms of all consumers, at one
-// moment. They are not changed, and may be used concurrently.
+// Books are the accounts of all providers, and the terms and nodes of all consumers,
+// at one moment. They are not changed, and may be used concurrently.
 type Books struct {
 	accounts map[cluster.ID]Account
 	terms    map[cluster.ID]Terms
+	nodes    map[cluster.ID][]Node // Of each consumer that has more than one.
 
 	usedOf map[cluster.ID]corev1.ResourceList // Of each provider.
 	free   map[cluster.ID]corev1.ResourceList // Of each provider.
@@ -95,12 +96,14 @@ type Books struct {
 	pool, kept corev1.ResourceList
 }
 
-// NewBooks returns the books of the given accounts and terms. A consumer without
-// terms has no reservation and no limit, and its share is Whole.
-func NewBooks(accounts map[cluster.ID]Account, terms map[cluster.ID]Terms) *Books {
+// NewBooks returns the books of the given accounts, terms and nodes. A consumer
+// without terms has no reservation and no limit, and its share is Whole; one without
+// nodes has one, without a name, for all providers.
+func NewBooks(accounts map[cluster.ID]Account, terms map[cluster.ID]Terms, nodes map[cluster.ID][]Node) *Books {
 	b := &Books{
 		accounts: accounts,
 		terms:    terms,
+		nodes:    nodes,
 		usedOf:   make(map[cluster.ID]corev1.ResourceList, len(accounts)),
 		free:     make(map[cluster.ID]corev1.ResourceList, len(accounts)),
 		used:     map[cluster.ID]corev1.ResourceList{},

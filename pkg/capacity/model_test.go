@@ -5,7 +5,9 @@ package capacity
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +25,8 @@ type world struct {
 	providers []*modelProvider
 	consumers []*modelConsumer
 	steps     map[string]int
+	// switching lets consumers change between one node and one per provider.
+	switching bool
 }
 
 type modelProvider struct {
@@ -34,15 +38,21 @@ type modelProvider struct {
 type modelConsumer struct {
 	id    cluster.ID
 	terms Terms
-	// counted are offers on their way, and told is the one that arrived last.
-	counted []int64
-	told    int64
+	// perProvider tells that the consumer is to have a node of each provider, and
+	// known are the nodes that it has: they stay.
+	perProvider bool
+	known       map[cluster.ID]bool
+	// counted are offers on their way, and told is the one that arrived last: for
+	// the node of each provider, and for the one of all under an empty ID.
+	counted []map[cluster.ID]int64
+	told    map[cluster.ID]int64
 	pods    []*modelPod
 }
 
 type modelPod struct {
-	cpu int64
-	on  *modelProvider // Nil while it waits.
+	cpu  int64
+	node cluster.ID     // The provider that it must go to, or empty.
+	on   *modelProvider // Nil while it waits.
 }
 
 func milli(n int64) corev1.ResourceList {
@@ -57,7 +67,7 @@ func newWorld(seed uint64, terms ...Terms) *world {
 		w.providers = append(w.providers, &modelProvider{id: cluster.ID(fmt.Sprint("p", i)), has: 4000, enabled: true})
 	}
 	for i, t := range terms {
-		w.consumers = append(w.consumers, &modelConsumer{id: cluster.ID(fmt.Sprint("c", i)), terms: t})
+		w.consumers = append(w.consumers, &modelConsumer{id: cluster.ID(fmt.Sprint("c", i)), terms: t, known: map[cluster.ID]bool{}})
 	}
 	// One cluster is both.
 	w.providers[0].id = w.consumers[0].id
@@ -67,7 +77,7 @@ func newWorld(seed uint64, terms ...Terms) *world {
 // books are what the broker counts at this moment; a restart makes no difference,
 // because it has no other memory.
 func (w *world) books() *Books {
-	accounts, terms := map[cluster.ID]Account{}, map[cluster.ID]Terms{}
+	accounts, terms, nodes := map[cluster.ID]Account{}, map[cluster.ID]Terms{}, map[cluster.ID][]Node{}
 	for _, p := range w.providers {
 		accounts[p.id] = Account{Has: milli(p.has), Usable: p.enabled, Used: map[cluster.ID]corev1.ResourceList{}}
 	}
@@ -84,7 +94,49 @@ func (w *world) books() *Books {
 			offer.Add(used[c.id], milli(pod.cpu))
 		}
 	}
-	return NewBooks(accounts, terms)
+	for _, c := range w.consumers {
+		nodes[c.id] = w.nodesOf(c)
+	}
+	return NewBooks(accounts, terms, nodes)
+}
+
+// nodesOf returns the nodes that a consumer has or is to have: those that it was
+// told of stay, and are closed if it is not to have them.
+func (w *world) nodesOf(c *modelConsumer) []Node {
+	nodes := []Node{{Open: !c.perProvider, Used: milli(c.uses(""))}}
+	for _, p := range w.providers {
+		if c.known[p.id] || c.perProvider && p.enabled && p.id != c.id {
+			nodes = append(nodes, Node{Name: string(p.id), Provider: p.id, Open: c.perProvider, Used: milli(c.uses(p.id))})
+		}
+	}
+	return nodes
+}
+
+// uses returns what is bound of a consumer's pods on a node.
+func (c *modelConsumer) uses(node cluster.ID) int64 {
+	var sum int64
+	for _, pod := range c.pods {
+		if pod.on != nil && pod.node == node {
+			sum += pod.cpu
+		}
+	}
+	return sum
+}
+
+// toldOfAll returns what a consumer was told of in sum, or has asked for beyond.
+func (c *modelConsumer) toldOfAll() int64 {
+	var sum int64
+	for _, node := range c.nodesTold() {
+		sum += max(c.told[node], c.asked(node))
+	}
+	return sum
+}
+
+// nodesTold returns the nodes that a consumer has, in order.
+func (c *modelConsumer) nodesTold() []cluster.ID {
+	nodes := slices.Collect(maps.Keys(c.told))
+	slices.Sort(nodes)
+	return nodes
 }
 
 // bound returns what is bound to a provider.
@@ -100,11 +152,13 @@ func (w *world) bound(p *modelProvider) int64 {
 	return sum
 }
 
-// asked returns what a consumer has asked for, bound or not.
-func (c *modelConsumer) asked() int64 {
+// asked returns what a consumer has asked for on a node, bound or not.
+func (c *modelConsumer) asked(node cluster.ID) int64 {
 	var sum int64
 	for _, pod := range c.pods {
-		sum += pod.cpu
+		if pod.node == node {
+			sum += pod.cpu
+		}
 	}
 	return sum
 }
@@ -117,31 +171,46 @@ func (w *world) step(changeProviders bool) {
 	switch n := w.rnd.IntN(100); {
 	case n < 20: // The broker counts.
 		what = "count"
-		c.counted = append(c.counted, cpu(w.books().Offered(c.id)))
+		counted := map[cluster.ID]int64{}
+		for _, pool := range w.books().Pools(c.id) {
+			counted[pool.Provider] = cpu(pool.Offered)
+		}
+		c.counted = append(c.counted, counted)
 	case n < 40: // An offer arrives: the last one, as Liqo reads it when it writes it.
 		if len(c.counted) > 0 {
 			what = "tell"
 			c.told, c.counted = c.counted[len(c.counted)-1], nil
+			for node := range c.told {
+				c.known[node] = node != ""
+			}
 		}
-	case n < 60: // A pod is asked for, if it fits the offer: Liqo's webhook sees to it.
-		if size := 100 * (1 + w.rnd.Int64N(20)); c.asked()+size <= c.told {
+	case n < 60: // A pod is asked for, if it fits a node: the consumer's scheduler sees to it.
+		nodes := c.nodesTold()
+		if len(nodes) == 0 {
+			break
+		}
+		node := nodes[w.rnd.IntN(len(nodes))]
+		if size := 100 * (1 + w.rnd.Int64N(20)); c.asked(node)+size <= c.told[node] {
 			what = "ask"
-			c.pods = append(c.pods, &modelPod{cpu: size})
+			c.pods = append(c.pods, &modelPod{cpu: size, node: node})
 		}
 	case n < 80: // The broker's scheduler binds a pod, if it fits the virtual node.
 		for _, pod := range c.pods {
-			if pod.on == nil && p.enabled && p.id != c.id && w.bound(p)+pod.cpu <= p.has {
+			if pod.on == nil && (pod.node == "" || pod.node == p.id) && p.enabled && p.id != c.id && w.bound(p)+pod.cpu <= p.has {
 				what = "bind"
 				pod.on = p
 				break
 			}
 		}
-	case n < 94: // A pod ends.
+	case n < 92: // A pod ends.
 		if len(c.pods) > 0 {
 			what = "end"
 			i := w.rnd.IntN(len(c.pods))
 			c.pods = append(c.pods[:i], c.pods[i+1:]...)
 		}
+	case n < 94 && w.switching:
+		what = "switch"
+		c.perProvider = !c.perProvider
 	case n < 96 && changeProviders:
 		what = "toggle"
 		p.enabled = !p.enabled
@@ -167,6 +236,7 @@ func TestModel(t *testing.T) {
 		Terms{Limit: milli(5000), Share: 100},
 		Terms{Reserved: milli(1000), Limit: milli(4000), Share: 50},
 	)
+	w.switching = true
 	for n := range modelSteps {
 		before := make([]int64, len(w.providers))
 		for i, p := range w.providers {
@@ -181,12 +251,13 @@ func TestModel(t *testing.T) {
 		books := w.books()
 		for _, c := range w.consumers {
 			checkOffer(t, n, w, books, c)
+			checkPools(t, n, w, books, c)
 		}
 		if t.Failed() {
 			return
 		}
 	}
-	for _, what := range []string{"count", "tell", "ask", "bind", "end", "toggle", "change", "restart"} {
+	for _, what := range []string{"count", "tell", "ask", "bind", "end", "switch", "toggle", "change", "restart"} {
 		if w.steps[what] < modelSteps/200 {
 			t.Errorf("only %d steps were %q: the test does not try it", w.steps[what], what)
 		}
@@ -229,18 +300,54 @@ func checkOffer(t *testing.T, n int, w *world, books *Books, c *modelConsumer) {
 	}
 }
 
+// checkPools counts again what a consumer may be offered on each of its nodes.
+func checkPools(t *testing.T, n int, w *world, books *Books, c *modelConsumer) {
+	t.Helper()
+	total, used := cpu(books.Offered(c.id)), cpu(books.Used(c.id))
+	nodes, pools := w.nodesOf(c), books.Pools(c.id)
+	var sum, room int64
+	for i, node := range nodes {
+		got, kept, free := cpu(pools[i].Offered), cpu(node.Used), int64(0)
+		for _, p := range w.providers {
+			if node.Open && p.enabled && p.id != c.id && (node.Provider == "" || node.Provider == p.id) {
+				free += max(0, p.has-w.bound(p))
+			}
+		}
+		sum += got
+		room += free
+		switch {
+		case got > kept+free:
+			t.Errorf("step %d: node %q of %s has %d m, of which %d m are used and %d m free", n, node.Name, c.id, got, kept, free)
+		case total >= used && got < kept:
+			t.Errorf("step %d: node %q of %s has %d m, and uses %d m", n, node.Name, c.id, got, kept)
+		case !node.Open && total >= used && got != kept:
+			t.Errorf("step %d: the closed node %q of %s has %d m, and uses %d m", n, node.Name, c.id, got, kept)
+		}
+	}
+	const rounding = 5 // One thousandth for each node.
+	switch {
+	case sum > total:
+		t.Errorf("step %d: the nodes of %s have %d m, and it is offered %d m", n, c.id, sum, total)
+	case total >= used && sum < min(total, used+room)-rounding:
+		t.Errorf("step %d: the nodes of %s have %d m, and it is offered %d m", n, c.id, sum, total)
+	}
+}
+
 // TestSharesOfferNothingTwice checks that what all consumers are offered at one
 // moment is there, if their shares are no more than the whole.
 func TestSharesOfferNothingTwice(t *testing.T) {
 	w := newWorld(2,
 		Terms{Share: 50}, Terms{Reserved: milli(3000), Share: 30}, Terms{Reserved: milli(2000), Share: 20}, Terms{Reserved: milli(1000)},
 	)
+	w.switching = true
 	for n := range modelSteps {
 		w.step(false)
 		books := w.books()
 		var offered, has int64
 		for _, c := range w.consumers {
-			offered += cpu(books.Offered(c.id))
+			for _, pool := range books.Pools(c.id) {
+				offered += cpu(pool.Offered)
+			}
 		}
 		for _, p := range w.providers {
 			has += p.has
@@ -262,7 +369,7 @@ func TestFixedSharesAreAlwaysThere(t *testing.T) {
 		w.step(false)
 		var told, has int64
 		for _, c := range w.consumers {
-			told += max(c.told, c.asked())
+			told += c.toldOfAll()
 		}
 		for _, p := range w.providers {
 			has += p.has

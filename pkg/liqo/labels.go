@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Labels and annotations of Liqo, as v0.9.4 has them in pkg/consts.
@@ -38,6 +39,14 @@ const (
 	// asked for them.
 	annotationNamespaceMap = consts.RemoteNamespaceManagedByAnnotationKey
 )
+
+// labelOriginNode is on shadow pods and their pods: the name of the virtual node to
+// which the peer's scheduler bound the pod
+// (LiqoOriginClusterNodeName in liqo/pkg/virtualKubelet/forge/meta.go@v0.9.4).
+const labelOriginNode = "virtualkubelet.liqo.io/nodename"
+
+// OriginNode returns the virtual node of its consumer on which a pod is.
+func OriginNode(pod *corev1.Pod) string { return pod.Labels[labelOriginNode] }
 
 // ReasonOffloadingAborted is the reason of a failed pod that Liqo does not offload: a
 // virtual kubelet removes what it has made of it in the foreign cluster, and does not

@@ -111,7 +111,17 @@ func Placing(o *NamespaceOffloading) []cluster.ID {
 }
 
 // Place makes a pod require one of some clusters, beside what it requires already.
-func Place(pod *corev1.Pod, on []cluster.ID) {
+func Place(pod *corev1.Pod, on []cluster.ID) { require(pod, requirement(on)) }
+
+// PlaceNowhere makes a pod require what no node has.
+func PlaceNowhere(pod *corev1.Pod) {
+	require(pod,
+		corev1.NodeSelectorRequirement{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpExists},
+		corev1.NodeSelectorRequirement{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpDoesNotExist})
+}
+
+// require adds requirements to each alternative of what a pod requires of its node.
+func require(pod *corev1.Pod, requirements ...corev1.NodeSelectorRequirement) {
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -126,7 +136,7 @@ func Place(pod *corev1.Pod, on []cluster.ID) {
 	}
 	terms := affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	for i := range terms {
-		terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirement(on))
+		terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirements...)
 	}
 }
 

@@ -17,13 +17,23 @@ import (
 // ResourceReader answers Liqo's questions about what to offer to consumers. Its
 // errors reach Liqo as they are, so they should be gRPC statuses.
 type ResourceReader interface {
-	// Read returns what to offer to a consumer.
-	Read(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error)
+	// Read returns what to offer to a consumer: a virtual node for each pool. Liqo
+	// never takes back a pool that it was told of, so that one that ceases to exist
+	// has to be in the answers, as zero.
+	Read(ctx context.Context, consumer cluster.ID) ([]Pool, error)
 	// Remove forgets a consumer.
 	Remove(ctx context.Context, consumer cluster.ID) error
 	// Subscribe calls notify for each consumer whose offer may have changed, with
 	// an empty ID for all, until ctx is done or notify fails.
 	Subscribe(ctx context.Context, notify func(cluster.ID) error) error
+}
+
+// Pool is what Liqo offers to a consumer on one virtual node.
+type Pool struct {
+	// Name is what the node is called at the consumer. Without a name, it is called
+	// after this cluster.
+	Name      string
+	Resources corev1.ResourceList
 }
 
 // RegisterResourceReader serves r as Liqo's resource plugin, in the wire format
@@ -37,21 +47,23 @@ type resourceReaderServer struct {
 	reader ResourceReader
 }
 
-// ReadResources answers with one unnamed pool: one virtual node at the consumer.
+// ReadResources answers with a virtual node for each pool.
 func (s *resourceReaderServer) ReadResources(
 	ctx context.Context, id *resourcemonitors.ClusterIdentity,
 ) (*resourcemonitors.PoolResourceList, error) {
-	list, err := s.reader.Read(ctx, cluster.ID(id.GetClusterID()))
+	pools, err := s.reader.Read(ctx, cluster.ID(id.GetClusterID()))
 	if err != nil {
 		return nil, err
 	}
-	resources := make(map[string]*resource.Quantity, len(list))
-	for name, quantity := range list {
-		resources[string(name)] = &quantity
+	answer := &resourcemonitors.PoolResourceList{}
+	for _, pool := range pools {
+		resources := make(map[string]*resource.Quantity, len(pool.Resources))
+		for name, quantity := range pool.Resources {
+			resources[string(name)] = &quantity
+		}
+		answer.ResourceLists = append(answer.ResourceLists, &resourcemonitors.ResourceList{PoolName: pool.Name, Resources: resources})
 	}
-	return &resourcemonitors.PoolResourceList{
-		ResourceLists: []*resourcemonitors.ResourceList{{Resources: resources}},
-	}, nil
+	return answer, nil
 }
 
 func (s *resourceReaderServer) RemoveCluster(
@@ -81,17 +93,17 @@ func NewResourceReaderClient(conn grpc.ClientConnInterface) *ResourceReaderClien
 	return &ResourceReaderClient{client: resourcemonitors.NewResourceReaderClient(conn)}
 }
 
-// Read returns what the plugin offers to a consumer, over all pools.
-func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]corev1.ResourceList, error) {
+// Read returns what the plugin offers to a consumer.
+func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]Pool, error) {
 	answer, err := c.client.ReadResources(ctx, &resourcemonitors.ClusterIdentity{ClusterID: string(consumer)})
 	if err != nil {
 		return nil, err
 	}
-	pools := make([]corev1.ResourceList, len(answer.GetResourceLists()))
+	pools := make([]Pool, len(answer.GetResourceLists()))
 	for i, pool := range answer.GetResourceLists() {
-		pools[i] = corev1.ResourceList{}
+		pools[i] = Pool{Name: pool.GetPoolName(), Resources: corev1.ResourceList{}}
 		for name, quantity := range pool.GetResources() {
-			pools[i][corev1.ResourceName(name)] = *quantity
+			pools[i].Resources[corev1.ResourceName(name)] = *quantity
 		}
 	}
 	return pools, nil

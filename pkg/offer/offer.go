@@ -123,6 +123,55 @@ func Percent(list corev1.ResourceList, percent int32) corev1.ResourceList {
 	return part
 }
 
+// Part returns of each resource of a list the part part/whole, rounded down as
+// Percent does, and all of it where the part is not less than the whole.
+func Part(list, part, whole corev1.ResourceList) corev1.ResourceList {
+	of := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		p, w := part[name], whole[name]
+		switch {
+		case p.Cmp(w) >= 0:
+			of[name] = quantity.DeepCopy()
+		case name == corev1.ResourceCPU && max(quantity.Value(), w.Value()) < math.MaxInt64/1000:
+			of[name] = *resource.NewMilliQuantity(partOf(milli(quantity), milli(p), w.MilliValue()), quantity.Format)
+		default:
+			of[name] = *resource.NewQuantity(partOf(units(quantity), units(p), w.Value()), quantity.Format)
+		}
+	}
+	return of
+}
+
+// partOf returns n*part/whole, for a part that is not more than the whole.
+func partOf(n, part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(max(n, 0)), uint64(min(max(part, 0), whole)))
+	if high >= uint64(whole) {
+		return n
+	}
+	of, _ := bits.Div64(high, low, uint64(whole))
+	return int64(min(of, math.MaxInt64))
+}
+
+// milli returns a quantity in thousandths, rounded down. Quantity itself rounds up.
+func milli(q resource.Quantity) int64 {
+	n := q.MilliValue()
+	if resource.NewMilliQuantity(n, q.Format).Cmp(q) > 0 {
+		n--
+	}
+	return n
+}
+
+// units returns a quantity in whole units, rounded down.
+func units(q resource.Quantity) int64 {
+	n := q.Value()
+	if resource.NewQuantity(n, q.Format).Cmp(q) > 0 {
+		n--
+	}
+	return n
+}
+
 // percentOf returns a percentage of a number that is not negative, or the largest
 // number if that is too large.
 func percentOf(n int64, percent int32) int64 {

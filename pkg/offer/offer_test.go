@@ -159,3 +159,37 @@ func TestEqualAndIsZero(t *testing.T) {
 		})
 	}
 }
+
+func TestPart(t *testing.T) {
+	cases := map[string]struct {
+		reason            string
+		list, part, whole corev1.ResourceList
+		want              corev1.ResourceList
+	}{
+		"Third": {
+			reason: "It is rounded down, to what Kubernetes counts.",
+			list:   list("cpu", "1", "memory", "10"), part: list("cpu", "1", "memory", "1"), whole: list("cpu", "3", "memory", "3"),
+			want: list("cpu", "333m", "memory", "3"),
+		},
+		"Whole":   {reason: "More than the whole is the whole.", list: list("cpu", "1500u"), part: list("cpu", "4"), whole: list("cpu", "3"), want: list("cpu", "1500u")},
+		"Nothing": {reason: "Nothing of a whole is nothing.", list: list("cpu", "4"), whole: list("cpu", "4"), want: list("cpu", "0")},
+		"Neither": {reason: "What nobody has is not divided.", list: list("cpu", "4"), want: list("cpu", "4")},
+		"Crumbs": {
+			reason: "Less than what Kubernetes counts is nothing.",
+			list:   list("cpu", "1500u", "memory", "1500m"), part: list("cpu", "1", "memory", "1"), whole: list("cpu", "2", "memory", "2"),
+			want: list("cpu", "0", "memory", "0"),
+		},
+		"Huge": {
+			reason: "Nothing overflows.",
+			list:   list("cpu", "8E", "memory", "8E"), part: list("cpu", "4E", "memory", "4E"), whole: list("cpu", "8E", "memory", "8E"),
+			want: list("cpu", "4E", "memory", "4E"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Part(tc.list, tc.part, tc.whole); !Equal(tc.want, got) {
+				t.Errorf("%s\ngot %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

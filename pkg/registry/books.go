@@ -22,9 +22,16 @@ import (
 // turned on and its status says that it offers something; one that was turned off
 // a moment ago is not, whatever its status says.
 func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
-	accounts, err := r.accounts(ctx)
-	if err != nil {
-		return nil, err
+	var providers v1alpha1.ProviderList
+	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	accounts := make(map[cluster.ID]capacity.Account, len(providers.Items))
+	for i := range providers.Items {
+		p := &providers.Items[i]
+		accounts[cluster.ID(p.Name)] = capacity.Account{
+			Has: p.Status.Offered, Usable: p.IsEnabled() && len(p.Status.Offered) > 0, Used: map[cluster.ID]corev1.ResourceList{},
+		}
 	}
 	var consumers v1alpha1.ConsumerList
 	if err := r.reader.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
@@ -34,7 +41,14 @@ func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
 	for i := range consumers.Items {
 		terms[cluster.ID(consumers.Items[i].Name)] = TermsOf(&consumers.Items[i])
 	}
-	return capacity.NewBooks(accounts, terms), nil
+	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.count(ctx, accounts, nodes); err != nil {
+		return nil, err
+	}
+	return capacity.NewBooks(accounts, terms, nodes), nil
 }
 
 // TermsOf returns the terms of a consumer. What is reserved above the limit
@@ -48,23 +62,11 @@ func TermsOf(c *v1alpha1.Consumer) capacity.Terms {
 	}
 }
 
-// accounts reads what each provider has, and who uses it.
-func (r *Registry) accounts(ctx context.Context) (map[cluster.ID]capacity.Account, error) {
-	var providers v1alpha1.ProviderList
-	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list providers: %w", err)
-	}
-	accounts := make(map[cluster.ID]capacity.Account, len(providers.Items))
-	for i := range providers.Items {
-		p := &providers.Items[i]
-		accounts[cluster.ID(p.Name)] = capacity.Account{
-			Has: p.Status.Offered, Usable: p.IsEnabled() && len(p.Status.Offered) > 0, Used: map[cluster.ID]corev1.ResourceList{},
-		}
-	}
-
+// count reads who uses what of each provider, and on which node of its own.
+func (r *Registry) count(ctx context.Context, accounts map[cluster.ID]capacity.Account, nodesOf map[cluster.ID][]capacity.Node) error {
 	var nodes corev1.NodeList
 	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
+		return fmt.Errorf("list nodes: %w", err)
 	}
 	providerOf := make(map[string]cluster.ID, len(nodes.Items))
 	for i := range nodes.Items {
@@ -72,7 +74,7 @@ func (r *Registry) accounts(ctx context.Context) (map[cluster.ID]capacity.Accoun
 	}
 	var namespaces corev1.NamespaceList
 	if err := r.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list namespaces: %w", err)
+		return fmt.Errorf("list namespaces: %w", err)
 	}
 	consumerOf := make(map[string]cluster.ID, len(namespaces.Items))
 	for i := range namespaces.Items {
@@ -83,7 +85,7 @@ func (r *Registry) accounts(ctx context.Context) (map[cluster.ID]capacity.Accoun
 
 	var pods corev1.PodList
 	if err := r.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+		return fmt.Errorf("list pods: %w", err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -95,14 +97,19 @@ func (r *Registry) accounts(ctx context.Context) (map[cluster.ID]capacity.Accoun
 		if account.Used[consumer] == nil {
 			account.Used[consumer] = corev1.ResourceList{}
 		}
-		offer.Add(account.Used[consumer], capacity.Requests(&pod.Spec))
+		requests := capacity.Requests(&pod.Spec)
+		offer.Add(account.Used[consumer], requests)
+		if own := nodesOf[consumer]; len(own) > 0 {
+			use(own, liqo.OriginNode(pod), requests)
+		}
 	}
-	return accounts, nil
+	return nil
 }
 
 // UseChanged tells whether an update of a pod changes what is used.
 func UseChanged(before, after *corev1.Pod) bool {
-	return before.Spec.NodeName != after.Spec.NodeName || capacity.Counts(before) != capacity.Counts(after) ||
+	return before.Spec.NodeName != after.Spec.NodeName || liqo.OriginNode(before) != liqo.OriginNode(after) ||
+		capacity.Counts(before) != capacity.Counts(after) ||
 		capacity.Counts(after) && !equality.Semantic.DeepEqual(capacity.Requests(&before.Spec), capacity.Requests(&after.Spec))
 }
 
@@ -121,9 +128,17 @@ func AccountChanged(before, after any) bool {
 		return was != is
 	case *v1alpha1.Provider:
 		was := before.(*v1alpha1.Provider)
-		return was.IsEnabled() != after.IsEnabled() || !equality.Semantic.DeepEqual(was.Status.Offered, after.Status.Offered)
+		return was.IsEnabled() != after.IsEnabled() || was.Status.ClusterName != after.Status.ClusterName ||
+			!equality.Semantic.DeepEqual(was.Status.Offered, after.Status.Offered)
 	case *v1alpha1.Consumer:
-		return before.(*v1alpha1.Consumer).Generation != after.Generation
+		was := before.(*v1alpha1.Consumer)
+		return was.Generation != after.Generation || was.Status.Mode != after.Status.Mode
+	case *liqo.ResourceOffer:
+		was := before.(*liqo.ResourceOffer)
+		return liqo.OfferedTo(was) != liqo.OfferedTo(after) || was.Spec.NodeName != after.Spec.NodeName ||
+			was.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+	case *v1alpha1.PlacementPolicy:
+		return ChoiceChanged(before.(*v1alpha1.PlacementPolicy), after)
 	default:
 		return true
 	}

@@ -135,3 +135,28 @@ func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen boo
 		n.Refused[known.ID] = since
 	}
 }
+
+// choosable returns which providers some policy has chosen for pods of a consumer;
+// without a policy these are all. Other providers get none of its pods.
+func choosable(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) func(cluster.ID) bool {
+	usual := PolicyOf(policies, consumer)
+	if usual == nil {
+		return func(cluster.ID) bool { return true }
+	}
+	ids := map[cluster.ID]bool{}
+	for i := range policies {
+		if p := &policies[i]; p.Name == usual.Name || Selectable(p, consumer) {
+			maps.Copy(ids, chosen(p, consumer))
+		}
+	}
+	return func(id cluster.ID) bool { return ids[id] }
+}
+
+// ChoiceChanged tells whether an update of a policy can change who is chosen: most
+// updates are of the explanations.
+func ChoiceChanged(before, after *v1alpha1.PlacementPolicy) bool {
+	return before.Generation != after.Generation ||
+		!slices.EqualFunc(before.Status.Decisions, after.Status.Decisions, func(a, b v1alpha1.PlacementDecision) bool {
+			return a.Consumer == b.Consumer && slices.EqualFunc(a.Chosen, b.Chosen, func(a, b v1alpha1.ChosenProvider) bool { return a.ID == b.ID })
+		})
+}

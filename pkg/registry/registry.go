@@ -89,12 +89,17 @@ func nonEmpty(s string) []string {
 // be used concurrently.
 type Registry struct {
 	reader client.Reader
+	// own is the broker's cluster; the names of the consumers' nodes depend on it.
+	own cluster.ID
 }
 
 // New returns a Registry that reads from reader.
 func New(reader client.Reader) *Registry {
 	return &Registry{reader: reader}
 }
+
+// Of returns the Registry of the broker in a cluster.
+func (r *Registry) Of(own cluster.ID) *Registry { return &Registry{reader: r.reader, own: own} }
 
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
 //

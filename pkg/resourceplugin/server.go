@@ -25,12 +25,10 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 )
 
 const (
@@ -68,8 +66,8 @@ type Server struct {
 	stop   chan struct{} // Closed when Run ends.
 
 	mu          sync.Mutex
-	told        map[cluster.ID]corev1.ResourceList // What each consumer's last answer was.
-	subscribers map[chan struct{}]bool             // Each has room for one signal.
+	told        map[cluster.ID][]capacity.Pool // What each consumer's last answer was.
+	subscribers map[chan struct{}]bool         // Each has room for one signal.
 }
 
 var _ liqo.ResourceReader = (*Server)(nil)
@@ -82,7 +80,7 @@ func New(books Books, synced Synced, pause time.Duration) *Server {
 		synced:      synced,
 		pause:       pause,
 		stop:        make(chan struct{}),
-		told:        map[cluster.ID]corev1.ResourceList{},
+		told:        map[cluster.ID][]capacity.Pool{},
 		subscribers: map[chan struct{}]bool{},
 	}
 }
@@ -141,7 +139,7 @@ func (s *Server) Subscribers() int {
 }
 
 // Read returns what to offer to a consumer.
-func (s *Server) Read(ctx context.Context, consumer cluster.ID) (corev1.ResourceList, error) {
+func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, error) {
 	if consumer == "" {
 		return nil, status.Error(codes.InvalidArgument, "the cluster ID is missing")
 	}
@@ -156,11 +154,15 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) (corev1.Resource
 	if err != nil {
 		return nil, err
 	}
-	offered := books.Offered(consumer)
+	offered := books.Pools(consumer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told[consumer] = offered
-	return offered, nil
+	pools := make([]liqo.Pool, len(offered))
+	for i, p := range offered {
+		pools[i] = liqo.Pool{Name: p.Node, Resources: p.Offered}
+	}
+	return pools, nil
 }
 
 // Remove forgets a consumer.
@@ -200,7 +202,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 			return err
 		}
 		for consumer, told := range s.answers() {
-			if offer.Equal(told, books.Offered(consumer)) {
+			if capacity.EqualPools(told, books.Pools(consumer)) {
 				continue
 			}
 			if err := notify(consumer); err != nil {
@@ -227,7 +229,7 @@ func wait[T any](ctx context.Context, stop <-chan struct{}, event <-chan T) erro
 }
 
 // answers returns what each consumer was told.
-func (s *Server) answers() map[cluster.ID]corev1.ResourceList {
+func (s *Server) answers() map[cluster.ID][]capacity.Pool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.told)

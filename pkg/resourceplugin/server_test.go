@@ -40,6 +40,7 @@ const patience = 10 * time.Second
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[cluster.ID]capacity.Account
+	nodes    map[cluster.ID][]capacity.Node
 	err      error
 }
 
@@ -48,7 +49,7 @@ func newLedger() *ledger { return &ledger{accounts: map[cluster.ID]capacity.Acco
 func (l *ledger) Books(context.Context) (*capacity.Books, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return capacity.NewBooks(maps.Clone(l.accounts), nil), l.err
+	return capacity.NewBooks(maps.Clone(l.accounts), nil, maps.Clone(l.nodes)), l.err
 }
 
 func (l *ledger) set(provider cluster.ID, cpu string) {
@@ -129,7 +130,7 @@ func (h *harness) read(consumer cluster.ID) corev1.ResourceList {
 	if err != nil || len(pools) != 1 {
 		h.t.Fatalf("Read(%s): %d pools, %v", consumer, len(pools), err)
 	}
-	return pools[0]
+	return pools[0].Resources
 }
 
 func ready(context.Context) bool { return true }
@@ -155,6 +156,45 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s\nRead(): -want +got\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestPools gives a consumer a node for each of two providers.
+func TestPools(t *testing.T) {
+	h := start(t, ready)
+	h.ledger.set("a", "1500m")
+	h.ledger.set("b", "2")
+	nodes := []capacity.Node{{Name: "node-a", Provider: "a", Open: true}, {Name: "node-b", Provider: "b", Open: true}, {Name: "gone"}}
+	h.ledger.nodes = map[cluster.ID][]capacity.Node{"c": nodes}
+	client := liqo.NewResourceReaderClient(h.dial())
+	told := func() map[string]int64 {
+		t.Helper()
+		pools, err := client.Read(t.Context(), "c")
+		if err != nil {
+			t.Fatalf("Read(): %v", err)
+		}
+		told := map[string]int64{}
+		for _, p := range pools {
+			if len(p.Resources) != 3 {
+				t.Errorf("pool %s has %v, and Liqo needs cpu, memory and pods", p.Name, p.Resources)
+			}
+			told[p.Name] = p.Resources.Cpu().MilliValue()
+		}
+		return told
+	}
+	if diff := cmp.Diff(map[string]int64{"node-a": 1500, "node-b": 2000, "gone": 0}, told()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	ids, _ := h.subscribe()
+	h.ledger.mu.Lock()
+	h.ledger.nodes["c"] = []capacity.Node{{Name: "node-a", Provider: "a"}, nodes[1], nodes[2]}
+	h.ledger.mu.Unlock()
+	h.server.Changed()
+	if got := h.next(ids); got != "c" {
+		t.Errorf("notified for %q, want c", got)
+	}
+	if diff := cmp.Diff(map[string]int64{"node-a": 0, "node-b": 2000, "gone": 0}, told()); diff != "" {
+		t.Errorf("after a node was closed: -want +got\n%s", diff)
 	}
 }
 
@@ -277,8 +317,10 @@ func TestBurst(t *testing.T) {
 		var told corev1.ResourceList
 		read := func(consumer cluster.ID) error {
 			at = append(at, time.Since(began))
-			var err error
-			told, err = s.Read(ctx, consumer)
+			pools, err := s.Read(ctx, consumer)
+			if err == nil {
+				told = pools[0].Resources
+			}
 			return err
 		}
 		if err := read("c"); err != nil {

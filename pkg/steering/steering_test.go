@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -17,14 +18,18 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
@@ -63,7 +68,7 @@ func TestHandle(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Marshal(): %v", err)
 			}
-			answer := New(c).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			answer := New(c, pins(nil)).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Namespace: namespace, Object: runtime.RawExtension{Raw: raw},
 			}})
 			if !answer.Allowed {
@@ -78,6 +83,97 @@ func TestHandle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pins pins every pod to one provider, if there is one; nil for none at all.
+type pins map[string]*v1alpha1.Provider
+
+func (p pins) Pinned(_ context.Context, _ cluster.ID, pod *corev1.Pod) (*v1alpha1.Provider, bool, error) {
+	if p == nil {
+		return nil, false, errors.New("nobody knows")
+	}
+	provider, pinned := p[liqo.OriginNode(pod)]
+	return provider, pinned, nil
+}
+
+// TestPinned has pods on nodes of single providers.
+func TestPinned(t *testing.T) {
+	node, gone := pool.Name("id-broker", cluster.Identity{ID: "a"}), pool.Name("id-broker", cluster.Identity{ID: "gone"})
+	known := pins{node: {ObjectMeta: metav1.ObjectMeta{Name: "a"}}, gone: nil}
+	twin := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"})
+	unchosen := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"a", "b"})
+	liqo.SetPlacing(unchosen, []cluster.ID{"b"})
+	cases := map[string]struct {
+		reason  string
+		pins    pins
+		objects []client.Object
+		node    string
+		refused bool
+		on      []cluster.ID // Where the pod can be.
+	}{
+		"OnProvider": {reason: "A pod goes to the provider of its node.", pins: known, objects: []client.Object{twin}, node: node, on: []cluster.ID{"a"}},
+		"Unchosen":   {reason: "It goes nowhere else if that is not chosen.", pins: known, objects: []client.Object{twin, unchosen}, node: node},
+		"Gone":       {reason: "Nor if that is gone.", pins: known, objects: []client.Object{twin}, node: gone},
+		"OtherNode":  {reason: "A pod on the broker's node goes anywhere.", pins: known, objects: []client.Object{twin}, node: "liqo-broker", on: []cluster.ID{"a", "b", ""}},
+		"Unknown":    {reason: "A pod of a node that nobody knows waits.", objects: []client.Object{twin}, node: node, refused: true},
+		"NoTwin":     {reason: "So does one in a namespace that nobody knows.", pins: known, node: node, refused: true},
+		"OtherPods":  {reason: "Nobody has to know about the others.", objects: []client.Object{twin}, node: "liqo-broker", on: []cluster.ID{"a", "b", ""}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tc.objects...).Build()
+			pod := liqotest.Pod(liqotest.ShadowPod(namespace, "web-0", map[string]string{"virtualkubelet.liqo.io/nodename": tc.node}), "")
+			raw, err := json.Marshal(pod)
+			if err != nil {
+				t.Fatalf("Marshal(): %v", err)
+			}
+			answer := New(c, tc.pins).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: namespace, Object: runtime.RawExtension{Raw: raw},
+			}})
+			if answer.Allowed == tc.refused {
+				t.Fatalf("%s\nallowed: %t, %v", tc.reason, answer.Allowed, answer.Result)
+			}
+			if tc.refused {
+				return
+			}
+			var on []cluster.ID
+			for _, id := range []cluster.ID{"a", "b", ""} {
+				n := &corev1.Node{}
+				if id != "" {
+					n = liqotest.VirtualNode(cluster.Identity{ID: id}, true)
+				}
+				if fits(t, apply(t, raw, answer), n) {
+					on = append(on, id)
+				}
+			}
+			if !slices.Equal(on, tc.on) {
+				t.Errorf("%s\nthe pod can be on %q, want %q", tc.reason, on, tc.on)
+			}
+		})
+	}
+}
+
+// fits tells whether a node has what a pod requires.
+func fits(t *testing.T, pod *corev1.Pod, node *corev1.Node) bool {
+	t.Helper()
+	operators := map[corev1.NodeSelectorOperator]selection.Operator{
+		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+	}
+	if pod.Spec.Affinity == nil {
+		return true
+	}
+	return slices.ContainsFunc(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		for _, e := range term.MatchExpressions {
+			r, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Matches(labels.Set(node.Labels)) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // apply returns the pod as the API server makes it.

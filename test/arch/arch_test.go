@@ -26,7 +26,7 @@ const (
 )
 
 // core are the packages that decide: values in, values out.
-var core = []string{"cluster", "offer", "capacity", "placement", "addressing", "kpi", "choice", "band"}
+var core = []string{"cluster", "offer", "capacity", "pool", "placement", "addressing", "kpi", "choice", "band"}
 
 // edges are modules that do input or output, or that know what the world looks like.
 var edges = []string{

@@ -25,6 +25,9 @@ const (
 const (
 	ReasonNoProvider    = "NoProvider"
 	ReasonModeNotServed = "ModeNotServed"
+	// ReasonProvidersHidden: the cluster is to have a node for each provider, and its
+	// mode hides the providers.
+	ReasonProvidersHidden = "ProvidersHidden"
 )
 
 // ConditionReservationMet tells whether a Consumer can use all that is reserved for it.
@@ -53,6 +56,7 @@ const (
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.offered.memory`
 // +kubebuilder:printcolumn:name="Used CPU",type=string,JSONPath=`.status.used.cpu`
 // +kubebuilder:printcolumn:name="Used Memory",type=string,JSONPath=`.status.used.memory`
+// +kubebuilder:printcolumn:name="Nodes",type=string,priority=1,JSONPath=`.status.nodes`
 // +kubebuilder:printcolumn:name="Reserved CPU",type=string,priority=1,JSONPath=`.spec.capacity.reserved.cpu`
 // +kubebuilder:printcolumn:name="Limit CPU",type=string,priority=1,JSONPath=`.spec.capacity.limit.cpu`
 // +kubebuilder:printcolumn:name="Share",type=integer,priority=1,JSONPath=`.spec.capacity.sharePercent`
@@ -73,6 +77,11 @@ type ConsumerSpec struct {
 	// Orchestrated and Aggregated.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+	// Nodes is by which virtual nodes the consumer sees the providers. PerProvider
+	// needs the mode Orchestrated: in the other one, providers are not to be known.
+	// +kubebuilder:default=One
+	// +optional
+	Nodes Nodes `json:"nodes,omitempty"`
 	// Capacity says how much of the providers the broker offers to the consumer.
 	// +kubebuilder:default={}
 	// +optional
@@ -120,6 +129,16 @@ type ConsumerStatus struct {
 	// Mode is how the broker serves the consumer, after defaulting.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+	// Nodes is by which virtual nodes the consumer sees the providers.
+	// +optional
+	Nodes Nodes `json:"nodes,omitempty"`
+	// Pools is what each of several virtual nodes is offered. A node of a provider that
+	// takes no new pods has what its pods use. The node without a name is the one that
+	// stands for the broker.
+	// +listType=map
+	// +listMapKey=node
+	// +optional
+	Pools []Pool `json:"pools,omitempty"`
 	// Offered is what the broker offers to the consumer: what the providers except the
 	// consumer itself have, less what others use of it and what is reserved for others,
 	// within the consumer's share and limit. What the consumer uses is part of it.

@@ -123,6 +123,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	}
 	c.Status.Mode = r.modes.effective(c.Spec.Mode)
 	c.Status.ObservedGeneration = c.Generation
+	c.Status.Nodes = c.EffectiveNodes()
 	setAmounts(c, books, granted)
 	established := fc != nil && liqo.Incoming(fc).Established
 	for _, condition := range []metav1.Condition{ready(established, c, r.modes), reservation(c, books)} {
@@ -164,6 +165,27 @@ func setAmounts(c *v1alpha1.Consumer, books *capacity.Books, granted corev1.Reso
 			*f.field = f.value
 		}
 	}
+	setPools(c, books.Pools(id))
+}
+
+// setPools writes into the status what each node of a consumer is offered, if there
+// are others than the one that stands for the broker.
+func setPools(c *v1alpha1.Consumer, pools []capacity.Pool) {
+	if len(pools) == 1 && pools[0].Node == "" {
+		c.Status.Pools = nil
+		return
+	}
+	known := make([]capacity.Pool, len(c.Status.Pools))
+	for i, p := range c.Status.Pools {
+		known[i] = capacity.Pool{Node: p.Node, Provider: cluster.ID(p.Provider), Offered: p.Offered}
+	}
+	if capacity.EqualPools(known, pools) {
+		return
+	}
+	c.Status.Pools = make([]v1alpha1.Pool, len(pools))
+	for i, p := range pools {
+		c.Status.Pools[i] = v1alpha1.Pool{Node: p.Node, Provider: string(p.Provider), Offered: p.Offered}
+	}
 }
 
 // ready returns the Ready condition of a consumer.
@@ -179,6 +201,9 @@ func ready(established bool, c *v1alpha1.Consumer, modes Modes) metav1.Condition
 	case c.Spec.Mode != "" && !modes.serves(c.Spec.Mode):
 		return is(metav1.ConditionTrue, v1alpha1.ReasonModeNotServed,
 			fmt.Sprintf("The broker does not run the mode %s and serves the cluster as %s", c.Spec.Mode, c.Status.Mode))
+	case c.Spec.Nodes == v1alpha1.NodesPerProvider && c.Status.Nodes != v1alpha1.NodesPerProvider:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonProvidersHidden,
+			fmt.Sprintf("In mode %s the cluster does not see the providers, and has one node", c.Status.Mode))
 	default:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering, "The cluster is offered what the providers have for it")
 	}

@@ -4,6 +4,7 @@
 package consumer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,11 @@ func TestReconcile(t *testing.T) {
 	wants := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
 		return &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}, Spec: v1alpha1.ConsumerSpec{Mode: mode}}
 	}
+	perProvider := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
+		c := wants(mode)
+		c.Spec.Nodes = v1alpha1.NodesPerProvider
+		return c
+	}
 	both := Modes{Orchestrator: true, Aggregator: true}
 	cases := map[string]struct {
 		reason  string
@@ -47,6 +53,7 @@ func TestReconcile(t *testing.T) {
 		absent  bool
 		mode    v1alpha1.Mode
 		cpu     string
+		pools   []string // Provider and cpu of each node.
 		ready   metav1.ConditionStatus
 		why     string
 	}{
@@ -83,6 +90,16 @@ func TestReconcile(t *testing.T) {
 			objects: []client.Object{peered, provider("id-a", "1", true), wants(v1alpha1.ModeOrchestrated)},
 			mode:    v1alpha1.ModeAggregated, cpu: "1", ready: metav1.ConditionTrue, why: v1alpha1.ReasonModeNotServed,
 		},
+		"ProvidersHidden": {
+			reason: "A consumer that is not to know the providers has one node, and the condition says why.",
+			modes:  both, objects: []client.Object{peered, provider("id-a", "1", true), perProvider(v1alpha1.ModeAggregated)},
+			mode: v1alpha1.ModeAggregated, cpu: "1", ready: metav1.ConditionTrue, why: v1alpha1.ReasonProvidersHidden,
+		},
+		"PerProvider": {
+			reason: "A node for each provider has the same in sum.",
+			modes:  both, objects: []client.Object{peered, provider("id-a", "1500m", true), provider("id-b", "1", true), perProvider("")},
+			mode: v1alpha1.ModeOrchestrated, cpu: "2500m", pools: []string{"id-a 1500m", "id-b 1"}, ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
+		},
 		"Aggregator": {
 			reason: "An aggregator aggregates.",
 			modes:  Modes{Aggregator: true}, objects: []client.Object{peered, provider("id-a", "1", true)},
@@ -94,7 +111,7 @@ func TestReconcile(t *testing.T) {
 			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.objects...)
 			r := New(c, registry.New(c), registry.New(c), tc.modes)
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
-			for range 2 { // The first time may create it.
+			for range 3 { // The first time may create it, and the next one finds its mode.
 				if _, err := r.Reconcile(t.Context(), req); err != nil {
 					t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 				}
@@ -117,6 +134,13 @@ func TestReconcile(t *testing.T) {
 			ready := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
 			if ready == nil || ready.Status != tc.ready || ready.Reason != tc.why {
 				t.Errorf("%s\nReady: %+v, want %s, %s", tc.reason, ready, tc.ready, tc.why)
+			}
+			var pools []string
+			for _, p := range got.Status.Pools {
+				pools = append(pools, p.Provider+" "+p.Offered.Cpu().String())
+			}
+			if slices.Sort(pools); !slices.Equal(pools, tc.pools) {
+				t.Errorf("%s\npools %q, want %q", tc.reason, pools, tc.pools)
 			}
 			if len(got.OwnerReferences) != 1 {
 				t.Errorf("%s\nowners: %v", tc.reason, got.OwnerReferences)

@@ -13,6 +13,7 @@ package giveback
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,9 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/steering"
 )
 
 // reasonNoProvider is the reason of the events, and of the condition DisruptionTarget
@@ -37,6 +40,8 @@ const reasonNoProvider = "NoProviderFits"
 type Config struct {
 	Client   client.Client
 	Recorder record.EventRecorder
+	// Pins tells which pods may run on one provider only.
+	Pins steering.Pins
 	// After is how long a pod waits for a provider.
 	After time.Duration
 	// Given counts the pods that were given back.
@@ -86,12 +91,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: pod.Namespace}, &namespace); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if _, twin := liqo.TwinOf(&namespace); !twin {
+	consumer, twin := liqo.TwinOf(&namespace)
+	if !twin {
 		return ctrl.Result{}, nil
+	}
+	usual, hopeless, err := r.usual(ctx, consumer, pod)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if hopeless != "" {
+		why = hopeless
 	}
 	workload := pod.Namespace + "/" + registry.Workload(pod)
 	made := pod.CreationTimestamp.Time
-	wait, give := wish(pod, r.After)
+	wait, give := wish(pod, usual)
 	if give {
 		wait = r.patience.of(workload, made, wait)
 	}
@@ -112,6 +125,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctrl.LoggerFrom(ctx).Info("Gave a pod back that no provider could take", "waited", wait, "why", why)
 	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back", wait)
 	return ctrl.Result{}, nil
+}
+
+// usual returns how long a pod waits unless its owner wishes otherwise. One that may
+// run on one provider only, which takes no pods of the namespace, does not wait for
+// long: the reason says so.
+func (r *Reconciler) usual(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (wait time.Duration, hopeless string, err error) {
+	provider, pinned, err := r.Pins.Pinned(ctx, consumer, pod)
+	if err != nil || !pinned {
+		return r.After, "", err
+	}
+	soon := min(r.After, shortest)
+	if provider == nil {
+		return soon, fmt.Sprintf("the provider of node %s is gone", liqo.OriginNode(pod)), nil
+	}
+	if !provider.IsEnabled() {
+		return soon, fmt.Sprintf("the provider of node %s is turned off", liqo.OriginNode(pod)), nil
+	}
+	var offloading liqo.NamespaceOffloading
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: liqo.OffloadingName}
+	if err := r.Client.Get(ctx, key, &offloading); err != nil {
+		return r.After, "", client.IgnoreNotFound(err)
+	}
+	if !slices.Contains(liqo.Placing(&offloading), cluster.ID(provider.Name)) {
+		return soon, fmt.Sprintf("the provider of node %s takes no pods of the namespace", liqo.OriginNode(pod)), nil
+	}
+	return r.After, "", nil
 }
 
 // end lets a pod fail, unless somebody has changed it meanwhile. Should the scheduler

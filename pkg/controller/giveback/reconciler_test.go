@@ -19,13 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
 
 const (
 	namespace = "web-consumer"
+	own       = cluster.ID("id-broker")
 	after     = 2 * time.Minute
 	shortage  = "0/3 nodes are available: 3 Insufficient cpu."
 )
@@ -57,7 +62,7 @@ type harness struct {
 func newHarness(t *testing.T, c client.Client) *harness {
 	h := &harness{t: t, now: began, events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
-		Client: c, Recorder: h.events, After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Client: c, Recorder: h.events, Pins: registry.New(c).Of(own), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
 		Now: func() time.Time { return h.now },
 	})
 	return h
@@ -138,6 +143,49 @@ func TestReconcile(t *testing.T) {
 			}
 			if !slices.Equal(types, []corev1.PodConditionType{corev1.PodScheduled, corev1.DisruptionTarget}) {
 				t.Errorf("%s\nconditions %v: a Job's podFailurePolicy cannot tell", tc.reason, types)
+			}
+		})
+	}
+}
+
+// TestPinned has pods that may run on one provider only.
+func TestPinned(t *testing.T) {
+	a := cluster.Identity{ID: "id-a", Name: "provider-a"}
+	node := pool.Name(own, a)
+	provider := func(enabled bool) *v1alpha1.Provider {
+		p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(a.ID)}}
+		p.Spec.Enabled = &enabled
+		return p
+	}
+	offloaded := func(to ...cluster.ID) client.Object { return liqo.ForgeOffloading(namespace, "DefaultName", to) }
+	offered := liqotest.OfferTo(cluster.Identity{ID: "id-c", Name: "consumer"}, nil)
+	offered.Spec.NodeName = node
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		wish    string
+		given   bool
+		message string
+	}{
+		"Chosen":    {reason: "The provider may have room later.", objects: []client.Object{provider(true), offloaded("id-a", "id-b")}},
+		"Unchosen":  {reason: "The provider gets no pod of the namespace.", objects: []client.Object{provider(true), offloaded("id-b")}, given: true, message: "takes no pods of the namespace"},
+		"Off":       {reason: "It is turned off, though something still runs there.", objects: []client.Object{provider(false), offloaded("id-a")}, given: true, message: "turned off"},
+		"Gone":      {reason: "It is gone, and its node stays.", objects: []client.Object{offered, offloaded("id-b")}, given: true, message: "is gone"},
+		"Stranger":  {reason: "A node that only looks like it is not ours.", objects: []client.Object{offloaded("id-b")}},
+		"OwnersWay": {reason: "The owner of a pod may wish otherwise.", objects: []client.Object{provider(false), offloaded("id-b")}, wish: "1m"},
+		"NotYet":    {reason: "A namespace that is not offloaded yet will be.", objects: []client.Object{provider(true)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := waiting("web-0", began)
+			pod.Labels["virtualkubelet.liqo.io/nodename"] = node
+			if tc.wish != "" {
+				pod.Annotations = map[string]string{AnnotationGiveBack: tc.wish}
+			}
+			h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, twin(), pod)...))
+			got, _ := h.look("web-0", 6*time.Second)
+			if given := got.Status.Phase == corev1.PodFailed; given != tc.given || !strings.Contains(got.Status.Message, tc.message) {
+				t.Errorf("%s\nphase %s, message %q", tc.reason, got.Status.Phase, got.Status.Message)
 			}
 		})
 	}

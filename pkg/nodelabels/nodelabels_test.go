@@ -1,0 +1,113 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodelabels
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+func TestHandle(t *testing.T) {
+	const own = cluster.ID("id-broker")
+	a, consumer := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	node := liqotest.VirtualNode(a, true)
+	node.Labels["topology.kubernetes.io/region"] = "south"
+	node.Labels["topology.kubernetes.io/zone"] = "south-1"
+	node.Labels["kubernetes.io/hostname"] = "liqo-a"
+	node.Labels["node-role.kubernetes.io/control-plane"] = ""
+	node.Labels["virtualkubelet.liqo.io/nodename"] = "a"
+	provider := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(a.ID), Labels: map[string]string{
+		"topology.kubernetes.io/region": "north", "certified": "yes", "kubernetes.io/arch": "arm64", "app.kubernetes.io/name": "x",
+	}}}
+	shown := map[string]string{
+		"liqo.io/provider": "kubeadm", "brokering.liqo.io/provider": "id-a", "topology.kubernetes.io/region": "north",
+		"topology.kubernetes.io/zone": "south-1", "certified": "yes", "kubernetes.io/arch": "arm64",
+	}
+	before := map[string]string{"liqo.io/provider": "kubeadm"}
+	offered := func(name string) *liqo.ResourceOffer {
+		o := liqotest.OfferTo(consumer, nil)
+		o.Spec.NodeName, o.Spec.Labels = name, before
+		return o
+	}
+	cases := map[string]struct {
+		reason string
+		offer  *liqo.ResourceOffer
+		fail   bool
+		want   map[string]string
+	}{
+		"Provider": {reason: "The labels of the provider go before those of the broker, and not what says what a node is.", offer: offered(pool.Name(own, a)), want: shown},
+		"Gone":     {reason: "A provider that is gone has no labels.", offer: offered(pool.Name(own, cluster.Identity{ID: "id-b"})), want: before},
+		"Broker":   {reason: "The node of the broker has its own.", offer: offered(""), want: before},
+		"Foreign":  {reason: "What a provider offers is not ours.", offer: liqotest.Offer(a, nil)},
+		"Broken":   {reason: "A failure to read hinders no offer.", offer: offered(pool.Name(own, a)), fail: true, want: before},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := registrytest.NewClient(t, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if _, nodes := list.(*corev1.NodeList); nodes && tc.fail {
+						return errors.New("boom")
+					}
+					return c.List(ctx, list, opts...)
+				},
+			}, node, provider)
+			raw, err := json.Marshal(tc.offer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := New(c, registry.New(c).Of(own)).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Object: runtime.RawExtension{Raw: raw},
+			}})
+			if !answer.Allowed {
+				t.Fatalf("%s\nrefused: %v", tc.reason, answer.Result)
+			}
+			if diff := cmp.Diff(tc.want, apply(t, raw, answer).Spec.Labels); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// apply returns the offer as the API server stores it.
+func apply(t *testing.T, raw []byte, answer admission.Response) *liqo.ResourceOffer {
+	t.Helper()
+	operations, err := json.Marshal(answer.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Patches) > 0 {
+		patch, err := jsonpatch.DecodePatch(operations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := &liqo.ResourceOffer{}
+	if err := json.Unmarshal(raw, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}

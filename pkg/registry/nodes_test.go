@@ -1,0 +1,238 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+const ownID = cluster.ID("id-broker")
+
+var (
+	consumerC = cluster.Identity{ID: "id-c", Name: "c"}
+	nodeA     = pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "a"})
+	nodeB     = pool.Name(ownID, cluster.Identity{ID: "id-b", Name: "b"})
+	nodeGone  = pool.Name(ownID, cluster.Identity{ID: "id-gone", Name: "gone"})
+)
+
+// seen returns the Consumer of c.
+func seen(mode v1alpha1.Mode, nodes v1alpha1.Nodes) *v1alpha1.Consumer {
+	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumerC.ID)}}
+	c.Spec.Nodes, c.Status.Mode = nodes, mode
+	return c
+}
+
+// told returns the offer that Liqo has made for a node of c.
+func told(node string) *liqo.ResourceOffer {
+	o := liqotest.OfferTo(consumerC, nil)
+	o.Name, o.Spec.NodeName = "offer-"+node, node
+	return o
+}
+
+// onNode returns a pod of c on its node, which the broker has bound to a provider.
+func onNode(node, to, amount string) *corev1.Pod {
+	p := pod("of-c", to, amount, corev1.PodRunning)
+	p.Name += node
+	p.Labels["virtualkubelet.liqo.io/nodename"] = node
+	return p
+}
+
+func named(id cluster.ID, name, amount string, enabled bool) *v1alpha1.Provider {
+	p := provider(id, amount, enabled)
+	p.Status.ClusterName = name
+	return p
+}
+
+func TestPools(t *testing.T) {
+	const many, one = v1alpha1.NodesPerProvider, v1alpha1.NodesOne
+	a, b := named("id-a", "a", "4", true), named("id-b", "b", "2", true)
+	off := named("id-a", "a", "4", false)
+	policy := func(name string, chosen ...string) *v1alpha1.PlacementPolicy {
+		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		decision := v1alpha1.PlacementDecision{Consumer: string(consumerC.ID)}
+		for _, id := range chosen {
+			decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: id})
+		}
+		p.Status.Decisions = []v1alpha1.PlacementDecision{decision}
+		return p
+	}
+	usual, wish := policy("usual", "id-b"), policy("wish", "id-a")
+	usual.Spec.Default, wish.Spec.Selectable = true, true
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    map[string]string
+	}{
+		"One": {
+			reason:  "By default a consumer has one node.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, one), a, b, told("")}, want: map[string]string{"": "6"},
+		},
+		"PerProvider": {
+			reason:  "A node for each provider, and none without a provider for who peers like that.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b}, want: map[string]string{nodeA: "4", nodeB: "2"},
+		},
+		"Hidden": {
+			reason:  "No provider is named in the other mode.",
+			objects: []client.Object{seen(v1alpha1.ModeAggregated, many), a, b}, want: map[string]string{"": "6"},
+		},
+		"ModeUnknown": {
+			reason:  "Nor while the mode is not known.",
+			objects: []client.Object{seen("", many), a, b}, want: map[string]string{"": "6"},
+		},
+		"Switched": {
+			reason:  "The node of before has what its pods use, so that they stay and no others come.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, told(""), onNode("liqo-broker", "liqo-a", "500m")},
+			want:    map[string]string{"": "500m", nodeA: "3500m", nodeB: "2"},
+		},
+		"SwitchedBack": {
+			reason:  "So have the nodes of providers.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, one), a, b, told(""), told(nodeA), told(nodeB), onNode(nodeA, "liqo-a", "500m")},
+			want:    map[string]string{"": "5500m", nodeA: "500m", nodeB: "0"},
+		},
+		"BackBeforeTold": {
+			reason:  "A consumer that had only nodes of providers gets the one of the broker.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, one), a, b, told(nodeA)},
+			want:    map[string]string{"": "6", nodeA: "0"},
+		},
+		"Off": {
+			reason:  "The node of a provider that is turned off has what is left there, and all have no more than one would have.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), off, b, told(nodeA), told(nodeB), onNode(nodeA, "liqo-a", "500m")},
+			want:    map[string]string{nodeA: "500m", nodeB: "1500m"},
+		},
+		"OffFromTheBeginning": {
+			reason:  "A provider that is turned off gets no node.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), off, b}, want: map[string]string{nodeB: "2"},
+		},
+		"Gone": {
+			reason:  "The node of a provider that is gone promises nothing.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), b, told(nodeGone), told(nodeB)},
+			want:    map[string]string{nodeGone: "0", nodeB: "2"},
+		},
+		"Nobody": {
+			reason:  "Without providers there is an offer, or there would be no peering.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many)}, want: map[string]string{"": "0"},
+		},
+		"Renamed": {
+			reason:  "A provider that calls itself otherwise keeps its node.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-a", "liqo-b", "4", true), told(nodeA)},
+			want:    map[string]string{nodeA: "4"},
+		},
+		"TwoNames": {
+			reason: "If it has two all the same, nothing is offered twice.",
+			objects: []client.Object{
+				seen(v1alpha1.ModeOrchestrated, many), a, told(nodeA), told(pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "zz"})),
+			},
+			want: map[string]string{nodeA: "4", pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "zz"}): "0"},
+		},
+		"Itself": {
+			reason:  "A consumer has no node of itself.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-c", "c", "8", true), b}, want: map[string]string{nodeB: "2"},
+		},
+		"Unchosen": {
+			reason:  "A provider that no policy has chosen for the consumer gets none of its pods.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, told(nodeA)}, want: map[string]string{nodeA: "0", nodeB: "2"},
+		},
+		"Wishable": {
+			reason:  "One that its pods can wish may get some.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, wish}, want: map[string]string{nodeA: "4", nodeB: "2"},
+		},
+		"OtherLabel": {
+			reason: "A pod of a node that nobody knows is on none, and what it uses is offered nowhere.",
+			objects: []client.Object{
+				seen(v1alpha1.ModeOrchestrated, many), a, b, onNode(nodeGone, "liqo-a", "500m"), onNode("", "liqo-a", "250m"),
+			},
+			want: map[string]string{nodeA: "3250m", nodeB: "2"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := append(tc.objects, liqotest.TwinNamespace("of-c", consumerC),
+				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true), liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true))
+			r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...)).Of(ownID)
+			books, err := r.Books(t.Context())
+			if err != nil {
+				t.Fatalf("Books(): %v", err)
+			}
+			got := map[string]string{}
+			for _, p := range books.Pools(consumerC.ID) {
+				got[p.Node] = p.Offered.Cpu().String()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestPinned(t *testing.T) {
+	r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, provider("id-a", "4", true), told(nodeGone))).Of(ownID)
+	cases := map[string]struct {
+		reason, node string
+		provider     string
+		pinned       bool
+	}{
+		"Provider":  {reason: "The node of a provider.", node: nodeA, provider: "id-a", pinned: true},
+		"OtherName": {reason: "The mark counts.", node: pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "b"}), provider: "id-a", pinned: true},
+		"Gone":      {reason: "The node of a provider that is gone.", node: nodeGone, pinned: true},
+		"Stranger":  {reason: "Another node that looks like one.", node: nodeB},
+		"Others":    {reason: "The node of another broker.", node: pool.Name("id-other", cluster.Identity{ID: "id-a", Name: "a"})},
+		"Broker":    {reason: "The node of the broker.", node: "liqo-broker"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			provider, pinned, err := r.Pinned(t.Context(), consumerC.ID, onNode(tc.node, "", "1"))
+			if err != nil {
+				t.Fatalf("Pinned(): %v", err)
+			}
+			got := ""
+			if provider != nil {
+				got = provider.Name
+			}
+			if got != tc.provider || pinned != tc.pinned {
+				t.Errorf("%s\n%q, %t", tc.reason, got, pinned)
+			}
+		})
+	}
+}
+
+// BenchmarkPools counts what 100 consumers with nodes of 1,000 providers are offered.
+func BenchmarkPools(b *testing.B) {
+	const providers, consumers = 1000, 100
+	objects := map[string]client.Object{}
+	for n := range providers {
+		objects[fmt.Sprint("p", n)] = named(cluster.ID(fmt.Sprint("p", n)), fmt.Sprint("provider-", n), "4", true)
+	}
+	for n := range consumers {
+		c := seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesPerProvider)
+		c.Name = fmt.Sprint("c", n)
+		objects[c.Name] = c
+	}
+	r := registry.New(registrytest.NewClient(b, interceptor.Funcs{}, slices.Collect(maps.Values(objects))...)).Of(ownID)
+	books, err := r.Books(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		for n := range consumers {
+			books.Pools(cluster.ID(fmt.Sprint("c", n)))
+		}
+	}
+}
