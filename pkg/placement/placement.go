@@ -82,6 +82,9 @@ type Copy struct {
 	Leaving bool
 	// Ready tells that the pod serves.
 	Ready bool
+	// Fits are the providers that have room for one more such pod, if the snapshot's
+	// Level asks for it.
+	Fits []cluster.ID
 	// Outdated tells that a pod Nowhere was made with another selection than the
 	// current one, so that the scheduler does not see the current one.
 	Outdated bool
@@ -96,6 +99,9 @@ type Snapshot struct {
 	Providers []Provider
 	// Undecided tells that a policy is to choose the providers and has not yet.
 	Undecided bool
+	// Level tells that the copies of a workload are to be spread over the providers as
+	// evenly as they can.
+	Level bool
 	// Selected are the clusters that are selected for the namespace.
 	Selected []cluster.ID
 	// Placing are those of them on which pods are placed that are made at this moment;
@@ -158,6 +164,13 @@ func Decide(s Snapshot) Plan {
 	}
 	plan := Plan{Select: choose(s, providers)}
 	plan.Place = place(plan.Select, providers)
+	var leveled string
+	if s.Level {
+		var short []cluster.ID
+		if short, leveled = level(s, plan.Place); len(short) > 0 {
+			plan.Place = short
+		}
+	}
 	if !s.Effective || len(plan.Select) == 0 || !slices.Equal(plan.Select, s.Selected) || !slices.Equal(plan.Place, s.Placing) {
 		return plan // Pods made before the selection is in force would go astray.
 	}
@@ -176,6 +189,9 @@ func Decide(s Snapshot) Plan {
 			}
 		}
 		plan.Held = append(plan.Held, held...)
+	}
+	if leveled != "" {
+		plan.Move = append(plan.Move, leveled)
 	}
 	return plan
 }

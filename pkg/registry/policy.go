@@ -128,6 +128,7 @@ func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen boo
 	known := provider(p, ns, n.Offloading)
 	known.Unchosen = unchosen
 	n.Snapshot.Providers = append(n.Snapshot.Providers, known)
+	n.room[known.ID] = p.Status.LargestPod
 	if n.Offloading == nil {
 		return
 	}

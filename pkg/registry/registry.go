@@ -127,11 +127,14 @@ type Namespace struct {
 	Refused map[cluster.ID]time.Time
 	// Pods are the pods of the snapshot's copies, by name.
 	Pods map[string]*corev1.Pod
+
+	// room is the largest pod that each provider can take.
+	room map[cluster.ID]corev1.ResourceList
 }
 
 // Namespace reads a twin namespace.
 func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
-	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
+	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}, room: map[cluster.ID]corev1.ResourceList{}}
 	offloading := &liqo.NamespaceOffloading{}
 	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
 	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
@@ -171,6 +174,7 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 	if err := r.follow(ctx, n, ns, shadows.Items); err != nil {
 		return nil, err
 	}
+	n.level()
 	return n, nil
 }
 

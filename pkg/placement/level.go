@@ -1,0 +1,75 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"slices"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// level evens out the copies of each workload over the clusters on which new pods
+// are placed, so that one that was added gets its share. It does so for one workload
+// after the other, and moves one pod at a time, while all copies are ready. It returns
+// the clusters that have too few and have room, on which alone pods are to be placed
+// meanwhile, also while the pod is on its way; and the pod. Without such clusters it
+// returns nothing.
+func level(s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
+	var targets []cluster.ID
+	for _, p := range s.Providers {
+		if p.usable() && p.Receiving && slices.Contains(place, p.ID) {
+			targets = append(targets, p.ID)
+		}
+	}
+	begun := len(s.Placing) < len(place)
+	for _, copies := range byWorkload(s.Copies) {
+		on := map[cluster.ID][]Copy{}
+		bound, ready := 0, 0
+		for _, c := range copies {
+			if c.Spot == OnProvider && !c.Missing && !c.Leaving && slices.Contains(targets, c.Provider) {
+				on[c.Provider] = append(on[c.Provider], c)
+				bound++
+			}
+			if c.serves() {
+				ready++
+			}
+		}
+		settled := bound == len(copies) && ready == len(copies)
+		if onItsWay := begun && bound < len(copies); !settled && !onItsWay {
+			continue
+		}
+		var crowded []Copy
+		for _, id := range targets {
+			if len(on[id]) > len(crowded) {
+				crowded = on[id]
+			}
+			if len(on[id]) < len(copies)/len(targets) && fits(copies, id) {
+				short = append(short, id)
+			}
+		}
+		if len(short) > 0 {
+			if settled {
+				pod = crowded[len(crowded)-1].Pod
+			}
+			slices.Sort(short)
+			return short, pod
+		}
+	}
+	return nil, ""
+}
+
+// fits tells whether the copies of a workload that exist fit a provider, one by one.
+func fits(copies []Copy, id cluster.ID) bool {
+	exist := false
+	for _, c := range copies {
+		if c.Missing {
+			continue
+		}
+		exist = true
+		if !slices.Contains(c.Fits, id) {
+			return false
+		}
+	}
+	return exist
+}

@@ -1,0 +1,42 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
+)
+
+// level says which providers have room for which copies, if the policy of the
+// namespace uses another number of providers from time to time.
+func (n *Namespace) level() {
+	if n.Policy == nil || n.Policy.Spec.Keep == nil {
+		return
+	}
+	n.Snapshot.Level = true
+	for i := range n.Snapshot.Copies {
+		c := &n.Snapshot.Copies[i]
+		pod := n.Pods[c.Pod]
+		if pod == nil {
+			continue
+		}
+		requests := capacity.Requests(&pod.Spec)
+		for _, p := range n.Snapshot.Providers {
+			if fits(requests, n.room[p.ID]) {
+				c.Fits = append(c.Fits, p.ID)
+			}
+		}
+	}
+}
+
+// fits tells whether requests are within what there is.
+func fits(requests, room corev1.ResourceList) bool {
+	for name, amount := range requests {
+		if left := room[name]; left.Cmp(amount) < 0 {
+			return false
+		}
+	}
+	return true
+}
