@@ -25,6 +25,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
@@ -62,12 +63,12 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	if err := h.decoder.Decode(req, &o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	labels, err := h.labels(ctx, &o)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell the labels of a provider", "offer", req.Name, "namespace", req.Namespace)
+	if _, is := pool.MarkOf(o.Spec.NodeName); !is || liqo.OfferedTo(&o) == "" {
 		return admission.Allowed("")
 	}
-	if len(labels) == 0 {
+	labels, err := h.labels(ctx, o.Spec.NodeName)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell the labels of a provider", "offer", req.Name, "namespace", req.Namespace)
 		return admission.Allowed("")
 	}
 	if o.Spec.Labels == nil {
@@ -81,18 +82,16 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return admission.PatchResponseFromRaw(req.Object.Raw, labelled)
 }
 
-// labels returns what a consumer may see of the labels of an offer's provider: those
+// labels returns what a consumer may see of the labels of a node's provider: those
 // that Liqo shows on its virtual node, and those that people put on the Provider,
-// which go first.
-func (h *Handler) labels(ctx context.Context, o *liqo.ResourceOffer) (map[string]string, error) {
-	if liqo.OfferedTo(o) == "" {
-		return nil, nil
-	}
-	provider, err := h.providers.ProviderOf(ctx, o.Spec.NodeName)
+// which go first. Every node is virtual from the beginning, also before Liqo has made
+// it: a namespace whose selector does not match it is not offloaded any more.
+func (h *Handler) labels(ctx context.Context, node string) (map[string]string, error) {
+	labels := map[string]string{liqo.LabelNodeType: liqo.NodeTypeVirtual}
+	provider, err := h.providers.ProviderOf(ctx, node)
 	if err != nil || provider == nil {
-		return nil, err
+		return labels, err
 	}
-	labels := map[string]string{}
 	var nodes corev1.NodeList
 	if err := h.reader.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: provider.Name}); err != nil {
 		return nil, fmt.Errorf("list the nodes of provider %s: %w", provider.Name, err)

@@ -41,7 +41,7 @@ func TestHandle(t *testing.T) {
 		"topology.kubernetes.io/region": "north", "certified": "yes", "kubernetes.io/arch": "arm64", "app.kubernetes.io/name": "x",
 	}}}
 	shown := map[string]string{
-		"liqo.io/provider": "kubeadm", "brokering.liqo.io/provider": "id-a", "topology.kubernetes.io/region": "north",
+		"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node", "brokering.liqo.io/provider": "id-a", "topology.kubernetes.io/region": "north",
 		"topology.kubernetes.io/zone": "south-1", "certified": "yes", "kubernetes.io/arch": "arm64",
 	}
 	before := map[string]string{"liqo.io/provider": "kubeadm"}
@@ -57,10 +57,13 @@ func TestHandle(t *testing.T) {
 		want   map[string]string
 	}{
 		"Provider": {reason: "The labels of the provider go before those of the broker, and not what says what a node is.", offer: offered(pool.Name(own, a)), want: shown},
-		"Gone":     {reason: "A provider that is gone has no labels.", offer: offered(pool.Name(own, cluster.Identity{ID: "id-b"})), want: before},
-		"Broker":   {reason: "The node of the broker has its own.", offer: offered(""), want: before},
-		"Foreign":  {reason: "What a provider offers is not ours.", offer: liqotest.Offer(a, nil)},
-		"Broken":   {reason: "A failure to read hinders no offer.", offer: offered(pool.Name(own, a)), fail: true, want: before},
+		"Gone": {
+			reason: "A provider that is gone has no labels, and its node is virtual all the same.",
+			offer:  offered(pool.Name(own, cluster.Identity{ID: "id-b"})), want: map[string]string{"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node"},
+		},
+		"Broker":  {reason: "The node of the broker has its own.", offer: offered(""), want: before},
+		"Foreign": {reason: "What a provider offers is not ours.", offer: liqotest.Offer(a, nil)},
+		"Broken":  {reason: "A failure to read hinders no offer.", offer: offered(pool.Name(own, a)), fail: true, want: before},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -42,6 +42,7 @@ func Setup(mgr ctrl.Manager, books Books, modes Modes) error {
 		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
 		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
+		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&corev1.Pod{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Complete(conflict.Requeue(r))
 	if err != nil {
