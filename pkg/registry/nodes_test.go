@@ -213,6 +213,46 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// TestNodesChanged looks at updates that change which nodes a consumer has, and what
+// they have.
+func TestNodesChanged(t *testing.T) {
+	leaving, updated := told(nodeA), told(nodeA)
+	leaving.DeletionTimestamp = new(metav1.Now())
+	updated.Spec.ResourceQuota.Hard = cpu("1")
+	policy := func(generation int64, explained string, chosen ...string) *v1alpha1.PlacementPolicy {
+		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
+		d := v1alpha1.PlacementDecision{Consumer: "id-c", Explained: []v1alpha1.ExplainedProvider{{ID: explained}}}
+		for _, id := range chosen {
+			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})
+		}
+		p.Status.Decisions = []v1alpha1.PlacementDecision{d}
+		return p
+	}
+	cases := map[string]struct {
+		reason        string
+		before, after any
+		want          bool
+	}{
+		"Mode":      {reason: "A mode that is known may show providers.", before: seen("", "PerProvider"), after: seen("Orchestrated", "PerProvider"), want: true},
+		"Renamed":   {reason: "A provider has a name for its node.", before: named("id-a", "", "1", true), after: named("id-a", "a", "1", true), want: true},
+		"Withdrawn": {reason: "An operator may remove a node.", before: told(nodeA), after: leaving, want: true},
+		"Told":      {reason: "What Liqo tells is no change.", before: told(nodeA), after: updated},
+		"Chosen":    {reason: "A policy chooses another provider.", before: policy(1, "x", "id-a"), after: policy(1, "x", "id-b"), want: true},
+		"Explained": {reason: "It explains the same choice.", before: policy(1, "x", "id-a"), after: policy(1, "y", "id-a")},
+		"Selectable": {
+			reason: "It may apply to others.", before: policy(1, "x", "id-a"), after: policy(2, "x", "id-a"), want: true,
+		},
+		"OtherNode": {reason: "A pod uses another node.", before: onNode(nodeA, "liqo-a", "1"), after: onNode("", "liqo-a", "1"), want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := registry.AccountChanged(tc.before, tc.after); got != tc.want {
+				t.Errorf("%s\nAccountChanged() = %v", tc.reason, got)
+			}
+		})
+	}
+}
+
 // BenchmarkPools counts what 100 consumers with nodes of 1,000 providers are offered.
 func BenchmarkPools(b *testing.B) {
 	const providers, consumers = 1000, 100

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -141,6 +143,9 @@ func (r *Reconciler) usual(ctx context.Context, consumer cluster.ID, pod *corev1
 	}
 	if !provider.IsEnabled() {
 		return soon, fmt.Sprintf("the provider of node %s is turned off", liqo.OriginNode(pod)), nil
+	}
+	if meta.IsStatusConditionFalse(provider.Status.Conditions, v1alpha1.ConditionReady) {
+		return soon, fmt.Sprintf("the provider of node %s is not ready", liqo.OriginNode(pod)), nil
 	}
 	var offloading liqo.NamespaceOffloading
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: liqo.OffloadingName}
