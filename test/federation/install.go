@@ -39,7 +39,7 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		{"load the images into the broker and the consumer", f.loadImages},
 		{"broker: kubectl apply -k deploy", f.applyDeploy},
 		{"broker: expose the HTTP API on the node", f.exposeAPI},
-		{"broker: patch Liqo's network manager and controller manager (patches/liqo-install)", f.patchBroker},
+		{"broker: patch Liqo's gateway, network manager and controller manager (patches/liqo-install)", f.patchBroker},
 		{"broker: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Broker) }},
 		{"broker: offer the Service of the network manager to the consumer (deploy/liqo)", f.offerNetworkManager},
 		{"consumer: wait for the Service to arrive, and give its address to liqo-controller-manager", f.configureConsumer},
@@ -129,6 +129,7 @@ func (f *Federation) archive(image string) string {
 
 func (f *Federation) patchBroker(ctx context.Context) error {
 	for _, patch := range []struct{ object, file string }{
+		{"deployment/liqo-gateway", "gateway.yaml"},
 		{"deployment/" + networkManager, "network-manager.yaml"},
 		{"service/" + networkManager, "network-manager-service.yaml"},
 	} {
@@ -137,6 +138,9 @@ func (f *Federation) patchBroker(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := f.Broker.rollout(ctx, liqoNamespace, "liqo-gateway"); err != nil {
+		return err
 	}
 	if err := f.useImage(ctx, f.Broker, liqoNamespace, networkManager, "liqo-broker-network-manager"); err != nil {
 		return err
@@ -193,9 +197,17 @@ func (f *Federation) ReflectedNetworkManager(ctx context.Context) (*corev1.Servi
 	return nil, fmt.Errorf("the consumer has no twin of namespace %s of %s", liqoNamespace, f.Broker.Name)
 }
 
-// waitForOffer waits until the consumer's virtual node for the broker has the sum of what the providers offer.
+// waitForOffer waits until the consumer's virtual node for the broker has the sum of what the providers offer, and the tunnels are
+// there again that the patch of the gateway took away.
 func (f *Federation) waitForOffer(ctx context.Context) error {
-	return Until(ctx, patience, f.CheckOffer)
+	return Until(ctx, patience, func(ctx context.Context) error {
+		for _, c := range f.Clusters() {
+			if err := c.NodesReady(ctx); err != nil {
+				return err
+			}
+		}
+		return f.CheckOffer(ctx)
+	})
 }
 
 // CheckOffer returns an error unless the consumer's virtual node for the broker has, in cpu, memory and pods, the sum of what the
