@@ -25,6 +25,8 @@ type Peering struct {
 	Exists bool
 	// Established tells that resources can be shared over it.
 	Established bool
+	// Ending tells that one of the two clusters has ended it.
+	Ending bool
 }
 
 // Identity returns what the cluster of a foreign cluster is called.
@@ -51,6 +53,7 @@ func peering(fc *ForeignCluster, t discoveryv1alpha1.PeeringConditionType) Peeri
 			return Peering{
 				Exists:      c.Status != "" && c.Status != discoveryv1alpha1.PeeringConditionStatusNone,
 				Established: c.Status == discoveryv1alpha1.PeeringConditionStatusEstablished,
+				Ending:      c.Status == discoveryv1alpha1.PeeringConditionStatusDisconnecting,
 			}
 		}
 	}

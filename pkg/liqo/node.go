@@ -4,6 +4,8 @@
 package liqo
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -26,4 +28,15 @@ func NodeReady(n *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// NotReadySince returns since when a node is not ready, as far as that is known:
+// one that has never been ready is not since it was made.
+func NotReadySince(n *corev1.Node) time.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return n.CreationTimestamp.Time
 }

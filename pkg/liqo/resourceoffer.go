@@ -47,6 +47,14 @@ func Accepted(o *ResourceOffer) (corev1.ResourceList, bool) {
 	return o.Spec.ResourceQuota.Hard, ok
 }
 
+// Withdrawn tells whether the provider of an offer takes it back, or offers nothing
+// any more: without cores or memory Liqo lets no pod start.
+func Withdrawn(o *ResourceOffer) bool {
+	offered := o.Spec.ResourceQuota.Hard
+	return !o.Spec.WithdrawalTimestamp.IsZero() || !o.DeletionTimestamp.IsZero() ||
+		offered.Cpu().IsZero() || offered.Memory().IsZero()
+}
+
 // NodeName returns the name of the virtual node that Liqo makes for an offer
 // (getVirtualNodeName in pkg/liqo-controller-manager/resourceoffer-controller).
 func NodeName(o *ResourceOffer, provider cluster.Identity) string {

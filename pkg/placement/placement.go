@@ -5,15 +5,17 @@
 // which providers are selected for the namespace, and which pods are made anew
 // because they are, or wait, in the wrong place.
 //
-// It decides from a snapshot of one namespace and has no memory: the same
-// snapshot gives the same plan. It knows nothing of how the snapshot was taken
-// nor of how the plan is carried out, and it never plans to remove the last
-// ready copy of a workload from a provider.
+// It decides from a snapshot of one namespace, with the time as an argument, and
+// has no memory: the same input gives the same plan. It knows nothing of how the
+// snapshot was taken nor of how the plan is carried out. It never plans to remove
+// the last ready copy of a workload from a provider, unless the workload has only
+// one and people want it to move all the same.
 package placement
 
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -39,15 +41,29 @@ type Provider struct {
 	Receiving bool
 	// Unchosen tells that a policy prefers other providers for the namespace.
 	Unchosen bool
+	// Withdrawn tells that the provider takes back what it offers.
+	Withdrawn bool
+	// LostSince tells since when the provider is out of reach; zero if it is not.
+	LostSince time.Time
+}
+
+// member is a provider at the time of a decision.
+type member struct {
+	Provider
+
+	// failed tells that it has been lost for long enough to replace what is there.
+	failed bool
 }
 
 // usable tells whether pods may be placed on the provider.
 func (p Provider) usable() bool {
-	return p.Enabled && p.Ready && !p.Passed && !p.Refusing && !p.Unchosen
+	return p.Enabled && p.Ready && !p.lost() && !p.Withdrawn && !p.Passed && !p.Refusing && !p.Unchosen
 }
 
 // leaves tells whether pods must not stay on the provider.
-func (p Provider) leaves() bool { return p.Passed || p.Refusing || !p.Enabled && p.Closed }
+func (p Provider) leaves() bool {
+	return p.Passed || p.Refusing || p.Withdrawn || !p.Enabled && p.Closed
+}
 
 // onlyUnchosen tells whether pods are to leave the provider only because it is not
 // chosen. From one that is out of reach they are not moved for that.
@@ -80,8 +96,11 @@ type Copy struct {
 	Missing bool
 	// Leaving tells that the pod is being deleted.
 	Leaving bool
-	// Ready tells that the pod serves.
+	// Ready tells that the pod serves, as far as its node knows and can be believed.
 	Ready bool
+	// Sole tells that no second pod of the same name may run anywhere at the same time,
+	// as of a StatefulSet.
+	Sole bool
 	// Fits are the providers that have room for one more such pod, if the snapshot's
 	// Level asks for it.
 	Fits []cluster.ID
@@ -111,6 +130,11 @@ type Snapshot struct {
 	Effective bool
 	// Copies are the copies of the namespace's workloads that have not finished.
 	Copies []Copy
+	// Failover is the rule for the pods on providers that are out of reach.
+	Failover Failover
+	// MoveSingletons tells that a workload of one copy moves too, although nothing
+	// serves meanwhile.
+	MoveSingletons bool
 }
 
 // Reason says why a pod is not moved although it is in the wrong place.
@@ -124,6 +148,10 @@ const (
 	LastReady Reason = "it is the last ready copy of its workload"
 	// TooManyNotReady: a quarter of the workload's copies is not ready.
 	TooManyNotReady Reason = "it waits until more copies of its workload are ready"
+	// OutOfReach: nobody can end the pod where it is.
+	OutOfReach Reason = "its provider is out of reach"
+	// MayRunThere: it is of a StatefulSet, and would run twice.
+	MayRunThere Reason = "its provider is out of reach, where it may still run, and it must not run twice"
 )
 
 // Held is a pod that stays in the wrong place for the moment.
@@ -143,18 +171,29 @@ type Plan struct {
 	Place []cluster.ID
 	// Remake are the pods to delete, so that they are made anew in the right place.
 	Remake []string
-	// Move are further ones, which are well where they are, but for a policy that
+	// Replace are pods on providers that are out of reach, to remove without waiting
+	// for the provider, so that they are made anew elsewhere.
+	Replace []string
+	// Move are further ones to delete, which are well where they are, but for a policy that
 	// prefers other providers. They have time.
 	Move []string
 	// Held are the pods that would have to move but stay for the moment.
 	Held []Held
+	// Wait is the time until the plan changes, if the snapshot does not; zero if it
+	// will not.
+	Wait time.Duration
 }
 
 // Decide makes the plan for a namespace.
-func Decide(s Snapshot) Plan {
-	providers := make(map[cluster.ID]Provider, len(s.Providers))
+func Decide(now time.Time, s Snapshot) Plan {
+	providers := make(map[cluster.ID]member, len(s.Providers))
+	var wait time.Duration
 	for _, p := range s.Providers {
-		providers[p.ID] = p
+		rest, fails := s.Failover.rest(now, p)
+		if rest > 0 && (wait == 0 || rest < wait) {
+			wait = rest
+		}
+		providers[p.ID] = member{p, fails && rest == 0}
 	}
 	if s.Placing == nil {
 		s.Placing = s.Selected
@@ -162,7 +201,7 @@ func Decide(s Snapshot) Plan {
 	if s.Undecided {
 		return Plan{Select: s.Selected, Place: s.Placing}
 	}
-	plan := Plan{Select: choose(s, providers)}
+	plan := Plan{Select: choose(s, providers), Wait: wait}
 	plan.Place = place(plan.Select, providers)
 	var leveled string
 	if s.Level {
@@ -180,7 +219,8 @@ func Decide(s Snapshot) Plan {
 		target = target || p.usable() && p.Receiving
 	}
 	for _, copies := range byWorkload(s.Copies) {
-		remake, held := move(copies, providers, target)
+		plan.replace(copies, providers, s.Failover, target)
+		remake, held := move(copies, providers, target, s.MoveSingletons)
 		for _, c := range remake {
 			if c.Spot == OnProvider && providers[c.Provider].onlyUnchosen() && c.Ready {
 				plan.Move = append(plan.Move, c.Pod)
@@ -200,12 +240,12 @@ func Decide(s Snapshot) Plan {
 //   - the usable providers;
 //   - those selected already that are enabled but not ready, because taking a
 //     provider out removes what runs there, and it may only be out of reach;
-//   - those selected already that are not enabled or not chosen, while pods are
-//     there or can still come.
+//   - those selected already that are not enabled, not chosen or withdrawn, while
+//     pods are there or can still come.
 //
 // With no usable provider the selection stays as it is, because an empty one
 // would select every cluster, the consumer included.
-func choose(s Snapshot, providers map[cluster.ID]Provider) []cluster.ID {
+func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 	occupied := map[cluster.ID]bool{}
 	for _, c := range s.Copies {
 		if c.Spot == OnProvider && !c.Missing {
@@ -216,7 +256,7 @@ func choose(s Snapshot, providers map[cluster.ID]Provider) []cluster.ID {
 	usable := false
 	for id, p := range providers {
 		selected := slices.Contains(s.Selected, id) && !p.Passed && !p.Refusing
-		left := !p.Enabled && p.Closed || p.Unchosen && !slices.Contains(s.Placing, id)
+		left := !p.Enabled && p.Closed || (p.Unchosen || p.Withdrawn) && !slices.Contains(s.Placing, id)
 		if p.usable() || selected && (!left || occupied[id]) {
 			chosen = append(chosen, id)
 			usable = usable || p.usable()
@@ -230,17 +270,23 @@ func choose(s Snapshot, providers map[cluster.ID]Provider) []cluster.ID {
 }
 
 // place returns the selected clusters on which new pods are to be placed: those
-// that are chosen, or all if that leaves none.
-func place(selected []cluster.ID, providers map[cluster.ID]Provider) []cluster.ID {
-	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return providers[id].Unchosen })
-	if len(chosen) == 0 {
-		return selected
+// that are chosen, have not failed and are not withdrawn; the chosen ones if that
+// leaves none, or else all.
+func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
+	for _, not := range []func(member) bool{
+		func(p member) bool { return p.Unchosen || p.failed || p.Withdrawn },
+		func(p member) bool { return p.Unchosen },
+	} {
+		left := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return not(providers[id]) })
+		if len(left) > 0 {
+			return left
+		}
 	}
-	return chosen
+	return selected
 }
 
-// move decides about the copies of one workload.
-func move(copies []Copy, providers map[cluster.ID]Provider, target bool) (remake []Copy, held []Held) {
+// move decides about the copies of one workload that are not on a lost provider.
+func move(copies []Copy, providers map[cluster.ID]member, target, singletons bool) (remake []Copy, held []Held) {
 	ready := 0
 	for _, c := range copies {
 		if c.serves() {
@@ -252,14 +298,14 @@ func move(copies []Copy, providers map[cluster.ID]Provider, target bool) (remake
 	budget := (len(copies)+3)/4 - (len(copies) - ready)
 	for _, c := range copies {
 		switch {
-		case c.Missing || c.Leaving || !misplaced(c, providers):
+		case c.Missing || c.Leaving || c.isLost(providers) || !misplaced(c, providers):
 		case c.Spot == Nowhere:
 			remake = append(remake, c)
 		case !target:
 			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: NoTarget})
 		case !c.Ready:
 			remake = append(remake, c)
-		case c.Spot == OnBroker && len(copies) == 1:
+		case len(copies) == 1 && (c.Spot == OnBroker || singletons):
 			// The broker's own nodes are no place to stay. A single pod got there in its
 			// first moments, before the selection was in force.
 			remake = append(remake, c)
@@ -277,7 +323,7 @@ func move(copies []Copy, providers map[cluster.ID]Provider, target bool) (remake
 }
 
 // misplaced tells whether a pod is, or waits, where it must not.
-func misplaced(c Copy, providers map[cluster.ID]Provider) bool {
+func misplaced(c Copy, providers map[cluster.ID]member) bool {
 	switch c.Spot {
 	case Nowhere:
 		return c.Outdated

@@ -110,7 +110,7 @@ func TestSelect(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(tc.in).Select
+			got := Decide(now, tc.in).Select
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide().Select: -want +got\n%s", tc.reason, diff)
 			}
@@ -216,8 +216,8 @@ func TestMove(t *testing.T) {
 			if tc.providers != nil {
 				s.Providers = tc.providers
 			}
-			s.Selected = Decide(s).Select
-			got := Decide(s)
+			s.Selected = Decide(now, s).Select
+			got := Decide(now, s)
 			got.Select, got.Place = nil, nil
 			want := Plan{Remake: tc.remake, Held: tc.held}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -303,7 +303,11 @@ func (w *world) apply(p Plan) {
 		w.s.Selected, w.s.Placing = p.Select, p.Place
 	}
 	for i := range w.s.Copies {
-		if c := &w.s.Copies[i]; slices.Contains(p.Remake, c.Pod) || slices.Contains(p.Move, c.Pod) {
+		c := &w.s.Copies[i]
+		switch {
+		case slices.Contains(p.Replace, c.Pod):
+			*c = Copy{Pod: c.Pod, Workload: c.Workload, Sole: c.Sole, Missing: true}
+		case slices.Contains(p.Remake, c.Pod) || slices.Contains(p.Move, c.Pod):
 			c.Leaving = true
 		}
 	}
@@ -329,7 +333,7 @@ func TestInvariants(t *testing.T) {
 		for step := range 60 {
 			w.disturb()
 			before, all := w.ready()
-			plan := Decide(w.s)
+			plan := Decide(now, w.s)
 			w.apply(plan)
 			after, _ := w.ready()
 			for name, n := range before {
@@ -418,7 +422,7 @@ func TestPolicy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Effective = true
-			if diff := cmp.Diff(tc.want, Decide(tc.in), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, Decide(now, tc.in), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide(): -want +got\n%s", tc.reason, diff)
 			}
 		})
@@ -433,7 +437,7 @@ func TestPolicyIsFollowed(t *testing.T) {
 		w := newWorld(seed)
 		w.s.Providers[1].Unchosen = true
 		for range 400 {
-			w.apply(Decide(w.s))
+			w.apply(Decide(now, w.s))
 			w.advance()
 		}
 		_, all := w.ready()
@@ -457,7 +461,7 @@ func TestDrainEnds(t *testing.T) {
 		w := newWorld(seed)
 		w.s.Providers[1].Enabled, w.s.Providers[1].Closed = false, true
 		for range 400 {
-			w.apply(Decide(w.s))
+			w.apply(Decide(now, w.s))
 			w.advance()
 		}
 		_, all := w.ready()

@@ -5,6 +5,7 @@ package registry_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -68,6 +69,16 @@ func TestCopies(t *testing.T) {
 				c.Spot, c.Provider, c.Ready = placement.OnProvider, providerA.ID, true
 			}),
 		},
+		"NodeDown": {
+			reason:  "What a pod was last heard to do says nothing when its node is silent.",
+			objects: []client.Object{shadow(), pod("liqo-provider-b", nil)},
+			want:    with(func(c *placement.Copy) { c.Spot, c.Provider = placement.OnProvider, providerB.ID }),
+		},
+		"Sole": {
+			reason:  "A pod of a StatefulSet may run only once.",
+			objects: []client.Object{liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-0"})},
+			want:    with(func(c *placement.Copy) { c.Missing, c.Sole = true, true }),
+		},
 		"OwnNode": {
 			reason:  "A pod on another node is on the broker.",
 			objects: []client.Object{shadow(), pod("broker", nil)},
@@ -104,7 +115,7 @@ func TestCopies(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
 			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 			liqotest.PutInForce(ns, o, providerA)
-			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, o, liqotest.VirtualNode(providerA, true))...)
+			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, o, liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false))...)
 			got, err := registry.New(c).Namespace(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
@@ -145,6 +156,20 @@ func TestProviders(t *testing.T) {
 			reason: "Before that, it is neither ready nor closed.",
 			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Enabled, p.Generation = new(false), 8 },
 			want: placement.Provider{ID: "id-a", Receiving: true},
+		},
+		"Lost": {
+			reason: "It is known since when a provider is out of reach.",
+			id:     providerA, change: func(p *v1alpha1.Provider) {
+				p.Status.Conditions[0].Status, p.Status.LostSince = metav1.ConditionFalse, &metav1.Time{Time: time.Unix(1, 0)}
+			},
+			want: placement.Provider{ID: "id-a", Enabled: true, Receiving: true, LostSince: time.Unix(1, 0)},
+		},
+		"Withdrawn": {
+			reason: "A provider may take its offer back.",
+			id:     providerA, change: func(p *v1alpha1.Provider) {
+				p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonWithdrawn
+			},
+			want: placement.Provider{ID: "id-a", Enabled: true, Receiving: true, Withdrawn: true},
 		},
 		"Origin": {
 			reason: "The origin has been passed.",

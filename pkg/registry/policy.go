@@ -91,7 +91,9 @@ func (r *Registry) follow(ctx context.Context, n *Namespace, ns *corev1.Namespac
 		return fmt.Errorf("list placement policies: %w", err)
 	}
 	consumer, _ := liqo.TwinOf(ns)
-	if n.Policy = applying(policies.Items, ns, shadows); n.Policy == nil {
+	n.Policy = applying(policies.Items, ns, shadows)
+	n.Snapshot.Failover = failoverOf(n.Policy)
+	if n.Policy == nil {
 		var providers v1alpha1.ProviderList
 		if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("list providers: %w", err)
@@ -101,6 +103,7 @@ func (r *Registry) follow(ctx context.Context, n *Namespace, ns *corev1.Namespac
 		}
 		return nil
 	}
+	n.Snapshot.MoveSingletons = n.Policy.Spec.MoveSingletons == v1alpha1.SingletonsWithGap
 	chosen := chosen(n.Policy, consumer)
 	n.Snapshot.Undecided = len(chosen) == 0
 	concern := maps.Clone(chosen)

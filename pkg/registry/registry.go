@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -157,7 +158,7 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 	for i := range pods.Items {
 		n.Pods[pods.Items[i].Name] = &pods.Items[i]
 	}
-	nodes := map[string]cluster.ID{}
+	nodes := map[string]node{}
 	for i := range shadows.Items {
 		shadow := &shadows.Items[i]
 		pod := n.Pods[shadow.Name]
@@ -168,7 +169,7 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		if err != nil {
 			return nil, err
 		}
-		c.Pod, c.Workload = shadow.Name, workload(shadow.Name, shadow.Labels)
+		c.Pod, c.Workload, c.Sole = shadow.Name, workload(shadow.Name, shadow.Labels), isSole(shadow.Labels)
 		n.Snapshot.Copies = append(n.Snapshot.Copies, c)
 	}
 	if err := r.follow(ctx, n, ns, shadows.Items); err != nil {
@@ -178,10 +179,16 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 	return n, nil
 }
 
-// copyOf tells where a pod is and how it does. It remembers the clusters of the
-// nodes that it looked up.
+// node is what is known of a node: nothing of the broker's own ones.
+type node struct {
+	cluster cluster.ID
+	ready   bool
+}
+
+// copyOf tells where a pod is and how it does. It remembers the nodes that it
+// looked up.
 func (r *Registry) copyOf(
-	ctx context.Context, pod *corev1.Pod, nodes map[string]cluster.ID, s *placement.Snapshot,
+	ctx context.Context, pod *corev1.Pod, nodes map[string]node, s *placement.Snapshot,
 ) (placement.Copy, error) {
 	if pod == nil {
 		return placement.Copy{Missing: true}, nil
@@ -191,22 +198,24 @@ func (r *Registry) copyOf(
 		c.Outdated = !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing)
 		return c, nil
 	}
-	id, known := nodes[pod.Spec.NodeName]
+	at, known := nodes[pod.Spec.NodeName]
 	if !known {
-		var node corev1.Node
-		err := r.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node)
+		var found corev1.Node
+		err := r.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &found)
 		if client.IgnoreNotFound(err) != nil {
 			return c, fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
 		}
 		if !apierrors.IsNotFound(err) {
-			id = liqo.NodeCluster(&node)
+			at = node{cluster: liqo.NodeCluster(&found), ready: liqo.NodeReady(&found)}
 		}
-		nodes[pod.Spec.NodeName] = id
+		nodes[pod.Spec.NodeName] = at
 	}
-	c.Spot, c.Provider = placement.OnProvider, id
-	if id == "" {
+	if at.cluster == "" {
 		c.Spot = placement.OnBroker
+		return c, nil
 	}
+	// What a pod was last heard to do says nothing when its node is silent.
+	c.Spot, c.Provider, c.Ready = placement.OnProvider, at.cluster, c.Ready && at.ready
 	return c, nil
 }
 
@@ -218,14 +227,25 @@ func identity(p *v1alpha1.Provider) cluster.Identity {
 func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Provider {
 	id := identity(p)
 	seen := p.Status.ObservedGeneration == p.Generation
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return placement.Provider{
 		ID:        id.ID,
 		Enabled:   p.IsEnabled(),
-		Ready:     seen && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady),
+		Ready:     seen && ready != nil && ready.Status == metav1.ConditionTrue,
+		Withdrawn: ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == v1alpha1.ReasonWithdrawn,
+		LostSince: lostSince(p),
 		Closed:    seen && !p.IsEnabled(),
 		Passed:    liqo.Passed(ns, id),
 		Receiving: offloading != nil && liqo.Receives(offloading, id),
 	}
+}
+
+// lostSince tells since when a provider is out of reach; zero if it is not.
+func lostSince(p *v1alpha1.Provider) time.Time {
+	if p.Status.LostSince == nil {
+		return time.Time{}
+	}
+	return p.Status.LostSince.Time
 }
 
 // finished tells whether a pod has ended by itself. One that is being deleted may

@@ -117,6 +117,16 @@ type PlacementPolicySpec struct {
 	// +kubebuilder:validation:Maximum=6000
 	// +optional
 	MaxMovesPerMinute int32 `json:"maxMovesPerMinute,omitempty"`
+	// Failover says what becomes of the pods on a provider that is out of reach.
+	// +kubebuilder:default={}
+	// +optional
+	Failover Failover `json:"failover,omitempty"`
+	// MoveSingletons says whether a workload of one copy leaves a provider that is
+	// turned off or not chosen any more: Never, or WithGap, in which nothing serves
+	// until its pod runs elsewhere.
+	// +kubebuilder:default=Never
+	// +optional
+	MoveSingletons SingletonRule `json:"moveSingletons,omitempty"`
 }
 
 // SpreadConstraint demands distinct values of a label.

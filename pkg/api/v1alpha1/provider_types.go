@@ -31,6 +31,8 @@ const (
 	// ReasonNothingDeclared: the rule believes what people declare, and they declared nothing.
 	ReasonNothingDeclared = "NothingDeclared"
 	ReasonNodeNotReady    = "NodeNotReady"
+	// ReasonWithdrawn: the cluster takes back what it offered, and pods leave it.
+	ReasonWithdrawn = "Withdrawn"
 )
 
 // Reasons of a Provider's Draining condition.
@@ -162,6 +164,10 @@ type ProviderStatus struct {
 	// the provider. How the provider's own nodes are filled the broker cannot see.
 	// +optional
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
+	// LostSince tells since when the provider is out of reach: none of its virtual
+	// nodes is ready. It is missing as long as one is.
+	// +optional
+	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	Figures    `json:",inline"`
 	// Queried are the values that a Prometheus has, by the names of the ProviderQueries.
 	// +listType=map

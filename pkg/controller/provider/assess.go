@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
 )
 
@@ -21,9 +23,13 @@ import (
 type observation struct {
 	enabled     bool
 	established bool
-	capacity    v1alpha1.ProviderCapacity
-	offers      []offered
-	leaving     leaving
+	// withdrawn tells that the cluster takes back what it offered.
+	withdrawn bool
+	capacity  v1alpha1.ProviderCapacity
+	offers    []offered
+	leaving   leaving
+	// lostSince tells since when it is out of reach; nil if it is not.
+	lostSince *metav1.Time
 	// used is what pods use of each of its virtual nodes.
 	used map[string]corev1.ResourceList
 }
@@ -58,6 +64,8 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	switch {
 	case !o.enabled:
 		return not(v1alpha1.ReasonDisabled, "The provider is turned off")
+	case o.withdrawn:
+		return not(v1alpha1.ReasonWithdrawn, "The cluster takes back what it offered, and pods leave it")
 	case !o.established:
 		return not(v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established")
 	case len(o.offers) == 0:
@@ -87,6 +95,31 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonOffering, Message: "Workloads can be placed on the provider",
 	}
+}
+
+// lostSince returns since when a provider is out of reach, whose nodes are given;
+// nil if it is not. A time that is known already stays, unless the clock was set
+// back behind it: Liqo and Kubernetes call a node not ready for one reason after
+// the other, and each begins anew. Who withdraws an offer is not out of reach.
+func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, withdrawn bool) *metav1.Time {
+	since := now
+	for i := range nodes {
+		if liqo.NodeReady(&nodes[i]) {
+			return nil
+		}
+		if began := liqo.NotReadySince(&nodes[i]); i == 0 || began.After(since) {
+			since = began
+		}
+	}
+	switch {
+	case len(nodes) == 0 || withdrawn:
+		return nil
+	case known != nil && !known.After(now):
+		return known
+	case since.After(now):
+		since = now
+	}
+	return &metav1.Time{Time: since.Truncate(time.Second)}
 }
 
 // account writes into the status what the provider has, and what is used of it.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,11 +35,12 @@ const TaintDisabled = "brokering.liqo.io/disabled"
 type Reconciler struct {
 	client   client.Client
 	registry *registry.Registry
+	clock    clock.PassiveClock
 }
 
 // New returns a Reconciler that reads and writes with c.
-func New(c client.Client, r *registry.Registry) *Reconciler {
-	return &Reconciler{client: c, registry: r}
+func New(c client.Client, r *registry.Registry, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, registry: r, clock: clock}
 }
 
 // Reconcile creates the Provider of a cluster at its first outgoing peering,
@@ -122,13 +124,15 @@ func (r *Reconciler) observe(
 		seen.used[nodes[i].Name] = used(pods)
 	}
 	if fc != nil {
-		seen.established = liqo.Outgoing(fc).Established
-		offers, err := r.offers(ctx, fc, nodes)
+		peering := liqo.Outgoing(fc)
+		offers, withdrawn, err := r.offers(ctx, fc, nodes)
 		if err != nil {
 			return seen, err
 		}
-		seen.offers = offers
+		seen.established, seen.offers = peering.Established, offers
+		seen.withdrawn = peering.Ending || withdrawn && len(offers) == 0
 	}
+	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, nodes, seen.withdrawn)
 	if seen.enabled {
 		return seen, nil
 	}
@@ -137,15 +141,21 @@ func (r *Reconciler) observe(
 	return seen, err
 }
 
-// offers returns the offers of a provider that are in force.
-func (r *Reconciler) offers(ctx context.Context, fc *liqo.ForeignCluster, nodes []corev1.Node) ([]offered, error) {
+// offers returns the offers of a provider that are in force, and whether there are
+// others that it takes back.
+func (r *Reconciler) offers(
+	ctx context.Context, fc *liqo.ForeignCluster, nodes []corev1.Node,
+) (offers []offered, withdrawn bool, err error) {
 	provider := liqo.Identity(fc)
 	var list liqo.ResourceOfferList
 	if err := r.client.List(ctx, &list, client.MatchingFields{registry.IndexOfferProvider: string(provider.ID)}); err != nil {
-		return nil, fmt.Errorf("list the offers of %s: %w", provider, err)
+		return nil, false, fmt.Errorf("list the offers of %s: %w", provider, err)
 	}
-	var offers []offered
 	for i := range list.Items {
+		if liqo.Withdrawn(&list.Items[i]) {
+			withdrawn = true
+			continue
+		}
 		resources, ok := liqo.Accepted(&list.Items[i])
 		if !ok {
 			continue
@@ -154,7 +164,7 @@ func (r *Reconciler) offers(ctx context.Context, fc *liqo.ForeignCluster, nodes 
 		ready := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name && liqo.NodeReady(&n) })
 		offers = append(offers, offered{resources: resources, node: name, nodeReady: ready})
 	}
-	return offers, nil
+	return offers, withdrawn, nil
 }
 
 // pods returns the pods of a virtual node. They are not to be changed.
@@ -204,7 +214,7 @@ func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.
 		if err != nil {
 			return left, err
 		}
-		for _, h := range placement.Decide(twin.Snapshot).Held {
+		for _, h := range placement.Decide(r.clock.Now(), twin.Snapshot).Held {
 			if h.Provider == id && h.Reason != placement.TooManyNotReady {
 				left.held = append(left.held, fmt.Sprintf("%s/%s stays: %s", name, h.Pod, h.Reason))
 			}
@@ -223,6 +233,7 @@ func (r *Reconciler) ensureStatus(
 		p.Status.ClusterName = liqo.Identity(fc).Name
 	}
 	p.Status.ObservedGeneration = p.Generation
+	p.Status.LostSince = seen.lostSince
 	account(&p.Status, seen, measured)
 	for _, c := range []metav1.Condition{ready, drain(seen)} {
 		c.ObservedGeneration = p.Generation

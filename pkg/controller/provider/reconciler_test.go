@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -51,7 +52,7 @@ func newProvider(enabled bool) *v1alpha1.Provider {
 // settle reconciles provider A twice, because the first time may create it.
 func settle(t *testing.T, c client.Client) error {
 	t.Helper()
-	r := New(c, registry.New(c))
+	r := New(c, registry.New(c), clock.RealClock{})
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}
 	for range 2 {
 		if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -79,6 +80,13 @@ func TestReady(t *testing.T) {
 	ours.Labels = nil
 	second := liqotest.Offer(providerA, resources("1"))
 	second.Name, second.Spec.NodeName = "second", "other-node"
+	ending := liqotest.ForeignCluster(providerA, true, false)
+	liqotest.EndPeering(ending)
+	node := func(name string) *corev1.Node {
+		n := liqotest.VirtualNode(providerA, true)
+		n.Name = name
+		return n
+	}
 	negative := resources("2")
 	negative[corev1.ResourceMemory] = resource.MustParse("-1")
 	up, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
@@ -115,8 +123,20 @@ func TestReady(t *testing.T) {
 			objects: []client.Object{peered, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
 		},
 		"Withdrawn": {
-			reason:  "A withdrawn offer is none.",
-			objects: []client.Object{peered, withdrawn, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
+			reason:  "A withdrawn offer is none, and the provider is to be left.",
+			objects: []client.Object{peered, withdrawn, up, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
+		},
+		"Zero": {
+			reason:  "An offer of no cores is withdrawn too.",
+			objects: []client.Object{peered, liqotest.Offer(providerA, resources("0")), down, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
+		},
+		"PartlyWithdrawn": {
+			reason:  "As long as one offer is in force, pods stay.",
+			objects: []client.Object{peered, withdrawn, second, up, node("other-node"), newProvider(true)}, cpu: "1", why: v1alpha1.ReasonOffering,
+		},
+		"Ending": {
+			reason:  "Nor can a provider be used whose peering ends.",
+			objects: []client.Object{ending, good, up, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
 		},
 		"OurOwnOffer": {
 			reason:  "What the broker offers to the cluster is not what the cluster offers.",

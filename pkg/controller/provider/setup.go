@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +36,7 @@ import (
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager) error {
-	r := New(mgr.GetClient(), registry.New(mgr.GetClient()))
+	r := New(mgr.GetClient(), registry.New(mgr.GetClient()), clock.RealClock{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -56,7 +57,7 @@ func TestOfPod(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := registrytest.NewClient(t, interceptor.Funcs{}, newProvider(tc.enabled), liqotest.VirtualNode(providerA, true))
-			r := New(c, registry.New(c))
+			r := New(c, registry.New(c), clock.RealClock{})
 			got, draining := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
 			if got != tc.want || draining != tc.draining {
 				t.Errorf("%s\nofPod() = %q, %v", tc.reason, got, draining)

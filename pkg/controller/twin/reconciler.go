@@ -38,6 +38,7 @@ const (
 	reasonUndecided         = "NoProviderChosen"
 	reasonSelected          = "ProvidersSelected"
 	reasonRemade            = "PodMadeAnew"
+	reasonReplaced          = "PodReplaced"
 	reasonRefused           = "NamespaceRefused"
 )
 
@@ -68,6 +69,7 @@ type Reconciler struct {
 	backoff  *flowcontrol.Backoff
 	refusals *flowcontrol.Backoff
 	pacer    *pacer
+	clock    clock.PassiveClock
 }
 
 // New returns a Reconciler.
@@ -82,6 +84,7 @@ func New(cfg Config) *Reconciler {
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
 		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
 		pacer:    newPacer(clock.RealClock{}),
+		clock:    clock.RealClock{},
 	}
 }
 
@@ -116,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	again := r.noteRefusals(ctx, &ns, twin)
-	plan := placement.Decide(twin.Snapshot)
+	plan := placement.Decide(r.clock.Now(), twin.Snapshot)
 	if len(plan.Select) == 0 {
 		reason, message := reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can"
 		if twin.Snapshot.Undecided {
@@ -128,10 +131,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan); err != nil {
 		return ctrl.Result{}, err
 	}
+	replaced, err := r.remake(ctx, twin, plan.Replace, r.replace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	moves, wait := r.pacer.allow(twin.Policy, plan.Move)
-	result, err := r.remake(ctx, twin, slices.Concat(plan.Remake, moves))
-	result.RequeueAfter = sooner(sooner(result.RequeueAfter, again), wait)
-	return result, err
+	moved, err := r.remake(ctx, twin, slices.Concat(plan.Remake, moves), r.move)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, other := range []time.Duration{replaced, moved, wait, plan.Wait} {
+		again = sooner(again, other)
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // sooner returns the shorter of two waits, of which zero is none.
@@ -208,24 +220,45 @@ func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, 
 
 // remake deletes pods, in the order of the plan: the next snapshot then sees all
 // deletions up to some pod, so that a plan from it is not larger than it should be.
-func (r *Reconciler) remake(ctx context.Context, twin *registry.Namespace, names []string) (ctrl.Result, error) {
-	var result ctrl.Result
+// It returns when to try those again that were deleted a short time ago.
+func (r *Reconciler) remake(
+	ctx context.Context, twin *registry.Namespace, names []string, remove func(context.Context, *corev1.Pod) error,
+) (again time.Duration, err error) {
 	for _, name := range names {
 		pod := twin.Pods[name]
 		id := pod.Namespace + "/" + pod.Name
 		if now := r.backoff.Clock.Now(); r.backoff.IsInBackOffSinceUpdate(id, now) {
-			result.RequeueAfter = sooner(result.RequeueAfter, r.backoff.Get(id))
+			again = sooner(again, r.backoff.Get(id))
 			continue
 		}
-		// The UID keeps us from deleting the pod that Liqo has made in its place.
-		err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			return result, fmt.Errorf("delete pod %s: %w", id, err)
+		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return again, fmt.Errorf("delete pod %s: %w", id, err)
 		}
 		r.backoff.Next(id, r.backoff.Clock.Now())
 		r.remade.Inc()
-		ctrl.LoggerFrom(ctx).Info("Deleted a pod so that Liqo makes it anew", "pod", id, "node", pod.Spec.NodeName)
-		r.recorder.Event(pod, corev1.EventTypeNormal, reasonRemade, "The broker moves the pod to another provider")
 	}
-	return result, nil
+	return again, nil
+}
+
+// move deletes a pod. The UID keeps us from deleting the pod that Liqo has made in
+// its place.
+func (r *Reconciler) move(ctx context.Context, pod *corev1.Pod) error {
+	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted a pod so that Liqo makes it anew", "pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
+	r.recorder.Event(pod, corev1.EventTypeNormal, reasonRemade, "The broker moves the pod to another provider")
+	return nil
+}
+
+// replace removes a pod whose provider is out of reach, and nobody could say that
+// the pod has ended. What is left of it there the virtual kubelet removes when the
+// provider is back: it finds a wish for a pod that no pod here stands behind.
+func (r *Reconciler) replace(ctx context.Context, pod *corev1.Pod) error {
+	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Removed a pod whose provider is out of reach", "pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
+	r.recorder.Event(pod, corev1.EventTypeWarning, reasonReplaced, "The provider of the pod is out of reach, and the broker replaces the pod on another one")
+	return nil
 }

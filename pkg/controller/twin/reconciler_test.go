@@ -76,6 +76,7 @@ type harness struct {
 	recorder *record.FakeRecorder
 	r        *Reconciler
 	deleted  []string
+	options  []client.DeleteOptions // Of each deletion.
 }
 
 func start(t *testing.T, objects ...client.Object) *harness {
@@ -85,6 +86,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 	h.client = registrytest.NewClient(t, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			h.deleted = append(h.deleted, o.GetName())
+			h.options = append(h.options, *(&client.DeleteOptions{}).ApplyOptions(opts))
 			return c.Delete(ctx, o, opts...)
 		},
 	}, objects...)

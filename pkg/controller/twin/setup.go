@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -74,10 +75,13 @@ func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 // providerChanged lets only those changes of a Provider pass that can change a
 // plan, and not those of what it offers.
 func providerChanged() predicate.Predicate {
-	usable := func(p *v1alpha1.Provider) [2]bool {
-		return [2]bool{
+	usable := func(p *v1alpha1.Provider) [4]bool {
+		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+		return [4]bool{
 			p.Status.ObservedGeneration == p.Generation,
-			meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady),
+			ready != nil && ready.Status == metav1.ConditionTrue,
+			ready != nil && ready.Reason == v1alpha1.ReasonWithdrawn,
+			p.Status.LostSince == nil,
 		}
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

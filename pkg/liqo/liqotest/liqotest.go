@@ -61,6 +61,11 @@ func SetPeering(fc *liqo.ForeignCluster, outgoing, incoming bool) {
 	}
 }
 
+// EndPeering does what Liqo does while it ends the outgoing peering with a peer.
+func EndPeering(fc *liqo.ForeignCluster) {
+	fc.Status.PeeringConditions[0].Status = discoveryv1alpha1.PeeringConditionStatusDisconnecting
+}
+
 // Offer returns an accepted offer of a provider.
 func Offer(provider cluster.Identity, resources corev1.ResourceList) *liqo.ResourceOffer {
 	return &liqo.ResourceOffer{

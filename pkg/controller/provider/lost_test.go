@@ -1,0 +1,68 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+)
+
+// TestLostSince looks at a provider at noon, whose nodes turned ready or not at some
+// time before.
+func TestLostSince(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	at := func(minutes int) *metav1.Time {
+		return &metav1.Time{Time: noon.Add(time.Duration(minutes) * time.Minute)}
+	}
+	node := func(ready bool, name string, minutes int) *corev1.Node {
+		n := liqotest.VirtualNode(providerA, ready)
+		n.Name = name
+		n.Status.Conditions[0].LastTransitionTime = *at(minutes)
+		return n
+	}
+	withdrawn := liqotest.Offer(providerA, resources("2"))
+	liqotest.Withdraw(withdrawn)
+	cases := map[string]struct {
+		reason  string
+		known   *metav1.Time
+		objects []client.Object
+		want    *metav1.Time
+	}{
+		"Ready":     {reason: "A provider whose node is ready is not lost.", objects: []client.Object{node(true, "one", -9)}},
+		"Returned":  {reason: "One that is back is not lost any more.", known: at(-5), objects: []client.Object{node(true, "one", -1)}},
+		"Lost":      {reason: "One is lost since its node says so, also if the broker did not run then.", objects: []client.Object{node(false, "one", -3)}, want: at(-3)},
+		"Last":      {reason: "Of several nodes the last one counts.", objects: []client.Object{node(false, "one", -3), node(false, "two", -2)}, want: at(-2)},
+		"OneLeft":   {reason: "Of several nodes one is enough.", objects: []client.Object{node(false, "one", -3), node(true, "two", -2)}},
+		"Known":     {reason: "What is known stays: the node turned from not ready to unknown.", known: at(-8), objects: []client.Object{node(false, "one", -3)}, want: at(-8)},
+		"Future":    {reason: "A node whose clock is ahead is lost now.", objects: []client.Object{node(false, "one", 3)}, want: at(0)},
+		"SetBack":   {reason: "So is one that was known to be lost in the future.", known: at(8), objects: []client.Object{node(false, "one", 3)}, want: at(0)},
+		"NoNode":    {reason: "Without a node there is nothing to lose."},
+		"Withdrawn": {reason: "Who withdraws is in reach.", objects: []client.Object{node(false, "one", -3), withdrawn}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newProvider(true)
+			p.Status.LostSince = tc.known
+			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, p, liqotest.ForeignCluster(providerA, true, false))...)
+			r := New(c, registry.New(c), testingclock.NewFakePassiveClock(noon))
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: p.Name}}); err != nil {
+				t.Fatalf("Reconcile(): %v", err)
+			}
+			if got := get(t, c).Status.LostSince; !got.Equal(tc.want) {
+				t.Errorf("%s\nlost since %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

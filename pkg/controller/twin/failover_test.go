@@ -1,0 +1,175 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package twin
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+var began = time.Unix(1_000_000, 0)
+
+// lose does what happens when provider-a is lost, or back.
+func (h *harness) lose(lost bool) {
+	h.t.Helper()
+	var node corev1.Node
+	var p v1alpha1.Provider
+	err := errors.Join(
+		h.client.Get(h.t.Context(), client.ObjectKey{Name: "liqo-provider-a"}, &node),
+		h.client.Get(h.t.Context(), client.ObjectKey{Name: string(providerA.ID)}, &p))
+	if err != nil {
+		h.t.Fatalf("Get(): %v", err)
+	}
+	node.Status, p.Status = liqotest.VirtualNode(providerA, !lost).Status, ready(providerA).Status
+	if lost {
+		p.Status.Conditions[0].Status = metav1.ConditionFalse
+		p.Status.LostSince = &metav1.Time{Time: began}
+	}
+	if err := errors.Join(h.client.Status().Update(h.t.Context(), &node), h.client.Status().Update(h.t.Context(), &p)); err != nil {
+		h.t.Fatalf("Update(): %v", err)
+	}
+}
+
+// startLost returns a harness in which web-0 and web-1 are on provider-a, which is
+// lost, and web-2 is on provider-b.
+func startLost(t *testing.T, clock *testingclock.FakeClock, more ...client.Object) *harness {
+	t.Helper()
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1"),
+		workload("liqo-provider-b", "web-2"), []client.Object{ready(providerA), ready(providerB)}, more)...)
+	h.r.clock = clock
+	h.lose(true)
+	return h
+}
+
+func TestFailover(t *testing.T) {
+	clock := testingclock.NewFakeClock(began.Add(10 * time.Second))
+	h := startLost(t, clock)
+	if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again != 20*time.Second {
+		t.Fatalf("deleted %v, again after %s: want nothing in the grace, and a look at its end", h.deleted, again)
+	}
+	clock.Step(20 * time.Second)
+	h.reconcile()
+	if got := liqo.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
+		t.Fatalf("new pods go to %v, deleted %v: want them led past the lost provider first", got, h.deleted)
+	}
+	if got := liqo.Selected(&h.offloading().Spec.ClusterSelector); len(got) != 2 {
+		t.Errorf("selected %v: what runs on the lost provider would be removed when it returns", got)
+	}
+	h.reconcile()
+	if diff := cmp.Diff([]string{"web-0", "web-1"}, h.deleted); diff != "" {
+		t.Errorf("deleted: -want +got\n%s", diff)
+	}
+	for i, opts := range h.options {
+		if opts.GracePeriodSeconds == nil || *opts.GracePeriodSeconds != 0 || opts.Preconditions == nil || *opts.Preconditions.UID == "" {
+			t.Errorf("%s was deleted with %+v: nobody ends it on a lost provider, and another of its name may be there", h.deleted[i], opts)
+		}
+	}
+	if events := h.events(); !strings.Contains(events, reasonReplaced) || strings.Contains(events, providerA.Name) {
+		t.Errorf("events: %q, want the reason, and no provider's name, which consumers would see", events)
+	}
+}
+
+// TestFailoverCancelled lets the provider return when new pods are already led past it.
+func TestFailoverCancelled(t *testing.T) {
+	clock := testingclock.NewFakeClock(began.Add(time.Minute))
+	h := startLost(t, clock)
+	h.reconcile()
+	h.lose(false)
+	h.reconcile()
+	h.reconcile()
+	if len(h.deleted) > 0 {
+		t.Errorf("deleted %v on a provider that is back", h.deleted)
+	}
+	if got := liqo.Placing(h.offloading()); len(got) != 2 {
+		t.Errorf("new pods go to %v", got)
+	}
+}
+
+// TestFailoverOfPolicy has policies that say otherwise than the default.
+func TestFailoverOfPolicy(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		rule   v1alpha1.Failover
+		want   []string
+	}{
+		"Never":     {reason: "Never, whatever time passes.", rule: v1alpha1.Failover{Mode: v1alpha1.FailoverNever}},
+		"Longer":    {reason: "A longer grace.", rule: v1alpha1.Failover{Grace: &metav1.Duration{Duration: 2 * time.Hour}}},
+		"Immediate": {reason: "At once.", rule: v1alpha1.Failover{Mode: v1alpha1.FailoverImmediate}, want: []string{"web-0", "web-1"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := policy(60, providerA, providerB)
+			p.Spec.Failover = tc.rule
+			h := startLost(t, testingclock.NewFakeClock(began.Add(time.Hour)), p)
+			h.reconcile()
+			h.reconcile()
+			if diff := cmp.Diff(tc.want, h.deleted, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\ndeleted: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWithdrawn drains a provider that takes its offer back.
+func TestWithdrawn(t *testing.T) {
+	p := ready(providerA)
+	p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonWithdrawn
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3", "db-0"),
+		[]client.Object{p, ready(providerB)})...)
+	h.reconcile()
+	h.reconcile()
+	if diff := cmp.Diff([]string{"web-0"}, h.deleted); diff != "" {
+		t.Errorf("deleted: -want +got\n%s", diff)
+	}
+	if len(h.options) > 0 && h.options[0].GracePeriodSeconds != nil {
+		t.Error("a pod was not given the time to end")
+	}
+}
+
+// TestSingletons moves a workload of one copy if the policy says so.
+func TestSingletons(t *testing.T) {
+	p := policy(60, providerB)
+	p.Spec.MoveSingletons = v1alpha1.SingletonsWithGap
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "db-0"),
+		[]client.Object{off(providerA), ready(providerB), p})...)
+	h.reconcile()
+	h.reconcile()
+	if diff := cmp.Diff([]string{"db-0"}, h.deleted); diff != "" {
+		t.Errorf("deleted: -want +got\n%s", diff)
+	}
+}
+
+// TestLostChanges lets the changes of a Provider pass that begin and end a failover.
+func TestLostChanges(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.Provider){
+		"Lost":      func(p *v1alpha1.Provider) { p.Status.LostSince = new(metav1.Now()) },
+		"Withdrawn": func(p *v1alpha1.Provider) { p.Status.Conditions[0].Reason = v1alpha1.ReasonWithdrawn },
+	} {
+		before, after := off(providerA), off(providerA)
+		change(after)
+		if !passes(before, after) || !passes(after, before) {
+			t.Errorf("%s: the change does not pass", name)
+		}
+	}
+}
+
+func passes(before, after *v1alpha1.Provider) bool {
+	return providerChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+}
