@@ -106,6 +106,7 @@ func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowP
 	shadow := forge.RemoteShadowPod(local, nil, forged.Namespace, n.forging,
 		forge.APIServerSupportMutator(none, local.Annotations, "", nil, nil, "", ""),
 		forge.ServiceAccountMutator(none, local.Annotations))
+	liqo.Release(&shadow.Spec.Pod)
 	if n.mapper == nil {
 		return shadow, nil
 	}

@@ -5,15 +5,19 @@ package kubelet
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
 	vkclient "github.com/liqotech/liqo/pkg/client/clientset/versioned/typed/virtualkubelet/v1alpha1"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // transitClient is a client of the foreign cluster that forges pods in transit
-// anew when they are created. Liqo leaves the spec of a ShadowPod as it was
+// anew when they are created, and does not tire of deleting them. Liqo leaves the spec of a ShadowPod as it was
 // created.
 type transitClient struct {
 	liqoclient.Interface
@@ -37,6 +41,20 @@ func (g transitGroup) ShadowPods(namespace string) vkclient.ShadowPodInterface {
 type transitShadowPods struct {
 	vkclient.ShadowPodInterface
 	namespace *transitNamespace
+}
+
+// unreachedRetry is after what time it is tried again to delete a ShadowPod when its
+// cluster could not be reached. Liqo waits ever longer, up to 17 min, and the pod
+// would run for so long beside the one that replaced it.
+const unreachedRetry = 5 * time.Second
+
+// Delete deletes a ShadowPod that no local pod stands behind any more.
+func (s transitShadowPods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+	err := s.ShadowPodInterface.Delete(ctx, name, opts)
+	if answered := apierrors.APIStatus(nil); err != nil && !errors.As(err, &answered) {
+		return errors.Join(err, generic.EnqueueAfter(unreachedRetry))
+	}
+	return err
 }
 
 // Create creates the ShadowPod of a local pod.

@@ -329,3 +329,28 @@ func TestTokens(t *testing.T) {
 		})
 	}
 }
+
+// TestTolerationsOfPod reflects a pod that the broker holds on lost nodes: the
+// provider is to see what the consumer wishes.
+func TestTolerationsOfPod(t *testing.T) {
+	beBroker()
+	soon := int64(5)
+	wish := []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &soon}}
+	pod := podOf("consumer", func(pod *corev1.Pod) {
+		pod.Spec.Tolerations = wish
+		liqo.Hold(pod)
+	})
+	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
+		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
+	c := startReflector(t, pod, &transit{Reflector: unstarted{pods}}, pods.NewNamespaced)
+	if err := c.handle(t.Context()); err != nil {
+		t.Fatalf("Handle(): %v", err)
+	}
+	shadow, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wish, shadow.Spec.Pod.Tolerations); diff != "" {
+		t.Errorf("tolerations: -want +got\n%s", diff)
+	}
+}

@@ -7,6 +7,9 @@
 // runs on those that are not, so that the selection alone cannot lead pods away from
 // a provider.
 //
+// It also holds pods on nodes that are not ready, for the broker to decide when they
+// are replaced.
+//
 // It is an admission webhook, and the announcement of its certificate. It does not
 // choose: the consumer's scheduler chose the node, and package twin wrote into the
 // NamespaceOffloading which providers take new pods.
@@ -54,8 +57,9 @@ func New(c client.Client, pins Pins) *Handler {
 }
 
 // Handle makes a pod require its provider, and one of those on which new pods are
-// placed. A pod that is for one provider is refused while it is not known for which:
-// Liqo tries again. No other pod is refused: one that goes astray is moved later.
+// placed, and stay there if the provider is lost. A pod that is for one provider is
+// refused while it is not known for which: Liqo tries again. No other pod is
+// refused: one that goes astray is moved later.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var pod corev1.Pod
 	if err := h.decoder.Decode(req, &pod); err != nil {
@@ -105,17 +109,18 @@ func (h *Handler) pin(ctx context.Context, name string, pod *corev1.Pod) (bool, 
 	return pinned, nil
 }
 
-// place makes a pod require one of the providers on which new pods are placed, if
-// these are not all that are selected.
+// place makes a pod of an offloaded namespace stay on a provider that is lost, and
+// require one of those on which new pods are placed, if these are not all that are
+// selected.
 func (h *Handler) place(ctx context.Context, namespace string, pod *corev1.Pod) (bool, error) {
 	var offloading liqo.NamespaceOffloading
 	key := client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
 	if err := h.reader.Get(ctx, key, &offloading); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if offloading.Annotations[liqo.AnnotationPlacing] == "" {
-		return false, nil
+	liqo.Hold(pod)
+	if offloading.Annotations[liqo.AnnotationPlacing] != "" {
+		liqo.Place(pod, liqo.Placing(&offloading))
 	}
-	liqo.Place(pod, liqo.Placing(&offloading))
 	return true, nil
 }

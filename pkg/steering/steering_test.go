@@ -53,13 +53,14 @@ func TestHandle(t *testing.T) {
 		objects []client.Object
 		pod     *corev1.Pod
 		steered bool
+		alone   bool
 		kept    int // Requirements that the pod had and keeps.
 	}{
 		"Steered":     {reason: "A pod goes where new pods are placed.", objects: []client.Object{steered}, pod: liqotest.Pod(shadow, ""), steered: true},
 		"AfterLiqo":   {reason: "What Liqo requires stays.", objects: []client.Object{steered}, pod: seen, steered: true, kept: 1},
 		"OwnWishes":   {reason: "What the pod requires stays, in every alternative.", objects: []client.Object{steered}, pod: picky, steered: true, kept: 2},
-		"Free":        {reason: "Without a choice the pod is left alone.", objects: []client.Object{free}, pod: liqotest.Pod(shadow, "")},
-		"NoOffloaded": {reason: "In another namespace it is, too.", pod: liqotest.Pod(shadow, "")},
+		"Free":        {reason: "Without a choice the pod goes anywhere.", objects: []client.Object{free}, pod: liqotest.Pod(shadow, "")},
+		"NoOffloaded": {reason: "In another namespace it is, too.", pod: liqotest.Pod(shadow, ""), alone: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +76,13 @@ func TestHandle(t *testing.T) {
 				t.Fatalf("%s\nrefused: %v", tc.reason, answer.Result)
 			}
 			pod := apply(t, raw, answer)
-			if got := liqo.Follows(tolerant(pod), onlyB); got != tc.steered {
+			if got := liqo.Follows(tolerant(pod.DeepCopy()), onlyB); got != tc.steered {
 				t.Errorf("%s\nsteered: %t\n%v", tc.reason, got, answer.Patches)
+			}
+			unheld := pod.DeepCopy()
+			liqo.Hold(unheld)
+			if held := len(pod.Spec.Tolerations) == len(unheld.Spec.Tolerations); held == tc.alone {
+				t.Errorf("%s\nheld on lost nodes: %t", tc.reason, held)
 			}
 			if n := requirements(pod); tc.steered && n != tc.kept+max(1, terms(pod)) {
 				t.Errorf("%s\n%d requirements, want the %d of before and one in each alternative", tc.reason, n, tc.kept)

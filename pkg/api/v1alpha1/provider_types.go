@@ -168,7 +168,7 @@ type ProviderStatus struct {
 	// nodes is ready. It is missing as long as one is.
 	// +optional
 	LostSince *metav1.Time `json:"lostSince,omitempty"`
-	Figures    `json:",inline"`
+	Figures   `json:",inline"`
 	// Queried are the values that a Prometheus has, by the names of the ProviderQueries.
 	// +listType=map
 	// +listMapKey=name

@@ -35,6 +35,7 @@ func TestExamples(t *testing.T) {
 		"cheapest":    {"cheap"},
 		"nearest":     {"cheap", "near"},
 		"reliable":    {"also-south"},
+		"stays":       {"down"},
 		"two-regions": {"cheap", "near"},
 		"delay":       {"near"}, // TestExampleDelay goes on from there.
 	}
