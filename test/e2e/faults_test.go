@@ -77,6 +77,7 @@ func faults() []fault {
 func TestFaults(t *testing.T) {
 	duration := faultDuration(t)
 	start(t, v1alpha1.ModeOrchestrated)
+	failover(t, v1alpha1.FailoverNever, 0) // The pods are to be the same in the end.
 	deploy(t, faultNamespace, federation.Web, faultReplicas)
 	report := &faultReport{}
 	for _, f := range faults() {
