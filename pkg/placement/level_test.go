@@ -101,7 +101,7 @@ func TestLevel(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&s)
 			}
-			got := Decide(s)
+			got := Decide(now, s)
 			want := Plan{Select: ab, Place: tc.place, Move: tc.move}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Plan{}, "Held")); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
@@ -124,7 +124,7 @@ func TestLevelEnds(t *testing.T) {
 			if step > 500 {
 				t.Fatalf("seed %d: it does not end: %+v", seed, s)
 			}
-			plan := Decide(s)
+			plan := Decide(now, s)
 			quiet++
 			if !slices.Equal(plan.Place, s.Placing) {
 				s.Placing, quiet = plan.Place, 0
