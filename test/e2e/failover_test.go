@@ -63,7 +63,7 @@ func TestFailover(t *testing.T) {
 	found(t)
 	back := time.Now()
 	eventually(t, removedWithin, func(ctx context.Context) error {
-		left, err := running(ctx, fed.ProviderA)
+		left, err := presentOn(ctx, fed.ProviderA)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%v are left on provider-a", left)
 		}
@@ -208,7 +208,7 @@ func allReadyOn(on *federation.Cluster, replicas int) func(context.Context) erro
 		if err != nil {
 			return err
 		}
-		there, err := running(ctx, on)
+		there, err := presentOn(ctx, on)
 		if err != nil {
 			return err
 		}
@@ -219,8 +219,8 @@ func allReadyOn(on *federation.Cluster, replicas int) func(context.Context) erro
 	}
 }
 
-// running returns the pods of the consumer that run on the nodes of a cluster.
-func running(ctx context.Context, on *federation.Cluster) ([]string, error) {
+// presentOn returns the pods of the consumer that run on the nodes of a cluster.
+func presentOn(ctx context.Context, on *federation.Cluster) ([]string, error) {
 	var pods corev1.PodList
 	if err := on.List(ctx, &pods); err != nil {
 		return nil, err

@@ -420,6 +420,7 @@ func TestRemake(t *testing.T) {
 func TestRemakeBacksOff(t *testing.T) {
 	shadow := liqotest.ShadowPod(namespace, "web-9", nil)
 	h := start(t, append(offloaded(providerB), shadow, liqotest.Pod(shadow, ""), ready(providerB))...)
+	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, testingclock.NewFakeClock(time.Unix(1_000_000, 0)))
 	h.reconcile()
 	if err := h.client.Create(t.Context(), liqotest.Pod(shadow, "")); err != nil {
 		t.Fatalf("Create(): %v", err)
