@@ -22,6 +22,9 @@ func level(s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 			targets = append(targets, p.ID)
 		}
 	}
+	if len(targets) < 2 {
+		return nil, ""
+	}
 	begun := len(s.Placing) < len(place)
 	for _, copies := range byWorkload(s.Copies) {
 		on := map[cluster.ID][]Copy{}

@@ -87,6 +87,10 @@ func TestLevel(t *testing.T) {
 			reason: "The other one cannot be reached.", copies: fitting(ab, copies("web", 4, "a")), placing: ab, place: ab,
 			change: func(s *Snapshot) { s.Providers[1].Ready = false },
 		},
+		"NotThere": {
+			reason: "The namespace is still to be made on the other one.", copies: fitting(ab, copies("web", 4, "a", waiting)),
+			placing: ids[:1], place: ab, change: func(s *Snapshot) { s.Providers[1].Receiving = false },
+		},
 		"Unchosen": {
 			reason: "The other one is no longer used: pods leave it, a few at a time.", copies: fitting(ab, copies("web", 4, "b", as("a"))), placing: ids[:1],
 			change: func(s *Snapshot) { s.Providers[1].Unchosen = true }, place: ids[:1], move: []string{"web-1"},
