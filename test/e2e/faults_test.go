@@ -71,7 +71,7 @@ func faults() []fault {
 // TestFaults takes one part of the federation away after the other, for 5 seconds or for as many as LIQO_BROKER_FAULT_SECONDS says,
 // while a client in the consumer asks pods on provider-a, which it reaches directly, and pods on provider-b, which it reaches
 // through the broker. Nobody else but the pod that was asked may ever answer, what is spared must not be interrupted, and all must
-// be as before soon after, with the same pods.
+// be as before soon after, with the same pods: a policy keeps them where they are, and TestFailover looks at what it would do else.
 //
 // It prints what the client saw, and adds it to the Markdown file that LIQO_BROKER_FAULT_REPORT names.
 func TestFaults(t *testing.T) {
