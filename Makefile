@@ -105,6 +105,11 @@ test-full: test test-cidrs ## Run everything, faults of 90 s, and the journeys a
 	go test -tags=e2e -count=1 -timeout=30m -v -run '$(ON_ITS_OWN)' ./test/e2e
 	bin/lab down
 
+.PHONY: bench
+bench: deps bin/lab ## Print how long decisions take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
+	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/choice ./pkg/capacity ./pkg/placement
+	LIQO_BROKER_TEST_PROGRAMS=$$(bin/lab build) go test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./cmd/broker
+
 .PHONY: lint
 lint: $(GOLANGCI) ## Run the linters.
 	$(GOLANGCI) run ./...

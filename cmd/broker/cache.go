@@ -35,6 +35,7 @@ func cacheOptions() (cache.Options, error) {
 			&corev1.Namespace{}:         {Label: twin, Transform: strip},
 			&liqo.ShadowPod{}:           {Transform: stripMetadata},
 			&liqo.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
+			&liqo.ResourceOffer{}:       {Transform: stripOffer},
 		},
 	}, nil
 }
@@ -110,6 +111,14 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return kept
+}
+
+// stripOffer drops the images that the provider holds.
+func stripOffer(o any) (any, error) {
+	if offer, ok := o.(*liqo.ResourceOffer); ok {
+		offer.Spec.Images = nil
+	}
+	return strip(o)
 }
 
 // stripNode drops the images that a node holds and its annotations, which change

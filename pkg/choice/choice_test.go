@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/test/percentile"
 )
 
 var now = time.Unix(1_800_000_000, 0)
@@ -456,18 +457,13 @@ func BenchmarkChoose(b *testing.B) {
 				b.Fatalf("New(): %v", err)
 			}
 			var memory Memory
-			took := make([]time.Duration, 0, 1024)
-			for b.Loop() {
-				began := time.Now()
+			percentile.Report(b, func() {
 				decision, err := c.Choose(now, providers, memory)
 				if err != nil {
 					b.Fatalf("Choose(): %v", err)
 				}
 				memory = decision.Memory
-				took = append(took, time.Since(began))
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*99/100])/1e6, "p99-ms")
+			})
 		})
 	}
 }

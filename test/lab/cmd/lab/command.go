@@ -130,15 +130,17 @@ func newBuild() *cobra.Command {
 	line := build.DefaultKubernetes
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Build what a lab runs into the cache",
+		Short: "Build what a lab runs into the cache, and print the folder of Kubernetes' programs",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report := progress()
-			if _, err := buildAll(cmd, line, report); err != nil {
+			artifacts, err := buildAll(cmd, line, report)
+			if err != nil {
 				return err
 			}
 			report("builds", "are in the cache")
-			return nil
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), artifacts.Kubernetes)
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&line, "kubernetes", line, "line of Kubernetes: v1.34 or v1.28")
