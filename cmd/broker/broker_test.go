@@ -318,7 +318,7 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 			Affinity:   &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}},
 			Containers: []corev1.Container{{Name: "web", Resources: requests("1")}, {Name: "log", Resources: requests("500m")}},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Reason: "why", PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodInitialized, Status: corev1.ConditionFalse}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
 	}
@@ -332,7 +332,7 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}},
 			Containers: []corev1.Container{{Resources: all}},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Reason: "why", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	strip := stripPod(&liqo.Compactor{})
 	got, err := strip(pod)

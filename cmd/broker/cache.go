@@ -100,7 +100,7 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 			Affinity:    pod.Spec.Affinity,
 			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: capacity.Requests(&pod.Spec)}}},
 		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason},
 	}
 	if wish, ok := pod.Annotations[giveback.AnnotationGiveBack]; ok {
 		kept.Annotations = map[string]string{giveback.AnnotationGiveBack: wish}

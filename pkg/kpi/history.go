@@ -38,6 +38,8 @@ type History struct {
 	Up bool  `json:"up"`
 	// Rings are parallel to the windows.
 	Rings [len(windows)]ring `json:"rings"`
+	// Pods are what became of the pods on the provider.
+	Pods Pods `json:"pods,omitempty"`
 }
 
 // ring holds, for slots of equal length, the seconds in which the provider was
@@ -55,6 +57,9 @@ func Parse(text string) (History, error) {
 	}
 	if err := json.Unmarshal([]byte(text), &h); err != nil {
 		return History{}, fmt.Errorf("parse the history %q: %w", text, err)
+	}
+	if !h.Pods.valid() {
+		return History{}, fmt.Errorf("parse the history %q: the pods are damaged", text)
 	}
 	for i := range h.Rings {
 		if !h.Rings[i].valid(windows[i].slot, windows[i].size) {

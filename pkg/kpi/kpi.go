@@ -3,7 +3,7 @@
 
 // Package kpi holds figures about providers: a value with its unit, when it was
 // measured, and until when it may be trusted. It also keeps the availability of a
-// provider, from what a watcher saw of it.
+// provider, and what became of the pods there, from what a watcher saw.
 //
 // It measures nothing, reads no clock, and does not know who uses the figures.
 package kpi
@@ -29,6 +29,16 @@ const (
 	PriceCPU = "priceCPU"
 	// PriceMemory is the price of one GiB for an hour.
 	PriceMemory = "priceMemory"
+	// FailureRate is the share of the pods that the provider let fail.
+	FailureRate = "failureRate"
+	// StartupMedian and StartupP90 are how long pods take from being bound to the
+	// provider until they are ready.
+	StartupMedian = "startupMedian"
+	StartupP90    = "startupP90"
+	// Carbon is what the provider's electricity emits.
+	Carbon = "carbon"
+	// ConsumerRoundTripTime is between the consumer that is chosen for, and the provider.
+	ConsumerRoundTripTime = "consumerRoundTripTime"
 )
 
 // Units of figures, besides prices.
@@ -37,6 +47,8 @@ const (
 	Milliseconds = "ms"
 	Cores        = "cores"
 	GiB          = "GiB"
+	Seconds      = "s"
+	GramsPerKWh  = "gCO2e/kWh"
 )
 
 // skew is how far ahead of ours a clock that measures may be.

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
-	"github.com/liqotech/liqo/pkg/consts"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -59,11 +57,6 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 
 // TunnelEndpointList is a list of them.
 type TunnelEndpointList = netv1alpha1.TunnelEndpointList
-
-// TunnelsTo selects the tunnels to a cluster.
-func TunnelsTo(id cluster.ID) client.MatchingLabels {
-	return client.MatchingLabels{consts.ClusterIDLabelName: string(id)}
-}
 
 // RoundTrip returns the round-trip time that Liqo has measured in a tunnel, and
 // when; false if the tunnel is not up, or nothing was measured.

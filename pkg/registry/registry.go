@@ -37,6 +37,8 @@ const (
 	IndexOfferConsumer = "broker.consumer"
 	// IndexNodeCluster finds virtual nodes by the cluster that they stand for.
 	IndexNodeCluster = "broker.cluster"
+	// IndexTunnelCluster finds TunnelEndpoints by the cluster that they lead to.
+	IndexTunnelCluster = "broker.tunnel"
 	// IndexPodNode finds pods by the node that they are bound to.
 	IndexPodNode = "broker.node"
 )
@@ -55,6 +57,9 @@ func Indexes() []Index {
 		}},
 		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
 			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
+		}},
+		{&liqo.TunnelEndpoint{}, IndexTunnelCluster, func(o client.Object) []string {
+			return nonEmpty(o.(*liqo.TunnelEndpoint).Spec.ClusterIdentity.ClusterID)
 		}},
 		{&corev1.Pod{}, IndexPodNode, func(o client.Object) []string {
 			return nonEmpty(o.(*corev1.Pod).Spec.NodeName)

@@ -27,6 +27,22 @@ type Price struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
+// Carbon is what the electricity of a provider emits.
+type Carbon struct {
+	// Intensity is how much, in the unit. More than 10,000 is not believed.
+	// +kubebuilder:validation:XValidation:rule="!string(self).startsWith('-')",message="nothing emits less than nothing"
+	Intensity resource.Quantity `json:"intensity"`
+	// Unit is grams of carbon dioxide, or what warms as much, for a kilowatt-hour.
+	// +kubebuilder:validation:Enum="gCO2e/kWh"
+	Unit string `json:"unit"`
+	// Measured is when it was measured; without it, it is true at any time.
+	// +optional
+	Measured *metav1.Time `json:"measured,omitempty"`
+	// Expires is when it no longer counts; without it, it does not expire.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+}
+
 // Figure is one measured value of a provider.
 type Figure struct {
 	// Name is what policies call it.

@@ -90,6 +90,10 @@ type ProviderSpec struct {
 	// Price is what the provider costs.
 	// +optional
 	Price *Price `json:"price,omitempty"`
+	// Carbon is what the provider's electricity emits. It goes before the label
+	// brokering.liqo.io/carbon-gco2e-per-kwh of the cluster.
+	// +optional
+	Carbon *Carbon `json:"carbon,omitempty"`
 }
 
 // CapacityRule says whom the broker believes about what a provider has.

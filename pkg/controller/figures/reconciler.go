@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -44,11 +43,12 @@ const (
 type Reconciler struct {
 	client client.Client
 	clock  clock.PassiveClock
+	pods   *podWatcher
 }
 
 // New returns a Reconciler that reads and writes with c.
 func New(c client.Client, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, clock: clock}
+	return &Reconciler{client: c, clock: clock, pods: newPodWatcher(c, clock)}
 }
 
 // Reconcile measures a provider, and writes what it measured into its status.
@@ -63,16 +63,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
-	history, err := r.observe(ctx, p, now)
-	if err != nil {
-		return ctrl.Result{}, err
+	var nodes corev1.NodeList
+	if err := r.client.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list the virtual nodes of %s: %w", p.Name, err)
 	}
+	history := observe(ctx, p, nodes.Items, now)
+	pods := r.pods.of(p.Name)
+	history.Pods = history.Pods.Add(now, pods)
 	measured := map[string]kpi.Figure{}
 	for name, share := range history.Availability() {
 		share = math.Round(share*1e5) / 1e5
 		measured[name] = kpi.Figure{Value: share, Unit: kpi.Ratio, Measured: now, Expires: now.Add(validity)}
 	}
+	for name, value := range history.Pods.Figures() {
+		unit := kpi.Seconds
+		if name == kpi.FailureRate {
+			unit = kpi.Ratio
+		}
+		measured[name] = kpi.Figure{Value: math.Round(value*1e3) / 1e3, Unit: unit, Measured: now, Expires: now.Add(validity)}
+	}
 	free(p, now, measured)
+	carbon(p, nodes.Items, now, measured)
 	if err := r.roundTrip(ctx, p, measured); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -87,6 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before)); err != nil {
 			return ctrl.Result{}, fmt.Errorf("patch the figures of provider %s: %w", p.Name, err)
 		}
+		r.pods.written(p.Name, len(pods))
 	}
 	return ctrl.Result{RequeueAfter: interval}, nil
 }
@@ -94,19 +106,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // observe notes whether a virtual node of the provider is ready. A provider
 // without virtual nodes is not peered, and not watched. A history that cannot be
 // read begins anew.
-func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.Provider, now time.Time) (kpi.History, error) {
+func observe(ctx context.Context, p *v1alpha1.Provider, nodes []corev1.Node, now time.Time) kpi.History {
 	history, err := kpi.Parse(p.Status.History)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("The history of a provider begins anew", "provider", p.Name, "reason", err.Error())
 	}
-	var nodes corev1.NodeList
-	if err := r.client.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: p.Name}); err != nil {
-		return history, fmt.Errorf("list the virtual nodes of %s: %w", p.Name, err)
+	if len(nodes) == 0 {
+		return history
 	}
-	if len(nodes.Items) == 0 {
-		return history, nil
-	}
-	return history.Observe(now, slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return liqo.NodeReady(&n) })), nil
+	return history.Observe(now, slices.ContainsFunc(nodes, func(n corev1.Node) bool { return liqo.NodeReady(&n) }))
 }
 
 // free adds what is free of the provider. One that offers nothing has nothing free.
@@ -128,7 +136,7 @@ func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) {
 // roundTrip adds what Liqo measures in the tunnel to the provider.
 func (r *Reconciler) roundTrip(ctx context.Context, p *v1alpha1.Provider, measured map[string]kpi.Figure) error {
 	var tunnels liqo.TunnelEndpointList
-	if err := r.client.List(ctx, &tunnels, liqo.TunnelsTo(cluster.ID(p.Name))); err != nil {
+	if err := r.client.List(ctx, &tunnels, client.MatchingFields{registry.IndexTunnelCluster: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the tunnels to %s: %w", p.Name, err)
 	}
 	for i := range tunnels.Items {
@@ -192,7 +200,8 @@ func shown(measured map[string]kpi.Figure) []v1alpha1.Figure {
 }
 
 // due tells whether figures have to be written: at once if one came or went, if a
-// price has changed or the provider came or went, and otherwise after a while.
+// price or what people say has changed or the provider came or went, and otherwise after
+// a while.
 func due(old, next v1alpha1.Figures, now time.Time) bool {
 	before, errBefore := kpi.Parse(old.History)
 	after, errAfter := kpi.Parse(next.History)
@@ -202,7 +211,7 @@ func due(old, next v1alpha1.Figures, now time.Time) bool {
 	wandered := false
 	for i, f := range next.KPIs {
 		was := old.KPIs[i]
-		if f.Name != was.Name || f.Unit != was.Unit || f.Value != was.Value && strings.HasPrefix(f.Name, "price") {
+		if f.Name != was.Name || f.Unit != was.Unit || f.Value != was.Value && (strings.HasPrefix(f.Name, "price") || f.Name == kpi.Carbon) {
 			return true
 		}
 		wandered = wandered || f.Value != was.Value

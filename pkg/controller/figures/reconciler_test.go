@@ -49,11 +49,17 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 	return h
 }
 
-// reconcile returns the provider after it.
+// reconcile returns the provider after a reconciliation by a daemon that has just started.
 func (h *harness) reconcile() *v1alpha1.Provider {
 	h.t.Helper()
+	return h.reconcileWith(New(h.client, h.clock))
+}
+
+// reconcileWith returns the provider after a reconciliation.
+func (h *harness) reconcileWith(r *Reconciler) *v1alpha1.Provider {
+	h.t.Helper()
 	key := client.ObjectKey{Name: string(providerA.ID)}
-	if _, err := New(h.client, h.clock).Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+	if _, err := r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 		h.t.Fatalf("Reconcile(): %v", err)
 	}
 	p := &v1alpha1.Provider{}

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package figures measures the providers: how available they are, how far away,
-// and what they cost. It writes the figures into the status of each Provider.
+// Package figures measures the providers: how available they are, how far away, what
+// they cost and emit, and what becomes of the pods there. It writes the figures into the status of each Provider.
 //
 // It does not know what they are used for.
 package figures
@@ -35,6 +35,7 @@ func Setup(mgr ctrl.Manager) error {
 		Named("figures").
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Pod{}, r.pods.handler()).
 		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(ofTunnel)).
 		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfOffer), builder.WithPredicates(offerChanged())).
 		Complete(r)

@@ -1,0 +1,50 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package figures
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+)
+
+// labelCarbon is how a provider itself tells what its electricity emits: a label that
+// it gives to its offer, and Liqo to the virtual node. Its name has the unit.
+const labelCarbon = "brokering.liqo.io/carbon-gco2e-per-kwh"
+
+// mostCarbon is the most that is believed. A coal-fired power plant emits about a
+// thousand.
+const mostCarbon = 10_000
+
+// carbon adds what people wrote into the provider's spec, or else what its label says.
+func carbon(p *v1alpha1.Provider, nodes []corev1.Node, now time.Time, measured map[string]kpi.Figure) {
+	figure := kpi.Figure{Unit: kpi.GramsPerKWh, Measured: now, Expires: now.Add(validity)}
+	value, err := math.NaN(), error(nil)
+	switch spec := p.Spec.Carbon; {
+	case spec != nil:
+		value = spec.Intensity.AsApproximateFloat64()
+		if spec.Measured != nil {
+			figure.Measured = spec.Measured.Time
+		}
+		if spec.Expires != nil {
+			figure.Expires = spec.Expires.Time
+		}
+	default:
+		for i := range nodes {
+			if text, ok := nodes[i].Labels[labelCarbon]; ok {
+				value, err = strconv.ParseFloat(text, 64)
+			}
+		}
+	}
+	if err != nil || !(value >= 0 && value <= mostCarbon) { // Not a number, too.
+		return
+	}
+	figure.Value = value
+	measured[kpi.Carbon] = figure
+}
