@@ -154,6 +154,8 @@ func startServer(tb testing.TB) *rest.Config {
 			tb.Fatal(err)
 		}
 	}
+	environment.ControlPlane.Etcd = &envtest.Etcd{}
+	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
 	config, err := environment.Start()
 	if err != nil {
 		tb.Fatalf("start the API server: %v", err)
@@ -303,7 +305,7 @@ func (s *server) settle() {
 // each does something for the numbers below count, a few at a time.
 func (s *server) each(count int, do func(n int) error) {
 	group, _ := errgroup.WithContext(s.tb.Context())
-	group.SetLimit(16)
+	group.SetLimit(8)
 	for n := range count {
 		group.Go(func() error { return do(n) })
 	}
