@@ -63,7 +63,8 @@ build: $(BINARIES:%=bin/%) ## Build the three programs, static, into bin/.
 images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that containerd and docker load, to bin/images/.
 
 .PHONY: generate
-generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, and the code that is made from other code; needs protoc.
+generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, and the code that is made from other code.
+	@build/deps.sh protobuf-compiler
 	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt crd \
 		paths=./pkg/api/... output:crd:dir=deploy/crds
 	PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/remoteipam/remoteipamv1 \

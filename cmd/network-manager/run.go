@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/direct"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/roundtrip"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
@@ -103,6 +105,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		Inventory:   store,
 		Relay:       relays,
 		Tunnels:     tunnels,
+		RoundTrips:  roundtrip.NewRecorder(mgr.GetClient(), clock.RealClock{}),
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, pool)),
 		Log:         log.WithName("remote-ipam"),
 	})

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	"google.golang.org/grpc"
@@ -30,6 +31,8 @@ type relay interface {
 	Release(pod string)
 	// SetTunnels tells under which prefixes other clusters see the pods of this one.
 	SetTunnels(prefixes map[cluster.ID]netip.Prefix)
+	// SetRoundTrip tells what was measured in the tunnel to another cluster, and when.
+	SetRoundTrip(id cluster.ID, took time.Duration, at time.Time)
 }
 
 // addresses is Liqo's IPAM as the reflectors see it. It answers itself where
@@ -184,6 +187,14 @@ func (a *addresses) setPeer(id cluster.ID, peer addressing.Peer) bool {
 	a.peers[id] = peer
 	a.rebuild()
 	return true
+}
+
+// setRoundTrip passes on what was measured in the tunnel to a cluster, and when; zero
+// if there is nothing to measure.
+func (a *addresses) setRoundTrip(id cluster.ID, took time.Duration, at time.Time) {
+	if a.relay != nil && id != a.foreign {
+		a.relay.SetRoundTrip(id, took, at)
+	}
 }
 
 // deletePeer forgets a tunnel and reports whether translations may have changed.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -26,6 +27,8 @@ type fakeRelay struct {
 	to     netip.Addr
 	// tunnels is what was told last.
 	tunnels map[cluster.ID]netip.Prefix
+	// roundTrips are what was told last.
+	roundTrips map[cluster.ID]time.Duration
 }
 
 var errRefused = errors.New("refused")
@@ -37,6 +40,13 @@ func (*fakeRelay) Hold(string, netip.Addr) {}
 func (*fakeRelay) Release(string) {}
 
 func (f *fakeRelay) SetTunnels(prefixes map[cluster.ID]netip.Prefix) { f.tunnels = prefixes }
+
+func (f *fakeRelay) SetRoundTrip(id cluster.ID, took time.Duration, _ time.Time) {
+	if f.roundTrips == nil {
+		f.roundTrips = map[cluster.ID]time.Duration{}
+	}
+	f.roundTrips[id] = took
+}
 
 func (f *fakeRelay) MapRelay(_ context.Context, address netip.Addr) (netip.Addr, error) {
 	if address != f.from {
@@ -216,4 +226,15 @@ func TestTunnelsAreTold(t *testing.T) {
 	if len(remote.tunnels) != 0 {
 		t.Errorf("after the tunnel was lost, %v is told", remote.tunnels)
 	}
+}
+
+func TestRoundTripsArePassedOn(t *testing.T) {
+	relay := &fakeRelay{}
+	a := &addresses{foreign: "broker", relay: relay}
+	a.setRoundTrip("provider", time.Millisecond, time.Now())
+	a.setRoundTrip("broker", time.Millisecond, time.Now())
+	if diff := cmp.Diff(map[cluster.ID]time.Duration{"provider": time.Millisecond}, relay.roundTrips); diff != "" {
+		t.Errorf("the broker measures itself how far it is: -want +got\n%s", diff)
+	}
+	(&addresses{foreign: "provider"}).setRoundTrip("other", time.Millisecond, time.Now()) // Without a broker there is nobody to tell.
 }

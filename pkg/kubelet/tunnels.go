@@ -6,6 +6,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
@@ -38,6 +39,11 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *addresses, 
 		if to.setPeer(id, peer) {
 			changed()
 		}
+		took, at, ok := liqo.RoundTrip(tunnel)
+		if !ok {
+			took = 0
+		}
+		to.setRoundTrip(id, took, at)
 	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
@@ -52,6 +58,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *addresses, 
 				return
 			}
 			if id, _, err := liqo.TunnelPeer(tunnel); err == nil && to.deletePeer(id) {
+				to.setRoundTrip(id, 0, time.Time{})
 				changed()
 			}
 		},

@@ -150,6 +150,12 @@ type ConsumerStatus struct {
 	// Granted is what Liqo has told the consumer last. It follows Offered.
 	// +optional
 	Granted corev1.ResourceList `json:"granted,omitempty"`
+	// RoundTrips are how far providers are from the consumer, as it told. They count in
+	// the choice of providers for this consumer, as the figure consumerRoundTripTime.
+	// +listType=map
+	// +listMapKey=provider
+	// +optional
+	RoundTrips []RoundTrip `json:"roundTrips,omitempty"`
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -69,3 +69,17 @@ type Figures struct {
 	// +optional
 	History string `json:"history,omitempty"`
 }
+
+// RoundTrip is how far a provider is from a consumer, as the consumer told.
+type RoundTrip struct {
+	// Provider is the cluster ID of the provider.
+	Provider string `json:"provider"`
+	// Value is a decimal number.
+	Value string `json:"value"`
+	// Unit is that of the value.
+	Unit string `json:"unit"`
+	// Measured is when the consumer told it, by the broker's clock.
+	Measured metav1.Time `json:"measured"`
+	// Expires is when it no longer counts.
+	Expires metav1.Time `json:"expires"`
+}

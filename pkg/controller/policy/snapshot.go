@@ -75,7 +75,7 @@ func candidate(p *v1alpha1.Provider, shown map[string]string) choice.Provider {
 	figures := make(map[string]kpi.Figure, len(p.Status.KPIs)+len(p.Status.Queried))
 	for _, f := range slices.Concat(p.Status.Queried, p.Status.KPIs) { // Of one name, the broker's own counts.
 		value, err := strconv.ParseFloat(f.Value, 64)
-		if err != nil {
+		if err != nil || f.Name == kpi.ConsumerRoundTripTime {
 			continue // Somebody else wrote it: it is unknown.
 		}
 		figures[f.Name] = kpi.Figure{Value: value, Unit: f.Unit, Measured: f.Measured.Time, Expires: f.Expires.Time}
@@ -93,7 +93,7 @@ func (s *snapshot) decide(
 	if policy.err != nil {
 		return decision, 0, policy.err
 	}
-	others := slices.DeleteFunc(slices.Clone(s.candidates), func(p choice.Provider) bool { return string(p.ID) == consumer.Name })
+	others := s.seenBy(consumer)
 	made, kept, err := policy.choose(now, others, consumer, before)
 	decision.Kept = kept
 	decision.Explained, decision.NotExplained = nil, 0
@@ -116,6 +116,29 @@ func (s *snapshot) decide(
 		decision.BetterSince = &metav1.Time{Time: made.Better.Truncate(time.Second)}
 	}
 	return decision, made.Wait, nil
+}
+
+// seenBy returns the candidates for a consumer, which are all but itself, each with what
+// only this consumer knows of it.
+func (s *snapshot) seenBy(consumer *v1alpha1.Consumer) []choice.Provider {
+	own := make(map[cluster.ID]kpi.Figure, len(consumer.Status.RoundTrips))
+	for _, trip := range consumer.Status.RoundTrips {
+		if value, err := strconv.ParseFloat(trip.Value, 64); err == nil && value > 0 {
+			own[cluster.ID(trip.Provider)] = kpi.Figure{Value: value, Unit: trip.Unit, Measured: trip.Measured.Time, Expires: trip.Expires.Time}
+		}
+	}
+	seen := make([]choice.Provider, 0, len(s.candidates))
+	for _, p := range s.candidates {
+		if string(p.ID) == consumer.Name {
+			continue
+		}
+		if figure, ok := own[p.ID]; ok {
+			p.Figures = maps.Clone(p.Figures) // The other consumers have theirs.
+			p.Figures[kpi.ConsumerRoundTripTime] = figure
+		}
+		seen = append(seen, p)
+	}
+	return seen
 }
 
 // memory returns what the next decision has to know of the one before.

@@ -243,6 +243,10 @@ func (c *Client) follow(ctx context.Context, server string, transport credential
 					c.report(ctx, api)
 					return nil
 				})
+				group.Go(func() error {
+					c.reportRoundTrips(ctx, api)
+					return nil
+				})
 			}
 			c.tunnels.changed()
 			c.config.Changed()

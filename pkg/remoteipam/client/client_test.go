@@ -124,6 +124,8 @@ type federation struct {
 	announcement remoteipam.Announcement
 	// reports gets what consumers tell of their tunnels.
 	reports reports
+	// roundTrips gets how far they say that providers are.
+	roundTrips roundTrips
 }
 
 type report struct {
@@ -138,9 +140,19 @@ func (r reports) Record(_ context.Context, id cluster.ID, prefixes map[cluster.I
 	return nil
 }
 
+type roundTrips chan map[cluster.ID]time.Duration
+
+func (r roundTrips) RecordRoundTrips(_ context.Context, id cluster.ID, took map[cluster.ID]time.Duration) error {
+	if id != consumer {
+		return errors.New("the wrong consumer")
+	}
+	r <- took
+	return nil
+}
+
 func newFederation(t *testing.T) *federation {
 	t.Helper()
-	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16)}
+	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16), roundTrips: make(roundTrips, 16)}
 	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +175,7 @@ func newFederation(t *testing.T) *federation {
 		Inventory:   f.store,
 		Relay:       relay.NewKeeper(onePod{}, f.store),
 		Tunnels:     f.reports,
+		RoundTrips:  f.roundTrips,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),
 		Log:         testr.New(t),
 	})
@@ -199,7 +212,18 @@ func run(t *testing.T, f func(ctx context.Context) error) {
 func (f *federation) dial(t *testing.T, foreign cluster.ID, certificate tls.Certificate, servers ...string) (*client.Client, <-chan struct{}) {
 	t.Helper()
 	changed := make(chan struct{}, 16)
-	c := client.New(client.Config{
+	c := f.client(t, foreign, certificate, func() { changed <- struct{}{} }, servers...)
+	run(t, func(ctx context.Context) error {
+		c.Run(ctx)
+		return nil
+	})
+	return c, changed
+}
+
+// client returns a client that is not connected.
+func (f *federation) client(t *testing.T, foreign cluster.ID, certificate tls.Certificate, changed func(), servers ...string) *client.Client {
+	t.Helper()
+	return client.New(client.Config{
 		Foreign: foreign,
 		Servers: servers,
 		Announcement: func(context.Context) (remoteipam.Announcement, error) {
@@ -209,15 +233,10 @@ func (f *federation) dial(t *testing.T, foreign cluster.ID, certificate tls.Cert
 			return f.announcement, nil
 		},
 		Certificate: certificate,
-		Changed:     func() { changed <- struct{}{} },
+		Changed:     changed,
 		Relayed:     func(netip.Addr) bool { return true },
 		Log:         testr.New(t),
 	})
-	run(t, func(ctx context.Context) error {
-		c.Run(ctx)
-		return nil
-	})
-	return c, changed
 }
 
 func await(t *testing.T, changed <-chan struct{}) {
@@ -352,6 +371,24 @@ func TestTunnelsAreReported(t *testing.T) {
 	next("the provider left the broker", nil)
 }
 
+// raw returns what a caller could send that is not our client.
+func (f *federation) raw(t *testing.T, caller cluster.ID) pb.RemoteIPAMClient {
+	t.Helper()
+	roots, err := f.announcement.Roots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := grpc.NewClient(f.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: remoteipam.ServerName, RootCAs: roots,
+		Certificates: []tls.Certificate{f.authority.issue(t, caller, time.Now().Add(time.Hour))},
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return pb.NewRemoteIPAMClient(connection)
+}
+
 func TestReportsAreChecked(t *testing.T) {
 	f := newFederation(t)
 	cases := map[string]struct {
@@ -366,23 +403,65 @@ func TestReportsAreChecked(t *testing.T) {
 		"NoPrefix":   {"hostile until parsed", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0"}, codes.InvalidArgument},
 		"NoConsumer": {"a certificate of the right CA that is no consumer's", "system:node:x", &pb.Tunnel{}, codes.PermissionDenied},
 	}
-	roots, err := f.announcement.Roots()
-	if err != nil {
-		t.Fatal(err)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := f.raw(t, tc.caller).ReportTunnels(t.Context(), &pb.ReportTunnelsRequest{Tunnels: []*pb.Tunnel{tc.tunnel}})
+			if got := status.Code(err); got != tc.want {
+				t.Errorf("%s: %v, want %s", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestRoundTripsAreReported(t *testing.T) {
+	f := newFederation(t)
+	// Known before the client connects, so that the first report has it.
+	c := f.client(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), func() {}, f.address)
+	c.SetRoundTrip(provider, 1234500*time.Nanosecond, time.Now())
+	c.SetRoundTrip("private", time.Second, time.Now())
+	run(t, func(ctx context.Context) error { c.Run(ctx); return nil })
+	select {
+	case got := <-f.roundTrips:
+		if diff := cmp.Diff(map[cluster.ID]time.Duration{provider: 1234 * time.Microsecond}, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no report within 10 s")
+	}
+}
+
+func TestRoundTripsAreChecked(t *testing.T) {
+	f := newFederation(t)
+	of := func(id cluster.ID, microseconds uint32) []*pb.RoundTrip {
+		return []*pb.RoundTrip{{ProviderId: string(id), Microseconds: microseconds}}
+	}
+	cases := map[string]struct {
+		reason string
+		caller cluster.ID
+		trips  []*pb.RoundTrip
+		want   codes.Code
+	}{
+		"OwnRoute":   {"a provider that the broker told to the caller", consumer, of(provider, 1), codes.OK},
+		"Longest":    {"a satellite of a satellite", consumer, of(provider, 60_000_000), codes.OK},
+		"Nothing":    {"it has no tunnels any more", consumer, nil, codes.OK},
+		"Zero":       {"no time is no measurement", consumer, of(provider, 0), codes.InvalidArgument},
+		"Absurd":     {"nobody waits for that", consumer, of(provider, 60_000_001), codes.InvalidArgument},
+		"OneOfTwo":   {"refused as a whole", consumer, append(of(provider, 5), of(provider, 0)...), codes.InvalidArgument},
+		"NoRoute":    {"a cluster that the broker did not tell", consumer, of("victim", 5), codes.PermissionDenied},
+		"Opaque":     {"a caller to whom the broker tells no provider cannot find one out", stranger, of(provider, 5), codes.PermissionDenied},
+		"NoConsumer": {"a certificate of the right CA that is no consumer's", "system:node:x", nil, codes.PermissionDenied},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			connection, err := grpc.NewClient(f.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-				MinVersion: tls.VersionTLS13, ServerName: remoteipam.ServerName, RootCAs: roots,
-				Certificates: []tls.Certificate{f.authority.issue(t, tc.caller, time.Now().Add(time.Hour))},
-			})))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer connection.Close()
-			_, err = pb.NewRemoteIPAMClient(connection).ReportTunnels(t.Context(), &pb.ReportTunnelsRequest{Tunnels: []*pb.Tunnel{tc.tunnel}})
+			_, err := f.raw(t, tc.caller).ReportRoundTrips(t.Context(), &pb.ReportRoundTripsRequest{RoundTrips: tc.trips})
 			if got := status.Code(err); got != tc.want {
 				t.Errorf("%s: %v, want %s", tc.reason, err, tc.want)
+			}
+			if got := len(f.roundTrips); (got == 1) != (tc.want == codes.OK) {
+				t.Errorf("%s: %d reports", tc.reason, got)
+			}
+			for len(f.roundTrips) > 0 {
+				<-f.roundTrips
 			}
 		})
 	}

@@ -6,6 +6,7 @@ package client
 import (
 	"context"
 	"maps"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -26,11 +27,21 @@ const reportTimeout = 10 * time.Second
 type tunnels struct {
 	mu       sync.Mutex
 	prefixes map[cluster.ID]netip.Prefix
+	// roundTrips are what was measured in them.
+	roundTrips map[cluster.ID]roundTrip
 	// stale holds a token when what was reported may be outdated.
 	stale chan struct{}
 }
 
-func newTunnels() tunnels { return tunnels{stale: make(chan struct{}, 1)} }
+// roundTrip is a round-trip time, and when it was measured.
+type roundTrip struct {
+	took time.Duration
+	at   time.Time
+}
+
+func newTunnels() tunnels {
+	return tunnels{roundTrips: map[cluster.ID]roundTrip{}, stale: make(chan struct{}, 1)}
+}
 
 func (t *tunnels) changed() {
 	select {
@@ -102,5 +113,73 @@ func sendTunnels(ctx context.Context, api pb.RemoteIPAMClient, prefixes map[clus
 		request.Tunnels = append(request.Tunnels, &pb.Tunnel{ProviderId: string(provider), PodPrefix: prefix.String()})
 	}
 	_, err := api.ReportTunnels(ctx, request)
+	return err
+}
+
+const (
+	// roundTripsEvery is how often round-trip times are told.
+	roundTripsEvery = time.Minute
+	// roundTripValid is how old one may be: Liqo measures one every 30 s.
+	roundTripValid = 2 * time.Minute
+)
+
+// SetRoundTrip tells what was measured in the tunnel to another cluster, and when; a
+// time of zero, that there is nothing to measure.
+func (c *Client) SetRoundTrip(id cluster.ID, took time.Duration, at time.Time) {
+	c.tunnels.mu.Lock()
+	defer c.tunnels.mu.Unlock()
+	if took <= 0 {
+		delete(c.tunnels.roundTrips, id)
+		return
+	}
+	c.tunnels.roundTrips[id] = roundTrip{took, at}
+}
+
+// measured returns what is to be told: of the providers that the broker told, and
+// measured a moment ago.
+func (c *Client) measured(now time.Time) []*pb.RoundTrip {
+	c.tunnels.mu.Lock()
+	defer c.tunnels.mu.Unlock()
+	var trips []*pb.RoundTrip
+	for _, route := range c.Routes() {
+		trip, ok := c.tunnels.roundTrips[route.Provider]
+		if microseconds := max(1, trip.took.Microseconds()); ok && now.Sub(trip.at).Abs() <= roundTripValid && microseconds <= math.MaxUint32 {
+			trips = append(trips, &pb.RoundTrip{ProviderId: string(route.Provider), Microseconds: uint32(microseconds)}) //nolint:gosec // In bounds.
+		}
+	}
+	return trips
+}
+
+// reportRoundTrips tells the broker round-trip times, at first and then every so often,
+// until the context ends or the broker turns out not to know the call. What it cannot
+// tell expires on the broker.
+func (c *Client) reportRoundTrips(ctx context.Context, api pb.RemoteIPAMClient) {
+	told := false
+	for tick := time.After(0); ; tick = time.After(roundTripsEvery) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+		trips := c.measured(time.Now())
+		if len(trips) == 0 && !told {
+			continue
+		}
+		told = len(trips) > 0
+		err := c.sendRoundTrips(ctx, api, trips)
+		if ctx.Err() != nil || status.Code(err) == codes.Unimplemented {
+			return
+		}
+		if err != nil {
+			c.config.Log.Info("Cannot tell the broker how far providers are; it chooses providers without that",
+				"foreignCluster", c.config.Foreign, "reason", err.Error())
+		}
+	}
+}
+
+func (c *Client) sendRoundTrips(ctx context.Context, api pb.RemoteIPAMClient, trips []*pb.RoundTrip) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	_, err := api.ReportRoundTrips(ctx, &pb.ReportRoundTripsRequest{RoundTrips: trips})
 	return err
 }

@@ -470,6 +470,140 @@ func (*ReportTunnelsResponse) Descriptor() ([]byte, []int) {
 	return file_remoteipam_proto_rawDescGZIP(), []int{8}
 }
 
+type ReportRoundTripsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RoundTrips    []*RoundTrip           `protobuf:"bytes,1,rep,name=round_trips,json=roundTrips,proto3" json:"round_trips,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportRoundTripsRequest) Reset() {
+	*x = ReportRoundTripsRequest{}
+	mi := &file_remoteipam_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRoundTripsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRoundTripsRequest) ProtoMessage() {}
+
+func (x *ReportRoundTripsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remoteipam_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRoundTripsRequest.ProtoReflect.Descriptor instead.
+func (*ReportRoundTripsRequest) Descriptor() ([]byte, []int) {
+	return file_remoteipam_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ReportRoundTripsRequest) GetRoundTrips() []*RoundTrip {
+	if x != nil {
+		return x.RoundTrips
+	}
+	return nil
+}
+
+// RoundTrip is what the caller measured in its tunnel to a provider, a moment ago.
+type RoundTrip struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	ProviderId string                 `protobuf:"bytes,1,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// From 1 to 60,000,000, which is a minute.
+	Microseconds  uint32 `protobuf:"varint,2,opt,name=microseconds,proto3" json:"microseconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoundTrip) Reset() {
+	*x = RoundTrip{}
+	mi := &file_remoteipam_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoundTrip) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoundTrip) ProtoMessage() {}
+
+func (x *RoundTrip) ProtoReflect() protoreflect.Message {
+	mi := &file_remoteipam_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoundTrip.ProtoReflect.Descriptor instead.
+func (*RoundTrip) Descriptor() ([]byte, []int) {
+	return file_remoteipam_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RoundTrip) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
+}
+
+func (x *RoundTrip) GetMicroseconds() uint32 {
+	if x != nil {
+		return x.Microseconds
+	}
+	return 0
+}
+
+type ReportRoundTripsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportRoundTripsResponse) Reset() {
+	*x = ReportRoundTripsResponse{}
+	mi := &file_remoteipam_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRoundTripsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRoundTripsResponse) ProtoMessage() {}
+
+func (x *ReportRoundTripsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remoteipam_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRoundTripsResponse.ProtoReflect.Descriptor instead.
+func (*ReportRoundTripsResponse) Descriptor() ([]byte, []int) {
+	return file_remoteipam_proto_rawDescGZIP(), []int{11}
+}
+
 var File_remoteipam_proto protoreflect.FileDescriptor
 
 const file_remoteipam_proto_rawDesc = "" +
@@ -501,12 +635,21 @@ const file_remoteipam_proto_rawDesc = "" +
 	"providerId\x12\x1d\n" +
 	"\n" +
 	"pod_prefix\x18\x02 \x01(\tR\tpodPrefix\"\x17\n" +
-	"\x15ReportTunnelsResponse2\xb6\x02\n" +
+	"\x15ReportTunnelsResponse\"_\n" +
+	"\x17ReportRoundTripsRequest\x12D\n" +
+	"\vround_trips\x18\x01 \x03(\v2#.liqobroker.remoteipam.v1.RoundTripR\n" +
+	"roundTrips\"P\n" +
+	"\tRoundTrip\x12\x1f\n" +
+	"\vprovider_id\x18\x01 \x01(\tR\n" +
+	"providerId\x12\"\n" +
+	"\fmicroseconds\x18\x02 \x01(\rR\fmicroseconds\"\x1a\n" +
+	"\x18ReportRoundTripsResponse2\xb1\x03\n" +
 	"\n" +
 	"RemoteIPAM\x12S\n" +
 	"\x05Watch\x12&.liqobroker.remoteipam.v1.WatchRequest\x1a .liqobroker.remoteipam.v1.Routes0\x01\x12a\n" +
 	"\bMapRelay\x12).liqobroker.remoteipam.v1.MapRelayRequest\x1a*.liqobroker.remoteipam.v1.MapRelayResponse\x12p\n" +
-	"\rReportTunnels\x12..liqobroker.remoteipam.v1.ReportTunnelsRequest\x1a/.liqobroker.remoteipam.v1.ReportTunnelsResponseBAZ?github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1b\x06proto3"
+	"\rReportTunnels\x12..liqobroker.remoteipam.v1.ReportTunnelsRequest\x1a/.liqobroker.remoteipam.v1.ReportTunnelsResponse\x12y\n" +
+	"\x10ReportRoundTrips\x121.liqobroker.remoteipam.v1.ReportRoundTripsRequest\x1a2.liqobroker.remoteipam.v1.ReportRoundTripsResponseBAZ?github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1b\x06proto3"
 
 var (
 	file_remoteipam_proto_rawDescOnce sync.Once
@@ -520,33 +663,39 @@ func file_remoteipam_proto_rawDescGZIP() []byte {
 	return file_remoteipam_proto_rawDescData
 }
 
-var file_remoteipam_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_remoteipam_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_remoteipam_proto_goTypes = []any{
-	(*WatchRequest)(nil),          // 0: liqobroker.remoteipam.v1.WatchRequest
-	(*Routes)(nil),                // 1: liqobroker.remoteipam.v1.Routes
-	(*Route)(nil),                 // 2: liqobroker.remoteipam.v1.Route
-	(*MapRelayRequest)(nil),       // 3: liqobroker.remoteipam.v1.MapRelayRequest
-	(*MapRelayResponse)(nil),      // 4: liqobroker.remoteipam.v1.MapRelayResponse
-	(*RelayMapping)(nil),          // 5: liqobroker.remoteipam.v1.RelayMapping
-	(*ReportTunnelsRequest)(nil),  // 6: liqobroker.remoteipam.v1.ReportTunnelsRequest
-	(*Tunnel)(nil),                // 7: liqobroker.remoteipam.v1.Tunnel
-	(*ReportTunnelsResponse)(nil), // 8: liqobroker.remoteipam.v1.ReportTunnelsResponse
+	(*WatchRequest)(nil),             // 0: liqobroker.remoteipam.v1.WatchRequest
+	(*Routes)(nil),                   // 1: liqobroker.remoteipam.v1.Routes
+	(*Route)(nil),                    // 2: liqobroker.remoteipam.v1.Route
+	(*MapRelayRequest)(nil),          // 3: liqobroker.remoteipam.v1.MapRelayRequest
+	(*MapRelayResponse)(nil),         // 4: liqobroker.remoteipam.v1.MapRelayResponse
+	(*RelayMapping)(nil),             // 5: liqobroker.remoteipam.v1.RelayMapping
+	(*ReportTunnelsRequest)(nil),     // 6: liqobroker.remoteipam.v1.ReportTunnelsRequest
+	(*Tunnel)(nil),                   // 7: liqobroker.remoteipam.v1.Tunnel
+	(*ReportTunnelsResponse)(nil),    // 8: liqobroker.remoteipam.v1.ReportTunnelsResponse
+	(*ReportRoundTripsRequest)(nil),  // 9: liqobroker.remoteipam.v1.ReportRoundTripsRequest
+	(*RoundTrip)(nil),                // 10: liqobroker.remoteipam.v1.RoundTrip
+	(*ReportRoundTripsResponse)(nil), // 11: liqobroker.remoteipam.v1.ReportRoundTripsResponse
 }
 var file_remoteipam_proto_depIdxs = []int32{
-	2, // 0: liqobroker.remoteipam.v1.Routes.routes:type_name -> liqobroker.remoteipam.v1.Route
-	5, // 1: liqobroker.remoteipam.v1.MapRelayResponse.mappings:type_name -> liqobroker.remoteipam.v1.RelayMapping
-	7, // 2: liqobroker.remoteipam.v1.ReportTunnelsRequest.tunnels:type_name -> liqobroker.remoteipam.v1.Tunnel
-	0, // 3: liqobroker.remoteipam.v1.RemoteIPAM.Watch:input_type -> liqobroker.remoteipam.v1.WatchRequest
-	3, // 4: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:input_type -> liqobroker.remoteipam.v1.MapRelayRequest
-	6, // 5: liqobroker.remoteipam.v1.RemoteIPAM.ReportTunnels:input_type -> liqobroker.remoteipam.v1.ReportTunnelsRequest
-	1, // 6: liqobroker.remoteipam.v1.RemoteIPAM.Watch:output_type -> liqobroker.remoteipam.v1.Routes
-	4, // 7: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:output_type -> liqobroker.remoteipam.v1.MapRelayResponse
-	8, // 8: liqobroker.remoteipam.v1.RemoteIPAM.ReportTunnels:output_type -> liqobroker.remoteipam.v1.ReportTunnelsResponse
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2,  // 0: liqobroker.remoteipam.v1.Routes.routes:type_name -> liqobroker.remoteipam.v1.Route
+	5,  // 1: liqobroker.remoteipam.v1.MapRelayResponse.mappings:type_name -> liqobroker.remoteipam.v1.RelayMapping
+	7,  // 2: liqobroker.remoteipam.v1.ReportTunnelsRequest.tunnels:type_name -> liqobroker.remoteipam.v1.Tunnel
+	10, // 3: liqobroker.remoteipam.v1.ReportRoundTripsRequest.round_trips:type_name -> liqobroker.remoteipam.v1.RoundTrip
+	0,  // 4: liqobroker.remoteipam.v1.RemoteIPAM.Watch:input_type -> liqobroker.remoteipam.v1.WatchRequest
+	3,  // 5: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:input_type -> liqobroker.remoteipam.v1.MapRelayRequest
+	6,  // 6: liqobroker.remoteipam.v1.RemoteIPAM.ReportTunnels:input_type -> liqobroker.remoteipam.v1.ReportTunnelsRequest
+	9,  // 7: liqobroker.remoteipam.v1.RemoteIPAM.ReportRoundTrips:input_type -> liqobroker.remoteipam.v1.ReportRoundTripsRequest
+	1,  // 8: liqobroker.remoteipam.v1.RemoteIPAM.Watch:output_type -> liqobroker.remoteipam.v1.Routes
+	4,  // 9: liqobroker.remoteipam.v1.RemoteIPAM.MapRelay:output_type -> liqobroker.remoteipam.v1.MapRelayResponse
+	8,  // 10: liqobroker.remoteipam.v1.RemoteIPAM.ReportTunnels:output_type -> liqobroker.remoteipam.v1.ReportTunnelsResponse
+	11, // 11: liqobroker.remoteipam.v1.RemoteIPAM.ReportRoundTrips:output_type -> liqobroker.remoteipam.v1.ReportRoundTripsResponse
+	8,  // [8:12] is the sub-list for method output_type
+	4,  // [4:8] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_remoteipam_proto_init() }
@@ -560,7 +709,7 @@ func file_remoteipam_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remoteipam_proto_rawDesc), len(file_remoteipam_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

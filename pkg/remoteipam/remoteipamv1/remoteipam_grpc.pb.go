@@ -28,9 +28,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RemoteIPAM_Watch_FullMethodName         = "/liqobroker.remoteipam.v1.RemoteIPAM/Watch"
-	RemoteIPAM_MapRelay_FullMethodName      = "/liqobroker.remoteipam.v1.RemoteIPAM/MapRelay"
-	RemoteIPAM_ReportTunnels_FullMethodName = "/liqobroker.remoteipam.v1.RemoteIPAM/ReportTunnels"
+	RemoteIPAM_Watch_FullMethodName            = "/liqobroker.remoteipam.v1.RemoteIPAM/Watch"
+	RemoteIPAM_MapRelay_FullMethodName         = "/liqobroker.remoteipam.v1.RemoteIPAM/MapRelay"
+	RemoteIPAM_ReportTunnels_FullMethodName    = "/liqobroker.remoteipam.v1.RemoteIPAM/ReportTunnels"
+	RemoteIPAM_ReportRoundTrips_FullMethodName = "/liqobroker.remoteipam.v1.RemoteIPAM/ReportRoundTrips"
 )
 
 // RemoteIPAMClient is the client API for RemoteIPAM service.
@@ -52,6 +53,11 @@ type RemoteIPAMClient interface {
 	// Every call is complete and replaces the one before. It is refused as a whole
 	// if it names a cluster that is not among the caller's routes.
 	ReportTunnels(ctx context.Context, in *ReportTunnelsRequest, opts ...grpc.CallOption) (*ReportTunnelsResponse, error)
+	// ReportRoundTrips tells the broker how far providers are from the caller. It
+	// counts in the choice of providers for the caller, and for nobody else. Every call
+	// is complete and replaces the one before. It is refused as a whole if it names a
+	// cluster that is not among the caller's routes, or a time that cannot be.
+	ReportRoundTrips(ctx context.Context, in *ReportRoundTripsRequest, opts ...grpc.CallOption) (*ReportRoundTripsResponse, error)
 }
 
 type remoteIPAMClient struct {
@@ -101,6 +107,16 @@ func (c *remoteIPAMClient) ReportTunnels(ctx context.Context, in *ReportTunnelsR
 	return out, nil
 }
 
+func (c *remoteIPAMClient) ReportRoundTrips(ctx context.Context, in *ReportRoundTripsRequest, opts ...grpc.CallOption) (*ReportRoundTripsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportRoundTripsResponse)
+	err := c.cc.Invoke(ctx, RemoteIPAM_ReportRoundTrips_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RemoteIPAMServer is the server API for RemoteIPAM service.
 // All implementations must embed UnimplementedRemoteIPAMServer
 // for forward compatibility.
@@ -120,6 +136,11 @@ type RemoteIPAMServer interface {
 	// Every call is complete and replaces the one before. It is refused as a whole
 	// if it names a cluster that is not among the caller's routes.
 	ReportTunnels(context.Context, *ReportTunnelsRequest) (*ReportTunnelsResponse, error)
+	// ReportRoundTrips tells the broker how far providers are from the caller. It
+	// counts in the choice of providers for the caller, and for nobody else. Every call
+	// is complete and replaces the one before. It is refused as a whole if it names a
+	// cluster that is not among the caller's routes, or a time that cannot be.
+	ReportRoundTrips(context.Context, *ReportRoundTripsRequest) (*ReportRoundTripsResponse, error)
 	mustEmbedUnimplementedRemoteIPAMServer()
 }
 
@@ -138,6 +159,9 @@ func (UnimplementedRemoteIPAMServer) MapRelay(context.Context, *MapRelayRequest)
 }
 func (UnimplementedRemoteIPAMServer) ReportTunnels(context.Context, *ReportTunnelsRequest) (*ReportTunnelsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ReportTunnels not implemented")
+}
+func (UnimplementedRemoteIPAMServer) ReportRoundTrips(context.Context, *ReportRoundTripsRequest) (*ReportRoundTripsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ReportRoundTrips not implemented")
 }
 func (UnimplementedRemoteIPAMServer) mustEmbedUnimplementedRemoteIPAMServer() {}
 func (UnimplementedRemoteIPAMServer) testEmbeddedByValue()                    {}
@@ -207,6 +231,24 @@ func _RemoteIPAM_ReportTunnels_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RemoteIPAM_ReportRoundTrips_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportRoundTripsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RemoteIPAMServer).ReportRoundTrips(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RemoteIPAM_ReportRoundTrips_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RemoteIPAMServer).ReportRoundTrips(ctx, req.(*ReportRoundTripsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RemoteIPAM_ServiceDesc is the grpc.ServiceDesc for RemoteIPAM service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -221,6 +263,10 @@ var RemoteIPAM_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportTunnels",
 			Handler:    _RemoteIPAM_ReportTunnels_Handler,
+		},
+		{
+			MethodName: "ReportRoundTrips",
+			Handler:    _RemoteIPAM_ReportRoundTrips_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

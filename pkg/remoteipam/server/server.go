@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -57,6 +58,12 @@ type TunnelRecorder interface {
 	Record(ctx context.Context, consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) error
 }
 
+// RoundTripRecorder remembers how far providers are from consumers.
+type RoundTripRecorder interface {
+	// RecordRoundTrips replaces what is known about a consumer, by provider.
+	RecordRoundTrips(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error
+}
+
 // Config is what a [Server] needs; every field is required.
 type Config struct {
 	// Broker is the cluster that serves.
@@ -64,6 +71,8 @@ type Config struct {
 	Inventory Inventory
 	Relay     RelayMapper
 	Tunnels   TunnelRecorder
+	// RoundTrips gets only what its consumer may know, and what can be.
+	RoundTrips RoundTripRecorder
 	// Credentials must verify the client's certificate.
 	Credentials credentials.TransportCredentials
 	Log         logr.Logger
@@ -87,6 +96,8 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("remote IPAM server: the relay mapper is missing")
 	case config.Tunnels == nil:
 		return nil, fmt.Errorf("remote IPAM server: the recorder of tunnels is missing")
+	case config.RoundTrips == nil:
+		return nil, fmt.Errorf("remote IPAM server: the recorder of round-trip times is missing")
 	case config.Credentials == nil:
 		return nil, fmt.Errorf("remote IPAM server: the credentials are missing")
 	}
@@ -200,10 +211,7 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 	if err != nil {
 		return nil, err
 	}
-	allowed := map[cluster.ID]bool{}
-	for _, route := range s.config.Inventory.Routes(consumer) {
-		allowed[route.Provider] = true
-	}
+	allowed := s.providersOf(consumer)
 	prefixes := make(map[cluster.ID]netip.Prefix, len(request.GetTunnels()))
 	for _, tunnel := range request.GetTunnels() {
 		provider := cluster.ID(tunnel.GetProviderId())
@@ -221,4 +229,41 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 		return nil, status.Error(codes.Unavailable, "the broker cannot write the tunnels down at the moment")
 	}
 	return &pb.ReportTunnelsResponse{}, nil
+}
+
+// longestRoundTrip is the longest round-trip time that is believed.
+const longestRoundTrip = time.Minute
+
+// ReportRoundTrips implements the call of the same name.
+func (s *Server) ReportRoundTrips(ctx context.Context, request *pb.ReportRoundTripsRequest) (*pb.ReportRoundTripsResponse, error) {
+	consumer, err := s.caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	allowed := s.providersOf(consumer)
+	took := make(map[cluster.ID]time.Duration, len(request.GetRoundTrips()))
+	for _, measured := range request.GetRoundTrips() {
+		provider, trip := cluster.ID(measured.GetProviderId()), time.Duration(measured.GetMicroseconds())*time.Microsecond
+		if !allowed[provider] {
+			return nil, status.Errorf(codes.PermissionDenied, "cluster %q is not among the routes of cluster %s", provider, consumer)
+		}
+		if trip <= 0 || trip > longestRoundTrip {
+			return nil, status.Errorf(codes.InvalidArgument, "a round trip of %s to %s: more than 0 and at most %s", trip, provider, longestRoundTrip)
+		}
+		took[provider] = trip
+	}
+	if err := s.config.RoundTrips.RecordRoundTrips(ctx, consumer, took); err != nil {
+		s.config.Log.Error(err, "Cannot record the round-trip times of a consumer", "consumer", consumer)
+		return nil, status.Error(codes.Unavailable, "the broker cannot write the round-trip times down at the moment")
+	}
+	return &pb.ReportRoundTripsResponse{}, nil
+}
+
+// providersOf returns the providers that the broker tells a consumer of.
+func (s *Server) providersOf(consumer cluster.ID) map[cluster.ID]bool {
+	providers := map[cluster.ID]bool{}
+	for _, route := range s.config.Inventory.Routes(consumer) {
+		providers[route.Provider] = true
+	}
+	return providers
 }

@@ -1,0 +1,94 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package roundtrip writes down, on a broker, how far providers are from a consumer, as
+// the consumer measured: in the status of its Consumer, where the choice for this
+// consumer, and no other, reads it.
+//
+// It does not know who tells it, nor what the times are used for.
+package roundtrip
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
+)
+
+const (
+	// validity is how long a round-trip time counts. Consumers tell one every minute.
+	validity = 5 * time.Minute
+	// refresh is after how long times are written again that have hardly changed.
+	refresh = 2 * time.Minute
+	// hardly is by how much of itself a time may change and need not be written at once.
+	hardly = 10
+)
+
+// Recorder writes into the status of Consumers. It is safe for concurrent use.
+type Recorder struct {
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+// NewRecorder returns a recorder. The client reads Consumers and patches their status.
+func NewRecorder(client client.Client, clock clock.PassiveClock) *Recorder {
+	return &Recorder{client: client, clock: clock}
+}
+
+// RecordRoundTrips replaces what is written about a consumer: how far each provider is,
+// at this moment by the broker's clock. It writes nothing that is as good as written.
+func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error {
+	var c v1alpha1.Consumer
+	if err := r.client.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); err != nil {
+		return fmt.Errorf("get consumer %s: %w", consumer, err)
+	}
+	now := r.clock.Now()
+	if !due(c.Status.RoundTrips, took, now) {
+		return nil
+	}
+	before := c.DeepCopy()
+	c.Status.RoundTrips = nil
+	for provider, trip := range took {
+		c.Status.RoundTrips = append(c.Status.RoundTrips, v1alpha1.RoundTrip{
+			Provider: string(provider), Value: strconv.FormatFloat(milliseconds(trip), 'g', -1, 64), Unit: kpi.Milliseconds,
+			Measured: metav1.NewTime(now.Truncate(time.Second)), Expires: metav1.NewTime(now.Add(validity).Truncate(time.Second)),
+		})
+	}
+	slices.SortFunc(c.Status.RoundTrips, func(a, b v1alpha1.RoundTrip) int { return strings.Compare(a.Provider, b.Provider) })
+	if err := r.client.Status().Patch(ctx, &c, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch the round-trip times of consumer %s: %w", consumer, err)
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// due tells whether times have to be written: at once if a provider came or went or is
+// much nearer or farther, and otherwise after a while.
+func due(written []v1alpha1.RoundTrip, took map[cluster.ID]time.Duration, now time.Time) bool {
+	if len(written) != len(took) {
+		return true
+	}
+	for _, w := range written {
+		value, err := strconv.ParseFloat(w.Value, 64)
+		is := milliseconds(took[cluster.ID(w.Provider)])
+		if err != nil || is == 0 || is > value+value/hardly || is < value-value/hardly {
+			return true
+		}
+		// A clock that was set back must not keep the times from being written.
+		if now.Sub(w.Measured.Time).Abs() >= refresh {
+			return true
+		}
+	}
+	return false
+}
