@@ -173,6 +173,7 @@ type server struct {
 	tb     testing.TB
 	config *rest.Config
 	client client.Client
+	daemon *broker
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -200,6 +201,9 @@ func (s *server) startDaemon() (stop func()) {
 	ctx, cancel := context.WithCancel(s.tb.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.run(ctx) }()
+	if s.daemon = b; !b.synced(ctx) {
+		s.tb.Fatal("the daemon has not filled its caches")
+	}
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -416,9 +420,11 @@ func (f federation) playLiqo(s *server) {
 	s.tb.Log("Liqo has made the pods")
 }
 
+// offloadings returns what the daemon knows of them. It is asked, and not the API
+// server, which has enough to do.
 func (s *server) offloadings() []liqo.NamespaceOffloading {
 	var list liqo.NamespaceOffloadingList
-	if err := s.client.List(s.tb.Context(), &list); err != nil {
+	if err := s.daemon.mgr.GetClient().List(s.tb.Context(), &list); err != nil {
 		s.tb.Fatal(err)
 	}
 	return list.Items
@@ -426,7 +432,7 @@ func (s *server) offloadings() []liqo.NamespaceOffloading {
 
 func (f federation) readyProviders(s *server) int {
 	var list v1alpha1.ProviderList
-	if err := s.client.List(s.tb.Context(), &list); err != nil {
+	if err := s.daemon.mgr.GetClient().List(s.tb.Context(), &list); err != nil {
 		s.tb.Fatal(err)
 	}
 	ready := 0
@@ -441,7 +447,7 @@ func (f federation) readyProviders(s *server) int {
 // countedPods returns how many pods the broker knows to be on the providers.
 func (f federation) countedPods(s *server) int {
 	var list v1alpha1.ConsumerList
-	if err := s.client.List(s.tb.Context(), &list); err != nil {
+	if err := s.daemon.mgr.GetClient().List(s.tb.Context(), &list); err != nil {
 		s.tb.Fatal(err)
 	}
 	pods := int64(0)

@@ -6,6 +6,7 @@ package placement
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/test/percentile"
@@ -23,10 +24,11 @@ func BenchmarkDecide(b *testing.B) {
 				s.Selected = append(s.Selected, id)
 				s.Copies = append(s.Copies, Copy{Pod: string(id), Workload: "web", Spot: OnProvider, Provider: id, Ready: true})
 			}
-			if plan := Decide(s); len(plan.Remake) != 1 {
+			now := time.Unix(1_800_000_000, 0)
+			if plan := Decide(now, s); len(plan.Remake) != 1 {
 				b.Fatalf("Decide(): %d pods to make anew, want that of the drained provider", len(plan.Remake))
 			}
-			percentile.Report(b, func() { Decide(s) })
+			percentile.Report(b, func() { Decide(now, s) })
 		})
 	}
 }
