@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
 )
 
 // level says which providers have room for which copies, if the policy of the
@@ -21,6 +23,9 @@ func (n *Namespace) level() {
 		pod := n.Pods[c.Pod]
 		if pod == nil {
 			continue
+		}
+		if _, pinned := pool.MarkOf(liqo.OriginNode(pod)); pinned {
+			continue // Its consumer's scheduler chose the provider.
 		}
 		requests := capacity.Requests(&pod.Spec)
 		for _, p := range n.Snapshot.Providers {
