@@ -33,3 +33,12 @@ func TenantOf(namespace *corev1.Namespace) (cluster.ID, bool) {
 	_, tenant := namespace.Labels[discovery.TenantNamespaceLabel]
 	return cluster.ID(id), tenant && id != ""
 }
+
+// OriginalName returns what the cluster that a twin namespace is of calls the namespace.
+// Liqo keeps it in an annotation; the name of the twin may be another one.
+func OriginalName(twin *corev1.Namespace) string {
+	if name, ok := twin.Annotations[consts.RemoteNamespaceOriginalNameAnnotationKey]; ok {
+		return name
+	}
+	return twin.Name
+}

@@ -19,15 +19,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// PolicyOf returns the policy that applies to a consumer whose pods wish none: one that names it, else
-// a default one, and of several the first by name; nil if there is none.
+// PolicyOf returns the policy that applies to a namespace of a consumer whose pods wish none and that none is
+// bound to: one that names the consumer, else a default one, and of several the first by name; nil if there is none.
 func PolicyOf(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) *v1alpha1.PlacementPolicy {
 	var found *v1alpha1.PlacementPolicy
 	named := false
 	for i := range policies {
 		p := &policies[i]
 		names := !p.Spec.Selectable && slices.Contains(p.Spec.Consumers, string(consumer))
-		if !p.DeletionTimestamp.IsZero() || !names && !p.Spec.Default || named && !names {
+		if p.Spec.Namespaces != nil || !p.DeletionTimestamp.IsZero() || !names && !p.Spec.Default || named && !names {
 			continue
 		}
 		if found == nil || names && !named || p.Name < found.Name {
@@ -59,11 +59,14 @@ func Selectable(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
 		(len(p.Spec.Consumers) == 0 || slices.Contains(p.Spec.Consumers, string(consumer)))
 }
 
-// applying returns the policy that a namespace follows, by the wishes of its pods; nil
-// if there is none.
+// applying returns the policy that a namespace follows: the one that its pods wish, else
+// the one that it is bound to, else that of its consumer; nil if there is none.
 func applying(policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) *v1alpha1.PlacementPolicy {
 	consumer, _ := liqo.TwinOf(ns)
 	if policy := wished(policies, consumer, shadows); policy != nil {
+		return policy
+	}
+	if policy := bound(policies, ns); policy != nil {
 		return policy
 	}
 	return PolicyOf(policies, consumer)
@@ -149,7 +152,7 @@ func choosable(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) func(cl
 	}
 	ids := map[cluster.ID]bool{}
 	for i := range policies {
-		if p := &policies[i]; p.Name == usual.Name || Selectable(p, consumer) {
+		if p := &policies[i]; p.Name == usual.Name || MayApply(p, consumer) {
 			maps.Copy(ids, chosen(p, consumer))
 		}
 	}

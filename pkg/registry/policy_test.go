@@ -95,3 +95,56 @@ func TestPolicyOfAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestBinding binds policies to the namespace that its consumer calls shop.
+func TestBinding(t *testing.T) {
+	ns := liqotest.TwinNamespace("shop-consumer-c0ffee", cluster.Identity{ID: "id-c", Name: "consumer"})
+	ns.Annotations["liqo.io/original-name"] = "shop"
+	ns.Labels["level"] = "secret"
+	bind := func(name string, b v1alpha1.NamespaceBinding, consumers ...string) *v1alpha1.PlacementPolicy {
+		return policy(name, func(s *v1alpha1.PlacementPolicySpec) { s.Namespaces, s.Consumers = &b, consumers })
+	}
+	named := func(names ...string) v1alpha1.NamespaceBinding { return v1alpha1.NamespaceBinding{Names: names} }
+	labelled := func(value string) v1alpha1.NamespaceBinding {
+		return v1alpha1.NamespaceBinding{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"level": value}}}
+	}
+	both := labelled("public")
+	both.Names = []string{"shop"}
+	senseless := v1alpha1.NamespaceBinding{Names: []string{"shop"}, Selector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "level", Operator: "Like", Values: []string{"s"}}},
+	}}
+	consumers := policy("a-consumer", func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-c"} })
+	cases := map[string]struct {
+		reason   string
+		policies []client.Object
+		want     string
+	}{
+		"Name":      {reason: "A namespace goes before its consumer.", policies: []client.Object{consumers, bind("z", named("other", "shop"))}, want: "z"},
+		"TwinName":  {reason: "What the broker calls the namespace is not its name.", policies: []client.Object{consumers, bind("z", named(ns.Name))}, want: "a-consumer"},
+		"Label":     {reason: "People may label the namespace on the broker.", policies: []client.Object{consumers, bind("z", labelled("secret"))}, want: "z"},
+		"Other":     {reason: "Another label is not meant.", policies: []client.Object{consumers, bind("z", labelled("public"))}, want: "a-consumer"},
+		"Both":      {reason: "Name and label must both fit.", policies: []client.Object{consumers, bind("z", both)}, want: "a-consumer"},
+		"Stranger":  {reason: "A namespace of another consumer may be called the same.", policies: []client.Object{consumers, bind("z", named("shop"), "id-x")}, want: "a-consumer"},
+		"Ours":      {reason: "A list of consumers bounds the binding.", policies: []client.Object{consumers, bind("z", named("shop"), "id-c")}, want: "z"},
+		"NotUsual":  {reason: "What is bound to one namespace does not apply to the others.", policies: []client.Object{bind("a", named("other"), "id-c")}},
+		"First":     {reason: "Of two the first by name.", policies: []client.Object{bind("z", named("shop")), bind("y", labelled("secret"))}, want: "y"},
+		"Wish":      {reason: "A wish of the pods goes before.", policies: []client.Object{bind("a", named("shop")), policy("s", func(s *v1alpha1.PlacementPolicySpec) { s.Selectable = true }), liqotest.ShadowPod(ns.Name, "pod", map[string]string{liqo.LabelPolicy: "s"})}, want: "s"},
+		"Senseless": {reason: "A selector that nobody can mean means nothing.", policies: []client.Object{consumers, bind("b", senseless)}, want: "a-consumer"},
+		"Empty":     {reason: "So does a binding without names and selector.", policies: []client.Object{consumers, bind("b", v1alpha1.NamespaceBinding{})}, want: "a-consumer"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n, err := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, tc.policies...)).Namespace(t.Context(), ns)
+			if err != nil {
+				t.Fatalf("Namespace(): %v", err)
+			}
+			got := ""
+			if n.Policy != nil {
+				got = n.Policy.Name
+			}
+			if got != tc.want {
+				t.Errorf("%s\npolicy %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

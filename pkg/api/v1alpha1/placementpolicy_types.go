@@ -23,8 +23,8 @@ const (
 
 // PlacementPolicy says by what criteria the broker chooses providers for the
 // namespaces of consumers. A namespace follows the policy that its pods wish, else
-// one that names its consumer, else the default one, and of several the first by
-// name; without any, all providers are used.
+// one that is bound to it, else one that names its consumer, else the default one, and
+// of several the first by name; without any, all providers are used.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -56,6 +56,7 @@ type Filter string
 
 // PlacementPolicySpec is what people demand of the providers.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !(has(self.default) && self.default) && !(has(self.selectable) && self.selectable)",message="a policy that is bound to namespaces is neither a default nor selectable"
 // +kubebuilder:validation:XValidation:rule="!has(self.keep) || !has(self.maxProviders)",message="keep.max is the largest number of providers where keep is given, not maxProviders"
 // +kubebuilder:validation:XValidation:rule="!has(self.keep) || !has(self.keep.by) || !has(self.spread)",message="spread does not go with keep.by"
 type PlacementPolicySpec struct {
@@ -74,6 +75,11 @@ type PlacementPolicySpec struct {
 	// +listType=set
 	// +optional
 	Consumers []string `json:"consumers,omitempty"`
+	// Namespaces binds the policy to some namespaces of the consumers in the list or, if
+	// it is empty, of all. It goes before what applies to a consumer as a whole, and after
+	// what pods wish.
+	// +optional
+	Namespaces *NamespaceBinding `json:"namespaces,omitempty"`
 
 	// Filters are CEL expressions that must all hold for a provider. Its variables
 	// are id and name, labels (a map of strings: those of the Provider object, and

@@ -36,6 +36,7 @@ func TestExamples(t *testing.T) {
 		"nearest":     {"cheap", "near"},
 		"reliable":    {"also-south"},
 		"stays":       {"down"},
+		"payments":    {"near"},
 		"two-regions": {"cheap", "near"},
 		"delay":       {"near"}, // TestExampleDelay goes on from there.
 	}

@@ -132,6 +132,11 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 
 // rules returns what decides by a spec.
 func rules(spec *v1alpha1.PlacementPolicySpec) (*choice.Chooser, *keeper, error) {
+	if b := spec.Namespaces; b != nil {
+		if _, err := metav1.LabelSelectorAsSelector(b.Selector); err != nil {
+			return nil, nil, fmt.Errorf("namespaces.selector: %w", err)
+		}
+	}
 	chooser, err := choice.New(criteria(spec))
 	if err != nil || spec.Keep == nil {
 		return chooser, nil, err
@@ -240,7 +245,7 @@ func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy)
 	}
 	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
 		policy := registry.PolicyOf(policies.Items, cluster.ID(c.Name))
-		return (policy == nil || policy.Name != p.Name) && !registry.Selectable(p, cluster.ID(c.Name))
+		return (policy == nil || policy.Name != p.Name) && !registry.MayApply(p, cluster.ID(c.Name))
 	})
 	slices.SortFunc(applies, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
 	return applies, nil
