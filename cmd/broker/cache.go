@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -16,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
@@ -33,6 +35,7 @@ func cacheOptions() (cache.Options, error) {
 			&corev1.Node{}:              {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
 			&corev1.Pod{}:               {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
 			&corev1.Namespace{}:         {Label: twin, Transform: strip},
+			&corev1.ConfigMap{}:         {Field: fields.OneTermEqualSelector("metadata.name", remoteipam.DirectName), Transform: strip},
 			&liqo.ShadowPod{}:           {Transform: stripMetadata},
 			&liqo.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
 			&liqo.ResourceOffer{}:       {Transform: stripOffer},

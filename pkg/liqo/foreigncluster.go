@@ -37,6 +37,10 @@ func Identity(fc *ForeignCluster) cluster.Identity {
 	}
 }
 
+// TenantNamespace returns the namespace here that holds what concerns a foreign
+// cluster; empty if there is none yet.
+func TenantNamespace(fc *ForeignCluster) string { return fc.Status.TenantNamespace.Local }
+
 // Outgoing returns the peering over which the foreign cluster provides.
 func Outgoing(fc *ForeignCluster) Peering {
 	return peering(fc, discoveryv1alpha1.OutgoingPeeringCondition)

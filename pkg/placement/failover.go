@@ -37,11 +37,12 @@ type Failover struct {
 }
 
 // rest returns for how long a lost provider may still come back before its pods
-// are replaced; false if they never are. One that people have turned off is to be
-// left, so that Never does not hold for it.
+// are replaced; false if they are not. One that people have turned off is to be
+// left, so that Never does not hold for it. Pods that serve their consumer without
+// the broker are not replaced: nobody would know when the last one goes.
 func (f Failover) rest(now time.Time, p Provider) (rest time.Duration, fails bool) {
 	switch {
-	case !p.lost() || f.Mode == Never && p.Enabled:
+	case !p.lost() || p.Direct || f.Mode == Never && p.Enabled:
 		return 0, false
 	case f.Mode == Immediate:
 		return 0, true

@@ -37,6 +37,8 @@ func TestFailover(t *testing.T) {
 	unchosen := failed
 	unchosen.Unchosen = true
 	future := lost("a", -time.Hour)
+	direct := failed
+	direct.Direct = true
 
 	cases := map[string]struct {
 		reason   string
@@ -84,6 +86,11 @@ func TestFailover(t *testing.T) {
 			reason: "But not before the grace: its pods may be about to move in order.",
 			rule:   Failover{Mode: Never, Grace: grace}, provider: turnedOffLater, copies: copies("web", 1, "a", notReady),
 			want: Plan{Select: both, Place: both, Wait: 20 * time.Second, Held: []Held{{"web-0", "a", OutOfReach}}},
+		},
+		"Direct": {
+			reason: "Pods that the consumer reaches without the broker serve, and stay.",
+			rule:   Failover{Mode: Immediate}, provider: direct, copies: copies("web", 2, "a", notReady, notReady),
+			want: Plan{Select: both, Place: both},
 		},
 		"Unchosen": {
 			reason: "Nor does it matter that the provider is not chosen any more.",

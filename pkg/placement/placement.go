@@ -45,6 +45,9 @@ type Provider struct {
 	Withdrawn bool
 	// LostSince tells since when the provider is out of reach; zero if it is not.
 	LostSince time.Time
+	// Direct tells that the consumer of the namespace reaches the provider past the
+	// broker, so that its pods serve there also while the provider is lost.
+	Direct bool
 }
 
 // member is a provider at the time of a decision.

@@ -4,8 +4,17 @@
 package registry
 
 import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // labelSole is on the pods of StatefulSets, each of which has a name and perhaps
@@ -39,4 +48,52 @@ func failoverOf(policy *v1alpha1.PlacementPolicy) placement.Failover {
 	}
 	rule.ReplaceSole = spec.StatefulSets == v1alpha1.StatefulReplace
 	return rule
+}
+
+// markDirect marks the lost providers that the consumer of a namespace reaches past
+// the broker.
+func (r *Registry) markDirect(ctx context.Context, n *Namespace, consumer cluster.ID) error {
+	for i := range n.Snapshot.Providers {
+		p := &n.Snapshot.Providers[i]
+		if p.LostSince.IsZero() {
+			continue
+		}
+		direct, err := r.direct(ctx, p.ID)
+		if err != nil {
+			return err
+		}
+		_, p.Direct = direct[consumer]
+	}
+	return nil
+}
+
+// direct returns the consumers that say that they reach a provider. What cannot be
+// read counts as not said.
+func (r *Registry) direct(ctx context.Context, provider cluster.ID) (remoteipam.DirectConsumers, error) {
+	fc, err := r.ForeignCluster(ctx, provider)
+	if err != nil || fc == nil {
+		return nil, err
+	}
+	var said corev1.ConfigMap
+	key := client.ObjectKey{Namespace: liqo.TenantNamespace(fc), Name: remoteipam.DirectName}
+	if err := r.reader.Get(ctx, key, &said); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
+	}
+	direct, _ := remoteipam.ParseDirectConsumers(said.Data)
+	return direct, nil
+}
+
+// TenantOf returns the foreign cluster whose tenant namespace a namespace is; empty if
+// it is none.
+func (r *Registry) TenantOf(ctx context.Context, namespace string) (cluster.ID, error) {
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list the foreign clusters: %w", err)
+	}
+	for i := range list.Items {
+		if liqo.TenantNamespace(&list.Items[i]) == namespace {
+			return liqo.Identity(&list.Items[i]).ID, nil
+		}
+	}
+	return "", nil
 }

@@ -8,15 +8,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // TestFailoverRule reads the rule of a policy.
@@ -72,5 +75,41 @@ func TestFailoverRule(t *testing.T) {
 				t.Errorf("%s\nMoveSingletons is %v", tc.reason, got.Snapshot.MoveSingletons)
 			}
 		})
+	}
+}
+
+// TestDirect has a consumer that reaches one of two lost providers past the broker.
+func TestDirect(t *testing.T) {
+	objects := []client.Object{liqotest.TwinNamespace(namespace, consumer)}
+	for _, id := range []cluster.Identity{providerA, providerB} {
+		p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
+		p.Status.LostSince = &metav1.Time{Time: time.Unix(1, 0)}
+		fc := liqotest.ForeignCluster(id, true, false)
+		fc.Status.TenantNamespace.Local = "tenant-" + id.Name
+		said := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-" + id.Name, Name: remoteipam.DirectName},
+			Data:       map[string]string{"another": "10.0.0.0/16"},
+		}
+		if id == providerA {
+			said.Data[string(consumer.ID)] = "10.1.0.0/16"
+		}
+		objects = append(objects, p, fc, said)
+	}
+	r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...))
+	got, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+	if err != nil {
+		t.Fatalf("Namespace(): %v", err)
+	}
+	direct := map[cluster.ID]bool{}
+	for _, p := range got.Snapshot.Providers {
+		direct[p.ID] = p.Direct
+	}
+	if diff := cmp.Diff(map[cluster.ID]bool{providerA.ID: true, providerB.ID: false}, direct); diff != "" {
+		t.Errorf("Direct: -want +got\n%s", diff)
+	}
+	for ns, want := range map[string]cluster.ID{"tenant-provider-b": providerB.ID, "elsewhere": ""} {
+		if got, err := r.TenantOf(t.Context(), ns); got != want || err != nil {
+			t.Errorf("TenantOf(%s) = %q, %v; want %q", ns, got, err, want)
+		}
 	}
 }

@@ -180,6 +180,10 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 	if err := r.follow(ctx, n, ns, shadows.Items); err != nil {
 		return nil, err
 	}
+	consumer, _ := liqo.TwinOf(ns)
+	if err := r.markDirect(ctx, n, consumer); err != nil {
+		return nil, err
+	}
 	n.level()
 	return n, nil
 }

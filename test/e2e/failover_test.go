@@ -31,22 +31,27 @@ const (
 	removedWithin = 30 * time.Second
 )
 
-// TestFailover loses provider-a twice. At first the policy is never to replace its pods, and then to do so after more time than the
-// loss lasts: everything is as before when the provider is back. The second time its pods are replaced on provider-b, and nothing of
-// them is left on provider-a when that is back.
+// TestFailover loses provider-a twice. At first only the broker loses it, and its pods stay because the consumer reaches them. Then
+// the consumer loses it too, and the policy is never to replace its pods, and then to do so after more time than the loss lasts:
+// everything is as before when the provider is back. The second time its pods are replaced on provider-b, and nothing of them is
+// left on provider-a when that is back.
 func TestFailover(t *testing.T) {
 	const replicas = 4
 	start(t, v1alpha1.ModeOrchestrated)
-	failover(t, v1alpha1.FailoverNever, 0)
+	failover(t, v1alpha1.FailoverImmediate, 0)
 	deploy(t, failoverNamespace, federation.Web, replicas)
 	copies(t, failoverNamespace, replicas, fed.ProviderA, fed.ProviderB)
 	before := twins(t)
 
-	mend, _ := lose(t)
+	mend, _ := lose(t, fed.Broker)
 	stays(t, before, 20*time.Second)
+	failover(t, v1alpha1.FailoverNever, 0)
+	mendOther, _ := lose(t, fed.Consumer)
+	stays(t, before, 30*time.Second)
 	failover(t, v1alpha1.FailoverAfterGrace, time.Hour)
 	stays(t, before, 10*time.Second)
 	mend()
+	mendOther()
 	found(t)
 	copies(t, failoverNamespace, replicas, fed.ProviderA, fed.ProviderB)
 	if after := twins(t); !maps.Equal(before, after) {
@@ -54,7 +59,7 @@ func TestFailover(t *testing.T) {
 	}
 
 	failover(t, v1alpha1.FailoverAfterGrace, 5*time.Second)
-	mend, lost := lose(t)
+	mend, lost := lose(t, fed.Broker, fed.Consumer)
 	eventually(t, replacedWithin, allReadyOn(fed.ProviderB, replicas))
 	t.Logf("the pods of provider-a were ready on provider-b %.1f s after it was seen to be lost", time.Since(lost).Seconds())
 	replaced := twins(t)
@@ -109,8 +114,8 @@ spec:
 	})
 }
 
-// lose cuts provider-a off from the broker and from the consumer, and returns when the broker knew.
-func lose(t *testing.T) (mend func(), lost time.Time) {
+// lose cuts provider-a off from other clusters, and returns when the broker knew that it has lost it.
+func lose(t *testing.T, from ...*federation.Cluster) (mend func(), lost time.Time) {
 	t.Helper()
 	var ends []func() error
 	mend = func() {
@@ -123,7 +128,7 @@ func lose(t *testing.T) (mend func(), lost time.Time) {
 		ends = nil
 	}
 	t.Cleanup(mend)
-	for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
+	for _, c := range from {
 		end, err := fed.Cut(t.Context(), c, fed.ProviderA)
 		if err != nil {
 			t.Fatal(err)

@@ -173,3 +173,17 @@ func TestLostChanges(t *testing.T) {
 func passes(before, after *v1alpha1.Provider) bool {
 	return providerChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
+
+// TestReached looks at the namespaces of a provider when a consumer says that it reaches
+// it no more.
+func TestReached(t *testing.T) {
+	fc := liqotest.ForeignCluster(providerA, true, false)
+	fc.Status.TenantNamespace.Local = "tenant-a"
+	h := start(t, append(offloaded(providerA), fc)...)
+	for tenant, want := range map[string]int{"tenant-a": 1, "tenant-z": 0} {
+		said := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "any"}}
+		if got := h.r.reached(t.Context(), said); len(got) != want {
+			t.Errorf("reached(%s) = %v, want %d namespaces", tenant, got, want)
+		}
+	}
+}

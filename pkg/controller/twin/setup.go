@@ -61,6 +61,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(providerChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.policyHandler()).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.reached)).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
