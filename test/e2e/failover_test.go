@@ -42,6 +42,10 @@ func TestFailover(t *testing.T) {
 	deploy(t, failoverNamespace, federation.Web, replicas)
 	copies(t, failoverNamespace, replicas, fed.ProviderA, fed.ProviderB)
 	before := twins(t)
+	const unclear = `{"spec": {"failover": {"grace": "soon"}}}`
+	if _, err := fed.Broker.Kubectl(t.Context(), "patch", "placementpolicy", "failover", "--type=merge", "--patch", unclear); err == nil {
+		t.Error("the API server takes a grace that is no duration")
+	}
 
 	mend, _ := lose(t, fed.Broker)
 	stays(t, before, 20*time.Second)

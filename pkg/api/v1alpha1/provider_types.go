@@ -63,6 +63,7 @@ const (
 // +kubebuilder:printcolumn:name="Overcommit",type=integer,priority=1,JSONPath=`.spec.capacity.overcommitPercent`
 // +kubebuilder:printcolumn:name="Largest CPU",type=string,priority=1,JSONPath=`.status.largestPod.cpu`
 // +kubebuilder:printcolumn:name="Largest Memory",type=string,priority=1,JSONPath=`.status.largestPod.memory`
+// +kubebuilder:printcolumn:name="Lost",type=date,priority=1,JSONPath=`.status.lostSince`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Provider struct {
 	metav1.TypeMeta   `json:",inline"`
