@@ -65,7 +65,13 @@ func TestResize(t *testing.T) {
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
-	got, err := c.Choose(now, prices(1, 5, 6, 100), Memory{})
+	got, err := c.Limited(2).Choose(now, prices(1, 5, 6, 100), Memory{})
+	if err != nil {
+		t.Fatalf("Choose(): %v", err)
+	}
+	if got, err = c.Choose(now, prices(1, 5, 6, 100), got.Memory); err != nil || !got.Better.IsZero() || got.Wait != 0 {
+		t.Errorf("nobody is better, but since %v, to wait for %s, %v", got.Better, got.Wait, err)
+	}
 	for i, step := range []struct {
 		reason string
 		prices []float64
