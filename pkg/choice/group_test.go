@@ -66,7 +66,7 @@ func TestResize(t *testing.T) {
 		t.Fatalf("New(): %v", err)
 	}
 	got, err := c.Limited(2).Choose(now, prices(1, 5, 6, 100), Memory{})
-	if err != nil {
+	if len(got.Chosen) != 2 || err != nil {
 		t.Fatalf("Choose(): %v", err)
 	}
 	if got, err = c.Choose(now, prices(1, 5, 6, 100), got.Memory); err != nil || !got.Better.IsZero() || got.Wait != 0 {

@@ -27,17 +27,7 @@ func level(s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 	}
 	begun := len(s.Placing) < len(place)
 	for _, copies := range byWorkload(s.Copies) {
-		on := map[cluster.ID][]Copy{}
-		bound, ready := 0, 0
-		for _, c := range copies {
-			if c.Spot == OnProvider && !c.Missing && !c.Leaving && slices.Contains(targets, c.Provider) {
-				on[c.Provider] = append(on[c.Provider], c)
-				bound++
-			}
-			if c.serves() {
-				ready++
-			}
-		}
+		on, bound, ready := tally(copies, targets)
 		settled := bound == len(copies) && ready == len(copies)
 		if onItsWay := begun && bound < len(copies); !settled && !onItsWay {
 			continue
@@ -60,6 +50,22 @@ func level(s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 		}
 	}
 	return nil, ""
+}
+
+// tally returns the copies that stay on each of some clusters, how many those are, and
+// how many serve, wherever they are.
+func tally(copies []Copy, targets []cluster.ID) (on map[cluster.ID][]Copy, bound, ready int) {
+	on = map[cluster.ID][]Copy{}
+	for _, c := range copies {
+		if c.Spot == OnProvider && !c.Missing && !c.Leaving && slices.Contains(targets, c.Provider) {
+			on[c.Provider] = append(on[c.Provider], c)
+			bound++
+		}
+		if c.serves() {
+			ready++
+		}
+	}
+	return on, bound, ready
 }
 
 // fits tells whether the copies of a workload that exist fit a provider, one by one.

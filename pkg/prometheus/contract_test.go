@@ -58,14 +58,15 @@ func contract(t *testing.T, b backend) {
 		}
 		return strings.Join(lines, " ")
 	}
-	eventually := func(query, want string) {
+	eventually := func(want string) {
 		t.Helper()
-		for got, end := "", time.Now().Add(20*time.Second); ; {
-			if got = ask(query); got == want {
+		for end := time.Now().Add(20 * time.Second); ; {
+			got := ask("delay")
+			if got == want {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("query %q: %s, want %q", query, got, want)
+				t.Fatalf("the delay is %s, want %q", got, want)
 			}
 			select {
 			case <-t.Context().Done():
@@ -75,7 +76,7 @@ func contract(t *testing.T, b backend) {
 	}
 
 	b.expose("delay{path=\"a\"} 120.5\ndelay{path=\"b\"} NaN\nlimit{path=\"a\"} +Inf\nlimit{path=\"b\"} 1\n")
-	eventually("delay", "a120.5 bNaN")
+	eventually("a120.5 bNaN")
 	for query, want := range map[string]string{
 		"limit":              "a+Inf b1",
 		"nothing":            "",
@@ -91,15 +92,15 @@ func contract(t *testing.T, b backend) {
 		}
 	}
 	b.expose("delay{path=\"a\"} 80\n")
-	eventually("delay", "a80")
+	eventually("a80")
 	b.expose("") // A value of an exporter that is down is not kept.
-	eventually("delay", "")
+	eventually("")
 	b.stop()
-	eventually("delay", ErrUnavailable.Error())
+	eventually(ErrUnavailable.Error())
 }
 
-// real is a Prometheus on loopback, which asks an exporter of the test each second.
-type real struct {
+// server is a Prometheus on loopback, which asks an exporter of the test each second.
+type server struct {
 	url     string
 	process *exec.Cmd
 	ended   chan error
@@ -114,7 +115,7 @@ func newReal(t *testing.T) backend {
 	if err != nil {
 		t.Fatalf("%v: make deps installs it", err)
 	}
-	r := &real{ended: make(chan error, 1)}
+	r := &server{ended: make(chan error, 1)}
 	exporter := httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(exporter.Close)
 	folder := t.TempDir()
@@ -147,7 +148,7 @@ func newReal(t *testing.T) backend {
 	return r
 }
 
-func (r *real) serve(w http.ResponseWriter, _ *http.Request) {
+func (r *server) serve(w http.ResponseWriter, _ *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.metrics == "" {
@@ -157,16 +158,16 @@ func (r *real) serve(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, r.metrics)
 }
 
-func (r *real) address() string { return r.url }
+func (r *server) address() string { return r.url }
 
-func (r *real) expose(metrics string) {
+func (r *server) expose(metrics string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.metrics = metrics
 }
 
 // stop ends the process. It may be called again.
-func (r *real) stop() {
+func (r *server) stop() {
 	if r.process.Process.Signal(os.Interrupt) == nil {
 		<-r.ended
 	}

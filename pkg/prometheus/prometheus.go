@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/api"
-	"github.com/prometheus/client_golang/api/prometheus/v1"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 )
 
@@ -41,9 +41,9 @@ var (
 	// ErrNone: there is no server to ask.
 	ErrNone = errors.New("the broker has no Prometheus: see its flag --prometheus")
 	// ErrUnavailable: the server cannot be reached, or is not able to answer now.
-	ErrUnavailable = errors.New("Prometheus cannot answer")
+	ErrUnavailable = errors.New("no answer from Prometheus")
 	// ErrRefused: the server does not accept the query, or not from us.
-	ErrRefused = errors.New("Prometheus refuses the query")
+	ErrRefused = errors.New("refused by Prometheus")
 	// ErrAnswer: the answer is not one that can be used.
 	ErrAnswer = errors.New("the answer cannot be used")
 )
@@ -182,14 +182,7 @@ func translate(err error) error {
 	case errors.Is(err, ErrAnswer):
 		return err
 	case errors.As(err, &failed):
-		switch failed.Type {
-		case v1.ErrBadData, v1.ErrExec, v1.ErrClient:
-			return fmt.Errorf("%w: %w", ErrRefused, err)
-		case v1.ErrBadResponse:
-			return fmt.Errorf("%w: %w", ErrAnswer, err)
-		default:
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
+		return fmt.Errorf("%w: %w", kindOf(failed.Type), err)
 	case errors.As(err, &address): // Without the URL, which the operator knows.
 		return fmt.Errorf("%w: %w", ErrUnavailable, address.Err)
 	case errors.As(err, &network), errors.Is(err, context.Canceled), errors.Is(err, io.ErrUnexpectedEOF):
@@ -197,4 +190,15 @@ func translate(err error) error {
 	default: // It is no JSON, or not what was expected in it.
 		return fmt.Errorf("%w: %w", ErrAnswer, err)
 	}
+}
+
+// kindOf returns which error of this package one of the API is.
+func kindOf(t v1.ErrorType) error {
+	if t == v1.ErrBadData || t == v1.ErrExec || t == v1.ErrClient {
+		return ErrRefused
+	}
+	if t == v1.ErrBadResponse {
+		return ErrAnswer
+	}
+	return ErrUnavailable
 }

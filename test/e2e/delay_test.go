@@ -210,10 +210,8 @@ func monitor(t *testing.T) *monitoring {
 // report makes the exporter show a delay, in ms.
 func (m *monitoring) report(delay int) {
 	m.t.Helper()
-	metrics := fmt.Sprintf("user_delay_milliseconds{consumer=%q} %d\n", fed.Consumer.Name, delay)
-	for _, p := range fed.Providers() {
-		metrics += fmt.Sprintf("provider_load{cluster=%q} 0.5\n", p.Name)
-	}
+	metrics := fmt.Sprintf("user_delay_milliseconds{consumer=%q} %d\nprovider_load{cluster=%q} 0.5\nprovider_load{cluster=%q} 0.5\n",
+		fed.Consumer.Name, delay, fed.ProviderA.Name, fed.ProviderB.Name)
 	m.run(metrics, "tee", m.folder+"/next")
 	m.run("", "mv", m.folder+"/next", m.folder+"/metrics")
 }
