@@ -28,18 +28,21 @@ const (
 	explainedExcluded  = 8
 )
 
-// snapshot is all providers at one moment.
+// snapshot is all providers at one moment, for one policy.
 type snapshot struct {
 	candidates []choice.Provider
 	// unusable are the others, with the reason.
 	unusable []v1alpha1.ExplainedProvider
 	names    map[cluster.ID]string
+	// decided are the decisions of one policy that several consumers can share, by their
+	// memory.
+	decided map[string]outcome
 }
 
 // newSnapshot sorts the providers by whether they can be chosen. The
 // labels are those that Liqo shows of each cluster.
 func newSnapshot(providers []v1alpha1.Provider, shown map[cluster.ID]map[string]string) *snapshot {
-	s := &snapshot{names: make(map[cluster.ID]string, len(providers))}
+	s := &snapshot{names: make(map[cluster.ID]string, len(providers)), decided: map[string]outcome{}}
 	for i := range providers {
 		p := &providers[i]
 		id := cluster.ID(p.Name)
@@ -93,8 +96,7 @@ func (s *snapshot) decide(
 	if policy.err != nil {
 		return decision, 0, policy.err
 	}
-	others := s.seenBy(consumer)
-	made, kept, err := policy.choose(now, others, consumer, before)
+	made, kept, err := s.choose(now, policy, consumer, before)
 	decision.Kept = kept
 	decision.Explained, decision.NotExplained = nil, 0
 	if explain {
@@ -116,6 +118,31 @@ func (s *snapshot) decide(
 		decision.BetterSince = &metav1.Time{Time: made.Better.Truncate(time.Second)}
 	}
 	return decision, made.Wait, nil
+}
+
+// outcome is what was decided.
+type outcome struct {
+	made choice.Decision
+	kept *v1alpha1.KeptFigure
+	err  error
+}
+
+// choose decides, or takes over what it has decided for another consumer of the same
+// policy that sees the same providers and has the same memory: of many consumers most do.
+func (s *snapshot) choose(
+	now time.Time, policy *state, consumer *v1alpha1.Consumer, before v1alpha1.PlacementDecision,
+) (choice.Decision, *v1alpha1.KeptFigure, error) {
+	_, provides := s.names[cluster.ID(consumer.Name)]
+	if provides || policy.keeper != nil || len(consumer.Status.RoundTrips) > 0 {
+		return policy.choose(now, s.seenBy(consumer), consumer, before)
+	}
+	key := fmt.Sprint(memory(before))
+	same, ok := s.decided[key]
+	if !ok {
+		same.made, same.kept, same.err = policy.choose(now, s.candidates, consumer, before)
+		s.decided[key] = same
+	}
+	return same.made, same.kept, same.err
 }
 
 // seenBy returns the candidates for a consumer, which are all but itself, each with what
