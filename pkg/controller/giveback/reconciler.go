@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
@@ -105,7 +106,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		why = hopeless
 	}
 	workload := pod.Namespace + "/" + registry.Workload(pod)
-	made := pod.CreationTimestamp.Time
+	made, err := r.asked(ctx, pod)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	wait, give := wish(pod, usual)
 	if give {
 		wait = r.patience.of(workload, made, wait)
@@ -127,6 +131,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctrl.LoggerFrom(ctx).Info("Gave a pod back that no provider could take", "waited", wait, "why", why)
 	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back", wait)
 	return ctrl.Result{}, nil
+}
+
+// asked returns when the consumer asked for a pod. Liqo makes a pod anew that the
+// broker moves; it is no successor of one that was given back meanwhile.
+func (r *Reconciler) asked(ctx context.Context, pod *corev1.Pod) (time.Time, error) {
+	shadow := liqo.NewShadowPodMetadata()
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), shadow)
+	switch {
+	case apierrors.IsNotFound(err):
+		return pod.CreationTimestamp.Time, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("get shadow pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	default:
+		return shadow.CreationTimestamp.Time, nil
+	}
 }
 
 // usual returns how long a pod waits unless its owner wishes otherwise. One that may

@@ -239,6 +239,28 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
+// TestDrain gives back the pods of a workload that the broker makes anew one after the
+// other: none of them waits longer than the first, though each is made after the one
+// before was given back.
+func TestDrain(t *testing.T) {
+	c := registrytest.NewClient(t, interceptor.Funcs{}, twin())
+	h := newHarness(t, c)
+	made := time.Duration(0)
+	for _, name := range []string{"web-0", "web-1", "web-2"} {
+		shadow := liqotest.ShadowPod(namespace, name, nil)
+		shadow.CreationTimestamp = metav1.NewTime(began.Add(-time.Hour))
+		for _, object := range []client.Object{shadow, waiting(name, began.Add(made))} {
+			if err := c.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if pod, again := h.look(name, made+after); pod.Status.Phase != corev1.PodFailed {
+			t.Errorf("%s waits %s longer", name, again)
+		}
+		made += after + time.Second
+	}
+}
+
 // TestLostRace lets somebody else change the pod first: it is looked at again.
 func TestLostRace(t *testing.T) {
 	c := registrytest.NewClient(t, interceptor.Funcs{
