@@ -157,7 +157,8 @@ type faultWatch struct {
 	original map[federation.Target]bool   // What it showed before.
 	changes  map[federation.Target]string // What it showed besides, by pod.
 	fewest   int                          // Of the pods were ready at any time.
-	unready  string                       // Is a pod that is reached directly and was shown as not ready.
+	unready  map[string]time.Time         // Since when a pod that is reached directly is shown as not ready.
+	longest  time.Duration                // It was so, of all pods.
 
 	// When the consumer's tunnel to provider-a was lost, when the pods there had relay addresses, when the tunnel was back, and when
 	// the pods had direct addresses again.
@@ -172,7 +173,7 @@ func newFaultWatch(t *testing.T, before []federation.Copy) *faultWatch {
 	}
 	w := &faultWatch{
 		prober: prober, pods: clone(before), fewest: len(before),
-		original: map[federation.Target]bool{}, changes: map[federation.Target]string{},
+		original: map[federation.Target]bool{}, changes: map[federation.Target]string{}, unready: map[string]time.Time{},
 	}
 	w.service.Address, err = fed.Service(t.Context(), faultNamespace, federation.Web)
 	if err != nil {
@@ -229,8 +230,11 @@ func (w *faultWatch) look(ctx context.Context) error {
 	for _, pod := range w.pods {
 		if pod.Ready {
 			ready++
+			delete(w.unready, pod.Name)
+		} else if since, known := w.unready[pod.Name]; known {
+			w.longest = max(w.longest, at.Sub(since))
 		} else if pod.RunsOn == fed.ProviderA {
-			w.unready = pod.Name
+			w.unready[pod.Name] = at
 		}
 		if pod.RunsOn == fed.ProviderA {
 			onA++
@@ -324,8 +328,9 @@ func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map
 	if wrong := result.direct.Wrong + result.relay.Wrong + result.moved.Wrong; wrong > 0 {
 		t.Errorf("%d times another pod answered than the one that was asked", wrong)
 	}
-	if w.unready != "" && !f.unseen {
-		t.Errorf("pod %s, which is reached directly, was shown as not ready", w.unready)
+	// Kubernetes on the broker calls a pod not ready a moment before Liqo says why.
+	if w.longest > quiet && !f.unseen {
+		t.Errorf("a pod that is reached directly was shown as not ready for %s", w.longest)
 	}
 	interrupted := map[federation.Path]bool{}
 	for _, path := range f.interrupts {
