@@ -28,7 +28,7 @@ const (
 	// replacedWithin is how long it may take from when a provider is known to be lost until what ran there runs elsewhere.
 	replacedWithin = 60 * time.Second
 	// removedWithin is how long what was replaced may be left on a provider that is back.
-	removedWithin = 30 * time.Second
+	removedWithin = 60 * time.Second
 )
 
 // TestFailover loses provider-a twice. At first only the broker loses it, and its pods stay because the consumer reaches them. Then
