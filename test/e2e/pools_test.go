@@ -34,7 +34,8 @@ func TestPools(t *testing.T) {
 		eventually(t, 2*time.Minute, func(ctx context.Context) error { return nodeHas(ctx, provider, free) })
 	}
 	t.Logf("the consumer had a node for each provider after %.1f s", time.Since(began).Seconds())
-	eventually(t, 10*time.Second, func(ctx context.Context) error { return brokerNodeHas(ctx, 0) })
+	// The pods of the demo end as slowly as the machine is busy.
+	eventually(t, time.Minute, func(ctx context.Context) error { return brokerNodeHas(ctx, 0) })
 
 	// With one provider off, all pods go to the other one's node, and stay there when it is on again.
 	enableProvider(t, fed.ProviderA, false)
