@@ -147,11 +147,8 @@ func partOf(n, part, whole int64) int64 {
 		return 0
 	}
 	high, low := bits.Mul64(uint64(max(n, 0)), uint64(min(max(part, 0), whole)))
-	if high >= uint64(whole) {
-		return n
-	}
 	of, _ := bits.Div64(high, low, uint64(whole))
-	return int64(min(of, math.MaxInt64))
+	return int64(of) //nolint:gosec // It is not more than n.
 }
 
 // milli returns a quantity in thousandths, rounded down. Quantity itself rounds up.

@@ -127,19 +127,31 @@ func AccountChanged(before, after any) bool {
 		is, _ := liqo.TwinOf(after)
 		return was != is
 	case *v1alpha1.Provider:
-		was := before.(*v1alpha1.Provider)
-		return was.IsEnabled() != after.IsEnabled() || was.Status.ClusterName != after.Status.ClusterName ||
-			!equality.Semantic.DeepEqual(was.Status.Offered, after.Status.Offered)
+		return haveChanged(before.(*v1alpha1.Provider), after)
 	case *v1alpha1.Consumer:
-		was := before.(*v1alpha1.Consumer)
-		return was.Generation != after.Generation || was.Status.Mode != after.Status.Mode
+		return termsChanged(before.(*v1alpha1.Consumer), after)
 	case *liqo.ResourceOffer:
-		was := before.(*liqo.ResourceOffer)
-		return liqo.OfferedTo(was) != liqo.OfferedTo(after) || was.Spec.NodeName != after.Spec.NodeName ||
-			was.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+		return nodeChanged(before.(*liqo.ResourceOffer), after)
 	case *v1alpha1.PlacementPolicy:
 		return ChoiceChanged(before.(*v1alpha1.PlacementPolicy), after)
 	default:
 		return true
 	}
+}
+
+// haveChanged tells whether a provider has something else, or its node another name.
+func haveChanged(before, after *v1alpha1.Provider) bool {
+	return before.IsEnabled() != after.IsEnabled() || before.Status.ClusterName != after.Status.ClusterName ||
+		!equality.Semantic.DeepEqual(before.Status.Offered, after.Status.Offered)
+}
+
+// termsChanged tells whether a consumer has other terms, or may see other nodes.
+func termsChanged(before, after *v1alpha1.Consumer) bool {
+	return before.Generation != after.Generation || before.Status.Mode != after.Status.Mode
+}
+
+// nodeChanged tells whether an offer is for another node, or about to go.
+func nodeChanged(before, after *liqo.ResourceOffer) bool {
+	return liqo.OfferedTo(before) != liqo.OfferedTo(after) || before.Spec.NodeName != after.Spec.NodeName ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }

@@ -164,8 +164,10 @@ func TestPools(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := append(tc.objects, liqotest.TwinNamespace("of-c", consumerC),
-				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true), liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true))
+			objects := slices.Concat(tc.objects, []client.Object{
+				liqotest.TwinNamespace("of-c", consumerC),
+				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true), liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true),
+			})
 			r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...)).Of(ownID)
 			books, err := r.Books(t.Context())
 			if err != nil {

@@ -91,7 +91,7 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// pins pins every pod to one provider, if there is one; nil for none at all.
+// pins are the providers by the names of their nodes; without any, nobody knows.
 type pins map[string]*v1alpha1.Provider
 
 func (p pins) Pinned(_ context.Context, _ cluster.ID, pod *corev1.Pod) (*v1alpha1.Provider, bool, error) {
