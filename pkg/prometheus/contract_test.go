@@ -6,24 +6,19 @@ package prometheus
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/prometheus/prometheustest"
 )
 
 // backend is a server with one exporter that it asks for metrics.
 type backend interface {
-	address() string
-	// expose lets the exporter show some metrics; none at all if it is to be down.
-	expose(metrics string)
-	stop()
+	Address() string
+	// Expose lets the exporter show some metrics; none at all if it is to be down.
+	Expose(metrics string)
+	Stop()
 }
 
 // TestContract asks the fake and a real Prometheus the same.
@@ -35,7 +30,7 @@ func TestContract(t *testing.T) {
 
 func contract(t *testing.T, b backend) {
 	t.Helper()
-	c, err := New(Config{URL: b.address(), Timeout: 10 * time.Second})
+	c, err := New(Config{URL: b.Address(), Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
@@ -75,7 +70,7 @@ func contract(t *testing.T, b backend) {
 		}
 	}
 
-	b.expose("delay{path=\"a\"} 120.5\ndelay{path=\"b\"} NaN\nlimit{path=\"a\"} +Inf\nlimit{path=\"b\"} 1\n")
+	b.Expose("delay{path=\"a\"} 120.5\ndelay{path=\"b\"} NaN\nlimit{path=\"a\"} +Inf\nlimit{path=\"b\"} 1\n")
 	eventually("a120.5 bNaN")
 	for query, want := range map[string]string{
 		"limit":              "a+Inf b1",
@@ -91,86 +86,17 @@ func contract(t *testing.T, b backend) {
 			t.Errorf("query %q: %s, want %q", query, got, want)
 		}
 	}
-	b.expose("delay{path=\"a\"} 80\n")
+	b.Expose("delay{path=\"a\"} 80\n")
 	eventually("a80")
-	b.expose("") // A value of an exporter that is down is not kept.
+	b.Expose("") // A value of an exporter that is down is not kept.
 	eventually("")
-	b.stop()
+	b.Stop()
 	eventually(ErrUnavailable.Error())
-}
-
-// server is a Prometheus on loopback, which asks an exporter of the test each second.
-type server struct {
-	url     string
-	process *exec.Cmd
-	ended   chan error
-
-	mu      sync.Mutex
-	metrics string
 }
 
 func newReal(t *testing.T) backend {
 	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Fatalf("%v: make deps installs it", err)
-	}
-	r := &server{ended: make(chan error, 1)}
-	exporter := httptest.NewServer(http.HandlerFunc(r.serve))
-	t.Cleanup(exporter.Close)
-	folder := t.TempDir()
-	config := filepath.Join(folder, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: test, static_configs: [{targets: [%q]}]}]\n",
-		strings.TrimPrefix(exporter.URL, "http://"))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	r.url = "http://" + address
-	var log strings.Builder
-	r.process = exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+address)
-	r.process.Stderr = &log
-	if err := r.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { r.ended <- r.process.Wait() }()
-	t.Cleanup(func() {
-		r.stop()
-		if t.Failed() {
-			t.Logf("Prometheus says:\n%s", log.String())
-		}
-	})
-	return r
-}
-
-func (r *server) serve(w http.ResponseWriter, _ *http.Request) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.metrics == "" {
-		http.Error(w, "down", http.StatusInternalServerError)
-		return
-	}
-	fmt.Fprint(w, r.metrics)
-}
-
-func (r *server) address() string { return r.url }
-
-func (r *server) expose(metrics string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.metrics = metrics
-}
-
-// stop ends the process. It may be called again.
-func (r *server) stop() {
-	if r.process.Process.Signal(os.Interrupt) == nil {
-		<-r.ended
-	}
+	return prometheustest.Start(t)
 }
 
 // TestNone asks where there is nobody.

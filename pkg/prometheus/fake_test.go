@@ -32,15 +32,15 @@ func newFake(t *testing.T) backend {
 	return f
 }
 
-func (f *fake) address() string { return f.server.URL }
+func (f *fake) Address() string { return f.server.URL }
 
-func (f *fake) expose(metrics string) {
+func (f *fake) Expose(metrics string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.metrics = metrics
 }
 
-func (f *fake) stop() { f.server.Close() }
+func (f *fake) Stop() { f.server.Close() }
 
 var (
 	series = regexp.MustCompile(`^(\w+)(?:\{(\w+)="(\w+)"\})? (\S+)$`)
