@@ -68,7 +68,11 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(tc.handle)
-			c, err := New(Config{URL: server.URL, Timeout: time.Second})
+			timeout := time.Minute
+			if tc.says == "deadline" {
+				timeout = time.Second
+			}
+			c, err := New(Config{URL: server.URL, Timeout: timeout})
 			if err != nil {
 				t.Fatalf("New(): %v", err)
 			}
