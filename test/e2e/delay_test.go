@@ -23,8 +23,21 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
-// delayed is a policy that takes a second provider while users wait for long, and a
-// query for a figure of the providers, which excludes none.
+// loads is a query for a figure of the providers.
+const loads = `
+apiVersion: brokering.liqo.io/v1alpha1
+kind: ProviderQuery
+metadata:
+  name: load
+spec:
+  query: provider_load
+  unit: ratio
+  providerLabel: cluster
+  interval: 5s
+`
+
+// delayed is a policy that takes a second provider while users wait for long. Its
+// filter excludes no provider of which the figure is known.
 const delayed = `
 apiVersion: brokering.liqo.io/v1alpha1
 kind: PlacementPolicy
@@ -43,16 +56,6 @@ spec:
     unoffloadBelow: "100"
     window: 10s
     expiry: 20s
----
-apiVersion: brokering.liqo.io/v1alpha1
-kind: ProviderQuery
-metadata:
-  name: load
-spec:
-  query: provider_load
-  unit: ratio
-  providerLabel: cluster
-  interval: 5s
 `
 
 // TestDelay raises the delay of users, hides it, stops Prometheus, and lowers the delay.
@@ -73,6 +76,11 @@ func TestDelay(t *testing.T) {
 			}
 		}
 	})
+	if err := fed.Broker.Apply(t.Context(), loads); err != nil {
+		t.Fatal(err)
+	}
+	loaded(t, fed.ProviderA)
+	loaded(t, fed.ProviderB)
 	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(delayed, fed.Consumer.ID)); err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +139,21 @@ func TestDelay(t *testing.T) {
 	if least := watch.stop(); least < replicas-1 {
 		t.Errorf("there was a moment in which only %d of %d replicas were ready", least, replicas)
 	}
+}
+
+// loaded waits until the figure of a provider is known that Prometheus was asked for.
+func loaded(t *testing.T, provider *federation.Cluster) {
+	t.Helper()
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		var p v1alpha1.Provider
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
+			return err
+		}
+		if q := p.Status.Queried; len(q) != 1 || q[0].Name != "load" || q[0].Value != "0.5" || q[0].Unit != "ratio" {
+			return fmt.Errorf("%s has the figures %+v of Prometheus", provider.Name, q)
+		}
+		return nil
+	})
 }
 
 // kept waits until the policy has chosen these providers and no others, and says of its figure what it should.
