@@ -108,8 +108,8 @@ test-full: test test-cidrs ## Run everything, faults of 90 s, and the journeys a
 
 .PHONY: bench
 bench: deps bin/lab ## Print how long decisions take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
-	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/choice ./pkg/capacity ./pkg/placement
-	LIQO_BROKER_TEST_PROGRAMS=$$(bin/lab build) go test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./cmd/broker
+	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/choice ./pkg/capacity ./pkg/placement ./pkg/controller/policy
+	LIQO_BROKER_TEST_PROGRAMS=$$(bin/lab build) go test -run '^$$' -bench . -benchtime 1x -timeout 3h -v ./cmd/broker
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run the linters.
