@@ -414,11 +414,13 @@ func (f federation) playLiqo(s *server) {
 		if err := s.client.Get(s.tb.Context(), client.ObjectKey{Name: o.Namespace}, &ns); err != nil {
 			return err
 		}
+		// The daemon may change both meanwhile.
+		ofNamespace, ofOffloading := client.MergeFrom(ns.DeepCopy()), client.MergeFrom(o.DeepCopy())
 		putInForce(&ns, &o, selected)
-		if err := s.client.Update(s.tb.Context(), &ns); err != nil {
+		if err := s.client.Patch(s.tb.Context(), &ns, ofNamespace); err != nil {
 			return err
 		}
-		if err := s.client.Status().Update(s.tb.Context(), &o); err != nil {
+		if err := s.client.Status().Patch(s.tb.Context(), &o, ofOffloading); err != nil {
 			return err
 		}
 		for pod := range f.pods {
