@@ -67,6 +67,9 @@ func TestFailover(t *testing.T) {
 	eventually(t, replacedWithin, allReadyOn(fed.ProviderB, replicas))
 	t.Logf("the pods of provider-a were ready on provider-b %.1f s after it was seen to be lost", time.Since(lost).Seconds())
 	replaced := twins(t)
+	if still, err := presentOn(t.Context(), fed.ProviderA); err != nil || len(still) == 0 {
+		t.Errorf("nobody could end what runs on provider-a, and yet there is only %v (%v)", still, err)
+	}
 
 	mend()
 	found(t)
