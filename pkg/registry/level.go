@@ -36,12 +36,13 @@ func (n *Namespace) level() {
 	}
 }
 
-// fits tells whether requests are within what there is.
-func fits(requests, room corev1.ResourceList) bool {
+// fits tells whether a pod with some requests fits where the largest pod is known, which
+// says nothing of the number of pods: there is none where no pod fits.
+func fits(requests, largest corev1.ResourceList) bool {
 	for name, amount := range requests {
-		if left := room[name]; left.Cmp(amount) < 0 {
+		if left := largest[name]; name != corev1.ResourcePods && left.Cmp(amount) < 0 {
 			return false
 		}
 	}
-	return true
+	return len(largest) > 0
 }

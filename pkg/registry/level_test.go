@@ -20,7 +20,7 @@ import (
 // run on one provider only, which nobody levels.
 func TestFits(t *testing.T) {
 	room := func(cpu string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("1")}
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")}
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
@@ -40,6 +40,9 @@ func TestFits(t *testing.T) {
 	}
 	n.Policy.Spec.Keep = &v1alpha1.Keep{}
 	n.level()
+	if fits(corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}, nil) {
+		t.Error("a pod without requests fits where no pod fits")
+	}
 	want := []placement.Copy{{Pod: "here", Fits: []cluster.ID{"enough"}}, {Pod: "gone"}, {Pod: "pinned"}}
 	if diff := cmp.Diff(want, n.Snapshot.Copies); diff != "" || !n.Snapshot.Level {
 		t.Errorf("level %v, -want +got\n%s", n.Snapshot.Level, diff)
