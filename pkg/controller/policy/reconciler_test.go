@@ -273,6 +273,21 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestSteadyIsNotEarly begins late in a second, of which the status does not tell.
+func TestSteadyIsNotEarly(t *testing.T) {
+	a := provider("a", "1")
+	h := begin(t, cheapest(), consumer("c"), a, provider("b", "2"))
+	h.decide(0)
+	h.change(a, func() { setPrice(a, "3") })
+	h.decide(10*time.Second + 900*time.Millisecond)
+	if p, _ := h.decide(59*time.Second + 800*time.Millisecond); chosen(p)["c"] != "a" {
+		t.Errorf("after less than a minute: chosen %v", chosen(p))
+	}
+	if p, _ := h.decide(2 * time.Second); chosen(p)["c"] != "b" {
+		t.Errorf("after more than a minute: chosen %v", chosen(p))
+	}
+}
+
 // TestAway restarts the daemon while the chosen provider is out of reach.
 func TestAway(t *testing.T) {
 	a := provider("a", "1")

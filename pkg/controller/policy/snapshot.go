@@ -115,7 +115,8 @@ func (s *snapshot) decide(
 	}
 	decision.BetterSince = nil
 	if !made.Better.IsZero() {
-		decision.BetterSince = &metav1.Time{Time: made.Better.Truncate(time.Second)}
+		// The API keeps whole seconds; the next one, so that nothing moves too early.
+		decision.BetterSince = &metav1.Time{Time: made.Better.Add(time.Second - 1).Truncate(time.Second)}
 	}
 	return decision, made.Wait, nil
 }
