@@ -33,14 +33,15 @@ func TestTwoConsumers(t *testing.T) {
 	for _, c := range consumers { // Both are providers as well.
 		enableProvider(t, c, false)
 	}
-	part := resource.NewQuantity(measured(t, fed.ProviderB).Value()*6/10, resource.BinarySI)
+	only := measured(t, fed.ProviderB).Value()
+	part := resource.NewQuantity(only*6/10, resource.BinarySI)
 	whole := map[*federation.Cluster]int64{} // What each is offered before.
 	for _, c := range consumers {
 		offloadCapacity(t, c)
 		eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
 			whole[c], err = offeredMemory(ctx, c)
-			if err == nil && whole[c] < part.Value() {
-				err = fmt.Errorf("%s is offered %d bytes of memory, which is not enough", c.Name, whole[c])
+			if err == nil && (whole[c] < part.Value() || whole[c] > only) {
+				err = fmt.Errorf("%s is offered %d bytes of memory, of the %d of the only provider that is on", c.Name, whole[c], only)
 			}
 			if err != nil {
 				return err
