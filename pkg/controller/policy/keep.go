@@ -47,6 +47,8 @@ type keeper struct {
 
 	asked  time.Time
 	answer measure.Answer
+	// named are the values of the answer by consumer, if they are for one each.
+	named measure.Named
 }
 
 // newKeeper returns a keeper, or an error that tells what is wrong with the spec.
@@ -82,6 +84,7 @@ func (k *keeper) ask(ctx context.Context, now time.Time, asker Asker) {
 	}
 	k.asked = now
 	k.answer.Samples, k.answer.Err = asker.Query(ctx, k.spec.Query)
+	k.named = k.answer.By(k.spec.ConsumerLabel)
 }
 
 // figure returns the figure for a consumer, or why there is none.
@@ -89,8 +92,7 @@ func (k *keeper) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure,
 	if k.spec.ConsumerLabel == "" {
 		return k.answer.Only(now, k.spec.Unit, k.expiry)
 	}
-	by := k.answer.By(k.spec.ConsumerLabel)
-	return by.Figure(now, k.spec.Unit, k.expiry, consumer.Name, consumer.Status.ClusterName)
+	return k.named.Figure(now, k.spec.Unit, k.expiry, consumer.Name, consumer.Status.ClusterName)
 }
 
 // condition tells whether the figure is known for all consumers.
