@@ -11,6 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 const (
@@ -111,8 +113,8 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 	if s.told == nil {
 		return s.show, nil
 	}
-	if ready := nodeCondition(s.told, corev1.NodeReady); ready != nil && ready.Status == corev1.ConditionTrue {
-		s.readySince = ready.LastTransitionTime
+	if liqo.NodeReady(s.told) {
+		s.readySince = liqo.NodeCondition(s.told, corev1.NodeReady).LastTransitionTime
 	}
 	return s.show, steady(s.told, s.mute, direct, s.readySince)
 }
@@ -130,7 +132,7 @@ func steady(told *corev1.Node, mute, direct bool, readySince metav1.Time) *corev
 	nodeprovider.UpdateNodeCondition(node, corev1.NodeReady, func() (corev1.ConditionStatus, string, string) {
 		return corev1.ConditionTrue, reasonReachedDirectly, "The foreign cluster is lost, and pods are reached past it"
 	})
-	if ready := nodeCondition(node, corev1.NodeReady); !readySince.IsZero() {
+	if ready := liqo.NodeCondition(node, corev1.NodeReady); !readySince.IsZero() {
 		ready.LastTransitionTime = readySince
 	}
 	nodeprovider.UpdateNodeCondition(node, unavailable, func() (corev1.ConditionStatus, string, string) {
@@ -140,16 +142,6 @@ func steady(told *corev1.Node, mute, direct bool, readySince metav1.Time) *corev
 }
 
 func isTrue(node *corev1.Node, kind corev1.NodeConditionType) bool {
-	condition := nodeCondition(node, kind)
+	condition := liqo.NodeCondition(node, kind)
 	return condition != nil && condition.Status == corev1.ConditionTrue
-}
-
-// nodeCondition returns nil if the node does not have the condition.
-func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == kind {
-			return &node.Status.Conditions[i]
-		}
-	}
-	return nil
 }

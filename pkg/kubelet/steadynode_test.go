@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // liqoNode is a node as Liqo shows it: not ready without a tunnel or without resources.
@@ -55,7 +57,7 @@ func TestSteady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := tc.told.DeepCopy()
 			node := steady(tc.told, tc.mute, tc.direct, metav1.Time{})
-			got := view{isTrue(node, corev1.NodeReady), isTrue(node, corev1.NodeNetworkUnavailable)}
+			got := view{liqo.NodeReady(node), isTrue(node, corev1.NodeNetworkUnavailable)}
 			if got != tc.want {
 				t.Errorf("%s: got %+v, want %+v", tc.reason, got, tc.want)
 			}
@@ -70,7 +72,7 @@ func TestSteady(t *testing.T) {
 func TestSteadySince(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1000, 0))
 	for range 2 {
-		ready := nodeCondition(steady(liqoNode(false, true), false, true, since), corev1.NodeReady)
+		ready := liqo.NodeCondition(steady(liqoNode(false, true), false, true, since), corev1.NodeReady)
 		if !ready.LastTransitionTime.Equal(&since) || ready.Reason != reasonReachedDirectly {
 			t.Errorf("got %v with reason %q, want %v", ready.LastTransitionTime, ready.Reason, since)
 		}
@@ -102,7 +104,7 @@ func TestSteadyNode(t *testing.T) {
 		expect := func(step string, ready bool) {
 			t.Helper()
 			synctest.Wait()
-			if last == nil || isTrue(last, corev1.NodeReady) != ready {
+			if last == nil || liqo.NodeReady(last) != ready {
 				t.Errorf("%s: shown as %+v, want ready to be %t", step, last, ready)
 			}
 		}

@@ -20,23 +20,27 @@ func NodeCluster(n *corev1.Node) cluster.ID {
 	return cluster.ID(n.Labels[LabelRemoteClusterID])
 }
 
-// NodeReady tells whether a node is ready; one without the condition is not.
-func NodeReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
+// NodeCondition returns a condition of a node, or nil if the node does not have it.
+func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == kind {
+			return &n.Status.Conditions[i]
 		}
 	}
-	return false
+	return nil
+}
+
+// NodeReady tells whether a node is ready; one without the condition is not.
+func NodeReady(n *corev1.Node) bool {
+	ready := NodeCondition(n, corev1.NodeReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
 // NotReadySince returns since when a node is not ready, as far as that is known:
 // one that has never been ready is not since it was made.
 func NotReadySince(n *corev1.Node) time.Time {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && !c.LastTransitionTime.IsZero() {
-			return c.LastTransitionTime.Time
-		}
+	if ready := NodeCondition(n, corev1.NodeReady); ready != nil && !ready.LastTransitionTime.IsZero() {
+		return ready.LastTransitionTime.Time
 	}
 	return n.CreationTimestamp.Time
 }

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // patchControllerManager adds the command line flags of a JSON patch to Liqo's controller manager, unless it has them, and
@@ -159,17 +161,11 @@ func (c *Cluster) NodesReady(ctx context.Context) error {
 		return err
 	}
 	for i := range nodes.Items {
-		if !nodeReady(&nodes.Items[i]) {
+		if !liqo.NodeReady(&nodes.Items[i]) {
 			return fmt.Errorf("node %s of cluster %s is not ready", nodes.Items[i].Name, c.Name)
 		}
 	}
 	return nil
-}
-
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-	})
 }
 
 // rollout waits until a Deployment runs what its spec says.

@@ -64,7 +64,7 @@ func (f *Federation) reportClusters(ctx context.Context, out io.Writer) error {
 			} else {
 				name += " (virtual)"
 			}
-			if !nodeReady(each) {
+			if !liqo.NodeReady(each) {
 				name += " (not ready)"
 			}
 			names = append(names, name)
