@@ -162,8 +162,30 @@ func choosable(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) func(cl
 // ChoiceChanged tells whether an update of a policy can change who is chosen: most
 // updates are of the explanations.
 func ChoiceChanged(before, after *v1alpha1.PlacementPolicy) bool {
-	return before.Generation != after.Generation ||
-		!slices.EqualFunc(before.Status.Decisions, after.Status.Decisions, func(a, b v1alpha1.PlacementDecision) bool {
-			return a.Consumer == b.Consumer && slices.EqualFunc(a.Chosen, b.Chosen, func(a, b v1alpha1.ChosenProvider) bool { return a.ID == b.ID })
-		})
+	return before.Generation != after.Generation || len(Rechosen(before.Status.Decisions, after.Status.Decisions)) > 0
+}
+
+// Rechosen returns the consumers whose providers differ between two statuses of a policy.
+func Rechosen(before, after []v1alpha1.PlacementDecision) map[cluster.ID]bool {
+	type choice struct{ consumer, provider string }
+	was, is := map[choice]bool{}, map[choice]bool{}
+	for _, side := range []struct {
+		decisions []v1alpha1.PlacementDecision
+		choices   map[choice]bool
+	}{{before, was}, {after, is}} {
+		for _, d := range side.decisions {
+			for _, c := range d.Chosen {
+				side.choices[choice{d.Consumer, c.ID}] = true
+			}
+		}
+	}
+	changed := map[cluster.ID]bool{}
+	for _, pair := range [][2]map[choice]bool{{was, is}, {is, was}} {
+		for c := range pair[0] {
+			if !pair[1][c] {
+				changed[cluster.ID(c.consumer)] = true
+			}
+		}
+	}
+	return changed
 }

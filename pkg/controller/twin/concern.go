@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
 // concerned returns the twin namespaces whose plan can change with a provider. All
@@ -68,7 +69,7 @@ func (r *Reconciler) following(ctx context.Context, before, after *v1alpha1.Plac
 	if before.Generation != after.Generation {
 		return r.all(ctx)
 	}
-	changed := rechosen(before.Status.Decisions, after.Status.Decisions)
+	changed := registry.Rechosen(before.Status.Decisions, after.Status.Decisions)
 	if len(changed) == 0 {
 		return nil
 	}
@@ -78,31 +79,6 @@ func (r *Reconciler) following(ctx context.Context, before, after *v1alpha1.Plac
 		return r.all(ctx)
 	}
 	return requests(names)
-}
-
-// rechosen returns the consumers whose providers differ between two statuses of a policy.
-func rechosen(before, after []v1alpha1.PlacementDecision) map[cluster.ID]bool {
-	type choice struct{ consumer, provider string }
-	was, is := map[choice]bool{}, map[choice]bool{}
-	for _, side := range []struct {
-		decisions []v1alpha1.PlacementDecision
-		choices   map[choice]bool
-	}{{before, was}, {after, is}} {
-		for _, d := range side.decisions {
-			for _, c := range d.Chosen {
-				side.choices[choice{d.Consumer, c.ID}] = true
-			}
-		}
-	}
-	changed := map[cluster.ID]bool{}
-	for _, pair := range [][2]map[choice]bool{{was, is}, {is, was}} {
-		for c := range pair[0] {
-			if !pair[1][c] {
-				changed[cluster.ID(c.consumer)] = true
-			}
-		}
-	}
-	return changed
 }
 
 // all returns every twin namespace.
