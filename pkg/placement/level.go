@@ -5,6 +5,7 @@ package placement
 
 import (
 	"slices"
+	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -15,7 +16,7 @@ import (
 // the clusters that have too few and have room, on which alone pods are to be placed
 // meanwhile, also while the pod is on its way; and the pod. Without such clusters it
 // returns nothing.
-func level(s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
+func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 	var targets []cluster.ID
 	for _, p := range s.Providers {
 		if p.usable() && p.Receiving && slices.Contains(place, p.ID) {
@@ -27,7 +28,7 @@ func level(s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 	}
 	begun := len(s.Placing) < len(place)
 	for _, copies := range byWorkload(s.Copies) {
-		on, bound, ready := tally(copies, targets)
+		on, bound, ready := tally(now, copies, targets)
 		settled := bound == len(copies) && ready == len(copies)
 		if onItsWay := begun && bound < len(copies); !settled && !onItsWay {
 			continue
@@ -53,15 +54,15 @@ func level(s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 }
 
 // tally returns the copies that stay on each of some clusters, how many those are, and
-// how many serve, wherever they are.
-func tally(copies []Copy, targets []cluster.ID) (on map[cluster.ID][]Copy, bound, ready int) {
+// how many can be counted on, wherever they are.
+func tally(now time.Time, copies []Copy, targets []cluster.ID) (on map[cluster.ID][]Copy, bound, ready int) {
 	on = map[cluster.ID][]Copy{}
 	for _, c := range copies {
 		if c.Spot == OnProvider && !c.Missing && !c.Leaving && slices.Contains(targets, c.Provider) {
 			on[c.Provider] = append(on[c.Provider], c)
 			bound++
 		}
-		if c.serves() {
+		if c.settled(now) {
 			ready++
 		}
 	}

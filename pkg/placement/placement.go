@@ -101,6 +101,8 @@ type Copy struct {
 	Leaving bool
 	// Ready tells that the pod serves, as far as its node knows and can be believed.
 	Ready bool
+	// ReadySince tells since when it does; zero for longer than anybody remembers.
+	ReadySince time.Time
 	// Sole tells that no second pod of the same name may run anywhere at the same time,
 	// as of a StatefulSet.
 	Sole bool
@@ -112,8 +114,21 @@ type Copy struct {
 	Outdated bool
 }
 
+// settle is for how long a copy has to serve before another one may go for it. A copy
+// is ready on the broker a moment before its consumer knows, and before the consumer's
+// Services lead to it.
+const settle = 2 * time.Second
+
 // serves tells whether the copy counts as a ready one.
 func (c Copy) serves() bool { return c.Ready && !c.Leaving && !c.Missing }
+
+// settling returns for how long the copy, which serves, is not counted on yet.
+func (c Copy) settling(now time.Time) time.Duration {
+	return max(0, settle-max(0, now.Sub(c.ReadySince)))
+}
+
+// settled tells whether the copy serves and can be counted on.
+func (c Copy) settled(now time.Time) bool { return c.serves() && c.settling(now) == 0 }
 
 // Snapshot is one namespace at one moment.
 type Snapshot struct {
@@ -193,9 +208,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 	var wait time.Duration
 	for _, p := range s.Providers {
 		rest, fails := s.Failover.rest(now, p)
-		if rest > 0 && (wait == 0 || rest < wait) {
-			wait = rest
-		}
+		wait = Sooner(wait, rest)
 		providers[p.ID] = member{p, fails && rest == 0}
 	}
 	if s.Placing == nil {
@@ -209,7 +222,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 	var leveled string
 	if s.Level {
 		var short []cluster.ID
-		if short, leveled = level(s, plan.Place); len(short) > 0 {
+		if short, leveled = level(now, s, plan.Place); len(short) > 0 {
 			plan.Place = short
 		}
 	}
@@ -223,7 +236,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 	}
 	for _, copies := range byWorkload(s.Copies) {
 		plan.replace(copies, providers, s.Failover, target)
-		remake, held := move(copies, providers, target, s.MoveSingletons)
+		remake, held := move(now, copies, providers, target, s.MoveSingletons)
 		for _, c := range remake {
 			if c.Spot == OnProvider && providers[c.Provider].onlyUnchosen() && c.Ready {
 				plan.Move = append(plan.Move, c.Pod)
@@ -232,11 +245,32 @@ func Decide(now time.Time, s Snapshot) Plan {
 			}
 		}
 		plan.Held = append(plan.Held, held...)
+		if len(held) > 0 || s.Level {
+			plan.Wait = Sooner(plan.Wait, settling(now, copies))
+		}
 	}
 	if leveled != "" {
 		plan.Move = append(plan.Move, leveled)
 	}
 	return plan
+}
+
+// settling returns the time until the next copy settles; zero if all have that serve.
+func settling(now time.Time, copies []Copy) (wait time.Duration) {
+	for _, c := range copies {
+		if c.serves() {
+			wait = Sooner(wait, c.settling(now))
+		}
+	}
+	return wait
+}
+
+// Sooner returns the shorter of two waits, of which zero is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // choose returns the clusters to select, in order:
@@ -289,15 +323,17 @@ func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID 
 }
 
 // move decides about the copies of one workload that are not on a lost provider.
-func move(copies []Copy, providers map[cluster.ID]member, target, singletons bool) (remake []Copy, held []Held) {
+func move(
+	now time.Time, copies []Copy, providers map[cluster.ID]member, target, singletons bool,
+) (remake []Copy, held []Held) {
 	ready := 0
 	for _, c := range copies {
-		if c.serves() {
+		if c.settled(now) {
 			ready++
 		}
 	}
 	// Of a workload, a quarter of the copies, rounded up, may be not ready because
-	// of us, those that are not ready for other reasons included.
+	// of us, those included that are not ready for other reasons or not yet settled.
 	budget := (len(copies)+3)/4 - (len(copies) - ready)
 	for _, c := range copies {
 		switch {

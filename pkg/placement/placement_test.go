@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -280,8 +281,10 @@ func (w *world) advance() {
 			c.Missing = false
 		case c.Spot == Nowhere:
 			w.place(c)
+		case c.Ready:
+			c.ReadySince = time.Time{}
 		default:
-			c.Ready = true
+			c.Ready, c.ReadySince = true, now
 		}
 	}
 }
@@ -313,12 +316,12 @@ func (w *world) apply(p Plan) {
 	}
 }
 
-// ready counts the ready copies and all copies of each workload.
+// ready counts the copies that can be counted on, and all copies, of each workload.
 func (w *world) ready() (ready, all map[string]int) {
 	ready, all = map[string]int{}, map[string]int{}
 	for _, c := range w.s.Copies {
 		all[c.Workload]++
-		if c.serves() {
+		if c.settled(now) {
 			ready[c.Workload]++
 		}
 	}
@@ -348,6 +351,34 @@ func TestInvariants(t *testing.T) {
 				t.Fatalf("seed %d step %d: selected %v", seed, step, plan.Select)
 			}
 			w.advance()
+		}
+	}
+}
+
+// TestSettling has two copies, one of which has moved to b: the other one follows when
+// the consumer had time to learn of the first.
+func TestSettling(t *testing.T) {
+	both := []cluster.ID{"a", "b"}
+	for served, want := range map[time.Duration]Plan{
+		-time.Hour: {Held: []Held{{"web-1", "a", LastReady}}, Wait: settle}, // The clock was set back.
+		0:          {Held: []Held{{"web-1", "a", LastReady}}, Wait: settle},
+		settle / 2: {Held: []Held{{"web-1", "a", LastReady}}, Wait: settle / 2},
+		settle:     {Remake: []string{"web-1"}},
+		3 * settle: {Remake: []string{"web-1"}},
+	} {
+		moved := func(c *Copy) { c.Provider, c.ReadySince = "b", now.Add(-served) }
+		s := Snapshot{
+			Providers: []Provider{off, on}, Selected: both, Placing: both, Effective: true, Copies: copies("web", 2, "a", moved),
+		}
+		want.Select, want.Place = both, both
+		if diff := cmp.Diff(want, Decide(now, s), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("ready for %s: -want +got\n%s", served, diff)
+		}
+		s.Providers[0] = Provider{ID: "a", Enabled: true, Ready: true, Receiving: true}
+		s.Level, s.Copies = true, fitting(both, append(s.Copies, copies("web", 5, "a")[2:]...))
+		s.Placing = Decide(now, s).Place
+		if got := Decide(now, s); len(got.Move) > 0 != (served >= settle) || got.Wait != want.Wait && served < settle {
+			t.Errorf("ready for %s: plan %+v to even out", served, got)
 		}
 	}
 }

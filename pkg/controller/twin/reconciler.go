@@ -69,6 +69,7 @@ type Reconciler struct {
 	backoff  *flowcontrol.Backoff
 	refusals *flowcontrol.Backoff
 	pacer    *pacer
+	serving  *serving
 	clock    clock.PassiveClock
 }
 
@@ -84,6 +85,7 @@ func New(cfg Config) *Reconciler {
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
 		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
 		pacer:    newPacer(clock.RealClock{}),
+		serving:  newServing(),
 		clock:    clock.RealClock{},
 	}
 }
@@ -95,6 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.refusals.GC()
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
+		r.serving.forget(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
@@ -119,7 +122,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	again := r.noteRefusals(ctx, &ns, twin)
-	plan := placement.Decide(r.clock.Now(), twin.Snapshot)
+	now := r.clock.Now()
+	r.serving.note(now, ns.Name, twin)
+	plan := placement.Decide(now, twin.Snapshot)
 	if len(plan.Select) == 0 {
 		reason, message := reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can"
 		if twin.Snapshot.Undecided {
@@ -141,17 +146,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	for _, other := range []time.Duration{replaced, moved, wait, plan.Wait} {
-		again = sooner(again, other)
+		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
-}
-
-// sooner returns the shorter of two waits, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // noteRefusals marks the providers on which the namespace cannot be made, and
@@ -164,7 +161,7 @@ func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twi
 		id := string(ns.UID) + "/" + string(provider.ID)
 		if since, refused := twin.Refused[provider.ID]; refused && !r.refusals.IsInBackOffSinceUpdate(id, now) {
 			if wait := refusalPatience - now.Sub(since); wait > 0 {
-				again = sooner(again, wait)
+				again = placement.Sooner(again, wait)
 				continue
 			}
 			r.refusals.Next(id, now)
@@ -176,7 +173,7 @@ func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twi
 		}
 		if r.refusals.IsInBackOffSinceUpdate(id, now) {
 			provider.Refusing = true
-			again = sooner(again, r.refusals.Get(id))
+			again = placement.Sooner(again, r.refusals.Get(id))
 		}
 	}
 	return again
@@ -228,7 +225,7 @@ func (r *Reconciler) remake(
 		pod := twin.Pods[name]
 		id := pod.Namespace + "/" + pod.Name
 		if now := r.backoff.Clock.Now(); r.backoff.IsInBackOffSinceUpdate(id, now) {
-			again = sooner(again, r.backoff.Get(id))
+			again = placement.Sooner(again, r.backoff.Get(id))
 			continue
 		}
 		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {

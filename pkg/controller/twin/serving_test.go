@@ -1,0 +1,49 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package twin
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestServing moves a pod whose workload has another one, ready for a moment only.
+func TestServing(t *testing.T) {
+	clock := testingclock.NewFakeClock(began)
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0"),
+		workload("liqo-provider-b", "web-1"), []client.Object{off(providerA), ready(providerB)})...)
+	h.r.clock = clock
+	h.ready("web-1", corev1.ConditionFalse)
+	h.reconcile()
+	h.ready("web-1", corev1.ConditionTrue)
+	if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again <= 0 || again > 5*time.Second {
+		t.Fatalf("deleted %v, again after %s: want nothing yet, and a look soon", h.deleted, again)
+	}
+	clock.Step(time.Minute)
+	h.reconcile()
+	if !slices.Equal(h.deleted, []string{"web-0"}) {
+		t.Errorf("deleted %v, want the pod of the provider that is turned off", h.deleted)
+	}
+}
+
+// ready sets the condition Ready of a pod.
+func (h *harness) ready(name string, status corev1.ConditionStatus) {
+	h.t.Helper()
+	var pod corev1.Pod
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &pod)
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			c.Status = status
+		}
+	}
+	if err := errors.Join(err, h.client.Status().Update(h.t.Context(), &pod)); err != nil {
+		h.t.Fatalf("set pod %s ready: %v", name, err)
+	}
+}
