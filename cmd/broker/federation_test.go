@@ -94,7 +94,7 @@ func (f federation) policy(n int) *v1alpha1.PlacementPolicy {
 	p.Spec.Consumers = []string{string(f.consumer(n).ID)}
 	p.Spec.Filters = []v1alpha1.Filter{v1alpha1.Filter(fmt.Sprintf(`labels["topology.kubernetes.io/region"] == %q`, f.region(n)))}
 	p.Spec.Weights = map[string]v1alpha1.Weight{"priceCPU": -10, "roundTripTime": -5}
-	p.Spec.MaxProviders = new(int32(f.chosen)) //nolint:gosec // A few.
+	p.Spec.MaxProviders = new(int32(f.chosen))
 	return p
 }
 

@@ -52,7 +52,7 @@ func FuzzFederation(f *testing.F) {
 	f.Add(uint64(2), uint8(20))
 	f.Add(uint64(0xffffffff), uint8(1))
 	f.Fuzz(func(t *testing.T, seed uint64, providers uint8) {
-		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // A test repeats what it did.
+		random := rand.New(rand.NewPCG(seed, 0))
 		var consumer, broker observer
 		consumerPods, brokerPods := podCIDR(random), podCIDR(random)
 		consumer.reserve(consumerPods)

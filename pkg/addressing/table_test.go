@@ -60,15 +60,15 @@ func TestResolve(t *testing.T) {
 		{Provider: b, Pods: view(t, "10.200.0.0/16", "10.90.0.0/16")},
 		{Provider: a, Pods: view(t, "10.200.0.0/16", "None")},
 	}
-	make := func(routes []addressing.Route, pods addressing.View, connected bool) *addressing.Table {
+	tableOf := func(routes []addressing.Route, pods addressing.View, connected bool) *addressing.Table {
 		return newTable(t, broker, routes, map[cluster.ID]addressing.Peer{a: {Pods: pods, Connected: connected}})
 	}
 	remapped := view(t, "10.200.0.0/16", "10.201.0.0/16")
-	table := make(routes, remapped, true)
-	disconnected := make(routes, remapped, false)
-	elsewhere := make(routes, view(t, "10.222.0.0/16", "None"), true)
-	opaque := make(nil, remapped, true)
-	six := make([]addressing.Route{{Provider: a, Pods: view(t, "fd00:1::/36", "fd00:90::/36")}}, view(t, "fd00:1::/36", "fd00:77::/36"), true)
+	table := tableOf(routes, remapped, true)
+	disconnected := tableOf(routes, remapped, false)
+	elsewhere := tableOf(routes, view(t, "10.222.0.0/16", "None"), true)
+	opaque := tableOf(nil, remapped, true)
+	six := tableOf([]addressing.Route{{Provider: a, Pods: view(t, "fd00:1::/36", "fd00:90::/36")}}, view(t, "fd00:1::/36", "fd00:77::/36"), true)
 
 	cases := map[string]struct {
 		reason   string

@@ -22,6 +22,7 @@ func BenchmarkBooks(b *testing.B) {
 }
 
 func benchmarkBooks(b *testing.B, clusters int) {
+	b.Helper()
 	const users = 10
 	id := func(kind string, n int) cluster.ID { return cluster.ID(fmt.Sprint(kind, n%clusters)) }
 	accounts, terms := map[cluster.ID]Account{}, map[cluster.ID]Terms{}

@@ -20,8 +20,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
-// relay is what is needed of a broker's remote IPAM.
+// relay is what is needed of a broker's remote IPAM. Implementations may be used
+// concurrently.
 type relay interface {
+	mapper
+	tunnelSink
+}
+
+// mapper tells where the pods behind a broker are reached.
+type mapper interface {
 	// Routes returns the providers that may be reached past the broker.
 	Routes() []addressing.Route
 	// MapRelay returns an address that leads to a pod through the broker.
@@ -29,6 +36,10 @@ type relay interface {
 	// Hold and Release tell which pods have which addresses.
 	Hold(pod string, address netip.Addr)
 	Release(pod string)
+}
+
+// tunnelSink tells the broker of the tunnels of this cluster.
+type tunnelSink interface {
 	// SetTunnels tells under which prefixes other clusters see the pods of this one.
 	SetTunnels(prefixes map[cluster.ID]netip.Prefix)
 	// SetRoundTrip tells what was measured in the tunnel to another cluster, and when.

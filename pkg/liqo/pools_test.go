@@ -77,10 +77,10 @@ func TestPoolsBecomeOffers(t *testing.T) {
 		pools  answers
 		want   map[string]string // CPU by the name of the offer and of its node.
 	}{
-		{"One node is called after the broker.", answers{pool("", "6")}, map[string]string{"broker ": "6"}},
-		{"Each pool has an offer.", answers{pool("", "500m"), pool("node-a", "3500m")}, map[string]string{"broker ": "500m", "node-a node-a": "3500m"}},
-		{"A pool that is not in the answer keeps its offer.", answers{pool("", "500m")}, map[string]string{"broker ": "500m", "node-a node-a": "3500m"}},
-		{"So it has to be there, as zero.", answers{pool("", "6"), pool("node-a", "0")}, map[string]string{"broker ": "6", "node-a node-a": "0"}},
+		{"One node is called after the broker.", answers{pool("", "6")}, map[string]string{"broker/": "6"}},
+		{"Each pool has an offer.", answers{pool("", "500m"), pool("node-a", "3500m")}, map[string]string{"broker/": "500m", "node-a/node-a": "3500m"}},
+		{"A pool that is not in the answer keeps its offer.", answers{pool("", "500m")}, map[string]string{"broker/": "500m", "node-a/node-a": "3500m"}},
+		{"So it has to be there, as zero.", answers{pool("", "6"), pool("node-a", "0")}, map[string]string{"broker/": "6", "node-a/node-a": "0"}},
 	} {
 		*plugin = step.pools
 		if _, err := updater.CreateOrUpdateOffer(consumer); err != nil {
@@ -96,7 +96,7 @@ func TestPoolsBecomeOffers(t *testing.T) {
 			if liqo.OfferedTo(o) != "id-c" {
 				t.Errorf("offer %s is to %q", o.Name, liqo.OfferedTo(o))
 			}
-			got[o.Name+" "+o.Spec.NodeName] = o.Spec.ResourceQuota.Hard.Cpu().String()
+			got[o.Name+"/"+o.Spec.NodeName] = o.Spec.ResourceQuota.Hard.Cpu().String()
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s\n-want +got\n%s", step.reason, diff)

@@ -178,7 +178,7 @@ func percentOf(n int64, percent int32) int64 {
 		return math.MaxInt64
 	}
 	part, _ := bits.Div64(high, low, whole)
-	return int64(min(part, math.MaxInt64))
+	return int64(min(part, math.MaxInt64)) //nolint:gosec // In bounds.
 }
 
 // Validate refuses a list that nobody can mean: one with a negative or an absurdly

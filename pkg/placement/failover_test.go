@@ -18,9 +18,9 @@ import (
 // now is the time of all tests in which none passes.
 var now = time.Unix(1_000_000, 0)
 
-// lost returns a provider that has been out of reach for some time.
-func lost(id cluster.ID, since time.Duration) Provider {
-	return Provider{ID: id, Enabled: true, Receiving: true, LostSince: now.Add(-since)}
+// lost returns a provider, a, that has been out of reach for some time.
+func lost(since time.Duration) Provider {
+	return Provider{ID: "a", Enabled: true, Receiving: true, LostSince: now.Add(-since)}
 }
 
 func sole(c *Copy) { c.Ready, c.Sole = false, true }
@@ -29,14 +29,14 @@ func TestFailover(t *testing.T) {
 	const grace = 30 * time.Second
 	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
 	after := Failover{Mode: AfterGrace, Grace: grace}
-	failed := lost("a", grace)
+	failed := lost(grace)
 	turnedOff := failed
 	turnedOff.Enabled, turnedOff.Closed = false, true
 	turnedOffLater := turnedOff
 	turnedOffLater.LostSince = now.Add(-10 * time.Second)
 	unchosen := failed
 	unchosen.Unchosen = true
-	future := lost("a", -time.Hour)
+	future := lost(-time.Hour)
 	direct := failed
 	direct.Direct = true
 
@@ -51,7 +51,7 @@ func TestFailover(t *testing.T) {
 	}{
 		"Grace": {
 			reason: "During the grace everything stays, and the plan says when it ends.",
-			rule:   after, provider: lost("a", 10*time.Second), copies: copies("web", 2, "a", notReady, notReady),
+			rule:   after, provider: lost(10 * time.Second), copies: copies("web", 2, "a", notReady, notReady),
 			want: Plan{Select: both, Place: both, Wait: 20 * time.Second},
 		},
 		"Steer": {
@@ -69,12 +69,12 @@ func TestFailover(t *testing.T) {
 		},
 		"Immediate": {
 			reason: "Immediate has no grace.",
-			rule:   Failover{Mode: Immediate, Grace: grace}, provider: lost("a", 0), placing: onlyB, copies: copies("web", 1, "a", notReady),
+			rule:   Failover{Mode: Immediate, Grace: grace}, provider: lost(0), placing: onlyB, copies: copies("web", 1, "a", notReady),
 			want: Plan{Select: both, Place: onlyB, Replace: []string{"web-0"}},
 		},
 		"Never": {
 			reason: "Never is never.",
-			rule:   Failover{Mode: Never, Grace: grace}, provider: lost("a", 1000*time.Hour), copies: copies("web", 2, "a", notReady, leaving),
+			rule:   Failover{Mode: Never, Grace: grace}, provider: lost(1000 * time.Hour), copies: copies("web", 2, "a", notReady, leaving),
 			want: Plan{Select: both, Place: both},
 		},
 		"NeverTurnedOff": {

@@ -88,7 +88,7 @@ func TestDelay(t *testing.T) {
 	deploy(t, namespace, federation.Web, replicas)
 	copies(t, namespace, replicas, fed.ProviderA)
 
-	watch := watchReady(t, namespace, federation.Web)
+	watch := watchReady(t, namespace)
 	began := time.Now()
 	m.report(300)
 	kept(t, "Measured", fed.ProviderA, fed.ProviderB)

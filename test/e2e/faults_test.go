@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"testing"
@@ -190,11 +191,7 @@ func newFaultWatch(t *testing.T, before []federation.Copy) *faultWatch {
 func clone(pods []federation.Copy) []federation.Copy {
 	var cloned []federation.Copy
 	for _, pod := range pods {
-		addresses := map[string]string{}
-		for name, address := range pod.Address {
-			addresses[name] = address
-		}
-		pod.Address = addresses
+		pod.Address = maps.Clone(pod.Address)
 		cloned = append(cloned, pod)
 	}
 	return cloned

@@ -33,7 +33,7 @@ func TestOrchestrator(t *testing.T) {
 	checkBypassesBroker(t, pods[0])
 
 	// Move, with a daemon that is killed on the way.
-	watch := watchReady(t, namespace, federation.Web)
+	watch := watchReady(t, namespace)
 	began := time.Now()
 	toggle(t, fed.ProviderB, true)
 	toggle(t, fed.ProviderA, false)
@@ -92,14 +92,14 @@ type readyWatch struct {
 	least  int
 }
 
-// watchReady looks at the ready replicas of a Deployment of the consumer until it is stopped.
-func watchReady(t *testing.T, namespace, name string) *readyWatch {
+// watchReady looks at the ready replicas of the workload of a namespace of the consumer until it is stopped.
+func watchReady(t *testing.T, namespace string) *readyWatch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &readyWatch{cancel: cancel, least: 1 << 30}
 	w.done.Go(func() {
 		for ctx.Err() == nil {
-			if ready, err := fed.ReadyReplicas(ctx, namespace, name); err == nil {
+			if ready, err := fed.ReadyReplicas(ctx, namespace, federation.Web); err == nil {
 				w.least = min(w.least, ready)
 			}
 			select {

@@ -53,7 +53,7 @@ func TestPolicy(t *testing.T) {
 	deploy(t, namespace, federation.Web, replicas)
 	copies(t, namespace, replicas, fed.ProviderA)
 
-	watch := watchReady(t, namespace, federation.Web)
+	watch := watchReady(t, namespace)
 	began := time.Now()
 	price(t, fed.ProviderA, "0.04")
 	chosen(t, fed.ProviderB)

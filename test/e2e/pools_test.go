@@ -51,7 +51,7 @@ func TestPools(t *testing.T) {
 	}
 	eventually(t, time.Minute, func(ctx context.Context) error { return runsOn(ctx, namespace, "picky", fed.ProviderA) })
 
-	watch := watchReady(t, namespace, federation.Web)
+	watch := watchReady(t, namespace)
 	began = time.Now()
 	enableProvider(t, fed.ProviderB, false)
 	eventually(t, 3*time.Minute, func(ctx context.Context) error {

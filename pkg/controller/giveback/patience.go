@@ -40,23 +40,20 @@ var controllers = []string{
 // wish returns how long a pod waits before it is given back the first time, and
 // false if it never is: then it is how long it waits before its owner is told.
 func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
-	switch value := pod.Annotations[AnnotationGiveBack]; value {
-	case Never:
-		return usual, false
-	default:
-		if wait, err := time.ParseDuration(value); err == nil {
-			return max(wait, shortest), true
-		}
-		// A value that nobody understands is no wish.
-		fallthrough
-	case "":
-		for _, label := range controllers {
-			if _, ok := pod.Labels[label]; ok {
-				return usual, true
-			}
-		}
+	value := pod.Annotations[AnnotationGiveBack]
+	if value == Never {
 		return usual, false
 	}
+	// A value that nobody understands is no wish.
+	if wait, err := time.ParseDuration(value); err == nil {
+		return max(wait, shortest), true
+	}
+	for _, label := range controllers {
+		if _, ok := pod.Labels[label]; ok {
+			return usual, true
+		}
+	}
+	return usual, false
 }
 
 // stuck tells whether the scheduler finds no place for a pod, since when, and why.

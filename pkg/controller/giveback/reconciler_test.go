@@ -60,6 +60,7 @@ type harness struct {
 }
 
 func newHarness(t *testing.T, c client.Client) *harness {
+	t.Helper()
 	h := &harness{t: t, now: began, events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
 		Client: c, Recorder: h.events, Pins: registry.New(c).Of(own), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),

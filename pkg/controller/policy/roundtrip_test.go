@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,11 +49,11 @@ func TestEachConsumerHasItsOwnRoundTrips(t *testing.T) {
 		{"Who told nothing has none, whatever somebody writes into a Provider.", of("silent"), ""},
 	} {
 		decision, _, _ := s.decide(now, &state{chooser: chooser}, tc.consumer, v1alpha1.PlacementDecision{}, false)
-		got := ""
+		var got []string
 		for _, c := range decision.Chosen {
-			got += c.ID
+			got = append(got, c.ID)
 		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
+		if diff := cmp.Diff(tc.want, strings.Join(got, "")); diff != "" {
 			t.Errorf("%s\n%s: -want +got\n%s", tc.reason, tc.consumer.Name, diff)
 		}
 	}

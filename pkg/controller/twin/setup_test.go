@@ -72,7 +72,7 @@ func TestPolicyConcernsItsFollowers(t *testing.T) {
 	decided := func(generation int64, chosen ...string) *v1alpha1.PlacementPolicy {
 		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: generation}}
 		p.Spec.Consumers = []string{string(consumer.ID)}
-		d := v1alpha1.PlacementDecision{Consumer: string(consumer.ID), NotExplained: int32(len(chosen))} //nolint:gosec // A few.
+		d := v1alpha1.PlacementDecision{Consumer: string(consumer.ID), NotExplained: int32(len(chosen))}
 		for _, id := range chosen {
 			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})
 		}

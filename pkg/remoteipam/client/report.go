@@ -144,7 +144,7 @@ func (c *Client) measured(now time.Time) []*pb.RoundTrip {
 	for _, route := range c.Routes() {
 		trip, ok := c.tunnels.roundTrips[route.Provider]
 		if microseconds := max(1, trip.took.Microseconds()); ok && now.Sub(trip.at).Abs() <= roundTripValid && microseconds <= math.MaxUint32 {
-			trips = append(trips, &pb.RoundTrip{ProviderId: string(route.Provider), Microseconds: uint32(microseconds)}) //nolint:gosec // In bounds.
+			trips = append(trips, &pb.RoundTrip{ProviderId: string(route.Provider), Microseconds: uint32(microseconds)})
 		}
 	}
 	return trips

@@ -6,6 +6,7 @@ package direct_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"testing"
 
@@ -44,9 +45,7 @@ func (a *applied) patch(
 	a.owners[key][patch.FieldManager] = object.(*corev1.ConfigMap).Data
 	merged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{}}
 	for _, entries := range a.owners[key] {
-		for id, prefix := range entries {
-			merged.Data[id] = prefix
-		}
+		maps.Copy(merged.Data, entries)
 	}
 	if err := api.Update(ctx, merged); client.IgnoreNotFound(err) != nil {
 		return err
@@ -87,24 +86,24 @@ func TestRecord(t *testing.T) {
 		want   string
 		writes int
 	}{
-		{"nobody told anything: nothing is written", record("one", nil), "map[] map[]", 0},
-		{"one provider reaches the consumer directly", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16] map[]", 1},
-		{"the same again costs nothing", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16] map[]", 0},
+		{"nobody told anything: nothing is written", record("one", nil), "map[], map[]", 0},
+		{"one provider reaches the consumer directly", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16], map[]", 1},
+		{"the same again costs nothing", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16], map[]", 0},
 		{"another consumer leaves the first alone", record("two", map[cluster.ID]netip.Prefix{a: far, b: far}),
-			"map[one:10.83.0.0/16 two:10.84.0.0/16] map[two:10.84.0.0/16]", 2},
+			"map[one:10.83.0.0/16 two:10.84.0.0/16], map[two:10.84.0.0/16]", 2},
 		{"a tunnel was lost, another made", record("one", map[cluster.ID]netip.Prefix{b: near}),
-			"map[two:10.84.0.0/16] map[one:10.83.0.0/16 two:10.84.0.0/16]", 2},
+			"map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 2},
 		{"a cluster without a tenant namespace is no provider", record("one", map[cluster.ID]netip.Prefix{b: near, "elsewhere": near}),
-			"map[two:10.84.0.0/16] map[one:10.83.0.0/16 two:10.84.0.0/16]", 0},
-		{"a consumer that exists keeps what it told", reconcileOf("one"), "map[two:10.84.0.0/16] map[one:10.83.0.0/16 two:10.84.0.0/16]", 0},
-		{"a consumer that is gone loses it", reconcileOf("two"), "map[] map[one:10.83.0.0/16]", 2},
+			"map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 0},
+		{"a consumer that exists keeps what it told", reconcileOf("one"), "map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 0},
+		{"a consumer that is gone loses it", reconcileOf("two"), "map[], map[one:10.83.0.0/16]", 2},
 	}
 	for _, step := range steps {
 		server.writes = 0
 		if err := step.do(t.Context()); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
-		got := fmt.Sprint(entries(t, api, a), " ", entries(t, api, b))
+		got := fmt.Sprintf("%v, %v", entries(t, api, a), entries(t, api, b))
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.reason, diff)
 		}
