@@ -69,7 +69,7 @@ type Reconciler struct {
 	backoff  *flowcontrol.Backoff
 	refusals *flowcontrol.Backoff
 	pacer    *pacer
-	serving  *serving
+	memory   *memory
 	clock    clock.PassiveClock
 }
 
@@ -85,7 +85,7 @@ func New(cfg Config) *Reconciler {
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
 		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
 		pacer:    newPacer(clock.RealClock{}),
-		serving:  newServing(),
+		memory:   newMemory(),
 		clock:    clock.RealClock{},
 	}
 }
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.refusals.GC()
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
-		r.serving.forget(req.Name)
+		r.memory.forget(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	again := r.noteRefusals(ctx, &ns, twin)
 	now := r.clock.Now()
-	r.serving.note(now, ns.Name, twin)
+	again = placement.Sooner(again, r.memory.recall(now, ns.Name, twin))
 	plan := placement.Decide(now, twin.Snapshot)
 	if len(plan.Select) == 0 {
 		reason, message := reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can"

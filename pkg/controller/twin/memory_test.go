@@ -12,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
 // TestServing moves a pod whose workload has another one, ready for a moment only.
-func TestServing(t *testing.T) {
+func TestSettling(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0"),
 		workload("liqo-provider-b", "web-1"), []client.Object{off(providerA), ready(providerB)})...)
@@ -30,6 +32,38 @@ func TestServing(t *testing.T) {
 	h.reconcile()
 	if !slices.Equal(h.deleted, []string{"web-0"}) {
 		t.Errorf("deleted %v, want the pod of the provider that is turned off", h.deleted)
+	}
+}
+
+// TestReplaced drains pods that their consumer is to replace: while it has not, no more go than if they were still there.
+func TestReplaced(t *testing.T) {
+	clock := testingclock.NewFakeClock(began)
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
+		[]client.Object{ready(providerA), ready(providerB)})...)
+	h.r.clock = clock
+	h.reconcile()
+	for _, pod := range []string{"web-0", "web-1"} {
+		if err := h.client.Delete(t.Context(), liqotest.ShadowPod(namespace, pod, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.deleted = nil
+	p := ready(providerA)
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.Enabled = new(false)
+	if err := h.client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again <= 0 || again > replaceTime {
+		t.Fatalf("deleted %v, again after %s: two of four copies are to be replaced already", h.deleted, again)
+	}
+	clock.Step(replaceTime)
+	h.reconcile()
+	if !slices.Equal(h.deleted, []string{"web-2"}) {
+		t.Errorf("deleted %v, want one of the two that the consumer is left with", h.deleted)
 	}
 }
 
