@@ -140,13 +140,11 @@ func (b *broker) setup(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
-	api := httpapi.Config{
+	b.api, err = httpapi.New(httpapi.Config{
 		Client: b.mgr.GetClient(), Log: b.cfg.log.WithName("api"), Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator,
-	}
-	if !b.cfg.anonymousToggle {
-		api.Gate = httpapi.KubernetesGate{Client: b.mgr.GetClient()}
-	}
-	if b.api, err = httpapi.New(api); err != nil {
+		AnonymousToggle: b.cfg.anonymousToggle,
+	})
+	if err != nil {
 		return err
 	}
 	if err := b.setupHealth(); err != nil {

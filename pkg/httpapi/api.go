@@ -1,12 +1,13 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpapi serves the broker's HTTP API: the list of clusters and the
-// switch that turns a provider on or off.
+// Package httpapi serves the broker's HTTP API: the list of clusters, the switch that
+// turns a provider on or off, and the decisions of the placement policies with their
+// reasons.
 //
-// It says what people ask for (the spec of a Provider) and shows what Liqo
-// records of the peers. It neither places workloads nor knows what follows from
-// a switch.
+// It says what people ask for (the spec of a Provider), and shows what Liqo records of
+// the peers and what policies have decided. It neither places workloads nor knows what
+// follows from a switch.
 package httpapi
 
 import (
@@ -36,11 +37,13 @@ type Config struct {
 	Client client.Client
 	Log    logr.Logger
 	// Catalog and Orchestrator are the modes that the broker runs. The list of
-	// clusters is served in either, the switch only by an orchestrator.
+	// clusters is served in either, the switch and the decisions only by an
+	// orchestrator.
 	Catalog      bool
 	Orchestrator bool
-	// Gate decides who may use the switch. Without one everybody may.
-	Gate Gate
+	// AnonymousToggle lets everybody use the switch. Otherwise a caller needs the right
+	// to update Providers.
+	AnonymousToggle bool
 }
 
 // API is the HTTP API.
@@ -62,11 +65,13 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("GET /api/clusters", a.clusters)
 	mux.HandleFunc("GET /api/toggle", a.toggle)
 	mux.HandleFunc("POST /api/toggle", a.toggle)
+	mux.HandleFunc("GET /api/decisions", a.decisions)
 	mux.HandleFunc("HEAD /api/toggle", notAllowed("GET, POST"))
 	mux.HandleFunc("/api/clusters", notAllowed("GET, HEAD"))
+	mux.HandleFunc("/api/decisions", notAllowed("GET, HEAD"))
 	mux.HandleFunc("/api/toggle", notAllowed("GET, POST"))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, http.StatusNotFound, "there is nothing here: the paths are /api/clusters and /api/toggle")
+		writeProblem(w, http.StatusNotFound, "there is nothing here: the paths are /api/clusters, /api/decisions and /api/toggle")
 	})
 	return mux
 }

@@ -151,7 +151,7 @@ func TestToggle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}, Spec: v1alpha1.ProviderSpec{Enabled: tc.was}}
 			c := newClient(t, interceptor.Funcs{}, p)
-			h := newHandler(t, Config{Client: c, Orchestrator: true})
+			h := newHandler(t, Config{Client: c, Orchestrator: true, AnonymousToggle: true})
 			if w := call(t, h, tc.method, "/api/toggle?id="+providerID+"&"+tc.target); w.Code != http.StatusOK {
 				t.Errorf("%s\n%s: %d %s", tc.reason, tc.target, w.Code, w.Body)
 			}
@@ -172,7 +172,7 @@ func enabled(t *testing.T, c client.Client) bool {
 }
 
 func TestBadInputChangesNothing(t *testing.T) {
-	all := Config{Catalog: true, Orchestrator: true}
+	all := Config{Catalog: true, Orchestrator: true, AnonymousToggle: true}
 	cases := map[string]struct {
 		reason string
 		cfg    Config
@@ -236,7 +236,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 		},
 		"Elsewhere": {
 			reason: "Other paths say which there are.", cfg: all, target: "/api/nothing",
-			code: http.StatusNotFound, detail: "there is nothing here: the paths are /api/clusters and /api/toggle",
+			code: http.StatusNotFound, detail: "there is nothing here: the paths are /api/clusters, /api/decisions and /api/toggle",
 		},
 		"Broken": {
 			reason: "What went wrong inside is not shown.", cfg: all, target: "/api/clusters",
@@ -281,24 +281,26 @@ func TestBadInputChangesNothing(t *testing.T) {
 	}
 }
 
-// TestGate runs the real gate against an API server that knows two tokens.
-func TestGate(t *testing.T) {
-	reviews := interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+// reviews is an API server that knows two people: who may toggle, and who may read.
+func reviews() interceptor.Funcs {
+	rights := map[string]string{"good": "update providers brokering.liqo.io", "reader": "list placementpolicies brokering.liqo.io"}
+	return interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 		switch o := o.(type) {
 		case *authenticationv1.TokenReview:
-			switch o.Spec.Token {
-			case "good", "weak":
-				o.Status.Authenticated, o.Status.User.Username = true, o.Spec.Token
-			case "down":
+			if o.Spec.Token == "down" {
 				return errors.New("down")
 			}
+			_, o.Status.Authenticated = rights[o.Spec.Token]
+			o.Status.User.Username = o.Spec.Token
 		case *authorizationv1.SubjectAccessReview:
 			a := o.Spec.ResourceAttributes
-			o.Status.Allowed = o.Spec.User == "good" &&
-				a.Group == "brokering.liqo.io" && a.Resource == "providers" && a.Verb == "update"
+			o.Status.Allowed = rights[o.Spec.User] == a.Verb+" "+a.Resource+" "+a.Group
 		}
 		return nil
 	}}
+}
+
+func TestToken(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		header []string
@@ -307,14 +309,14 @@ func TestGate(t *testing.T) {
 		"Nobody":  {reason: "A caller must show who it is.", code: http.StatusUnauthorized},
 		"Basic":   {reason: "Only bearer tokens count.", header: []string{"Authorization", "Basic good"}, code: http.StatusUnauthorized},
 		"Unknown": {reason: "The token must be known.", header: []string{"Authorization", "Bearer bad"}, code: http.StatusUnauthorized},
-		"Weak":    {reason: "The caller must have the right.", header: []string{"Authorization", "Bearer weak"}, code: http.StatusForbidden},
+		"Weak":    {reason: "The caller must have the right.", header: []string{"Authorization", "Bearer reader"}, code: http.StatusForbidden},
 		"Down":    {reason: "Who cannot be checked is not admitted.", header: []string{"Authorization", "Bearer down"}, code: http.StatusInternalServerError},
 		"Good":    {reason: "Who has the right is admitted.", header: []string{"Authorization", "Bearer good"}, code: http.StatusOK},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newClient(t, reviews, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
-			h := newHandler(t, Config{Client: c, Orchestrator: true, Gate: KubernetesGate{Client: c}})
+			c := newClient(t, reviews(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+			h := newHandler(t, Config{Client: c, Orchestrator: true})
 			w := call(t, h, http.MethodPost, "/api/toggle?id="+providerID+"&enable=false", tc.header...)
 			if w.Code != tc.code {
 				t.Errorf("%s\n%d %s, want %d", tc.reason, w.Code, w.Body, tc.code)

@@ -6,7 +6,6 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,9 +13,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 )
-
-// maxQuery bounds the parameters of a request, in bytes. Two are needed.
-const maxQuery = 1 << 10
 
 // toggled is the answer to a toggle.
 type toggled struct {
@@ -31,7 +27,7 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusNotFound, "providers cannot be toggled: the broker does not run as orchestrator")
 		return
 	}
-	if !a.authorized(w, r) {
+	if !a.cfg.AnonymousToggle && !a.authorized(w, r, right{"update", "providers"}) {
 		return
 	}
 	id, enable, err := parseToggle(r.URL.RawQuery)
@@ -64,12 +60,9 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 // parseToggle returns the parameters of a toggle. Each must be given exactly
 // once, and enable must be spelled as in the documentation.
 func parseToggle(rawQuery string) (id string, enable bool, err error) {
-	if len(rawQuery) > maxQuery {
-		return "", false, fmt.Errorf("the parameters are longer than %d bytes", maxQuery)
-	}
-	query, err := url.ParseQuery(rawQuery)
+	query, err := parseQuery(rawQuery)
 	if err != nil {
-		return "", false, fmt.Errorf("the parameters cannot be read: %w", err)
+		return "", false, err
 	}
 	if id, err = one(query, "id"); err != nil {
 		return "", false, err
@@ -83,15 +76,4 @@ func parseToggle(rawQuery string) (id string, enable bool, err error) {
 		return "", false, fmt.Errorf("the parameter enable is %q: it must be true or false", value)
 	}
 	return id, enable, nil
-}
-
-func one(query url.Values, name string) (string, error) {
-	switch values := query[name]; {
-	case len(values) > 1:
-		return "", fmt.Errorf("the parameter %s is given %d times", name, len(values))
-	case len(values) == 0 || values[0] == "":
-		return "", fmt.Errorf("the parameter %s is missing", name)
-	default:
-		return values[0], nil
-	}
 }

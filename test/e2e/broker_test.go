@@ -17,15 +17,15 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// api asks the broker's HTTP API from a pod of the consumer, and returns the status and the body.
-func api(t *testing.T, path string) (status, body string) {
+// api asks the broker's HTTP API from a pod of the consumer, with further arguments of curl, and returns the status and the body.
+func api(t *testing.T, path string, args ...string) (status, body string) {
 	t.Helper()
 	address, err := fed.APIAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const separator = "\n--status--"
-	output, err := fed.Consumer.Curl(t.Context(), "--write-out", separator+"%{http_code}", address+path)
+	output, err := fed.Consumer.Curl(t.Context(), append(args, "--write-out", separator+"%{http_code}", address+path)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func chosen(t *testing.T, provider *federation.Cluster) {
 	})
 }
 
-// explains looks at what kubectl shows of the decision.
+// explains looks at what kubectl and the HTTP API show of the decision.
 func explains(t *testing.T) {
 	t.Helper()
 	for _, tc := range []struct {
@@ -134,5 +134,18 @@ func explains(t *testing.T) {
 		} else if !strings.Contains(output, tc.want) {
 			t.Errorf("kubectl %s: want %q in\n%s", strings.Join(tc.args, " "), tc.want, output)
 		}
+	}
+
+	path := "/api/decisions?consumer=" + string(fed.Consumer.ID)
+	if status, body := api(t, path); status != "401" {
+		t.Errorf("somebody without a token gets status %s: %s", status, body)
+	}
+	token, err := fed.Broker.Kubectl(t.Context(), "create", "token", "--namespace=liqo-broker", "liqo-broker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, body := api(t, path, "--header", "Authorization: Bearer "+strings.TrimSpace(token))
+	if status != "200" || !strings.Contains(body, `"policy":"cheapest"`) || !strings.Contains(body, `"value":"0.03 EUR/h"`) {
+		t.Errorf("who may list policies gets status %s: %s", status, body)
 	}
 }

@@ -6,6 +6,7 @@ package federation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,35 @@ func (c *Cluster) ControllerManagerArgs(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return deployment.Spec.Template.Spec.Containers[0].Args, nil
+}
+
+// Share makes a cluster share a part of its resources with others, in percent, until the returned function is called.
+func (c *Cluster) Share(ctx context.Context, percent int) (end func() error, err error) {
+	before, err := c.ControllerManagerArgs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	end = func() error { return c.runControllerManager(context.WithoutCancel(ctx), before) }
+	if err := c.runControllerManager(ctx, withFlags(before, []string{fmt.Sprintf("--resource-sharing-percentage=%d", percent)})); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return end, nil
+}
+
+// runControllerManager gives Liqo's controller manager a command line, and waits for the Deployment to follow.
+func (c *Cluster) runControllerManager(ctx context.Context, args []string) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var deployment appsv1.Deployment
+		if err := c.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: controllerManager}, &deployment); err != nil {
+			return err
+		}
+		deployment.Spec.Template.Spec.Containers[0].Args = args
+		return c.Update(ctx, &deployment)
+	})
+	if err != nil {
+		return err
+	}
+	return c.rollout(ctx, liqoNamespace, controllerManager)
 }
 
 // replaceVirtualKubelets gives the virtual nodes of a cluster that exist what its controller manager gives to those that it

@@ -1,0 +1,76 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+)
+
+// decided returns a policy that has decided for some consumers.
+func decided(name string, consumers ...string) *v1alpha1.PlacementPolicy {
+	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, c := range consumers {
+		p.Status.Decisions = append(p.Status.Decisions, v1alpha1.PlacementDecision{
+			Consumer: c, Chosen: []v1alpha1.ChosenProvider{{ID: "of " + name}},
+			Explained: []v1alpha1.ExplainedProvider{{ID: "other", Excluded: "it costs too much"}},
+		})
+	}
+	return p
+}
+
+func TestDecisions(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		token  string
+		query  string
+		code   int
+		want   []string // Policy and consumer.
+	}{
+		"All":       {reason: "In order.", token: "reader", code: http.StatusOK, want: []string{"a one", "a two", "b one"}},
+		"One":       {reason: "Of one consumer.", token: "reader", query: "?consumer=two", code: http.StatusOK, want: []string{"a two"}},
+		"Nobody":    {reason: "An unknown consumer has none.", token: "reader", query: "?consumer=three", code: http.StatusOK, want: []string{}},
+		"Twice":     {reason: "Which one is meant cannot be known.", token: "reader", query: "?consumer=one&consumer=two", code: http.StatusBadRequest},
+		"Empty":     {reason: "Nobody has no ID.", token: "reader", query: "?consumer=", code: http.StatusBadRequest},
+		"Anonymous": {reason: "Who may toggle without a name may not read without one.", code: http.StatusUnauthorized},
+		"Forbidden": {reason: "Who may toggle may not read for that.", token: "good", code: http.StatusForbidden},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, reviews(), decided("b", "one"), decided("a", "two", "one"))
+			h := newHandler(t, Config{Client: c, Orchestrator: true, AnonymousToggle: true})
+			w := call(t, h, http.MethodGet, "/api/decisions"+tc.query, "Authorization", "Bearer "+tc.token)
+			if w.Code != tc.code {
+				t.Fatalf("%s\n%d %s, want %d", tc.reason, w.Code, w.Body, tc.code)
+			}
+			if tc.code != http.StatusOK {
+				return
+			}
+			var answer []decision
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+				t.Fatal(err)
+			}
+			got := []string{}
+			for _, d := range answer {
+				got = append(got, d.Policy+" "+d.Consumer)
+				if len(d.Chosen) != 1 || d.Chosen[0].ID != "of "+d.Policy || len(d.Explained) != 1 || d.Explained[0].Excluded == "" {
+					t.Errorf("%s\nwithout its reasons: %+v", tc.reason, d)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+	h := newHandler(t, Config{Client: newClient(t, reviews()), Catalog: true})
+	if w := call(t, h, http.MethodGet, "/api/decisions", "Authorization", "Bearer reader"); w.Code != http.StatusNotFound {
+		t.Errorf("a catalog answers %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// TestBindings moves a workload in the three ways in which a policy comes to a namespace: by the name that the consumer gave it, by a
+// label that the broker's people put on its twin, and by a wish of the consumer on its pods.
+func TestBindings(t *testing.T) {
+	const namespace, replicas = "bindings", 2
+	start(t, v1alpha1.ModeOrchestrated)
+	bind(t, "named", fed.ProviderB, "namespaces: {names: [bindings]}")
+	deploy(t, namespace, federation.Web, replicas)
+	copies(t, namespace, replicas, fed.ProviderB)
+
+	bind(t, "labeled", fed.ProviderA, "namespaces: {selector: {matchLabels: {level: secret}}}")
+	if _, err := fed.Broker.Kubectl(t.Context(), "label", "namespace", twinOf(t, namespace), "level=secret"); err != nil {
+		t.Fatal(err)
+	}
+	copies(t, namespace, replicas, fed.ProviderA)
+
+	bind(t, "wished", fed.ProviderB, "selectable: true")
+	const wish = `{"spec": {"template": {"metadata": {"labels": {"brokering.liqo.io/policy": "wished"}}}}}`
+	if _, err := fed.Consumer.Kubectl(t.Context(), "patch", "--namespace="+namespace, "deployment/"+federation.Web, "--patch="+wish); err != nil {
+		t.Fatal(err)
+	}
+	checkAddresses(t, copies(t, namespace, replicas, fed.ProviderB))
+}
+
+// bind makes a policy that chooses one provider for whom it is bound to, until the test ends.
+func bind(t *testing.T, name string, provider *federation.Cluster, binding string) {
+	t.Helper()
+	const policy = `
+apiVersion: brokering.liqo.io/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: %s
+spec:
+  %s
+  filters: ['id == "%s"']
+`
+	t.Cleanup(func() {
+		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "placementpolicy", name, "--ignore-not-found"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(policy, name, binding, provider.ID)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// twinOf returns the name of the twin on the broker of a namespace of the consumer.
+func twinOf(t *testing.T, namespace string) string {
+	t.Helper()
+	var namespaces corev1.NamespaceList
+	if err := fed.Broker.List(t.Context(), &namespaces); err != nil {
+		t.Fatal(err)
+	}
+	for i := range namespaces.Items {
+		twin := &namespaces.Items[i]
+		if owner, ok := liqo.TwinOf(twin); ok && owner == fed.Consumer.ID && liqo.OriginalName(twin) == namespace {
+			return twin.Name
+		}
+	}
+	t.Fatalf("the broker has no twin of namespace %s", namespace)
+	return ""
+}

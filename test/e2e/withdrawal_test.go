@@ -1,0 +1,119 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// TestWithdrawal has provider-a offer nothing any more while its pods serve, and then ends the peering with provider-b: each time the
+// workload goes to the other one. At last it looks at what the broker has learned of the pods' start.
+func TestWithdrawal(t *testing.T) {
+	const namespace, replicas = "withdrawal", 3
+	start(t, v1alpha1.ModeOrchestrated)
+	toggle(t, fed.ProviderB, false)
+	deploy(t, namespace, federation.Web, replicas)
+	copies(t, namespace, replicas, fed.ProviderA)
+	toggle(t, fed.ProviderB, true)
+
+	watch := watchReady(t, namespace)
+	began := time.Now()
+	share := shareNothing(t, fed.ProviderA)
+	readiness(t, fed.ProviderA, metav1.ConditionFalse, v1alpha1.ReasonWithdrawn)
+	copies(t, namespace, replicas, fed.ProviderB)
+	t.Logf("%d replicas moved in %.1f s, with the restart of Liqo that withdraws the offer", replicas, time.Since(began).Seconds())
+	if least := watch.stop(); least < replicas-1 {
+		t.Errorf("there was a moment in which only %d of %d replicas were ready", least, replicas)
+	}
+	share()
+	readiness(t, fed.ProviderA, metav1.ConditionTrue, "")
+
+	t.Cleanup(func() {
+		if err := fed.Peer(context.WithoutCancel(t.Context()), fed.Broker, fed.ProviderB); err != nil {
+			t.Error(err)
+			return
+		}
+		readiness(t, fed.ProviderB, metav1.ConditionTrue, "")
+	})
+	began = time.Now()
+	if err := fed.Unpeer(t.Context(), fed.Broker, fed.ProviderB); err != nil {
+		t.Fatal(err)
+	}
+	pods := copies(t, namespace, replicas, fed.ProviderA)
+	t.Logf("%d replicas were ready %.1f s after the end of a peering was asked for", replicas, time.Since(began).Seconds())
+	checkAddresses(t, pods)
+	started(t, fed.ProviderA)
+}
+
+// shareNothing has a provider take back its offer until the returned function is called, at the end of the test at the latest.
+func shareNothing(t *testing.T, provider *federation.Cluster) (end func()) {
+	t.Helper()
+	share, err := provider.Share(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		if err := share(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// readiness waits until the condition Ready of a Provider is what it should be, for a reason or, if it is empty, for any.
+func readiness(t *testing.T, provider *federation.Cluster, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	err := federation.Until(context.WithoutCancel(t.Context()), 2*time.Minute, func(ctx context.Context) error {
+		var p v1alpha1.Provider
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+		if ready == nil || ready.Status != status || reason != "" && ready.Reason != reason {
+			return fmt.Errorf("%s is ready: %+v", provider.Name, ready)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// started waits until the broker knows how pods start on a provider, and fails the test if that is not plausible.
+func started(t *testing.T, provider *federation.Cluster) {
+	t.Helper()
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		var p v1alpha1.Provider
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
+			return err
+		}
+		for name, most := range map[string]float64{"startupMedian": 60, "startupP90": 60, "failureRate": 0.5} {
+			at := slices.IndexFunc(p.Status.KPIs, func(k v1alpha1.Figure) bool { return k.Name == name })
+			if at < 0 {
+				return fmt.Errorf("%s has no %s: %+v", provider.Name, name, p.Status.KPIs)
+			}
+			if value, err := strconv.ParseFloat(p.Status.KPIs[at].Value, 64); err != nil || value < 0 || value > most {
+				return fmt.Errorf("%s has the %s %q, want a number up to %v", provider.Name, name, p.Status.KPIs[at].Value, most)
+			}
+			t.Logf("%s: %s %s %s", provider.Name, name, p.Status.KPIs[at].Value, p.Status.KPIs[at].Unit)
+		}
+		return nil
+	})
+}
