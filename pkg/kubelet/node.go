@@ -23,9 +23,8 @@ type virtualNode struct {
 	steady *steadyNode
 }
 
-// newVirtualNode sets up the node; direct tells whether a pod is reached past the
-// foreign cluster.
-func newVirtualNode(o *Options, local, remote *rest.Config, client kubernetes.Interface, direct func() bool) (*virtualNode, error) {
+// newVirtualNode sets up the node.
+func newVirtualNode(o *Options, local, remote *rest.Config, client kubernetes.Interface, pods answering) (*virtualNode, error) {
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("ask this cluster for its version: %w", err)
@@ -46,7 +45,7 @@ func newVirtualNode(o *Options, local, remote *rest.Config, client kubernetes.In
 		PingDisabled:         o.NodePingInterval == 0,
 		CheckNetworkStatus:   o.NodeCheckNetwork,
 	})
-	return &virtualNode{liqo: provider, steady: newSteadyNode(provider, direct)}, nil
+	return &virtualNode{liqo: provider, steady: newSteadyNode(provider, pods)}, nil
 }
 
 // run keeps the node until the context ends.

@@ -34,8 +34,8 @@ type reflection struct {
 	manager manager.Manager
 	// pods gives access to the reflected pods: exec, logs and so on.
 	pods workload.PodHandler
-	// reachedDirectly tells whether a pod is reached past the foreign cluster.
-	reachedDirectly func() bool
+	// answering tells of the pods in the foreign cluster.
+	answering answering
 	// translated are the reflectors whose objects hold addresses.
 	translated []manager.Reflector
 }
@@ -103,7 +103,10 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	})
 	return &reflection{
 		manager: m, pods: pods, translated: translated,
-		reachedDirectly: func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
+		answering: answering{
+			present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
+			direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
+		},
 	}, nil
 }
 

@@ -59,7 +59,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	reflected.start(ctx)
-	node, err := newVirtualNode(o, local, remote.config, localClient, reflected.reachedDirectly)
+	node, err := newVirtualNode(o, local, remote.config, localClient, reflected.answering)
 	if err != nil {
 		return err
 	}

@@ -21,21 +21,23 @@ const (
 	reasonReachedDirectly = "PodsReachedDirectly"
 	// reasonClusterLost is the reason why no pods are bound to it.
 	reasonClusterLost = "ForeignClusterLost"
+	// reasonPodsStay is the reason why a virtual node is Ready whose foreign cluster
+	// offers nothing any more.
+	reasonPodsStay = "PodsStay"
 )
 
-// steadyNode is a virtual node that stays Ready without its foreign cluster while
-// pods of it are reached past that one. Kubernetes takes the pods of a node that
-// is not Ready out of all Services, and after five minutes makes them anew
-// elsewhere, although they answer.
+// steadyNode is a virtual node that stays Ready while pods of it answer: without its
+// foreign cluster while pods are reached past that one, and with one that offers
+// nothing any more. Kubernetes takes the pods of a node that is not Ready out of all
+// Services, and after five minutes makes them anew elsewhere.
 //
-// The node takes no more pods meanwhile: its condition NetworkUnavailable is true,
-// for which Kubernetes taints it. Pods that are reached through the foreign
-// cluster are marked one by one, see addresses.AdjustReady.
+// The node takes no more pods meanwhile: its condition NetworkUnavailable is true, or
+// those of pressure, for which Kubernetes taints it. Pods that are reached through a
+// foreign cluster that is lost are marked one by one, see addresses.AdjustReady.
 type steadyNode struct {
 	node.NodeProvider
 
-	// direct tells whether a pod is reached past the foreign cluster.
-	direct func() bool
+	pods answering
 	// stale holds a token when the node is to be shown again.
 	stale chan struct{}
 
@@ -50,8 +52,16 @@ type steadyNode struct {
 	readySince metav1.Time
 }
 
-func newSteadyNode(inner node.NodeProvider, direct func() bool) *steadyNode {
-	return &steadyNode{NodeProvider: inner, direct: direct, stale: make(chan struct{}, 1)}
+// answering tells of the pods of a virtual node.
+type answering struct {
+	// present tells whether there is one.
+	present func() bool
+	// direct tells whether one is reached past the foreign cluster.
+	direct func() bool
+}
+
+func newSteadyNode(inner node.NodeProvider, pods answering) *steadyNode {
+	return &steadyNode{NodeProvider: inner, pods: pods, stale: make(chan struct{}, 1)}
 }
 
 // NotifyNodeStatus implements node.NodeProvider.
@@ -75,7 +85,7 @@ func (s *steadyNode) Ping(ctx context.Context) error {
 	s.mute = err != nil
 	s.mu.Unlock()
 	s.reconsider()
-	if s.direct() {
+	if s.pods.direct() {
 		return nil
 	}
 	return err
@@ -107,7 +117,7 @@ func (s *steadyNode) run(ctx context.Context) {
 // current returns the node as it is to be shown, and the way to do it; both may be
 // nil.
 func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
-	direct := s.direct()
+	direct, present := s.pods.direct(), s.pods.present()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.told == nil {
@@ -116,29 +126,37 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 	if liqo.NodeReady(s.told) {
 		s.readySince = liqo.NodeCondition(s.told, corev1.NodeReady).LastTransitionTime
 	}
-	return s.show, steady(s.told, s.mute, direct, s.readySince)
+	return s.show, steady(s.told, circumstances{s.mute, direct, present}, s.readySince)
 }
 
-// steady returns a node as Kubernetes is to see it. told is how Liqo has it, mute
-// whether the foreign cluster does not answer, and direct whether pods are reached
-// past it.
-func steady(told *corev1.Node, mute, direct bool, readySince metav1.Time) *corev1.Node {
+// circumstances are what Liqo does not look at: whether the foreign cluster does not
+// answer, whether pods are reached past it, and whether there are any.
+type circumstances struct{ mute, direct, present bool }
+
+// steady returns a node as Kubernetes is to see it; told is how Liqo has it.
+func steady(told *corev1.Node, c circumstances, readySince metav1.Time) *corev1.Node {
 	const unavailable = corev1.NodeNetworkUnavailable
-	lost := mute || isTrue(told, unavailable)
-	if !lost || !direct || isTrue(told, corev1.NodeMemoryPressure) {
-		return told // Liqo says memory pressure of a cluster that offers nothing.
-	}
 	node := told.DeepCopy()
-	nodeprovider.UpdateNodeCondition(node, corev1.NodeReady, func() (corev1.ConditionStatus, string, string) {
-		return corev1.ConditionTrue, reasonReachedDirectly, "The foreign cluster is lost, and pods are reached past it"
-	})
-	if ready := liqo.NodeCondition(node, corev1.NodeReady); !readySince.IsZero() {
-		ready.LastTransitionTime = readySince
+	switch lost := c.mute || isTrue(told, unavailable); {
+	case lost && c.direct:
+		setReady(node, readySince, reasonReachedDirectly, "The foreign cluster is lost, and pods are reached past it")
+		nodeprovider.UpdateNodeCondition(node, unavailable, func() (corev1.ConditionStatus, string, string) {
+			return corev1.ConditionTrue, reasonClusterLost, "The foreign cluster does not answer"
+		})
+	case !lost && c.present && liqo.OnlyBare(told):
+		setReady(node, readySince, reasonPodsStay, "The foreign cluster offers nothing any more, and pods run there")
 	}
-	nodeprovider.UpdateNodeCondition(node, unavailable, func() (corev1.ConditionStatus, string, string) {
-		return corev1.ConditionTrue, reasonClusterLost, "The foreign cluster does not answer"
-	})
 	return node
+}
+
+// setReady says that a node is Ready, as it has been since some time.
+func setReady(node *corev1.Node, since metav1.Time, reason, message string) {
+	nodeprovider.UpdateNodeCondition(node, corev1.NodeReady, func() (corev1.ConditionStatus, string, string) {
+		return corev1.ConditionTrue, reason, message
+	})
+	if ready := liqo.NodeCondition(node, corev1.NodeReady); !since.IsZero() {
+		ready.LastTransitionTime = since
+	}
 }
 
 func isTrue(node *corev1.Node, kind corev1.NodeConditionType) bool {

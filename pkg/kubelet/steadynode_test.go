@@ -39,24 +39,27 @@ func liqoNode(tunnel, resources bool) *corev1.Node {
 func TestSteady(t *testing.T) {
 	type view struct{ Ready, Unavailable bool }
 	cases := map[string]struct {
-		reason       string
-		told         *corev1.Node
-		mute, direct bool
-		want         view
+		reason string
+		told   *corev1.Node
+		is     circumstances
+		want   view
 	}{
-		"Well":         {"as Liqo says", liqoNode(true, true), false, true, view{Ready: true}},
-		"TunnelLost":   {"pods answer past the broker", liqoNode(false, true), false, true, view{Ready: true, Unavailable: true}},
-		"Mute":         {"a broker whose API is away takes no pods", liqoNode(true, true), true, true, view{Ready: true, Unavailable: true}},
-		"BothLost":     {"the same", liqoNode(false, true), true, true, view{Ready: true, Unavailable: true}},
-		"NobodyDirect": {"no pod answers, as in stock Liqo", liqoNode(false, true), false, false, view{Unavailable: true}},
-		"MuteAlone":    {"its tunnel carries what there is; Ping lets the node go stale", liqoNode(true, true), true, false, view{Ready: true}},
-		"NoOffer":      {"a cluster that offers nothing is not ready, lost or not", liqoNode(false, false), false, true, view{Unavailable: true}},
-		"OfferGone":    {"the same with a tunnel", liqoNode(true, false), false, true, view{}},
+		"Well":         {"as Liqo says", liqoNode(true, true), circumstances{direct: true}, view{Ready: true}},
+		"TunnelLost":   {"pods answer past the broker", liqoNode(false, true), circumstances{direct: true}, view{Ready: true, Unavailable: true}},
+		"Mute":         {"a broker whose API is away takes no pods", liqoNode(true, true), circumstances{mute: true, direct: true}, view{Ready: true, Unavailable: true}},
+		"BothLost":     {"the same", liqoNode(false, true), circumstances{mute: true, direct: true}, view{Ready: true, Unavailable: true}},
+		"NobodyDirect": {"no pod answers, as in stock Liqo", liqoNode(false, true), circumstances{present: true}, view{Unavailable: true}},
+		"MuteAlone":    {"its tunnel carries what there is; Ping lets the node go stale", liqoNode(true, true), circumstances{mute: true, present: true}, view{Ready: true}},
+		"Empty":        {"a cluster that offers nothing is not ready", liqoNode(true, false), circumstances{}, view{}},
+		"OfferGone":    {"until its pods have left they answer", liqoNode(true, false), circumstances{present: true}, view{Ready: true}},
+		"AllGone":      {"not without the tunnel", liqoNode(false, false), circumstances{present: true}, view{Unavailable: true}},
+		"GoneDirect":   {"but past the broker", liqoNode(false, false), circumstances{present: true, direct: true}, view{Ready: true, Unavailable: true}},
+		"GoneAndMute":  {"nobody knows how they are", liqoNode(true, false), circumstances{mute: true, present: true}, view{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.told.DeepCopy()
-			node := steady(tc.told, tc.mute, tc.direct, metav1.Time{})
+			node := steady(tc.told, tc.is, metav1.Time{})
 			got := view{liqo.NodeReady(node), isTrue(node, corev1.NodeNetworkUnavailable)}
 			if got != tc.want {
 				t.Errorf("%s: got %+v, want %+v", tc.reason, got, tc.want)
@@ -72,7 +75,7 @@ func TestSteady(t *testing.T) {
 func TestSteadySince(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1000, 0))
 	for range 2 {
-		ready := liqo.NodeCondition(steady(liqoNode(false, true), false, true, since), corev1.NodeReady)
+		ready := liqo.NodeCondition(steady(liqoNode(false, true), circumstances{direct: true}, since), corev1.NodeReady)
 		if !ready.LastTransitionTime.Equal(&since) || ready.Reason != reasonReachedDirectly {
 			t.Errorf("got %v with reason %q, want %v", ready.LastTransitionTime, ready.Reason, since)
 		}
@@ -92,7 +95,7 @@ func (n *innerNode) NotifyNodeStatus(_ context.Context, show func(*corev1.Node))
 func TestSteadyNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, direct, errMute := &innerNode{}, false, errors.New("mute")
-		node := newSteadyNode(inner, func() bool { return direct })
+		node := newSteadyNode(inner, answering{present: func() bool { return true }, direct: func() bool { return direct }})
 		ctx, cancel := context.WithCancel(t.Context())
 		var last *corev1.Node
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { last = now })

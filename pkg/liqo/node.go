@@ -36,6 +36,18 @@ func NodeReady(n *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
+// OnlyBare tells whether Liqo calls a node not ready for no other reason than that its
+// cluster offers nothing any more. What runs there goes on
+// (updateNode in pkg/virtualKubelet/liqoNodeProvider/reconciler.go@v0.9.4).
+func OnlyBare(n *corev1.Node) bool {
+	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) bool {
+		c := NodeCondition(n, kind)
+		return c != nil && c.Status == status
+	}
+	return is(corev1.NodeReady, corev1.ConditionFalse) && is(corev1.NodeMemoryPressure, corev1.ConditionTrue) &&
+		!is(corev1.NodeNetworkUnavailable, corev1.ConditionTrue)
+}
+
 // NotReadySince returns since when a node is not ready, as far as that is known:
 // one that has never been ready is not since it was made.
 func NotReadySince(n *corev1.Node) time.Time {

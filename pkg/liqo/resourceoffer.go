@@ -47,12 +47,17 @@ func Accepted(o *ResourceOffer) (corev1.ResourceList, bool) {
 	return o.Spec.ResourceQuota.Hard, ok
 }
 
-// Withdrawn tells whether the provider of an offer takes it back, or offers nothing
-// any more: without cores or memory Liqo lets no pod start.
-func Withdrawn(o *ResourceOffer) bool {
+// Ending tells whether the peering of an offer ends. Liqo then evicts all pods from the
+// virtual node of the offer, and removes it.
+func Ending(o *ResourceOffer) bool {
+	return !o.Spec.WithdrawalTimestamp.IsZero() || !o.DeletionTimestamp.IsZero()
+}
+
+// OffersNothing tells whether an offer is of no use: without cores or memory Liqo lets
+// no pod start.
+func OffersNothing(o *ResourceOffer) bool {
 	offered := o.Spec.ResourceQuota.Hard
-	return !o.Spec.WithdrawalTimestamp.IsZero() || !o.DeletionTimestamp.IsZero() ||
-		offered.Cpu().IsZero() || offered.Memory().IsZero()
+	return offered.Cpu().IsZero() || offered.Memory().IsZero()
 }
 
 // NodeName returns the name of the virtual node that Liqo makes for an offer

@@ -39,10 +39,17 @@ type Failover struct {
 // rest returns for how long a lost provider may still come back before its pods
 // are replaced; false if they are not. One that people have turned off is to be
 // left, so that Never does not hold for it. Pods that serve their consumer without
-// the broker are not replaced: nobody would know when the last one goes.
+// the broker are not replaced: nobody would know when the last one goes. Where the
+// peering ends, nothing comes back, and what Liqo has not evicted it never will: the
+// virtual kubelet may have gone before the pods.
 func (f Failover) rest(now time.Time, p Provider) (rest time.Duration, fails bool) {
+	grace := f.Grace
 	switch {
-	case !p.lost() || p.Direct || f.Mode == Never && p.Enabled:
+	case !p.lost():
+		return 0, false
+	case p.Ending:
+		grace = DefaultGrace
+	case p.Direct || f.Mode == Never && p.Enabled:
 		return 0, false
 	case f.Mode == Immediate:
 		return 0, true
@@ -51,7 +58,7 @@ func (f Failover) rest(now time.Time, p Provider) (rest time.Duration, fails boo
 	if since.After(now) { // The clock was set back.
 		since = now
 	}
-	return max(0, f.Grace-now.Sub(since)), true
+	return max(0, grace-now.Sub(since)), true
 }
 
 // lost tells whether the provider is out of reach.
@@ -77,9 +84,9 @@ func (plan *Plan) replace(copies []Copy, providers map[cluster.ID]member, f Fail
 			continue
 		case !p.failed:
 			reason = OutOfReach
-		case c.Sole && !f.ReplaceSole:
+		case c.Sole && !f.ReplaceSole && !p.Ending:
 			reason = MayRunThere
-		case !target:
+		case !target && !p.Ending:
 			reason = NoTarget
 		default:
 			plan.Replace = append(plan.Replace, c.Pod)

@@ -23,7 +23,15 @@ func lost(since time.Duration) Provider {
 	return Provider{ID: "a", Enabled: true, Receiving: true, LostSince: now.Add(-since)}
 }
 
-func sole(c *Copy) { c.Ready, c.Sole = false, true }
+// gone returns a provider, a, whose peering ends, that consumers reach, and that is lost for the broker.
+func gone(since time.Duration) Provider {
+	p := lost(since)
+	p.Ending, p.Direct = true, true
+	return p
+}
+
+func forgotten(c *Copy) { c.Ready, c.Leaving = false, true }
+func sole(c *Copy)      { c.Ready, c.Sole = false, true }
 
 func TestFailover(t *testing.T) {
 	const grace = 30 * time.Second
@@ -121,6 +129,21 @@ func TestFailover(t *testing.T) {
 			reason: "What is lost counts against the quarter that may be not ready.",
 			rule:   after, provider: failed, placing: onlyB, copies: copies("web", 4, "a", notReady, onBroker, as("b"), as("b")),
 			want: Plan{Select: both, Place: onlyB, Replace: []string{"web-0"}, Held: []Held{{"web-1", "", TooManyNotReady}}},
+		},
+		"PeeringEnds": {
+			reason: "Where the peering ends, Liqo evicts what runs there.",
+			rule:   Failover{Mode: Never}, provider: Provider{ID: "a", Enabled: true, Receiving: true, Ending: true}, copies: copies("web", 4, "a", leaving), placing: onlyB,
+			want: Plan{Select: both, Place: onlyB},
+		},
+		"PeeringEnding": {
+			reason: "It has its time to do so, also when the tunnel is gone already.",
+			rule:   Failover{Mode: Never}, provider: gone(10 * time.Second), copies: copies("web", 1, "a", notReady), placing: onlyB,
+			want: Plan{Select: both, Place: onlyB, Wait: 20 * time.Second, Held: []Held{{"web-0", "a", OutOfReach}}},
+		},
+		"PeeringEnded": {
+			reason: "What it could not end goes in any case: nothing comes back.",
+			rule:   Failover{Mode: Never}, provider: gone(DefaultGrace), copies: copies("db", 2, "a", sole, forgotten), placing: onlyB, noTarget: true,
+			want: Plan{Select: both, Place: onlyB, Replace: []string{"db-0", "db-1"}},
 		},
 		"ClockSetBack": {
 			reason: "A loss in the future begins at this moment.",

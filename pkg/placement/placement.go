@@ -43,6 +43,10 @@ type Provider struct {
 	Unchosen bool
 	// Withdrawn tells that the provider takes back what it offers.
 	Withdrawn bool
+	// Ending tells that the peering with the provider ends. Liqo itself evicts what runs
+	// there: who deletes a pod in that moment can make it forget the others
+	// (evictPods in pkg/liqo-controller-manager/virtualnode-controller/drain.go@v0.9.4).
+	Ending bool
 	// LostSince tells since when the provider is out of reach; zero if it is not.
 	LostSince time.Time
 	// Direct tells that the consumer of the namespace reaches the provider past the
@@ -60,12 +64,12 @@ type member struct {
 
 // usable tells whether pods may be placed on the provider.
 func (p Provider) usable() bool {
-	return p.Enabled && p.Ready && !p.lost() && !p.Withdrawn && !p.Passed && !p.Refusing && !p.Unchosen
+	return p.Enabled && p.Ready && !p.lost() && !p.Withdrawn && !p.Ending && !p.Passed && !p.Refusing && !p.Unchosen
 }
 
 // leaves tells whether pods must not stay on the provider.
 func (p Provider) leaves() bool {
-	return p.Passed || p.Refusing || p.Withdrawn || !p.Enabled && p.Closed
+	return p.Passed || p.Refusing || p.Withdrawn || p.Ending || !p.Enabled && p.Closed
 }
 
 // onlyUnchosen tells whether pods are to leave the provider only because it is not
@@ -293,7 +297,7 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 	usable := false
 	for id, p := range providers {
 		selected := slices.Contains(s.Selected, id) && !p.Passed && !p.Refusing
-		left := !p.Enabled && p.Closed || (p.Unchosen || p.Withdrawn) && !slices.Contains(s.Placing, id)
+		left := !p.Enabled && p.Closed || (p.Unchosen || p.Withdrawn || p.Ending) && !slices.Contains(s.Placing, id)
 		if p.usable() || selected && (!left || occupied[id]) {
 			chosen = append(chosen, id)
 			usable = usable || p.usable()
@@ -311,7 +315,7 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 // leaves none, or else all.
 func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
 	for _, not := range []func(member) bool{
-		func(p member) bool { return p.Unchosen || p.failed || p.Withdrawn },
+		func(p member) bool { return p.Unchosen || p.failed || p.Withdrawn || p.Ending },
 		func(p member) bool { return p.Unchosen },
 	} {
 		left := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return not(providers[id]) })
@@ -370,7 +374,7 @@ func misplaced(c Copy, providers map[cluster.ID]member) bool {
 		return true
 	case OnProvider:
 		p, known := providers[c.Provider]
-		return known && (p.leaves() || p.onlyUnchosen())
+		return known && !p.Ending && (p.leaves() || p.onlyUnchosen())
 	default:
 		return false
 	}

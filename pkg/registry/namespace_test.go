@@ -171,6 +171,13 @@ func TestProviders(t *testing.T) {
 			},
 			want: placement.Provider{ID: "id-a", Enabled: true, Receiving: true, Withdrawn: true},
 		},
+		"PeeringEnds": {
+			reason: "Or end the peering.",
+			id:     providerA, change: func(p *v1alpha1.Provider) {
+				p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonPeeringEnds
+			},
+			want: placement.Provider{ID: "id-a", Enabled: true, Receiving: true, Ending: true},
+		},
 		"Origin": {
 			reason: "The origin has been passed.",
 			id:     consumer, want: placement.Provider{ID: "id-c", Enabled: true, Ready: true, Passed: true},

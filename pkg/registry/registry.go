@@ -237,11 +237,16 @@ func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.Names
 	id := identity(p)
 	seen := p.Status.ObservedGeneration == p.Generation
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	notReadyFor := ""
+	if ready != nil && ready.Status == metav1.ConditionFalse {
+		notReadyFor = ready.Reason
+	}
 	return placement.Provider{
 		ID:        id.ID,
 		Enabled:   p.IsEnabled(),
 		Ready:     seen && ready != nil && ready.Status == metav1.ConditionTrue,
-		Withdrawn: ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == v1alpha1.ReasonWithdrawn,
+		Withdrawn: notReadyFor == v1alpha1.ReasonWithdrawn,
+		Ending:    notReadyFor == v1alpha1.ReasonPeeringEnds,
 		LostSince: lostSince(p),
 		Closed:    seen && !p.IsEnabled(),
 		Passed:    liqo.Passed(ns, id),

@@ -65,8 +65,8 @@ func TestPools(t *testing.T) {
 		return err
 	})
 	t.Logf("%d replicas had left the provider after %.1f s", replicas, time.Since(began).Seconds())
-	if least := watch.stop(); least == 0 {
-		t.Error("there was a moment in which no replica was ready")
+	if least := watch.stop(); least < replicas-1 {
+		t.Errorf("there was a moment in which only %d of %d replicas were ready", least, replicas)
 	} else {
 		t.Logf("at least %d replicas were ready at any time", least)
 	}

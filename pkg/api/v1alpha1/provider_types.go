@@ -31,8 +31,10 @@ const (
 	// ReasonNothingDeclared: the rule believes what people declare, and they declared nothing.
 	ReasonNothingDeclared = "NothingDeclared"
 	ReasonNodeNotReady    = "NodeNotReady"
-	// ReasonWithdrawn: the cluster takes back what it offered, and pods leave it.
+	// ReasonWithdrawn: the cluster offers nothing any more, and pods leave it.
 	ReasonWithdrawn = "Withdrawn"
+	// ReasonPeeringEnds: one of the two clusters ends the peering, and Liqo evicts all pods.
+	ReasonPeeringEnds = "PeeringEnds"
 )
 
 // Reasons of a Provider's Draining condition.

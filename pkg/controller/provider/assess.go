@@ -23,11 +23,13 @@ import (
 type observation struct {
 	enabled     bool
 	established bool
-	// withdrawn tells that the cluster takes back what it offered.
+	// withdrawn tells that the cluster offers nothing any more.
 	withdrawn bool
-	capacity  v1alpha1.ProviderCapacity
-	offers    []offered
-	leaving   leaving
+	// ending tells that the peering with it ends.
+	ending   bool
+	capacity v1alpha1.ProviderCapacity
+	offers   []offered
+	leaving  leaving
 	// lostSince tells since when it is out of reach; nil if it is not.
 	lostSince *metav1.Time
 	// used is what pods use of each of its virtual nodes.
@@ -62,10 +64,12 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		declared = corev1.ResourceList(o.capacity.Declared)
 	}
 	switch {
+	case o.ending:
+		return not(v1alpha1.ReasonPeeringEnds, "One of the two clusters ends the peering, and Liqo evicts all pods")
 	case !o.enabled:
 		return not(v1alpha1.ReasonDisabled, "The provider is turned off")
 	case o.withdrawn:
-		return not(v1alpha1.ReasonWithdrawn, "The cluster takes back what it offered, and pods leave it")
+		return not(v1alpha1.ReasonWithdrawn, "The cluster offers nothing any more, and pods leave it")
 	case !o.established:
 		return not(v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established")
 	case len(o.offers) == 0:
@@ -100,11 +104,11 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 // lostSince returns since when a provider is out of reach, whose nodes are given;
 // nil if it is not. A time that is known already stays, unless the clock was set
 // back behind it: Liqo and Kubernetes call a node not ready for one reason after
-// the other, and each begins anew. Who withdraws an offer is not out of reach.
-func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, withdrawn bool) *metav1.Time {
+// the other, and each begins anew. Who only offers nothing is not out of reach.
+func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node) *metav1.Time {
 	since := now
 	for i := range nodes {
-		if liqo.NodeReady(&nodes[i]) {
+		if liqo.NodeReady(&nodes[i]) || liqo.OnlyBare(&nodes[i]) {
 			return nil
 		}
 		if began := liqo.NotReadySince(&nodes[i]); i == 0 || began.After(since) {
@@ -112,7 +116,7 @@ func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, withdrawn
 		}
 	}
 	switch {
-	case len(nodes) == 0 || withdrawn:
+	case len(nodes) == 0:
 		return nil
 	case known != nil && !known.After(now):
 		return known

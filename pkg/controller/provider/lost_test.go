@@ -32,8 +32,13 @@ func TestLostSince(t *testing.T) {
 		n.Status.Conditions[0].LastTransitionTime = *at(minutes)
 		return n
 	}
-	withdrawn := liqotest.Offer(providerA, resources("2"))
-	liqotest.Withdraw(withdrawn)
+	bare := func(kinds ...corev1.NodeConditionType) *corev1.Node {
+		n := node(false, "one", -3)
+		for _, kind := range kinds {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue})
+		}
+		return n
+	}
 	cases := map[string]struct {
 		reason  string
 		known   *metav1.Time
@@ -49,7 +54,8 @@ func TestLostSince(t *testing.T) {
 		"Future":    {reason: "A node whose clock is ahead is lost now.", objects: []client.Object{node(false, "one", 3)}, want: at(0)},
 		"SetBack":   {reason: "So is one that was known to be lost in the future.", known: at(8), objects: []client.Object{node(false, "one", 3)}, want: at(0)},
 		"NoNode":    {reason: "Without a node there is nothing to lose."},
-		"Withdrawn": {reason: "Who withdraws is in reach.", objects: []client.Object{node(false, "one", -3), withdrawn}},
+		"Withdrawn": {reason: "Who only offers nothing is in reach.", objects: []client.Object{bare(corev1.NodeMemoryPressure)}},
+		"BothGone":  {reason: "Not so without its tunnel.", objects: []client.Object{bare(corev1.NodeMemoryPressure, corev1.NodeNetworkUnavailable)}, want: at(-3)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -125,14 +125,12 @@ func (r *Reconciler) observe(
 	}
 	if fc != nil {
 		peering := liqo.Outgoing(fc)
-		offers, withdrawn, err := r.offers(ctx, fc, nodes)
-		if err != nil {
+		if err := r.offers(ctx, &seen, fc, nodes); err != nil {
 			return seen, err
 		}
-		seen.established, seen.offers = peering.Established, offers
-		seen.withdrawn = peering.Ending || withdrawn && len(offers) == 0
+		seen.established, seen.ending = peering.Established, seen.ending || peering.Ending
 	}
-	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, nodes, seen.withdrawn)
+	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, nodes)
 	if seen.enabled {
 		return seen, nil
 	}
@@ -141,30 +139,32 @@ func (r *Reconciler) observe(
 	return seen, err
 }
 
-// offers returns the offers of a provider that are in force, and whether there are
-// others that it takes back.
-func (r *Reconciler) offers(
-	ctx context.Context, fc *liqo.ForeignCluster, nodes []corev1.Node,
-) (offers []offered, withdrawn bool, err error) {
+// offers observes the offers of a provider that are in force or, if there are none,
+// whether there are others that it takes back.
+func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []corev1.Node) error {
 	provider := liqo.Identity(fc)
 	var list liqo.ResourceOfferList
 	if err := r.client.List(ctx, &list, client.MatchingFields{registry.IndexOfferProvider: string(provider.ID)}); err != nil {
-		return nil, false, fmt.Errorf("list the offers of %s: %w", provider, err)
+		return fmt.Errorf("list the offers of %s: %w", provider, err)
 	}
 	for i := range list.Items {
-		if liqo.Withdrawn(&list.Items[i]) {
-			withdrawn = true
-			continue
+		o := &list.Items[i]
+		resources, accepted := liqo.Accepted(o)
+		switch {
+		case liqo.Ending(o):
+			seen.ending = true
+		case liqo.OffersNothing(o):
+			seen.withdrawn = true
+		case accepted:
+			name := liqo.NodeName(o, provider)
+			ready := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name && liqo.NodeReady(&n) })
+			seen.offers = append(seen.offers, offered{resources: resources, node: name, nodeReady: ready})
 		}
-		resources, ok := liqo.Accepted(&list.Items[i])
-		if !ok {
-			continue
-		}
-		name := liqo.NodeName(&list.Items[i], provider)
-		ready := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name && liqo.NodeReady(&n) })
-		offers = append(offers, offered{resources: resources, node: name, nodeReady: ready})
 	}
-	return offers, withdrawn, nil
+	if len(seen.offers) > 0 {
+		seen.ending, seen.withdrawn = false, false
+	}
+	return nil
 }
 
 // pods returns the pods of a virtual node. They are not to be changed.

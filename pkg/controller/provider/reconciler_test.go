@@ -123,11 +123,11 @@ func TestReady(t *testing.T) {
 			objects: []client.Object{peered, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
 		},
 		"Withdrawn": {
-			reason:  "A withdrawn offer is none, and the provider is to be left.",
-			objects: []client.Object{peered, withdrawn, up, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
+			reason:  "With its offer a provider withdraws from the peering.",
+			objects: []client.Object{peered, withdrawn, up, newProvider(true)}, why: v1alpha1.ReasonPeeringEnds,
 		},
 		"Zero": {
-			reason:  "An offer of no cores is withdrawn too.",
+			reason:  "An offer of no cores is none, and the provider is to be left.",
 			objects: []client.Object{peered, liqotest.Offer(providerA, resources("0")), down, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
 		},
 		"PartlyWithdrawn": {
@@ -136,7 +136,11 @@ func TestReady(t *testing.T) {
 		},
 		"Ending": {
 			reason:  "Nor can a provider be used whose peering ends.",
-			objects: []client.Object{ending, good, up, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
+			objects: []client.Object{ending, good, up, newProvider(true)}, why: v1alpha1.ReasonPeeringEnds,
+		},
+		"EndingDisabled": {
+			reason:  "That matters more than what people chose.",
+			objects: []client.Object{ending, good, up, newProvider(false)}, why: v1alpha1.ReasonPeeringEnds,
 		},
 		"OurOwnOffer": {
 			reason:  "What the broker offers to the cluster is not what the cluster offers.",

@@ -76,14 +76,18 @@ func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 // providerChanged lets only those changes of a Provider pass that can change a
 // plan, and not those of what it offers.
 func providerChanged() predicate.Predicate {
-	usable := func(p *v1alpha1.Provider) [4]bool {
+	type view struct {
+		seen, lost bool
+		ready      metav1.ConditionStatus
+		reason     string
+	}
+	usable := func(p *v1alpha1.Provider) view {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		return [4]bool{
-			p.Status.ObservedGeneration == p.Generation,
-			ready != nil && ready.Status == metav1.ConditionTrue,
-			ready != nil && ready.Reason == v1alpha1.ReasonWithdrawn,
-			p.Status.LostSince == nil,
+		v := view{seen: p.Status.ObservedGeneration == p.Generation, lost: p.Status.LostSince != nil}
+		if ready != nil {
+			v.ready, v.reason = ready.Status, ready.Reason
 		}
+		return v
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
