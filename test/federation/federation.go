@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
@@ -71,9 +72,23 @@ func (f *Federation) Peer(ctx context.Context, consumer, provider *Cluster) erro
 	return f.lab.Peer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name})
 }
 
-// Unpeer ends such a peering, and waits until it is gone.
+// Unpeer ends such a peering, and waits until it is gone: it cannot be made again before.
 func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) error {
-	return f.lab.Unpeer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name})
+	if err := f.lab.Unpeer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name}); err != nil {
+		return err
+	}
+	return Until(ctx, patience, func(ctx context.Context) error {
+		var peers liqo.ForeignClusterList
+		if err := consumer.List(ctx, &peers); err != nil {
+			return err
+		}
+		for i := range peers.Items {
+			if fc := &peers.Items[i]; liqo.Identity(fc).ID == provider.ID && !fc.DeletionTimestamp.IsZero() {
+				return fmt.Errorf("cluster %s still removes what it knows of %s", consumer.Name, provider.Name)
+			}
+		}
+		return nil
+	})
 }
 
 // Clusters returns all clusters, the consumer first.
