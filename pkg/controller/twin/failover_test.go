@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -140,6 +141,35 @@ func TestWithdrawn(t *testing.T) {
 	}
 	if len(h.options) > 0 && h.options[0].GracePeriodSeconds != nil {
 		t.Error("a pod was not given the time to end")
+	}
+}
+
+// TestPeeringEnded removes a pod that Liqo has evicted and nobody can end: its virtual kubelet has gone first.
+func TestPeeringEnded(t *testing.T) {
+	never := policy(60, providerA, providerB)
+	never.Spec.Failover = v1alpha1.Failover{Mode: v1alpha1.FailoverNever}
+	clock := testingclock.NewFakeClock(began.Add(time.Minute))
+	h := startLost(t, clock, never)
+	var p v1alpha1.Provider
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: string(providerA.ID)}, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Status.Conditions[0].Reason = v1alpha1.ReasonPeeringEnds
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-0"}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": ["example.com/keeps"]}}`))
+	if err := errors.Join(h.client.Status().Update(t.Context(), &p), h.client.Patch(t.Context(), pod, patch), h.client.Delete(t.Context(), pod)); err != nil {
+		t.Fatal(err)
+	}
+	h.deleted, h.options = nil, nil
+	h.reconcile()
+	h.reconcile()
+	if diff := cmp.Diff([]string{"web-0", "web-1"}, h.deleted); diff != "" {
+		t.Errorf("deleted: -want +got\n%s", diff)
+	}
+	for _, opts := range h.options {
+		if opts.GracePeriodSeconds == nil || *opts.GracePeriodSeconds != 0 {
+			t.Errorf("deleted with %+v, and nobody is there to end it", opts)
+		}
 	}
 }
 
