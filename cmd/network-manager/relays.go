@@ -30,6 +30,9 @@ const (
 	// reasonFull is the reason of the event about a consumer whose pods get no
 	// relay addresses any more.
 	reasonFull = "ExternalCIDRFull"
+	// reasonTaken is the reason of the event about a consumer one of whose pods gets none
+	// because Liqo's IPAM gave it out already.
+	reasonTaken = "RelayAddressTaken"
 )
 
 // observedRelays counts the relay addresses, and why some are not given out.
@@ -47,7 +50,7 @@ func newObservedRelays(relays server.RelayMapper, mappings client.Reader, events
 		RelayMapper: relays, mappings: mappings, events: events,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_relay_refusals_total",
-			Help: "Relay addresses that were not given out, by reason: not-offloaded, external-cidr-full or failed.",
+			Help: "Relay addresses that were not given out, by reason: not-offloaded, external-cidr-full, taken or failed.",
 		}, []string{"consumer", "reason"}),
 		held: prometheus.NewDesc("liqo_broker_relay_addresses",
 			"Relay addresses that lead a cluster to others through this one.", []string{"cluster"}, nil),
@@ -72,16 +75,24 @@ func (o *observedRelays) MapRelay(ctx context.Context, consumer cluster.ID, addr
 		o.refused.WithLabelValues(string(consumer), "not-offloaded").Inc()
 	case errors.Is(err, liqo.ErrExternalCIDRFull):
 		o.refused.WithLabelValues(string(consumer), "external-cidr-full").Inc()
-		about := &v1alpha1.Consumer{
-			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Consumer"},
-			ObjectMeta: metav1.ObjectMeta{Name: string(consumer)},
-		}
-		o.events.Eventf(about, corev1.EventTypeWarning, reasonFull,
+		o.events.Eventf(aConsumer(consumer), corev1.EventTypeWarning, reasonFull,
 			"The external CIDR of this cluster is full: the pod at %s, and others after it, cannot be reached by the consumer", address)
+	case errors.Is(err, relay.ErrTaken):
+		o.refused.WithLabelValues(string(consumer), "taken").Inc()
+		o.events.Eventf(aConsumer(consumer), corev1.EventTypeWarning, reasonTaken,
+			"Liqo's IPAM gave out an address twice: the consumer cannot reach the pod at %s through the broker until the other pod is gone", address)
 	default:
 		o.refused.WithLabelValues(string(consumer), "failed").Inc()
 	}
 	return mapped, err
+}
+
+// aConsumer is what an event about a consumer is about.
+func aConsumer(id cluster.ID) *v1alpha1.Consumer {
+	return &v1alpha1.Consumer{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Consumer"},
+		ObjectMeta: metav1.ObjectMeta{Name: string(id)},
+	}
 }
 
 // Describe implements prometheus.Collector.

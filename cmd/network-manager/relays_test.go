@@ -34,11 +34,12 @@ func TestRefusalsAreObserved(t *testing.T) {
 		reason string
 		err    error
 		metric string
-		event  bool
+		event  string
 	}{
-		"Full":         {"somebody must make room", liqo.ErrExternalCIDRFull, "external-cidr-full", true},
-		"NotOffloaded": {"a consumer that asks too much is not an event of the cluster", relay.ErrNotOffloaded, "not-offloaded", false},
-		"Failed":       {"Liqo's IPAM does not answer", errors.New("connection refused"), "failed", false},
+		"Full":         {"somebody must make room", liqo.ErrExternalCIDRFull, "external-cidr-full", reasonFull},
+		"Taken":        {"somebody must know", relay.ErrTaken, "taken", reasonTaken},
+		"NotOffloaded": {"a consumer that asks too much is not an event of the cluster", relay.ErrNotOffloaded, "not-offloaded", ""},
+		"Failed":       {"Liqo's IPAM does not answer", errors.New("connection refused"), "failed", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,11 +53,11 @@ func TestRefusalsAreObserved(t *testing.T) {
 			}
 			select {
 			case event := <-events.Events:
-				if !tc.event || !strings.Contains(event, reasonFull) {
+				if tc.event == "" || !strings.Contains(event, tc.event) {
 					t.Errorf("%s: event %q", tc.reason, event)
 				}
 			default:
-				if tc.event {
+				if tc.event != "" {
 					t.Errorf("%s: no event", tc.reason)
 				}
 			}

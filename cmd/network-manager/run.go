@@ -95,7 +95,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	}
 	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
 	store := inventory.NewStore()
-	keeper := relay.NewKeeper(ipam, store)
+	keeper := relay.NewKeeper(ipam, store, relay.NatMappings{Reader: mgr.GetClient()})
 	relays := newObservedRelays(keeper, mgr.GetClient(), mgr.GetEventRecorderFor("remote-ipam"))
 	if err := relays.register(ctrlmetrics.Registry); err != nil {
 		return err

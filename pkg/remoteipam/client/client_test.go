@@ -115,6 +115,10 @@ func (onePod) MapRelay(_ context.Context, id cluster.ID, address netip.Addr) (ne
 	return relayAddress, nil
 }
 
+func (onePod) Behind(context.Context, cluster.ID, netip.Addr) ([]netip.Addr, error) {
+	return []netip.Addr{podOfConsumer}, nil
+}
+
 // federation is a broker with a remote IPAM on loopback, two consumers and a
 // provider.
 type federation struct {
@@ -173,7 +177,7 @@ func newFederation(t *testing.T) *federation {
 	s, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   f.store,
-		Relay:       relay.NewKeeper(onePod{}, f.store),
+		Relay:       relay.NewKeeper(onePod{}, f.store, onePod{}),
 		Tunnels:     f.reports,
 		RoundTrips:  f.roundTrips,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),
