@@ -100,13 +100,12 @@ func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address neti
 // addresses come and go, Liqo's IPAM can lose one of two writes, and take a relay address
 // for free that is not (terminateNatMappingsPerCluster takes no lock, in
 // pkg/liqonet/ipam/ipam.go@v0.9.4). What nobody uses makes way, and the address is mapped
-// anew. What is in use stays right, and the address has no mapping.
+// anew. What is in use stays right: Liqo's gateway goes by the older mapping. The newer
+// one stays too, unused, so that the IPAM does not give the relay address to the next pod.
 func (k *Keeper) part(ctx context.Context, consumer cluster.ID, address, relay netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	for _, other := range others {
 		if k.inUse(consumer, other) || !k.pods.IsPeerAddress(other) { // Others are Liqo's own business.
-			return netip.Addr{}, errors.Join(
-				fmt.Errorf("%s for cluster %s: %s leads to %s: %w", address, consumer, relay, other, ErrTaken),
-				k.ipam.UnmapRelay(ctx, consumer, address))
+			return netip.Addr{}, fmt.Errorf("%s for cluster %s: %s leads to %s: %w", address, consumer, relay, other, ErrTaken)
 		}
 	}
 	for _, unused := range append(others, address) {

@@ -54,11 +54,10 @@ func TestTaken(t *testing.T) {
 		"Alone": {reason: "It leads to the pod.", target: consumer, mapped: map[string]string{pod: firstRelay, other: secondRelay}, used: true, want: firstRelay},
 		"New":   {reason: "It is not written down yet.", target: consumer, want: firstRelay},
 		"Used": {reason: "It leads to another pod, which keeps it.", target: consumer, mapped: map[string]string{pod: firstRelay, other: firstRelay},
-			used: true, unmapped: []string{pod}},
+			used: true},
 		"Left": {reason: "It led to another pod, which is gone.", target: consumer, mapped: map[string]string{pod: firstRelay, other: firstRelay},
 			want: secondRelay, unmapped: []string{other, pod}},
-		"Own": {reason: "Liqo leads to something else with it.", target: consumer, mapped: map[string]string{pod: firstRelay, "10.80.0.1": firstRelay},
-			unmapped: []string{pod}},
+		"Own":       {reason: "Liqo leads to something else with it.", target: consumer, mapped: map[string]string{pod: firstRelay, "10.80.0.1": firstRelay}},
 		"Elsewhere": {reason: "It leads another cluster to another pod.", target: "another", mapped: map[string]string{other: firstRelay}, used: true, want: firstRelay},
 	}
 	for name, tc := range cases {
