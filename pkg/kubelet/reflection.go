@@ -84,7 +84,7 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
-	remotePods := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, addresses.hold, addresses.release)
+	remotePods := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, o.NodeName, addresses.hold, addresses.release)
 	translated := []manager.Reflector{newGuard(remotePods, o.LiqoNamespace)}
 	if !o.DisableIPReflection {
 		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])

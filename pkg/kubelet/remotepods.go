@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // remotePods is a reflector of pods that looks at the remote pods before Liqo's
@@ -23,13 +25,23 @@ type remotePods struct {
 	hold    func(pod, address string)
 	release func(pod string)
 
+	// node is the virtual node; those of other nodes have pods in the same namespaces.
+	node string
+
 	mu sync.Mutex
-	// held are the addresses of the pods of each remote namespace.
-	held map[string]map[string]string
+	// held are the pods of each remote namespace.
+	held map[string]map[string]remotePod
 }
 
-func newRemotePods(reflector manager.Reflector, hold func(pod, address string), release func(pod string)) *remotePods {
-	return &remotePods{Reflector: reflector, hold: hold, release: release, held: map[string]map[string]string{}}
+// remotePod is what is remembered of a remote pod.
+type remotePod struct {
+	address string
+	// own tells that the pod is on the virtual node.
+	own bool
+}
+
+func newRemotePods(reflector manager.Reflector, node string, hold func(pod, address string), release func(pod string)) *remotePods {
+	return &remotePods{Reflector: reflector, node: node, hold: hold, release: release, held: map[string]map[string]remotePod{}}
 }
 
 // StartNamespace begins the reflection of a namespace.
@@ -71,9 +83,9 @@ func (r *remotePods) seen(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held[pod.Namespace] == nil {
-		r.held[pod.Namespace] = map[string]string{}
+		r.held[pod.Namespace] = map[string]remotePod{}
 	}
-	r.held[pod.Namespace][string(pod.UID)] = pod.Status.PodIP
+	r.held[pod.Namespace][string(pod.UID)] = remotePod{pod.Status.PodIP, liqo.OriginNode(pod) == r.node}
 	r.hold(string(pod.UID), pod.Status.PodIP)
 }
 
@@ -85,13 +97,13 @@ func (r *remotePods) gone(pod *corev1.Pod) {
 	r.release(string(pod.UID))
 }
 
-// anyAt reports whether an address of any of the pods is one of those.
+// anyAt reports whether an address of any of the virtual node's own pods is one of those.
 func (r *remotePods) anyAt(those func(address string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, pods := range r.held {
-		for _, address := range pods {
-			if those(address) {
+		for _, pod := range pods {
+			if pod.own && those(pod.address) {
 				return true
 			}
 		}
