@@ -64,12 +64,15 @@ type member struct {
 
 // usable tells whether pods may be placed on the provider.
 func (p Provider) usable() bool {
-	return p.Enabled && p.Ready && !p.lost() && !p.Withdrawn && !p.Ending && !p.Passed && !p.Refusing && !p.Unchosen
+	return p.Enabled && p.Ready && !p.lost() && !p.recedes() && !p.Passed && !p.Refusing && !p.Unchosen
 }
+
+// recedes tells whether the provider is about to have nothing for anybody.
+func (p Provider) recedes() bool { return p.Withdrawn || p.Ending }
 
 // leaves tells whether pods must not stay on the provider.
 func (p Provider) leaves() bool {
-	return p.Passed || p.Refusing || p.Withdrawn || p.Ending || !p.Enabled && p.Closed
+	return p.Passed || p.Refusing || p.recedes() || !p.Enabled && p.Closed
 }
 
 // onlyUnchosen tells whether pods are to leave the provider only because it is not
@@ -297,7 +300,7 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 	usable := false
 	for id, p := range providers {
 		selected := slices.Contains(s.Selected, id) && !p.Passed && !p.Refusing
-		left := !p.Enabled && p.Closed || (p.Unchosen || p.Withdrawn || p.Ending) && !slices.Contains(s.Placing, id)
+		left := !p.Enabled && p.Closed || (p.Unchosen || p.recedes()) && !slices.Contains(s.Placing, id)
 		if p.usable() || selected && (!left || occupied[id]) {
 			chosen = append(chosen, id)
 			usable = usable || p.usable()
@@ -315,7 +318,7 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 // leaves none, or else all.
 func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
 	for _, not := range []func(member) bool{
-		func(p member) bool { return p.Unchosen || p.failed || p.Withdrawn || p.Ending },
+		func(p member) bool { return p.Unchosen || p.failed || p.recedes() },
 		func(p member) bool { return p.Unchosen },
 	} {
 		left := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return not(providers[id]) })

@@ -27,10 +27,7 @@ import (
 func TestWithdrawal(t *testing.T) {
 	const namespace, replicas = "withdrawal", 3
 	start(t, v1alpha1.ModeOrchestrated)
-	toggle(t, fed.ProviderB, false)
-	deploy(t, namespace, federation.Web, replicas)
-	copies(t, namespace, replicas, fed.ProviderA)
-	toggle(t, fed.ProviderB, true)
+	deployOn(t, namespace, replicas, fed.ProviderA, fed.ProviderB)
 
 	watch := watchReady(t, namespace)
 	began := time.Now()
@@ -52,10 +49,7 @@ func TestWithdrawal(t *testing.T) {
 func TestEndOfPeering(t *testing.T) {
 	const namespace, replicas = "end-of-peering", 3
 	start(t, v1alpha1.ModeOrchestrated)
-	toggle(t, fed.ProviderA, false)
-	deploy(t, namespace, federation.Web, replicas)
-	copies(t, namespace, replicas, fed.ProviderB)
-	toggle(t, fed.ProviderA, true)
+	deployOn(t, namespace, replicas, fed.ProviderB, fed.ProviderA)
 
 	t.Cleanup(func() {
 		if err := fed.Peer(context.WithoutCancel(t.Context()), fed.Broker, fed.ProviderB); err != nil {
@@ -71,6 +65,15 @@ func TestEndOfPeering(t *testing.T) {
 	pods := copies(t, namespace, replicas, fed.ProviderA)
 	t.Logf("%d replicas were ready %.1f s after the end of a peering was asked for", replicas, time.Since(began).Seconds())
 	checkAddresses(t, pods)
+}
+
+// deployOn runs the web workload on one provider, while the other one is off, until the test ends.
+func deployOn(t *testing.T, namespace string, replicas int, on, other *federation.Cluster) {
+	t.Helper()
+	toggle(t, other, false)
+	deploy(t, namespace, federation.Web, replicas)
+	copies(t, namespace, replicas, on)
+	toggle(t, other, true)
 }
 
 // shareNothing has a provider take back its offer until the returned function is called, at the end of the test at the latest.

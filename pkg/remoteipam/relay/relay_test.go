@@ -12,14 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 )
 
 // calls is an IPAM that has given out one address for all, and remembers what it was
@@ -62,25 +56,13 @@ func TestTaken(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			if err := liqo.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-			nat := &liqo.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
-			nat.Spec.ClusterID, nat.Spec.ClusterMappings = string(tc.target), tc.mapped
-			store := inventory.NewStore()
-			view, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
-			if err != nil {
-				t.Fatal(err)
-			}
-			store.SetPeer("provider", addressing.Peer{Pods: view})
-			store.SetTwin("shop", consumer)
+			store := newStore(t, consumer)
 			store.SetPod("shop", "web", netip.MustParseAddr(pod))
 			if tc.used {
 				store.SetPod("shop", "db", netip.MustParseAddr(other))
 			}
 			ipam := &calls{}
-			keeper := NewKeeper(ipam, store, NatMappings{fake.NewClientBuilder().WithScheme(scheme).WithObjects(nat).Build()})
+			keeper := NewKeeper(ipam, store, NatMappings{mapped(t, tc.target, tc.mapped)})
 
 			got, err := keeper.MapRelay(t.Context(), consumer, netip.MustParseAddr(pod))
 			if tc.want == "" != errors.Is(err, ErrTaken) || tc.want != "" && (err != nil || got.String() != tc.want) {
