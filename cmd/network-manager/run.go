@@ -46,12 +46,20 @@ var clientCA = client.ObjectKey{Namespace: "kube-system", Name: "extension-apise
 
 const clientCAKey = "client-ca-file"
 
+// The API server is asked once for each relay address that is made. They are made one
+// after the other, so that this is no burden; and thousands of pods may start at once.
+const (
+	callsPerSecond = 100
+	callsAtOnce    = 200
+)
+
 func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) error {
 	logging.Capture(log)
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API: %w", err)
 	}
+	restConfig.QPS, restConfig.Burst = callsPerSecond, callsAtOnce
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("register API types: %w", err)
@@ -95,7 +103,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	}
 	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
 	store := inventory.NewStore()
-	keeper := relay.NewKeeper(ipam, store, relay.NatMappings{Reader: mgr.GetClient()})
+	keeper := relay.NewKeeper(ipam, store, relay.NatMappings{Reader: mgr.GetClient()}, relay.NatMappings{Reader: mgr.GetAPIReader()})
 	relays := newObservedRelays(keeper, mgr.GetClient(), mgr.GetEventRecorderFor("remote-ipam"))
 	if err := relays.register(ctrlmetrics.Registry); err != nil {
 		return err

@@ -20,6 +20,9 @@ type TunnelEndpoint = netv1alpha1.TunnelEndpoint
 // cluster.
 type NatMapping = netv1alpha1.NatMapping
 
+// NatMappingSpec is that of one peer.
+type NatMappingSpec = netv1alpha1.NatMappingSpec
+
 // NatMappingList is a list of them.
 type NatMappingList = netv1alpha1.NatMappingList
 

@@ -106,7 +106,10 @@ func (a *authority) issue(t *testing.T, name cluster.ID, notAfter time.Time) tls
 }
 
 // onePod is an IPAM that knows the relay address of one pod of one consumer.
-type onePod struct{ relay.IPAM }
+type onePod struct {
+	relay.IPAM
+	relay.Mappings
+}
 
 func (onePod) MapRelay(_ context.Context, id cluster.ID, address netip.Addr) (netip.Addr, error) {
 	if id != consumer || address != podOfConsumer {
@@ -177,7 +180,7 @@ func newFederation(t *testing.T) *federation {
 	s, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   f.store,
-		Relay:       relay.NewKeeper(onePod{}, f.store, onePod{}),
+		Relay:       relay.NewKeeper(onePod{}, f.store, onePod{}, onePod{}),
 		Tunnels:     f.reports,
 		RoundTrips:  f.roundTrips,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),

@@ -36,9 +36,9 @@ type Collector struct {
 	now      func() time.Time
 	// known is closed once the keeper knows all pods and endpoints.
 	known <-chan struct{}
-	// unused is since when an address has no pod. Only Reconcile, of which one
-	// runs at a time, uses it.
-	unused map[mapping]time.Time
+	// unused are the addresses without a pod. Only Reconcile, of which one runs at a
+	// time, uses it.
+	unused map[mapping]idle
 }
 
 // mapping is the address that leads a cluster to another one.
@@ -47,12 +47,16 @@ type mapping struct {
 	address netip.Addr
 }
 
+// idle is since when an address has no pod, and when it was freed. That is zero for
+// one that was not.
+type idle struct{ since, freed time.Time }
+
 // NewCollector returns a collector of the keeper's addresses. It frees none
 // before known is closed: the keeper must know all pods and endpoints by then.
 func NewCollector(keeper *Keeper, mappings client.Reader, known <-chan struct{}) *Collector {
 	return &Collector{
 		keeper: keeper, mappings: mappings, known: known,
-		now: time.Now, unused: map[mapping]time.Time{},
+		now: time.Now, unused: map[mapping]idle{},
 	}
 }
 
@@ -104,20 +108,26 @@ func (c *Collector) look(ctx context.Context, m mapping) error {
 		delete(c.unused, m)
 		return nil
 	}
-	since, ok := c.unused[m]
-	if !ok {
-		since = c.now()
-		c.unused[m] = since
+	now := c.now()
+	state, known := c.unused[m]
+	if !known {
+		state.since = now
+		c.unused[m] = state
 	}
+	inVain := !state.freed.IsZero()
+	switch {
+	case inVain && now.Sub(state.freed) < interval:
+		return nil
 	// An address that passed to another consumer's pod must not lead there.
-	if c.now().Sub(since) < grace && !c.keeper.pods.HasOther(m.target, m.address) {
+	case !inVain && now.Sub(state.since) < grace && !c.keeper.pods.HasOther(m.target, m.address):
 		return nil
 	}
-	freed, err := c.keeper.free(ctx, m.target, m.address)
+	freed, err := c.keeper.free(ctx, m.target, m.address, inVain)
 	if err != nil {
 		return err
 	}
-	delete(c.unused, m)
+	state.freed = now
+	c.unused[m] = state
 	if freed {
 		ctrl.LoggerFrom(ctx).Info("Relay address freed", "cluster", m.target, "address", m.address.String())
 	}

@@ -109,7 +109,7 @@ func TestCollector(t *testing.T) {
 			tc.prepare(store)
 
 			got, known := freed{}, make(chan struct{})
-			collector := NewCollector(NewKeeper(got, store, NatMappings{api}), api, known)
+			collector := NewCollector(NewKeeper(got, store, NatMappings{api}, NatMappings{api}), api, known)
 			clock := time.Unix(0, 0)
 			collector.now = func() time.Time { return clock }
 			look := func() {

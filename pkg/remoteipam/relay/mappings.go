@@ -16,7 +16,7 @@ import (
 
 // NatMappings are the mappings as Liqo writes them down.
 type NatMappings struct {
-	// Reader reads NatMappings, from a cache.
+	// Reader reads NatMappings, from a cache or from the API server.
 	Reader client.Reader
 }
 
@@ -24,16 +24,11 @@ var _ Mappings = NatMappings{}
 
 // Behind implements Mappings.
 func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.Addr) ([]netip.Addr, error) {
-	var list liqo.NatMappingList
-	if err := m.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list NatMappings: %w", err)
-	}
 	text := relay.String()
 	var behind []netip.Addr
-	for i := range list.Items {
-		spec := &list.Items[i].Spec
+	err := m.each(ctx, func(spec *liqo.NatMappingSpec) {
 		if spec.ClusterID != string(target) {
-			continue
+			return
 		}
 		for from, to := range spec.ClusterMappings {
 			if to != text {
@@ -43,6 +38,31 @@ func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.
 				behind = append(behind, address)
 			}
 		}
+	})
+	return behind, err
+}
+
+// Of implements Mappings.
+func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error) {
+	text, of := address.String(), map[cluster.ID]netip.Addr{}
+	err := m.each(ctx, func(spec *liqo.NatMappingSpec) {
+		relay, err := netip.ParseAddr(spec.ClusterMappings[text])
+		if err != nil {
+			relay = netip.Addr{}
+		}
+		of[cluster.ID(spec.ClusterID)] = relay
+	})
+	return of, err
+}
+
+// each does something with the mappings of each cluster.
+func (m NatMappings) each(ctx context.Context, do func(*liqo.NatMappingSpec)) error {
+	var list liqo.NatMappingList
+	if err := m.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list NatMappings: %w", err)
 	}
-	return behind, nil
+	for i := range list.Items {
+		do(&list.Items[i].Spec)
+	}
+	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -23,8 +22,9 @@ var (
 	// ErrNotOffloaded means that an address is not the one of a pod that the consumer
 	// offloaded.
 	ErrNotOffloaded = errors.New("not the address of a pod that the consumer offloaded")
-	// ErrTaken means that Liqo's IPAM gave a relay address out that leads to another pod.
-	ErrTaken = errors.New("the relay address leads to another pod")
+	// ErrTaken means that Liqo's IPAM gave a relay address out that does not lead to the
+	// pod, or not to it alone, and that this could not be repaired.
+	ErrTaken = errors.New("the relay address leads elsewhere")
 )
 
 // IPAM makes and frees mappings; both are idempotent.
@@ -50,31 +50,36 @@ type Pods interface {
 	IsPeerAddress(address netip.Addr) bool
 }
 
-// Mappings are those that the IPAM has made.
+// Mappings are those that the IPAM has made, as Liqo's gateway goes by them.
 type Mappings interface {
 	// Behind returns the addresses to which a relay address leads a cluster.
 	Behind(ctx context.Context, target cluster.ID, relay netip.Addr) ([]netip.Addr, error)
+	// Of returns the relay address that leads each cluster to an address; one that is not
+	// valid for a cluster that has none.
+	Of(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error)
 }
 
 // Keeper maps and frees relay addresses. It is safe for concurrent use.
 type Keeper struct {
-	ipam     IPAM
-	pods     Pods
-	mappings Mappings
+	ipam IPAM
+	pods Pods
+	// cached may not have what was mapped a moment ago; live has it.
+	cached, live Mappings
 
 	// mu makes a look at the pods and the call that follows from it one step: an
 	// address must not be freed between the two of a new pod.
 	mu sync.Mutex
 }
 
-// NewKeeper returns a keeper of the addresses in the IPAM.
-func NewKeeper(ipam IPAM, pods Pods, mappings Mappings) *Keeper {
-	return &Keeper{ipam: ipam, pods: pods, mappings: mappings}
+// NewKeeper returns a keeper of the addresses in the IPAM. It looks at the cached
+// mappings first, and at the live ones where it must be sure.
+func NewKeeper(ipam IPAM, pods Pods, cached, live Mappings) *Keeper {
+	return &Keeper{ipam: ipam, pods: pods, cached: cached, live: live}
 }
 
 // MapRelay returns the relay address of a pod that the consumer offloaded, and
 // refuses any other address with [ErrNotOffloaded]. It never returns one that leads
-// elsewhere: then the error is [ErrTaken].
+// elsewhere or nowhere: then the error is [ErrTaken].
 func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,35 +90,24 @@ func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address neti
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	behind, err := k.mappings.Behind(ctx, consumer, relay)
-	if err != nil {
-		return netip.Addr{}, err
+	if !k.pods.IsPeerAddress(address) {
+		return relay, nil // A pod on this cluster needs no mapping: its address is translated with all others.
 	}
-	others := slices.DeleteFunc(behind, func(other netip.Addr) bool { return other == address })
-	if len(others) == 0 {
-		return relay, nil
-	}
-	return k.part(ctx, consumer, address, relay, others)
-}
-
-// part deals with a relay address that leads to others too. When a peering ends while
-// addresses come and go, Liqo's IPAM can lose one of two writes, and take a relay address
-// for free that is not (terminateNatMappingsPerCluster takes no lock, in
-// pkg/liqonet/ipam/ipam.go@v0.9.4). What nobody uses makes way, and the address is mapped
-// anew. What is in use stays right: Liqo's gateway goes by the older mapping. The newer
-// one stays too, unused, so that the IPAM does not give the relay address to the next pod.
-func (k *Keeper) part(ctx context.Context, consumer cluster.ID, address, relay netip.Addr, others []netip.Addr) (netip.Addr, error) {
-	for _, other := range others {
-		if k.inUse(consumer, other) || !k.pods.IsPeerAddress(other) { // Others are Liqo's own business.
-			return netip.Addr{}, fmt.Errorf("%s for cluster %s: %s leads to %s: %w", address, consumer, relay, other, ErrTaken)
-		}
-	}
-	for _, unused := range append(others, address) {
-		if err := k.ipam.UnmapRelay(ctx, consumer, unused); err != nil {
+	var behind []netip.Addr
+	for _, mappings := range []Mappings{k.cached, k.live} {
+		if behind, err = mappings.Behind(ctx, consumer, relay); err != nil {
 			return netip.Addr{}, err
 		}
+		if leadsTo(behind, address) {
+			return relay, nil
+		}
 	}
-	return k.ipam.MapRelay(ctx, consumer, address)
+	return k.repair(ctx, consumer, address, relay, behind)
+}
+
+// leadsTo tells whether there is one address, this one, behind a relay address.
+func leadsTo(behind []netip.Addr, address netip.Addr) bool {
+	return len(behind) == 1 && behind[0] == address
 }
 
 // inUse reports whether a cluster is to reach an address through the broker: it
@@ -123,12 +117,17 @@ func (k *Keeper) inUse(target cluster.ID, address netip.Addr) bool {
 }
 
 // free frees a relay address unless it is in use by now, and reports whether it
-// did.
-func (k *Keeper) free(ctx context.Context, target cluster.ID, address netip.Addr) (bool, error) {
+// did. One that the IPAM has forgotten, so that it was freed in vain, is mapped first.
+func (k *Keeper) free(ctx context.Context, target cluster.ID, address netip.Addr, forgotten bool) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.inUse(target, address) {
 		return false, nil
+	}
+	if forgotten {
+		if _, err := k.ipam.MapRelay(ctx, target, address); err != nil {
+			return false, err
+		}
 	}
 	return true, k.ipam.UnmapRelay(ctx, target, address)
 }
