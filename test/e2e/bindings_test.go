@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -52,14 +51,7 @@ spec:
   %s
   filters: ['id == "%s"']
 `
-	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "placementpolicy", name, "--ignore-not-found"); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(policy, name, binding, provider.ID)); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, fmt.Sprintf(policy, name, binding, provider.ID))
 }
 
 // twinOf returns the name of the twin on the broker of a namespace of the consumer.

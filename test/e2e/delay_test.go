@@ -68,22 +68,10 @@ func TestDelay(t *testing.T) {
 	m.report(150)
 	stop := m.prometheus()
 	askPrometheus(t, fmt.Sprintf("http://%s:%d", fed.Broker.Lab.Address, prometheusPort))
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		for _, object := range []string{"placementpolicy/delayed", "providerquery/load"} {
-			if _, err := fed.Broker.Kubectl(ctx, "delete", object, "--ignore-not-found"); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	if err := fed.Broker.Apply(t.Context(), loads); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, loads)
 	loaded(t, fed.ProviderA)
 	loaded(t, fed.ProviderB)
-	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(delayed, fed.Consumer.ID)); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, fmt.Sprintf(delayed, fed.Consumer.ID))
 	kept(t, "Measured", fed.ProviderA)
 	deploy(t, namespace, federation.Web, replicas)
 	copies(t, namespace, replicas, fed.ProviderA)
@@ -163,23 +151,16 @@ func kept(t *testing.T, reason string, providers ...*federation.Cluster) {
 }
 
 func checkKept(ctx context.Context, reason string, providers ...*federation.Cluster) error {
+	got, err := choiceOf(ctx, "delayed")
+	if err != nil {
+		return err
+	}
 	var policy v1alpha1.PlacementPolicy
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: "delayed"}, &policy); err != nil {
 		return err
 	}
-	var want, got []string
-	for _, p := range providers {
-		want = append(want, string(p.ID))
-	}
-	for _, d := range policy.Status.Decisions {
-		for _, c := range d.Chosen {
-			got = append(got, c.ID)
-		}
-	}
-	slices.Sort(want)
-	slices.Sort(got)
 	measured := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionMeasured)
-	if !slices.Equal(want, got) || measured == nil || measured.Reason != reason {
+	if want := ids(providers); !slices.Equal(want, got) || measured == nil || measured.Reason != reason {
 		return fmt.Errorf("chosen are %v, want %v; the figure is %+v, want %s; decisions %+v", got, want, measured, reason, policy.Status.Decisions)
 	}
 	return nil

@@ -98,27 +98,8 @@ spec:
   consumers: [%s]
   failover: {mode: %s, grace: %s}
 `
-	t.Cleanup(func() {
-		_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "placementpolicy", "failover", "--ignore-not-found")
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(policy, fed.Consumer.ID, mode, grace)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
-		var p v1alpha1.PlacementPolicy
-		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: "failover"}, &p); err != nil {
-			return err
-		}
-		for _, d := range p.Status.Decisions {
-			if p.Status.ObservedGeneration == p.Generation && d.Consumer == string(fed.Consumer.ID) && len(d.Chosen) == len(fed.Providers()) {
-				return nil
-			}
-		}
-		return fmt.Errorf("the policy has chosen %+v", p.Status)
-	})
+	apply(t, fmt.Sprintf(policy, fed.Consumer.ID, mode, grace))
+	chosen(t, "failover", fed.Providers()...)
 }
 
 // lose cuts provider-a off from other clusters, and returns when the broker knew that it has lost it.

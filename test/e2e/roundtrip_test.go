@@ -45,24 +45,6 @@ func TestConsumerMeasuresItsProviders(t *testing.T) {
 		t.Logf("provider-a is %s %s from the consumer", trips[0].Value, trips[0].Unit)
 		return nil
 	})
-	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "placementpolicy", "near", "--ignore-not-found"); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(near, fed.Consumer.ID)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, time.Minute, func(ctx context.Context) error {
-		var policy v1alpha1.PlacementPolicy
-		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: "near"}, &policy); err != nil {
-			return err
-		}
-		for _, d := range policy.Status.Decisions {
-			if d.Consumer == string(fed.Consumer.ID) && len(d.Chosen) == 1 && d.Chosen[0].ID == string(fed.ProviderA.ID) {
-				return nil
-			}
-		}
-		return fmt.Errorf("decided %+v", policy.Status.Decisions)
-	})
+	apply(t, fmt.Sprintf(near, fed.Consumer.ID))
+	chosen(t, "near", fed.ProviderA)
 }
