@@ -38,7 +38,8 @@ const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
 // BenchmarkDaemon runs the daemon on a real API server that has the objects of a
 // federation. It reports what the daemon holds, and what it does when a provider
-// becomes unready: one that nobody has chosen, and one that a policy has.
+// becomes unready: one that nobody has chosen, and one that a policy has. A process
+// takes one of the federations, because it has metrics for one daemon.
 func BenchmarkDaemon(b *testing.B) {
 	small := large
 	small.providers, small.namespaces = 100, 100
@@ -211,16 +212,22 @@ func (s *server) startDaemon() (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(s.tb.Context())
 	done := make(chan error, 1)
-	go func() { done <- b.run(ctx) }()
-	if s.daemon = b; !b.synced(ctx) {
-		s.tb.Fatal("the daemon has not filled its caches")
-	}
-	return func() {
+	go func() {
+		err := b.run(ctx)
+		cancel() // Nothing is to wait for a daemon that has ended.
+		done <- err
+	}()
+	stop = func() {
 		cancel()
 		if err := <-done; err != nil {
 			s.tb.Errorf("run(): %v", err)
 		}
 	}
+	if s.daemon = b; !b.synced(ctx) {
+		stop()
+		s.tb.FailNow()
+	}
+	return stop
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
