@@ -19,8 +19,8 @@ GOLANGCI_VERSION := v2.11.4
 GRPC_PLUGIN_VERSION := v1.5.1
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
-# They run a Prometheus in the lab, end a peering for which Liqo may not tidy up, or leave a second broker there.
-ON_ITS_OWN   := TestDelay|TestEndOfPeering|TestTwoBrokers
+# They run a Prometheus in the lab, or leave a second broker there.
+ON_ITS_OWN   := TestDelay|TestTwoBrokers
 GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the

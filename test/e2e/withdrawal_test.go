@@ -44,8 +44,8 @@ func TestWithdrawal(t *testing.T) {
 	started(t, fed.ProviderB)
 }
 
-// TestEndOfPeering ends the peering with provider-b: what runs there goes to provider-a, and the peering can be made again. It has a
-// lab of its own, because Liqo's IPAM may give out addresses twice afterwards (docs/networking.md).
+// TestEndOfPeering ends the peering with provider-b: what runs there goes to provider-a, and the peering can be made again. It is the
+// last one, because Liqo's IPAM may give out addresses twice afterwards, also for Services (docs/networking.md).
 func TestEndOfPeering(t *testing.T) {
 	const namespace, replicas = "end-of-peering", 3
 	start(t, v1alpha1.ModeOrchestrated)
