@@ -47,7 +47,10 @@ func (k *Keeper) repair(ctx context.Context, consumer cluster.ID, address, relay
 		return netip.Addr{}, taken
 	}
 	for _, other := range unused {
-		if err := k.forget(ctx, consumer, other); err != nil {
+		if _, err := k.align(ctx, other); err != nil {
+			return netip.Addr{}, err
+		}
+		if err := k.ipam.UnmapRelay(ctx, consumer, other); err != nil {
 			return netip.Addr{}, err
 		}
 	}
@@ -68,22 +71,6 @@ func (k *Keeper) repair(ctx context.Context, consumer cluster.ID, address, relay
 	return got, nil
 }
 
-// forget unmaps an address for a cluster, and for those for which only the IPAM
-// believes that it is mapped.
-func (k *Keeper) forget(ctx context.Context, target cluster.ID, address netip.Addr) error {
-	of, err := k.live.Of(ctx, address)
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for other, relay := range of {
-		if other == target || !relay.IsValid() {
-			failures = append(failures, k.ipam.UnmapRelay(ctx, other, address))
-		}
-	}
-	return errors.Join(failures...)
-}
-
 // remap makes the IPAM remember that a relay address is in use which it takes for
 // free: both addresses give it up, and the one that uses it gets it back, because the
 // IPAM gives out the lowest that is free (Acquire in go-ipam). Liqo's gateway learns of
@@ -92,16 +79,14 @@ func (k *Keeper) remap(ctx context.Context, consumer cluster.ID, address, used n
 	if err := k.ipam.UnmapRelay(ctx, consumer, address); err != nil {
 		return netip.Addr{}, err
 	}
-	of, err := k.live.Of(ctx, address)
+	elsewhere, err := k.align(ctx, address)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	for other, relay := range of {
-		if relay.IsValid() {
-			return netip.Addr{}, fmt.Errorf("%s for cluster %s: cluster %s reaches it at %s: %w", address, consumer, other, relay, ErrTaken)
-		}
+	if len(elsewhere) > 0 {
+		return netip.Addr{}, fmt.Errorf("%s for cluster %s: others reach it at %v: %w", address, consumer, elsewhere, ErrTaken)
 	}
-	held, err := k.live.Of(ctx, used)
+	held, err := k.align(ctx, used)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -110,9 +95,6 @@ func (k *Keeper) remap(ctx context.Context, consumer cluster.ID, address, used n
 		failures = append(failures, k.ipam.UnmapRelay(ctx, target, used))
 	}
 	for target, had := range held {
-		if !had.IsValid() {
-			continue
-		}
 		got, err := k.ipam.MapRelay(ctx, target, used)
 		if err == nil && got != had {
 			err = fmt.Errorf("%s, which cluster %s reached at %s, is at %s now", used, target, had, got)
@@ -123,4 +105,23 @@ func (k *Keeper) remap(ctx context.Context, consumer cluster.ID, address, used n
 		return netip.Addr{}, err
 	}
 	return k.ipam.MapRelay(ctx, consumer, address)
+}
+
+// align unmaps an address for the clusters for which only the IPAM believes that it is
+// mapped, and returns the relay addresses that lead the others to it.
+func (k *Keeper) align(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error) {
+	of, err := k.live.Of(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	for target, relay := range of {
+		if relay.IsValid() {
+			continue
+		}
+		if err := k.ipam.UnmapRelay(ctx, target, address); err != nil {
+			return nil, err
+		}
+		delete(of, target)
+	}
+	return of, nil
 }
