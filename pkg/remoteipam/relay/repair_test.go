@@ -164,6 +164,14 @@ func (b *broker) check() {
 // TestRepair has Liqo's IPAM lose writes when a peering ends. After each story all pods
 // must have addresses that lead to them, and those that come later too.
 func TestRepair(t *testing.T) {
+	// goneForBoth leaves a record that has a pod for the consumer and the neighbor.
+	goneForBoth := func(b *broker) {
+		b.reach(neighbor, pod(1))
+		b.meanwhile(func() {
+			b.leave(1)
+			b.unreach(neighbor, pod(1))
+		})
+	}
 	cases := map[string]struct {
 		reason string
 		story  func(b *broker)
@@ -203,21 +211,13 @@ func TestRepair(t *testing.T) {
 			b.mustAsk(3)
 		}},
 		"FreedForAll": {reason: "Both had it, and only the record says so.", story: func(b *broker) {
-			b.reach(neighbor, pod(1))
-			b.meanwhile(func() {
-				b.leave(1)
-				b.unreach(neighbor, pod(1))
-			})
+			goneForBoth(b)
 			b.come(3)
 			b.mustAsk(3)
 			b.come(1)
 		}},
 		"FreedForNeighbor": {reason: "The same, and the older pod is the one of which the record is wrong.", story: func(b *broker) {
-			b.reach(neighbor, pod(1))
-			b.meanwhile(func() {
-				b.leave(1)
-				b.unreach(neighbor, pod(1))
-			})
+			goneForBoth(b)
 			b.come(1)
 			if _, err := b.ipam.MapRelay(b.t.Context(), consumer, pod(1)); err != nil {
 				b.t.Fatal(err)
