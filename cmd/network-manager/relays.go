@@ -43,6 +43,7 @@ type observedRelays struct {
 	events   record.EventRecorder
 	refused  *prometheus.CounterVec
 	held     *prometheus.Desc
+	shared   *prometheus.Desc
 }
 
 func newObservedRelays(relays server.RelayMapper, mappings client.Reader, events record.EventRecorder) *observedRelays {
@@ -54,6 +55,8 @@ func newObservedRelays(relays server.RelayMapper, mappings client.Reader, events
 		}, []string{"consumer", "reason"}),
 		held: prometheus.NewDesc("liqo_broker_relay_addresses",
 			"Relay addresses that lead a cluster to others through this one.", []string{"cluster"}, nil),
+		shared: prometheus.NewDesc("liqo_broker_relay_addresses_shared",
+			"Relay addresses that lead a cluster to more than one address, of which it reaches one.", []string{"cluster"}, nil),
 	}
 }
 
@@ -96,7 +99,10 @@ func aConsumer(id cluster.ID) *v1alpha1.Consumer {
 }
 
 // Describe implements prometheus.Collector.
-func (o *observedRelays) Describe(descs chan<- *prometheus.Desc) { descs <- o.held }
+func (o *observedRelays) Describe(descs chan<- *prometheus.Desc) {
+	descs <- o.held
+	descs <- o.shared
+}
 
 // Collect implements prometheus.Collector.
 func (o *observedRelays) Collect(values chan<- prometheus.Metric) {
@@ -110,5 +116,18 @@ func (o *observedRelays) Collect(values chan<- prometheus.Metric) {
 	for i := range mappings.Items {
 		spec := &mappings.Items[i].Spec
 		values <- prometheus.MustNewConstMetric(o.held, prometheus.GaugeValue, float64(len(spec.ClusterMappings)), spec.ClusterID)
+		values <- prometheus.MustNewConstMetric(o.shared, prometheus.GaugeValue, float64(shared(spec.ClusterMappings)), spec.ClusterID)
 	}
+}
+
+// shared counts the relay addresses that are those of more than one address.
+func shared(mappings liqo.Mappings) int {
+	holders := make(map[string]int, len(mappings))
+	count := 0
+	for _, relay := range mappings {
+		if holders[relay]++; holders[relay] == 2 {
+			count++
+		}
+	}
+	return count
 }

@@ -69,7 +69,9 @@ func TestRelayAddressesAreCounted(t *testing.T) {
 	mappings := &liqo.NatMapping{}
 	mappings.Name = "nat"
 	mappings.Spec.ClusterID = "consumer"
-	mappings.Spec.ClusterMappings = map[string]string{"10.90.0.13": "10.202.0.1", "10.90.0.14": "10.202.0.2"}
+	mappings.Spec.ClusterMappings = map[string]string{
+		"10.90.0.13": "10.202.0.1", "10.90.0.14": "10.202.0.2", "10.90.0.15": "10.202.0.2", "10.90.0.16": "10.202.0.2",
+	}
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(mappings).Build()
 	registry := prometheus.NewRegistry()
 	if err := newObservedRelays(failing{}, api, nil).register(registry); err != nil {
@@ -85,7 +87,8 @@ func TestRelayAddressesAreCounted(t *testing.T) {
 			got[family.GetName()+" "+metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
 		}
 	}
-	if diff := cmp.Diff(map[string]float64{"liqo_broker_relay_addresses consumer": 2}, got); diff != "" {
+	want := map[string]float64{"liqo_broker_relay_addresses consumer": 4, "liqo_broker_relay_addresses_shared consumer": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 }

@@ -23,7 +23,10 @@ type NatMapping = netv1alpha1.NatMapping
 // NatMappingSpec is that of one peer.
 type NatMappingSpec = netv1alpha1.NatMappingSpec
 
-// NatMappingList is a list of them.
+// Mappings are the relay addresses of a NatMapping, by the address that they lead to.
+type Mappings = netv1alpha1.Mappings
+
+// NatMappingList is a list of NatMappings.
 type NatMappingList = netv1alpha1.NatMappingList
 
 // TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
