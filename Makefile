@@ -109,8 +109,9 @@ test-full: test test-cidrs ## Run everything, faults of 90 s, and the journeys a
 .PHONY: bench
 bench: deps bin/lab ## Print how long decisions take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
 	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/choice ./pkg/capacity ./pkg/placement ./pkg/controller/policy
+	programs=$$(bin/lab build); \
 	for benchmark in Memory Daemon/100 Daemon/1000; do \
-		LIQO_BROKER_TEST_PROGRAMS=$$(bin/lab build) \
+		LIQO_BROKER_TEST_PROGRAMS=$$programs \
 			go test -run '^$$' -bench "$$benchmark$$" -benchtime 1x -timeout 1h -v ./cmd/broker; \
 	done
 

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -39,14 +38,14 @@ const (
 type observedRelays struct {
 	server.RelayMapper
 
-	mappings client.Reader
+	mappings relay.NatMappings
 	events   record.EventRecorder
 	refused  *prometheus.CounterVec
 	held     *prometheus.Desc
 	shared   *prometheus.Desc
 }
 
-func newObservedRelays(relays server.RelayMapper, mappings client.Reader, events record.EventRecorder) *observedRelays {
+func newObservedRelays(relays server.RelayMapper, mappings relay.NatMappings, events record.EventRecorder) *observedRelays {
 	return &observedRelays{
 		RelayMapper: relays, mappings: mappings, events: events,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -108,15 +107,12 @@ func (o *observedRelays) Describe(descs chan<- *prometheus.Desc) {
 func (o *observedRelays) Collect(values chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	var mappings liqo.NatMappingList
-	if err := o.mappings.List(ctx, &mappings); err != nil {
-		values <- prometheus.NewInvalidMetric(o.held, fmt.Errorf("list NatMappings: %w", err))
-		return
-	}
-	for i := range mappings.Items {
-		spec := &mappings.Items[i].Spec
+	err := o.mappings.Each(ctx, func(spec *liqo.NatMappingSpec) {
 		values <- prometheus.MustNewConstMetric(o.held, prometheus.GaugeValue, float64(len(spec.ClusterMappings)), spec.ClusterID)
 		values <- prometheus.MustNewConstMetric(o.shared, prometheus.GaugeValue, float64(shared(spec.ClusterMappings)), spec.ClusterID)
+	})
+	if err != nil {
+		values <- prometheus.NewInvalidMetric(o.held, err)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			events := record.NewFakeRecorder(1)
-			relays := newObservedRelays(failing{tc.err}, nil, events)
+			relays := newObservedRelays(failing{tc.err}, relay.NatMappings{}, events)
 			if _, err := relays.MapRelay(t.Context(), "consumer", netip.MustParseAddr("10.90.0.13")); !errors.Is(err, tc.err) {
 				t.Errorf("%s: the error became %v", tc.reason, err)
 			}
@@ -74,7 +74,7 @@ func TestRelayAddressesAreCounted(t *testing.T) {
 	}
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(mappings).Build()
 	registry := prometheus.NewRegistry()
-	if err := newObservedRelays(failing{}, api, nil).register(registry); err != nil {
+	if err := newObservedRelays(failing{}, relay.NatMappings{Reader: api}, nil).register(registry); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

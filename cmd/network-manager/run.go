@@ -103,8 +103,9 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	}
 	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
 	store := inventory.NewStore()
-	keeper := relay.NewKeeper(ipam, store, relay.NatMappings{Reader: mgr.GetClient()}, relay.NatMappings{Reader: mgr.GetAPIReader()})
-	relays := newObservedRelays(keeper, mgr.GetClient(), mgr.GetEventRecorderFor("remote-ipam"))
+	mappings := relay.NatMappings{Reader: mgr.GetClient()}
+	keeper := relay.NewKeeper(ipam, store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()})
+	relays := newObservedRelays(keeper, mappings, mgr.GetEventRecorderFor("remote-ipam"))
 	if err := relays.register(ctrlmetrics.Registry); err != nil {
 		return err
 	}

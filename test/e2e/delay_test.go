@@ -151,17 +151,13 @@ func kept(t *testing.T, reason string, providers ...*federation.Cluster) {
 }
 
 func checkKept(ctx context.Context, reason string, providers ...*federation.Cluster) error {
-	got, err := choiceOf(ctx, "delayed")
+	status, err := decided(ctx, "delayed")
 	if err != nil {
 		return err
 	}
-	var policy v1alpha1.PlacementPolicy
-	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: "delayed"}, &policy); err != nil {
-		return err
-	}
-	measured := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionMeasured)
+	got, measured := choiceIn(status), meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionMeasured)
 	if want := ids(providers); !slices.Equal(want, got) || measured == nil || measured.Reason != reason {
-		return fmt.Errorf("chosen are %v, want %v; the figure is %+v, want %s; decisions %+v", got, want, measured, reason, policy.Status.Decisions)
+		return fmt.Errorf("chosen are %v, want %v; the figure is %+v, want %s; decisions %+v", got, want, measured, reason, status.Decisions)
 	}
 	return nil
 }

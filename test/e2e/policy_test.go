@@ -116,16 +116,19 @@ func apply(t *testing.T, manifest string) {
 func chosen(t *testing.T, policy string, providers ...*federation.Cluster) {
 	t.Helper()
 	eventually(t, 30*time.Second, func(ctx context.Context) error {
-		got, err := choiceOf(ctx, policy)
-		if err == nil && !slices.Equal(got, ids(providers)) {
-			err = fmt.Errorf("policy %s has chosen %v, want %v", policy, got, ids(providers))
+		status, err := decided(ctx, policy)
+		if err != nil {
+			return err
 		}
-		return err
+		if got := choiceIn(status); !slices.Equal(got, ids(providers)) {
+			return fmt.Errorf("policy %s has chosen %v, want %v", policy, got, ids(providers))
+		}
+		return nil
 	})
 }
 
-// choiceOf returns the IDs, in order, of the providers that the policy as it is now has chosen for the consumer.
-func choiceOf(ctx context.Context, policy string) ([]string, error) {
+// decided returns the status of a policy that has been looked at as it is now.
+func decided(ctx context.Context, policy string) (*v1alpha1.PlacementPolicyStatus, error) {
 	var p v1alpha1.PlacementPolicy
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: policy}, &p); err != nil {
 		return nil, err
@@ -133,16 +136,24 @@ func choiceOf(ctx context.Context, policy string) ([]string, error) {
 	if p.Status.ObservedGeneration != p.Generation {
 		return nil, fmt.Errorf("policy %s has not been looked at since it was changed", policy)
 	}
-	var chosen []string
 	for _, d := range p.Status.Decisions {
+		if d.Consumer != string(fed.Consumer.ID) {
+			return nil, fmt.Errorf("policy %s decides for %s, which it is not bound to", policy, d.Consumer)
+		}
+	}
+	return &p.Status, nil
+}
+
+// choiceIn returns the IDs, in order, of the providers that are chosen.
+func choiceIn(status *v1alpha1.PlacementPolicyStatus) []string {
+	var chosen []string
+	for _, d := range status.Decisions {
 		for _, c := range d.Chosen {
-			if d.Consumer == string(fed.Consumer.ID) {
-				chosen = append(chosen, c.ID)
-			}
+			chosen = append(chosen, c.ID)
 		}
 	}
 	slices.Sort(chosen)
-	return chosen, nil
+	return chosen
 }
 
 // ids returns the IDs of clusters, in order.

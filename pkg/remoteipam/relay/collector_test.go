@@ -34,23 +34,8 @@ func (f freed) UnmapRelay(_ context.Context, consumer cluster.ID, address netip.
 	return nil
 }
 
-// natMapping is the name of the one NatMapping.
-var natMapping = client.ObjectKey{Name: "nat"}
-
-// mapped returns an API server with what Liqo has mapped for a cluster.
-func mapped(t *testing.T, target cluster.ID, mappings map[string]string) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := liqo.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	nat := &liqo.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: natMapping.Name}}
-	nat.Spec.ClusterID, nat.Spec.ClusterMappings = string(target), mappings
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(nat).Build()
-}
-
-// newStore returns an inventory with one provider and a twin namespace of a consumer.
-func newStore(t *testing.T, consumer cluster.ID) *inventory.Store {
+// newStore returns an inventory with one provider and a twin namespace of the consumer.
+func newStore(t *testing.T) *inventory.Store {
 	t.Helper()
 	view, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if err != nil {
@@ -63,10 +48,7 @@ func newStore(t *testing.T, consumer cluster.ID) *inventory.Store {
 }
 
 func TestCollector(t *testing.T) {
-	const (
-		consumer = cluster.ID("consumer")
-		text     = "10.90.0.13"
-	)
+	const text = "10.90.0.13"
 	address := netip.MustParseAddr(text)
 	nothing := func(*inventory.Store) {}
 	cases := map[string]struct {
@@ -102,8 +84,15 @@ func TestCollector(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			api := mapped(t, consumer, map[string]string{tc.mapped: "10.202.0.1"})
-			store := newStore(t, consumer)
+			scheme := runtime.NewScheme()
+			if err := liqo.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			nat := &liqo.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
+			nat.Spec.ClusterID = string(consumer)
+			nat.Spec.ClusterMappings = map[string]string{tc.mapped: "10.202.0.1"}
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nat).Build()
+			store := newStore(t)
 			store.SetTwin("other", "another")
 			store.SetOffloaded(consumer, []string{"own"})
 			tc.prepare(store)
@@ -114,7 +103,7 @@ func TestCollector(t *testing.T) {
 			collector.now = func() time.Time { return clock }
 			look := func() {
 				t.Helper()
-				if _, err := collector.Reconcile(t.Context(), reconcile.Request{NamespacedName: natMapping}); err != nil {
+				if _, err := collector.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(nat)}); err != nil {
 					t.Fatal(err)
 				}
 			}

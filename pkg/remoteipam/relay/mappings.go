@@ -26,7 +26,7 @@ var _ Mappings = NatMappings{}
 func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.Addr) ([]netip.Addr, error) {
 	text := relay.String()
 	var behind []netip.Addr
-	err := m.each(ctx, func(spec *liqo.NatMappingSpec) {
+	err := m.Each(ctx, func(spec *liqo.NatMappingSpec) {
 		if spec.ClusterID != string(target) {
 			return
 		}
@@ -45,7 +45,7 @@ func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.
 // Of implements Mappings.
 func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error) {
 	text, of := address.String(), map[cluster.ID]netip.Addr{}
-	err := m.each(ctx, func(spec *liqo.NatMappingSpec) {
+	err := m.Each(ctx, func(spec *liqo.NatMappingSpec) {
 		relay, err := netip.ParseAddr(spec.ClusterMappings[text])
 		if err != nil {
 			relay = netip.Addr{}
@@ -55,8 +55,8 @@ func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID
 	return of, err
 }
 
-// each does something with the mappings of each cluster.
-func (m NatMappings) each(ctx context.Context, do func(*liqo.NatMappingSpec)) error {
+// Each does something with the mappings of each cluster, which it must not change.
+func (m NatMappings) Each(ctx context.Context, do func(*liqo.NatMappingSpec)) error {
 	var list liqo.NatMappingList
 	if err := m.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NatMappings: %w", err)
