@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/figures"
@@ -24,11 +24,12 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/steering"
+	"github.com/capacitorset/liqo-broker/pkg/webhook"
 )
 
 // newWebhooks returns the server that the API server asks about new pods. It
 // listens when the manager runs and something is registered.
-func newWebhooks(address string, certificate *selfsigned.Certificate) (webhook.Server, error) {
+func newWebhooks(address string, certificate *selfsigned.Certificate) (ctrlwebhook.Server, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-address: %w", err)
@@ -37,7 +38,7 @@ func newWebhooks(address string, certificate *selfsigned.Certificate) (webhook.S
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-address: %w", err)
 	}
-	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+	return ctrlwebhook.NewServer(ctrlwebhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion, c.GetCertificate = tls.VersionTLS13, certificate.Get
 	}}}), nil
 }
@@ -76,7 +77,7 @@ func newAsker(cfg prometheus.Config) (policy.Asker, error) {
 
 // newCertificate returns the certificate of the webhook.
 func newCertificate(direct client.Client) *selfsigned.Certificate {
-	return selfsigned.New(steering.ServerName, steering.Announcer{Client: direct}.Announce)
+	return selfsigned.New(webhook.ServerName, webhook.Announcer{Client: direct}.Announce)
 }
 
 // everyReplica runs also where another replica leads.

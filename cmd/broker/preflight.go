@@ -18,7 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
-	"github.com/capacitorset/liqo-broker/pkg/steering"
+	"github.com/capacitorset/liqo-broker/pkg/webhook"
 )
 
 // need is a resource that the broker uses, and how.
@@ -80,7 +80,9 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
 			need{group: "net.liqo.io", version: alpha, resource: "tunnelendpoints", verbs: read},
 			need{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: read},
-			need{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: steering.ConfigurationName,
+			need{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhook.ConfigurationName,
+				verbs: []string{"get", "patch"}},
+			need{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhook.ConfigurationName,
 				verbs: []string{"get", "patch"}},
 		)
 	}

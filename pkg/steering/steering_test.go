@@ -4,18 +4,14 @@
 package steering
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
-	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,7 +26,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/pool"
-	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
 const namespace = "web-consumer"
@@ -224,54 +219,4 @@ func requirements(pod *corev1.Pod) int {
 		}
 	}
 	return n
-}
-
-// TestAnnounce lets two replicas announce their certificates, one of them twice.
-func TestAnnounce(t *testing.T) {
-	configuration := &registrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []registrationv1.MutatingWebhook{{Name: "place"}},
-	}
-	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(configuration).Build()
-	var made [][]byte
-	for range 3 {
-		ctx, cancel := context.WithCancel(t.Context())
-		certificate := selfsigned.New(ServerName, func(ctx context.Context, ca []byte) error {
-			defer cancel()
-			made = append(made, ca)
-			return Announcer{Client: c}.Announce(ctx, ca)
-		})
-		if err := certificate.Run(ctx); err != nil {
-			t.Fatalf("Run(): %v", err)
-		}
-	}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
-		t.Fatalf("Get(): %v", err)
-	}
-	slices.Reverse(made)
-	if got := configuration.Webhooks[0].ClientConfig.CABundle; !bytes.Equal(got, bytes.Join(made, nil)) {
-		t.Errorf("announced:\n%s\nwant the three, the last first", got)
-	}
-
-	var bundle []byte
-	for range 2 * maxCertificates {
-		bundle = join(time.Now(), made[0], bundle)
-	}
-	if n := bytes.Count(bundle, []byte("BEGIN")); n != maxCertificates {
-		t.Errorf("%d certificates are kept, want %d", n, maxCertificates)
-	}
-	if got := join(time.Now().AddDate(1, 0, 0), made[0], bundle); !bytes.Equal(got, made[0]) {
-		t.Errorf("what has expired is kept:\n%s", got)
-	}
-	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("broken")})
-	if got := join(time.Now(), made[0], append(broken, made[1]...)); !bytes.Equal(got, slices.Concat(made[0], made[1])) {
-		t.Errorf("what is broken is kept, or what comes after it is not:\n%s", got)
-	}
-}
-
-// TestNobodyToTell has no configuration.
-func TestNobodyToTell(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build()
-	if err := (Announcer{Client: c}).Announce(t.Context(), nil); err != nil {
-		t.Errorf("Announce(): %v", err)
-	}
 }

@@ -1,0 +1,100 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhook tells the API server which certificates the broker's admission
+// webhooks show. It knows neither what the webhooks decide nor how they are served.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// ConfigurationName is the name of the MutatingWebhookConfiguration and of the
+	// ValidatingWebhookConfiguration.
+	ConfigurationName = "liqo-broker"
+	// ServerName is the host name by which the API server reaches the webhooks.
+	ServerName = "liqo-broker-webhook.liqo-broker.svc"
+	// maxCertificates bounds the certificates that are announced: one for each
+	// replica, and some of replicas that have been.
+	maxCertificates = 8
+)
+
+// Announcer tells the API server which certificates the webhooks may show.
+type Announcer struct {
+	// Client reads past any cache.
+	Client client.Client
+}
+
+// Announce adds a certificate, as PEM, to those that are announced and have not
+// expired: several replicas each have their own. A configuration that does not exist
+// is reported in the log: the API server then asks nobody.
+func (a Announcer) Announce(ctx context.Context, certificate []byte) error {
+	var mutating admissionv1.MutatingWebhookConfiguration
+	if err := a.announce(ctx, certificate, &mutating, func() (configs []*admissionv1.WebhookClientConfig) {
+		for i := range mutating.Webhooks {
+			configs = append(configs, &mutating.Webhooks[i].ClientConfig)
+		}
+		return configs
+	}); err != nil {
+		return err
+	}
+	var validating admissionv1.ValidatingWebhookConfiguration
+	return a.announce(ctx, certificate, &validating, func() (configs []*admissionv1.WebhookClientConfig) {
+		for i := range validating.Webhooks {
+			configs = append(configs, &validating.Webhooks[i].ClientConfig)
+		}
+		return configs
+	})
+}
+
+// announce writes a certificate into one configuration, whose webhooks clients returns
+// once the configuration is read.
+func (a Announcer) announce(
+	ctx context.Context, certificate []byte, configuration client.Object, clients func() []*admissionv1.WebhookClientConfig,
+) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := a.Client.Get(ctx, client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+			return err
+		}
+		before := configuration.DeepCopyObject().(client.Object)
+		for _, c := range clients() {
+			c.CABundle = join(time.Now(), certificate, c.CABundle)
+		}
+		return a.Client.Patch(ctx, configuration, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if apierrors.IsNotFound(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "The API server does not ask the broker about what consumers and providers write: apply deploy/",
+			"kind", fmt.Sprintf("%T", configuration), "name", ConfigurationName)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the certificate into the %T %s: %w", configuration, ConfigurationName, err)
+	}
+	return nil
+}
+
+// join puts a certificate before the known ones that have not expired.
+func join(now time.Time, certificate, known []byte) []byte {
+	bundle, count := bytes.Clone(certificate), 1
+	for block, rest := pem.Decode(known); block != nil && count < maxCertificates; block, rest = pem.Decode(rest) {
+		parsed, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || now.After(parsed.NotAfter) {
+			continue
+		}
+		bundle = append(bundle, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
+		count++
+	}
+	return bundle
+}

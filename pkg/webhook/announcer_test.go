@@ -1,0 +1,82 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"slices"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
+)
+
+// TestAnnounce lets two replicas announce their certificates, one of them twice.
+func TestAnnounce(t *testing.T) {
+	mutating := &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []admissionv1.MutatingWebhook{{Name: "place"}},
+	}
+	validating := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []admissionv1.ValidatingWebhook{{Name: "refuse"}, {Name: "refuse-too"}},
+	}
+	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(mutating, validating).Build()
+	var made [][]byte
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		certificate := selfsigned.New(ServerName, func(ctx context.Context, ca []byte) error {
+			defer cancel()
+			made = append(made, ca)
+			return Announcer{Client: c}.Announce(ctx, ca)
+		})
+		if err := certificate.Run(ctx); err != nil {
+			t.Fatalf("Run(): %v", err)
+		}
+	}
+	for _, configuration := range []client.Object{mutating, validating} {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+			t.Fatalf("Get(): %v", err)
+		}
+	}
+	slices.Reverse(made)
+	for name, got := range map[string][]byte{
+		"place":      mutating.Webhooks[0].ClientConfig.CABundle,
+		"refuse":     validating.Webhooks[0].ClientConfig.CABundle,
+		"refuse-too": validating.Webhooks[1].ClientConfig.CABundle,
+	} {
+		if !bytes.Equal(got, bytes.Join(made, nil)) {
+			t.Errorf("announced for %s:\n%s\nwant the three, the last first", name, got)
+		}
+	}
+
+	var bundle []byte
+	for range 2 * maxCertificates {
+		bundle = join(time.Now(), made[0], bundle)
+	}
+	if n := bytes.Count(bundle, []byte("BEGIN")); n != maxCertificates {
+		t.Errorf("%d certificates are kept, want %d", n, maxCertificates)
+	}
+	if got := join(time.Now().AddDate(1, 0, 0), made[0], bundle); !bytes.Equal(got, made[0]) {
+		t.Errorf("what has expired is kept:\n%s", got)
+	}
+	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("broken")})
+	if got := join(time.Now(), made[0], append(broken, made[1]...)); !bytes.Equal(got, slices.Concat(made[0], made[1])) {
+		t.Errorf("what is broken is kept, or what comes after it is not:\n%s", got)
+	}
+}
+
+// TestNobodyToTell has no configuration.
+func TestNobodyToTell(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build()
+	if err := (Announcer{Client: c}).Announce(t.Context(), nil); err != nil {
+		t.Errorf("Announce(): %v", err)
+	}
+}
