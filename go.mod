@@ -119,6 +119,7 @@ require (
 	k8s.io/component-base v0.28.15 // indirect
 	k8s.io/kube-openapi v0.0.0-20230717233707-2695361300d9 // indirect
 	k8s.io/kubectl v0.28.2 // indirect
+	k8s.io/pod-security-admission v0.28.15 // indirect
 	sigs.k8s.io/aws-iam-authenticator v0.6.12 // indirect
 	sigs.k8s.io/json v0.0.0-20221116044647-bc3834ca7abd // indirect
 	sigs.k8s.io/sig-storage-lib-external-provisioner/v7 v7.0.1 // indirect

@@ -36,6 +36,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
 
 const (
@@ -55,9 +56,11 @@ type brokerConfig struct {
 	options
 
 	strategy liqo.MappingStrategy
-	rest     *rest.Config
-	log      logr.Logger
-	asker    policy.Asker
+	// podSecurity is the level up to which consumers' pods are admitted.
+	podSecurity isolation.Level
+	rest        *rest.Config
+	log         logr.Logger
+	asker       policy.Asker
 }
 
 // broker is the daemon.
@@ -154,7 +157,7 @@ func (b *broker) setup(ctx context.Context) error {
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
-		if err := setupPolicies(b.mgr, certificate, b.registry, b.cfg.asker); err != nil {
+		if err := setupPolicies(b.mgr, certificate, b.registry, b.cfg.asker, b.cfg.podSecurity); err != nil {
 			return err
 		}
 	}

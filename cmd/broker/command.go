@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 	"github.com/capacitorset/liqo-broker/pkg/version"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
 
 // Defaults of the flags. The Services in deploy/broker lead to these ports.
@@ -48,6 +49,7 @@ type options struct {
 	leaderNamespace string
 	liqoNamespace   string
 	mapping         string
+	podSecurity     string
 	giveBackAfter   time.Duration
 	prometheus      prometheus.Config
 	log             logging.Options
@@ -128,6 +130,10 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
+			level, err := isolation.ParseLevel(o.podSecurity)
+			if err != nil {
+				return usageError{fmt.Errorf("--pod-security: %w", err)}
+			}
 			log, err := logging.New(o.log)
 			if err != nil {
 				return usageError{err}
@@ -144,7 +150,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log, asker: asker})
+			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, podSecurity: level, rest: config, log: log, asker: asker})
 			if err != nil {
 				return err
 			}
@@ -174,6 +180,8 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
 		"how Liqo names consumers' namespaces on the providers: DefaultName, which appends the broker's name unless that makes the "+
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
+	flags.StringVar(&o.podSecurity, "pod-security", string(isolation.DefaultLevel),
+		"level of Kubernetes' Pod Security Standards up to which the pods of consumers are admitted: privileged, baseline or restricted")
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod waits that no provider can take before it is ended, so that its consumer can place it elsewhere; 0 for ever")
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",

@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/steering"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
 
 // newWebhooks returns the server that the API server asks about new pods. It
@@ -44,7 +45,9 @@ func newWebhooks(address string, certificate *selfsigned.Certificate) (ctrlwebho
 }
 
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.
-func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, r *registry.Registry, asker policy.Asker) error {
+func setupPolicies(
+	mgr ctrl.Manager, certificate *selfsigned.Certificate, r *registry.Registry, asker policy.Asker, level isolation.Level,
+) error {
 	if err := figures.Setup(mgr); err != nil {
 		return err
 	}
@@ -55,6 +58,11 @@ func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, r *reg
 		return err
 	}
 	mgr.GetWebhookServer().Register(steering.Path, &admission.Webhook{Handler: steering.New(mgr.GetClient(), r)})
+	isolate, err := isolation.New(mgr.GetScheme(), level)
+	if err != nil {
+		return err
+	}
+	mgr.GetWebhookServer().Register(isolation.Path, &admission.Webhook{Handler: isolate})
 	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{Handler: nodelabels.New(mgr.GetClient(), r)})
 	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
 		return fmt.Errorf("add the certificate of the webhook: %w", err)

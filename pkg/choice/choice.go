@@ -104,7 +104,10 @@ type Ranked struct {
 	Chosen bool
 	// Excluded is why the provider cannot be chosen; empty if it can.
 	Excluded string
-	Score    float64
+	// Away tells that it is excluded because it cannot be used at the moment, and not by
+	// a filter.
+	Away  bool
+	Score float64
 	// Terms are what the score is made of, in order of their figures' names.
 	Terms []Term
 
@@ -232,7 +235,7 @@ func split(providers []Provider) (here []Provider, away []Ranked) {
 		if p.Away == "" {
 			here = append(here, p)
 		} else {
-			away = append(away, Ranked{ID: p.ID, Name: p.Name, Excluded: p.Away, labels: p.Labels})
+			away = append(away, Ranked{ID: p.ID, Name: p.Name, Excluded: p.Away, Away: true, labels: p.Labels})
 		}
 	}
 	slices.SortFunc(away, func(a, b Ranked) int { return cmp.Compare(a.ID, b.ID) })

@@ -100,6 +100,7 @@ func SetPlacing(o *NamespaceOffloading, placing []cluster.ID) {
 }
 
 // Placing returns on which of the selected clusters new pods are placed, in order.
+// It is empty if new pods wait.
 func Placing(o *NamespaceOffloading) []cluster.ID {
 	selected := Selected(&o.Spec.ClusterSelector)
 	placing, set := o.Annotations[AnnotationPlacing]
@@ -110,14 +111,39 @@ func Placing(o *NamespaceOffloading) []cluster.ID {
 	return slices.DeleteFunc(selected, func(id cluster.ID) bool { return !slices.Contains(ids, string(id)) })
 }
 
-// Place makes a pod require one of some clusters, beside what it requires already.
-func Place(pod *corev1.Pod, on []cluster.ID) { require(pod, requirement(on)) }
+// Place makes a pod require one of some clusters, beside what it requires already; with
+// none, the pod waits.
+func Place(pod *corev1.Pod, on []cluster.ID) {
+	if len(on) == 0 {
+		require(pod, nowhere...)
+		return
+	}
+	require(pod, requirement(on))
+}
 
-// PlaceNowhere makes a pod require what no node has.
-func PlaceNowhere(pod *corev1.Pod) {
-	require(pod,
-		corev1.NodeSelectorRequirement{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpExists},
-		corev1.NodeSelectorRequirement{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpDoesNotExist})
+// Confine makes a pod require a virtual node, beside what it requires already: it never
+// runs on a node of this cluster.
+func Confine(pod *corev1.Pod) {
+	require(pod, corev1.NodeSelectorRequirement{Key: LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{NodeTypeVirtual}})
+}
+
+// Admit makes a pod tolerate virtual nodes, as Liqo's webhook does once an offloading is in
+// force (createTolerationFromNamespaceOffloading in
+// pkg/liqo-controller-manager/webhooks/pod/mutations.go@v0.9.4).
+func Admit(pod *corev1.Pod) {
+	if !slices.ContainsFunc(pod.Spec.Tolerations, toleratesVirtualNodes) {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
+			Key: consts.VirtualNodeTolerationKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+		})
+	}
+}
+
+func toleratesVirtualNodes(t corev1.Toleration) bool { return t.Key == consts.VirtualNodeTolerationKey }
+
+// nowhere is what no node has.
+var nowhere = []corev1.NodeSelectorRequirement{
+	{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpExists},
+	{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpDoesNotExist},
 }
 
 // require adds requirements to each alternative of what a pod requires of its node.
@@ -129,7 +155,9 @@ func require(pod *corev1.Pod, requirements ...corev1.NodeSelectorRequirement) {
 		pod.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
 	affinity := pod.Spec.Affinity.NodeAffinity
-	if affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	required := affinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil || len(required.NodeSelectorTerms) == 0 {
+		// Liqo's webhook, which comes later, replaces a list without alternatives.
 		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{}},
 		}
@@ -140,11 +168,23 @@ func require(pod *corev1.Pod, requirements ...corev1.NodeSelectorRequirement) {
 	}
 }
 
-// ForgeOffloading returns the NamespaceOffloading that sends all pods of a
-// namespace to the selected clusters, of which there must be at least one.
+// LabelBrokerManaged is on the NamespaceOffloadings that the broker keeps, with the value
+// BrokerManaged.
+const (
+	LabelBrokerManaged = "app.kubernetes.io/managed-by"
+	BrokerManaged      = "liqo-broker"
+)
+
+// Managed tells whether the broker keeps an offloading, and nobody else.
+func Managed(o *NamespaceOffloading) bool { return o.Labels[LabelBrokerManaged] == BrokerManaged }
+
+// ForgeOffloading returns the NamespaceOffloading that the broker keeps to send all pods
+// of a namespace to the selected clusters, of which there must be at least one.
 func ForgeOffloading(namespace string, strategy MappingStrategy, selected []cluster.ID) *NamespaceOffloading {
 	return &NamespaceOffloading{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: OffloadingName},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: OffloadingName, Labels: map[string]string{LabelBrokerManaged: BrokerManaged},
+		},
 		Spec: offloadingv1alpha1.NamespaceOffloadingSpec{
 			NamespaceMappingStrategy: strategy,
 			PodOffloadingStrategy:    offloadingv1alpha1.RemotePodOffloadingStrategyType,
@@ -249,25 +289,47 @@ func refused(conditions offloadingv1alpha1.RemoteNamespaceConditions) (since tim
 	return since, required && is
 }
 
-// Follows tells whether Liqo's webhook has made a pod follow a selection: the
-// pod tolerates virtual nodes, and the selection is among what it requires of
-// its node.
+// Follows tells whether a pod was made to follow a selection: it tolerates virtual nodes,
+// and the selection is among what it requires of its node. A pod that follows an empty
+// selection waits.
 func Follows(pod *corev1.Pod, selected []cluster.ID) bool {
-	tolerates := slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return t.Key == consts.VirtualNodeTolerationKey
-	})
-	affinity := pod.Spec.Affinity
-	if !tolerates || affinity == nil || affinity.NodeAffinity == nil ||
-		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return false
+	if len(selected) == 0 {
+		return requires(pod, nowhere...)
 	}
-	want := requirement(selected)
-	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		for _, e := range term.MatchExpressions {
-			if e.Key == want.Key && e.Operator == want.Operator && slices.Equal(e.Values, want.Values) {
-				return true
+	return slices.ContainsFunc(pod.Spec.Tolerations, toleratesVirtualNodes) && requires(pod, requirement(selected))
+}
+
+// Confined tells whether a pod can run on virtual nodes only, whichever of the
+// alternatives that it requires a node meets.
+func Confined(pod *corev1.Pod) bool {
+	terms := required(pod)
+	return len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == LabelNodeType && e.Operator == corev1.NodeSelectorOpIn && slices.Equal(e.Values, []string{NodeTypeVirtual})
+		})
+	})
+}
+
+// requires tells whether an alternative of what a pod requires of its node has all of
+// some requirements.
+func requires(pod *corev1.Pod, requirements ...corev1.NodeSelectorRequirement) bool {
+	return slices.ContainsFunc(required(pod), func(term corev1.NodeSelectorTerm) bool {
+		for _, want := range requirements {
+			if !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+				return e.Key == want.Key && e.Operator == want.Operator && slices.Equal(e.Values, want.Values)
+			}) {
+				return false
 			}
 		}
+		return true
+	})
+}
+
+// required returns the alternatives of what a pod requires of its node.
+func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
+	affinity := pod.Spec.Affinity
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
 	}
-	return false
+	return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }

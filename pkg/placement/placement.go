@@ -41,6 +41,9 @@ type Provider struct {
 	Receiving bool
 	// Unchosen tells that a policy prefers other providers for the namespace.
 	Unchosen bool
+	// Barred tells that a policy that cannot decide at present may exclude the provider:
+	// what runs there stays, and nothing new goes there.
+	Barred bool
 	// Withdrawn tells that the provider takes back what it offers.
 	Withdrawn bool
 	// Ending tells that the peering with the provider ends. Liqo itself evicts what runs
@@ -64,7 +67,7 @@ type member struct {
 
 // usable tells whether pods may be placed on the provider.
 func (p Provider) usable() bool {
-	return p.Enabled && p.Ready && !p.lost() && !p.recedes() && !p.Passed && !p.Refusing && !p.Unchosen
+	return p.Enabled && p.Ready && !p.lost() && !p.recedes() && !p.Passed && !p.Refusing && !p.Unchosen && !p.Barred
 }
 
 // recedes tells whether the provider is about to have nothing for anybody.
@@ -141,7 +144,8 @@ func (c Copy) settled(now time.Time) bool { return c.serves() && c.settling(now)
 type Snapshot struct {
 	// Providers are all the broker's providers.
 	Providers []Provider
-	// Undecided tells that a policy is to choose the providers and has not yet.
+	// Undecided tells that a policy is to choose the providers and has not yet: what runs
+	// stays, and new pods wait.
 	Undecided bool
 	// Level tells that the copies of a workload are to be spread over the providers as
 	// evenly as they can.
@@ -149,7 +153,7 @@ type Snapshot struct {
 	// Selected are the clusters that are selected for the namespace.
 	Selected []cluster.ID
 	// Placing are those of them on which pods are placed that are made at this moment;
-	// nil for all.
+	// nil for all, empty for none.
 	Placing []cluster.ID
 	// Effective tells that a pod made at this moment follows Selected.
 	Effective bool
@@ -191,8 +195,9 @@ type Plan struct {
 	// Select are the clusters to select, in order. It is empty only if nothing is
 	// selected and nothing can be: then the selection is left as it is.
 	Select []cluster.ID
-	// Place are those of them on which new pods are to be placed. The others are
-	// selected because Liqo would remove what runs there if they were not.
+	// Place are those of them on which new pods are to be placed; without any, new pods
+	// wait. The others are selected because Liqo would remove what runs there if they
+	// were not.
 	Place []cluster.ID
 	// Remake are the pods to delete, so that they are made anew in the right place.
 	Remake []string
@@ -222,9 +227,15 @@ func Decide(now time.Time, s Snapshot) Plan {
 		s.Placing = s.Selected
 	}
 	if s.Undecided {
-		return Plan{Select: s.Selected, Place: s.Placing}
+		plan := Plan{Select: s.Selected}
+		plan.Remake = adrift(s.Copies, len(s.Placing) == 0)
+		return plan
 	}
 	plan := Plan{Select: choose(s, providers), Wait: wait}
+	if len(plan.Select) == 0 {
+		plan.Remake = adrift(s.Copies, false)
+		return plan
+	}
 	plan.Place = place(plan.Select, providers)
 	var leveled string
 	if s.Level {
@@ -233,7 +244,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 			plan.Place = short
 		}
 	}
-	if !s.Effective || len(plan.Select) == 0 || !slices.Equal(plan.Select, s.Selected) || !slices.Equal(plan.Place, s.Placing) {
+	if !s.Effective || !slices.Equal(plan.Select, s.Selected) || !slices.Equal(plan.Place, s.Placing) {
 		return plan // Pods made before the selection is in force would go astray.
 	}
 
@@ -260,6 +271,20 @@ func Decide(now time.Time, s Snapshot) Plan {
 		plan.Move = append(plan.Move, leveled)
 	}
 	return plan
+}
+
+// adrift returns the pods that are to wait and do not, while no provider may take them:
+// those on the broker's own nodes and, if nothing is placed any more, those that wait for
+// a provider that was open before.
+func adrift(copies []Copy, closed bool) (names []string) {
+	for _, group := range byWorkload(copies) {
+		for _, c := range group {
+			if !c.Missing && !c.Leaving && (c.Spot == OnBroker || closed && c.Spot == Nowhere && c.Outdated) {
+				names = append(names, c.Pod)
+			}
+		}
+	}
+	return names
 }
 
 // settling returns the time until the next copy settles; zero if all have that serve.
@@ -313,20 +338,16 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 	return slices.Compact(chosen)
 }
 
-// place returns the selected clusters on which new pods are to be placed: those
-// that are chosen, have not failed and are not withdrawn; the chosen ones if that
-// leaves none, or else all.
+// place returns the selected clusters on which new pods are to be placed: those that are
+// chosen, not barred, have not failed and are not withdrawn; if that leaves none, all that
+// are chosen and not barred. Where no policy has chosen, new pods do not go.
 func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
-	for _, not := range []func(member) bool{
-		func(p member) bool { return p.Unchosen || p.failed || p.recedes() },
-		func(p member) bool { return p.Unchosen },
-	} {
-		left := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return not(providers[id]) })
-		if len(left) > 0 {
-			return left
-		}
+	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return providers[id].Unchosen || providers[id].Barred })
+	left := slices.DeleteFunc(slices.Clone(chosen), func(id cluster.ID) bool { return providers[id].failed || providers[id].recedes() })
+	if len(left) > 0 {
+		return left
 	}
-	return selected
+	return chosen
 }
 
 // move decides about the copies of one workload that are not on a lost provider.

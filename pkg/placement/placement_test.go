@@ -432,18 +432,46 @@ func TestPolicy(t *testing.T) {
 			want:   Plan{Select: both, Place: onlyB},
 		},
 		"ChosenIsDown": {
-			reason: "If no chosen provider can be used, everything stays.",
-			in: Snapshot{Providers: []Provider{unchosen, {ID: "b", Enabled: true}}, Selected: []cluster.ID{"a"},
+			reason: "If no chosen provider can be used, what runs stays, and new pods wait.",
+			in: Snapshot{Providers: []Provider{unchosen, {ID: "b", Enabled: true}}, Selected: []cluster.ID{"a"}, Placing: []cluster.ID{},
 				Copies: copies("web", 4, "a")},
-			want: Plan{Select: []cluster.ID{"a"}, Place: []cluster.ID{"a"}, Held: []Held{
+			want: Plan{Select: []cluster.ID{"a"}, Held: []Held{
 				{"web-0", "a", NoTarget}, {"web-1", "a", NoTarget}, {"web-2", "a", NoTarget}, {"web-3", "a", NoTarget},
 			}},
 		},
 		"Undecided": {
-			reason: "While a policy has not chosen, nothing changes.",
+			reason: "While a policy has not chosen, what runs stays, and new pods wait.",
 			in: Snapshot{Providers: []Provider{off, unchosen}, Undecided: true, Selected: both, Placing: onlyB,
 				Copies: copies("web", 2, "a", outdated)},
+			want: Plan{Select: both},
+		},
+		"UndecidedClosed": {
+			reason: "Pods that were made before, and wait for a provider, wait for the policy too.",
+			in: Snapshot{Providers: []Provider{off, unchosen}, Undecided: true, Selected: both, Placing: []cluster.ID{},
+				Copies: copies("web", 3, "a", outdated, waiting)},
+			want: Plan{Select: both, Remake: []string{"web-0"}},
+		},
+		"UndecidedOnBroker": {
+			reason: "Nor do pods run on the broker meanwhile, whether or not their namespace was offloaded before.",
+			in:     Snapshot{Providers: []Provider{unchosen}, Undecided: true, Copies: copies("web", 2, "", onBroker, missing)},
+			want:   Plan{Remake: []string{"web-0"}},
+		},
+		"NothingUsableOnBroker": {
+			reason: "Nor while no provider can be used.",
+			in:     Snapshot{Providers: []Provider{off}, Copies: copies("web", 1, "", onBroker)},
+			want:   Plan{Remake: []string{"web-0"}},
+		},
+		"Barred": {
+			reason: "What a policy may exclude keeps what runs there and gets nothing new; the others do.",
+			in: Snapshot{Providers: []Provider{{ID: "a", Enabled: true, Ready: true, Receiving: true, Barred: true}, on}, Selected: both, Placing: onlyB,
+				Copies: copies("web", 4, "a")},
 			want: Plan{Select: both, Place: onlyB},
+		},
+		"AllBarred": {
+			reason: "If it may exclude all, new pods wait.",
+			in: Snapshot{Providers: []Provider{{ID: "b", Enabled: true, Ready: true, Receiving: true, Barred: true}}, Selected: onlyB, Placing: onlyB,
+				Copies: copies("web", 4, "b")},
+			want: Plan{Select: onlyB},
 		},
 		"UndecidedNew": {
 			reason: "Nothing is selected before a policy has chosen.",

@@ -74,10 +74,22 @@ func applying(policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace, shadows
 
 // chosen returns the providers that a policy has chosen for a consumer.
 func chosen(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
+	return choices(policy, consumer, func(v1alpha1.ChosenProvider) bool { return true })
+}
+
+// barred returns those of them that get no new pods.
+func barred(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
+	return choices(policy, consumer, func(c v1alpha1.ChosenProvider) bool { return c.Barred })
+}
+
+func choices(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, which func(v1alpha1.ChosenProvider) bool) map[cluster.ID]bool {
 	ids := map[cluster.ID]bool{}
 	for _, d := range policy.Status.Decisions {
-		if d.Consumer == string(consumer) {
-			for _, c := range d.Chosen {
+		if d.Consumer != string(consumer) {
+			continue
+		}
+		for _, c := range d.Chosen {
+			if which(c) {
 				ids[cluster.ID(c.ID)] = true
 			}
 		}
@@ -102,12 +114,12 @@ func (r *Registry) follow(ctx context.Context, n *Namespace, ns *corev1.Namespac
 			return fmt.Errorf("list providers: %w", err)
 		}
 		for i := range providers.Items {
-			n.add(&providers.Items[i], ns, false)
+			n.add(&providers.Items[i], ns, false, false)
 		}
 		return nil
 	}
 	n.Snapshot.MoveSingletons = n.Policy.Spec.MoveSingletons == v1alpha1.SingletonsWithGap
-	chosen := chosen(n.Policy, consumer)
+	chosen, barred := chosen(n.Policy, consumer), barred(n.Policy, consumer)
 	n.Snapshot.Undecided = len(chosen) == 0
 	concern := maps.Clone(chosen)
 	for _, id := range n.Snapshot.Selected {
@@ -124,15 +136,15 @@ func (r *Registry) follow(ctx context.Context, n *Namespace, ns *corev1.Namespac
 		} else if err != nil {
 			return fmt.Errorf("get provider %s: %w", id, err)
 		}
-		n.add(&p, ns, !chosen[id])
+		n.add(&p, ns, !chosen[id], barred[id])
 	}
 	return nil
 }
 
 // add adds a provider to a namespace.
-func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen bool) {
+func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen, barred bool) {
 	known := provider(p, ns, n.Offloading)
-	known.Unchosen = unchosen
+	known.Unchosen, known.Barred = unchosen, barred
 	n.Snapshot.Providers = append(n.Snapshot.Providers, known)
 	n.room[known.ID] = p.Status.LargestPod
 	if n.Offloading == nil {
@@ -167,7 +179,10 @@ func ChoiceChanged(before, after *v1alpha1.PlacementPolicy) bool {
 
 // Rechosen returns the consumers whose providers differ between two statuses of a policy.
 func Rechosen(before, after []v1alpha1.PlacementDecision) map[cluster.ID]bool {
-	type choice struct{ consumer, provider string }
+	type choice struct {
+		consumer, provider string
+		barred             bool
+	}
 	was, is := map[choice]bool{}, map[choice]bool{}
 	for _, side := range []struct {
 		decisions []v1alpha1.PlacementDecision
@@ -175,7 +190,7 @@ func Rechosen(before, after []v1alpha1.PlacementDecision) map[cluster.ID]bool {
 	}{{before, was}, {after, is}} {
 		for _, d := range side.decisions {
 			for _, c := range d.Chosen {
-				side.choices[choice{d.Consumer, c.ID}] = true
+				side.choices[choice{d.Consumer, c.ID, c.Barred}] = true
 			}
 		}
 	}

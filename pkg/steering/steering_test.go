@@ -31,59 +31,122 @@ import (
 const namespace = "web-consumer"
 
 func TestHandle(t *testing.T) {
-	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
-	free := liqo.ForgeOffloading(namespace, "DefaultName", both)
-	steered := liqo.ForgeOffloading(namespace, "DefaultName", both)
-	liqo.SetPlacing(steered, onlyB)
+	both, onlyB, broker := []cluster.ID{"a", "b"}, []cluster.ID{"b"}, cluster.Identity{ID: "c", Name: "consumer"}
+	offloading := func(change func(*liqo.NamespaceOffloading)) *liqo.NamespaceOffloading {
+		o := liqo.ForgeOffloading(namespace, "DefaultName", both)
+		change(o)
+		return o
+	}
+	place := func(on ...cluster.ID) func(*liqo.NamespaceOffloading) {
+		return func(o *liqo.NamespaceOffloading) { liqo.SetPlacing(o, on) }
+	}
+	foreign := func(o *liqo.NamespaceOffloading) { o.Labels = nil }
+	namespaced := func(inForce bool, o *liqo.NamespaceOffloading) []client.Object {
+		ns := liqotest.TwinNamespace(namespace, broker)
+		if inForce {
+			liqotest.PutInForce(ns, o)
+		} else {
+			o.Generation = 1
+		}
+		return []client.Object{ns, o}
+	}
 	shadow := liqotest.ShadowPod(namespace, "web-0", nil)
-	seen, picky := liqotest.Pod(shadow, "", both...), liqotest.Pod(shadow, "")
-	picky.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}},
-			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "arch", Operator: corev1.NodeSelectorOpExists}}},
-		}},
-	}}
+	plain, picky, empty := liqotest.Pod(shadow, ""), liqotest.Pod(shadow, ""), liqotest.Pod(shadow, "")
+	requiring := func(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
+		}}
+	}
+	exists := func(key string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpExists}}}
+	}
+	picky.Spec.Affinity = requiring(exists("disk"), exists("arch"))
+	empty.Spec.Affinity = requiring()
 	cases := map[string]struct {
 		reason  string
 		objects []client.Object
 		pod     *corev1.Pod
-		steered bool
-		alone   bool
-		kept    int // Requirements that the pod had and keeps.
+		// on are the nodes on which the pod can be, of a, b and the broker's own.
+		on       []cluster.ID
+		admitted bool // It tolerates virtual nodes without Liqo's webhook.
+		unheld   bool // It does not tolerate nodes that are lost.
+		refused  bool
 	}{
-		"Steered":     {reason: "A pod goes where new pods are placed.", objects: []client.Object{steered}, pod: liqotest.Pod(shadow, ""), steered: true},
-		"AfterLiqo":   {reason: "What Liqo requires stays.", objects: []client.Object{steered}, pod: seen, steered: true, kept: 1},
-		"OwnWishes":   {reason: "What the pod requires stays, in every alternative.", objects: []client.Object{steered}, pod: picky, steered: true, kept: 2},
-		"Free":        {reason: "Without a choice the pod goes anywhere.", objects: []client.Object{free}, pod: liqotest.Pod(shadow, "")},
-		"NoOffloaded": {reason: "In another namespace it is, too.", pod: liqotest.Pod(shadow, ""), alone: true},
+		"Free":         {reason: "A pod goes to any provider that is selected.", objects: namespaced(true, offloading(place(both...))), pod: plain, on: both},
+		"Steered":      {reason: "It goes where new pods are placed.", objects: namespaced(true, offloading(place(onlyB...))), pod: plain, on: onlyB},
+		"Closed":       {reason: "It waits if no provider takes new pods.", objects: namespaced(true, offloading(place())), pod: plain},
+		"AfterLiqo":    {reason: "What Liqo requires stays.", objects: namespaced(true, offloading(place(onlyB...))), pod: liqotest.Pod(shadow, "", "a"), admitted: true},
+		"OwnWishes":    {reason: "What the pod requires stays, in every alternative.", objects: namespaced(true, offloading(place(both...))), pod: picky},
+		"NoTerms":      {reason: "A pod with a list of no alternatives requires no less.", objects: namespaced(true, offloading(place(onlyB...))), pod: empty, on: onlyB},
+		"Early":        {reason: "The selection holds before Liqo's webhook applies it.", objects: namespaced(false, offloading(place(both...))), pod: plain, on: both, admitted: true},
+		"EarlySteered": {reason: "So does where new pods are placed.", objects: namespaced(false, offloading(place(onlyB...))), pod: plain, on: onlyB, admitted: true},
+		"Foreign":      {reason: "Another's offloading is Liqo's to apply.", objects: namespaced(true, offloading(foreign)), pod: plain, on: both},
+		"ForeignEarly": {reason: "A pod is refused until Liqo applies it.", objects: namespaced(false, offloading(foreign)), pod: plain, refused: true},
+		"NoOffloading": {reason: "A pod of a namespace that is not offloaded waits.", objects: []client.Object{liqotest.TwinNamespace(namespace, broker)}, pod: plain, unheld: true},
+		"NewNamespace": {reason: "So does one of a namespace that the broker has not heard of.", pod: plain, unheld: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tc.objects...).Build()
-			raw, err := json.Marshal(tc.pod)
-			if err != nil {
-				t.Fatalf("Marshal(): %v", err)
+			pod, refused := handle(t, New(c, pins(nil)), tc.pod)
+			if refused != tc.refused {
+				t.Fatalf("%s\nrefused: %t", tc.reason, refused)
 			}
-			answer := New(c, pins(nil)).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Namespace: namespace, Object: runtime.RawExtension{Raw: raw},
-			}})
-			if !answer.Allowed {
-				t.Fatalf("%s\nrefused: %v", tc.reason, answer.Result)
+			if refused {
+				return
 			}
-			pod := apply(t, raw, answer)
-			if got := liqo.Follows(tolerant(pod.DeepCopy()), onlyB); got != tc.steered {
-				t.Errorf("%s\nsteered: %t\n%v", tc.reason, got, answer.Patches)
+			if got := reachable(t, pod); !slices.Equal(got, tc.on) {
+				t.Errorf("%s\nthe pod can be on %q, want %q", tc.reason, got, tc.on)
 			}
-			unheld := pod.DeepCopy()
-			liqo.Hold(unheld)
-			if held := len(pod.Spec.Tolerations) == len(unheld.Spec.Tolerations); held == tc.alone {
-				t.Errorf("%s\nheld on lost nodes: %t", tc.reason, held)
+			if !liqo.Confined(pod) {
+				t.Errorf("%s\nthe pod may run on the broker's own nodes: %v", tc.reason, pod.Spec.Affinity)
 			}
-			if n := requirements(pod); tc.steered && n != tc.kept+max(1, terms(pod)) {
-				t.Errorf("%s\n%d requirements, want the %d of before and one in each alternative", tc.reason, n, tc.kept)
+			tolerant := pod.DeepCopy()
+			liqo.Admit(tolerant)
+			if got := len(tolerant.Spec.Tolerations) == len(pod.Spec.Tolerations); got != tc.admitted {
+				t.Errorf("%s\ntolerates virtual nodes: %t", tc.reason, got)
+			}
+			held := pod.DeepCopy()
+			liqo.Hold(held)
+			if got := len(held.Spec.Tolerations) > len(pod.Spec.Tolerations); got != tc.unheld {
+				t.Errorf("%s\nleaves lost nodes: %t", tc.reason, got)
+			}
+			if terms(tc.pod) > 1 && terms(pod) != terms(tc.pod) {
+				t.Errorf("%s\n%d alternatives, want %d", tc.reason, terms(pod), terms(tc.pod))
 			}
 		})
 	}
+}
+
+// handle returns the pod as the webhook leaves it, or that it is refused.
+func handle(t *testing.T, h *Handler, pod *corev1.Pod) (steered *corev1.Pod, refused bool) {
+	t.Helper()
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatalf("Marshal(): %v", err)
+	}
+	answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: namespace, Object: runtime.RawExtension{Raw: raw},
+	}})
+	if !answer.Allowed {
+		return nil, true
+	}
+	return apply(t, raw, answer), false
+}
+
+// reachable returns which of the nodes a, b and the broker's own has what a pod requires.
+func reachable(t *testing.T, pod *corev1.Pod) (on []cluster.ID) {
+	t.Helper()
+	for _, id := range []cluster.ID{"a", "b", ""} {
+		n := &corev1.Node{}
+		if id != "" {
+			n = liqotest.VirtualNode(cluster.Identity{ID: id}, true)
+		}
+		if fits(t, pod, n) {
+			on = append(on, id)
+		}
+	}
+	return on
 }
 
 // pins are the providers by the names of their nodes; without any, nobody knows.
@@ -101,9 +164,13 @@ func (p pins) Pinned(_ context.Context, _ cluster.ID, pod *corev1.Pod) (*v1alpha
 func TestPinned(t *testing.T) {
 	node, gone := pool.Name("id-broker", cluster.Identity{ID: "a"}), pool.Name("id-broker", cluster.Identity{ID: "gone"})
 	known := pins{node: {ObjectMeta: metav1.ObjectMeta{Name: "a"}}, gone: nil}
-	twin := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"})
-	unchosen := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"a", "b"})
-	liqo.SetPlacing(unchosen, []cluster.ID{"b"})
+	both := []cluster.ID{"a", "b"}
+	objects := func(placing ...cluster.ID) []client.Object {
+		ns, o := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"}), liqo.ForgeOffloading(namespace, "DefaultName", both)
+		liqo.SetPlacing(o, placing)
+		liqotest.PutInForce(ns, o)
+		return []client.Object{ns, o}
+	}
 	cases := map[string]struct {
 		reason  string
 		pins    pins
@@ -112,42 +179,26 @@ func TestPinned(t *testing.T) {
 		refused bool
 		on      []cluster.ID // Where the pod can be.
 	}{
-		"OnProvider": {reason: "A pod goes to the provider of its node.", pins: known, objects: []client.Object{twin}, node: node, on: []cluster.ID{"a"}},
-		"Unchosen":   {reason: "It goes nowhere else if that is not chosen.", pins: known, objects: []client.Object{twin, unchosen}, node: node},
-		"Gone":       {reason: "Nor if that is gone.", pins: known, objects: []client.Object{twin}, node: gone},
-		"OtherNode":  {reason: "A pod on the broker's node goes anywhere.", pins: known, objects: []client.Object{twin}, node: "liqo-broker", on: []cluster.ID{"a", "b", ""}},
-		"Unknown":    {reason: "A pod of a node that nobody knows waits.", objects: []client.Object{twin}, node: node, refused: true},
+		"OnProvider": {reason: "A pod goes to the provider of its node.", pins: known, objects: objects(both...), node: node, on: []cluster.ID{"a"}},
+		"Unchosen":   {reason: "It goes nowhere else if that is not chosen.", pins: known, objects: objects("b"), node: node},
+		"Gone":       {reason: "Nor if that is gone.", pins: known, objects: objects(both...), node: gone},
+		"OtherNode":  {reason: "A pod on the broker's node goes to any provider.", pins: known, objects: objects(both...), node: "liqo-broker", on: both},
+		"Unknown":    {reason: "A pod of a node that nobody knows waits.", objects: objects(both...), node: node, refused: true},
 		"NoTwin":     {reason: "So does one in a namespace that nobody knows.", pins: known, node: node, refused: true},
-		"OtherPods":  {reason: "Nobody has to know about the others.", objects: []client.Object{twin}, node: "liqo-broker", on: []cluster.ID{"a", "b", ""}},
+		"OtherPods":  {reason: "Nobody has to know about the others.", objects: objects(both...), node: "liqo-broker", on: both},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tc.objects...).Build()
 			pod := liqotest.Pod(liqotest.ShadowPod(namespace, "web-0", map[string]string{"virtualkubelet.liqo.io/nodename": tc.node}), "")
-			raw, err := json.Marshal(pod)
-			if err != nil {
-				t.Fatalf("Marshal(): %v", err)
+			pod, refused := handle(t, New(c, tc.pins), pod)
+			if refused != tc.refused {
+				t.Fatalf("%s\nrefused: %t", tc.reason, refused)
 			}
-			answer := New(c, tc.pins).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Namespace: namespace, Object: runtime.RawExtension{Raw: raw},
-			}})
-			if answer.Allowed == tc.refused {
-				t.Fatalf("%s\nallowed: %t, %v", tc.reason, answer.Allowed, answer.Result)
-			}
-			if tc.refused {
+			if refused {
 				return
 			}
-			var on []cluster.ID
-			for _, id := range []cluster.ID{"a", "b", ""} {
-				n := &corev1.Node{}
-				if id != "" {
-					n = liqotest.VirtualNode(cluster.Identity{ID: id}, true)
-				}
-				if fits(t, apply(t, raw, answer), n) {
-					on = append(on, id)
-				}
-			}
-			if !slices.Equal(on, tc.on) {
+			if on := reachable(t, pod); !slices.Equal(on, tc.on) {
 				t.Errorf("%s\nthe pod can be on %q, want %q", tc.reason, on, tc.on)
 			}
 		})
@@ -200,23 +251,10 @@ func apply(t *testing.T, raw []byte, answer admission.Response) *corev1.Pod {
 	return pod
 }
 
-// tolerant returns the pod as Liqo's webhook leaves it.
-func tolerant(pod *corev1.Pod) *corev1.Pod {
-	other := liqotest.Pod(liqotest.ShadowPod(namespace, "any", nil), "", "any")
-	pod.Spec.Tolerations = other.Spec.Tolerations
-	return pod
-}
-
+// terms returns how many alternatives of nodes a pod requires.
 func terms(pod *corev1.Pod) int {
-	return len(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
-}
-
-func requirements(pod *corev1.Pod) int {
-	n := 0
-	if pod.Spec.Affinity != nil {
-		for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-			n += len(term.MatchExpressions)
-		}
+	if pod.Spec.Affinity == nil {
+		return 0
 	}
-	return n
+	return len(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
 }

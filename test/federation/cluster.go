@@ -27,7 +27,7 @@ import (
 
 // A Cluster is one cluster of the federation.
 type Cluster struct {
-	client.Client
+	client.WithWatch
 
 	Name string
 	ID   cluster.ID // Of Liqo.
@@ -50,7 +50,7 @@ func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(config, client.Options{
+	c, err := client.NewWithWatch(config, client.Options{
 		Scheme:         scheme,
 		WarningHandler: client.WarningHandlerOptions{SuppressWarnings: true},
 	})
@@ -62,7 +62,7 @@ func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
 	if err := c.Get(ctx, key, &identity); err != nil {
 		return nil, fmt.Errorf("read the Liqo cluster ID of cluster %s: %w", name, err)
 	}
-	return &Cluster{Client: c, Name: name, ID: cluster.ID(identity.Data["CLUSTER_ID"]), Lab: inLab}, nil
+	return &Cluster{WithWatch: c, Name: name, ID: cluster.ID(identity.Data["CLUSTER_ID"]), Lab: inLab}, nil
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -38,6 +38,7 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 	}{
 		{"load the images into the broker and the consumer", f.loadImages},
 		{"broker: kubectl apply -k deploy", f.applyDeploy},
+		{"broker: kubectl apply -k deploy/admission, where Kubernetes has admission policies", f.applyAdmission},
 		{"broker: expose the HTTP API on the node", f.exposeAPI},
 		{"broker: patch Liqo's gateway, network manager and controller manager (patches/liqo-install)", f.patchBroker},
 		{"broker: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Broker) }},
@@ -89,6 +90,16 @@ func (f *Federation) applyDeploy(ctx context.Context) error {
 		return err
 	}
 	return f.useImage(ctx, f.Broker, brokerNamespace, broker, "liqo-broker")
+}
+
+// applyAdmission adds what holds without the daemon. Kubernetes has it since 1.30.
+func (f *Federation) applyAdmission(ctx context.Context) error {
+	resources, err := f.Broker.Kubectl(ctx, "get", "--raw=/apis/admissionregistration.k8s.io/v1")
+	if err != nil || !strings.Contains(resources, "validatingadmissionpolicies") {
+		return err
+	}
+	_, err = f.Broker.Kubectl(ctx, "apply", "-k", f.path("deploy", "admission"))
+	return err
 }
 
 // useImage makes the pods of a Deployment run an image as it was built last, though its name is the same, and waits for them.

@@ -218,6 +218,10 @@ type ChosenProvider struct {
 	// of steady, and has a substitute.
 	// +optional
 	AwaySince *metav1.Time `json:"awaySince,omitempty"`
+	// Barred is true while the policy cannot decide and may exclude the provider: what
+	// runs there stays, and no new pod goes there.
+	// +optional
+	Barred bool `json:"barred,omitempty"`
 }
 
 // ExplainedProvider says what became of a provider.

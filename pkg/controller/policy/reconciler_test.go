@@ -242,14 +242,32 @@ func TestFailures(t *testing.T) {
 			if got := chosen(p)["c"]; got != "a" {
 				t.Errorf("%s\nchosen %s, want what was chosen before", tc.reason, got)
 			}
+			// A spread alone excludes no provider.
+			if got, want := p.Status.Decisions[0].Chosen[0].Barred, tc.want != "False SpreadUnsatisfied"; got != want {
+				t.Errorf("%s\nnew pods are kept away: %t, want %t", tc.reason, got, want)
+			}
 			if events := fmt.Sprint(len(h.recorder.Events)); events != "2" {
 				t.Errorf("%s events, want one when it decided and one when it ceased to", events)
 			}
 			h.change(policy, func() { policy.Spec.Filters, policy.Spec.Spread = nil, nil; policy.Generation = 3 })
-			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" {
-				t.Errorf("after it was repaired: condition %s", condition(p))
+			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" || p.Status.Decisions[0].Chosen[0].Barred {
+				t.Errorf("after it was repaired: condition %s, chosen %+v", condition(p), p.Status.Decisions[0].Chosen)
 			}
 		})
+	}
+}
+
+// TestAwayIsNotBarred has a chosen provider out of reach that no filter excludes, while no
+// other one passes.
+func TestAwayIsNotBarred(t *testing.T) {
+	policy, a := cheapest(), provider("a", "1")
+	h := begin(t, policy, consumer("c"), a, provider("b", "2"))
+	h.decide(0)
+	h.change(policy, func() { policy.Spec.Filters = []v1alpha1.Filter{"kpi.priceCPU < 2.0"}; policy.Generation = 2 })
+	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
+	p, _ := h.decide(time.Minute)
+	if got := p.Status.Decisions[0].Chosen; condition(p) != "False NobodyPasses" || len(got) != 1 || got[0].ID != "a" || got[0].Barred {
+		t.Errorf("condition %s, chosen %+v: want a, which keeps its pods when it is back", condition(p), got)
 	}
 }
 

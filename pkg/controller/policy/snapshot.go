@@ -94,6 +94,7 @@ func (s *snapshot) decide(
 	decision := before
 	decision.Consumer, decision.ConsumerName = consumer.Name, consumer.Status.ClusterName
 	if policy.err != nil {
+		decision.Chosen = barred(before.Chosen, nil)
 		return decision, 0, policy.err
 	}
 	made, kept, err := s.choose(now, policy, consumer, before)
@@ -103,6 +104,7 @@ func (s *snapshot) decide(
 		decision.Explained, decision.NotExplained = s.explain(made.Ranking, consumer.Name)
 	}
 	if err != nil {
+		decision.Chosen = barred(before.Chosen, made.Ranking)
 		return decision, 0, err
 	}
 	decision.Chosen = nil
@@ -119,6 +121,21 @@ func (s *snapshot) decide(
 		decision.BetterSince = &metav1.Time{Time: made.Better.Add(time.Second - 1).Truncate(time.Second)}
 	}
 	return decision, made.Wait, nil
+}
+
+// barred returns the providers of the last good decision, and marks those that a policy
+// that cannot decide may exclude: all but those that pass its filters, or that nobody
+// looked at because they are away.
+func barred(chosen []v1alpha1.ChosenProvider, ranking []choice.Ranked) []v1alpha1.ChosenProvider {
+	open := map[string]bool{}
+	for _, r := range ranking {
+		open[string(r.ID)] = r.Excluded == "" || r.Away
+	}
+	marked := slices.Clone(chosen)
+	for i := range marked {
+		marked[i].Barred = !open[marked[i].ID]
+	}
+	return marked
 }
 
 // outcome is what was decided.

@@ -24,12 +24,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
-// Labels of the objects that the broker makes.
-const (
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	managedBy      = "liqo-broker"
-)
-
 // Reasons of the events on twin namespaces and their offloadings. Liqo shows
 // events of a twin namespace to its consumer, so they name no provider.
 const (
@@ -115,26 +109,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if o := twin.Offloading; o != nil && o.Labels[labelManagedBy] != managedBy {
+	if o := twin.Offloading; o != nil && !liqo.Managed(o) {
 		r.recorder.Eventf(o, corev1.EventTypeWarning, reasonForeignOffloading,
 			"The broker leaves the namespace alone: somebody else made its NamespaceOffloading (no label %s=%s)",
-			labelManagedBy, managedBy)
+			liqo.LabelBrokerManaged, liqo.BrokerManaged)
 		return ctrl.Result{}, nil
 	}
 	again := r.noteRefusals(ctx, &ns, twin)
 	now := r.clock.Now()
 	again = placement.Sooner(again, r.memory.recall(now, ns.Name, twin))
 	plan := placement.Decide(now, twin.Snapshot)
-	if len(plan.Select) == 0 {
-		reason, message := reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can"
-		if twin.Snapshot.Undecided {
-			reason, message = reasonUndecided, "A placement policy applies, which has chosen no provider yet"
+	r.explainWaiting(&ns, twin, plan)
+	if len(plan.Select) > 0 {
+		if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan); err != nil {
+			return ctrl.Result{}, err
 		}
-		r.recorder.Event(&ns, corev1.EventTypeWarning, reason, message)
-		return ctrl.Result{RequeueAfter: again}, nil
-	}
-	if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan); err != nil {
-		return ctrl.Result{}, err
 	}
 	replaced, err := r.remake(ctx, twin, plan.Replace, r.replace)
 	if err != nil {
@@ -149,6 +138,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// explainWaiting says why new pods of the namespace wait, if they do.
+func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *registry.Namespace, plan placement.Plan) {
+	switch {
+	case len(plan.Place) > 0:
+	case twin.Snapshot.Undecided:
+		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "A placement policy applies, which has chosen no provider yet; new pods wait")
+	case len(plan.Select) == 0:
+		r.recorder.Event(ns, corev1.EventTypeWarning, reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can; new pods wait")
+	default:
+		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "No provider that the placement policy has chosen takes new pods; they wait")
+	}
 }
 
 // noteRefusals marks the providers on which the namespace cannot be made, and
@@ -186,7 +188,6 @@ func (r *Reconciler) ensureOffloading(
 	if o == nil {
 		o = liqo.ForgeOffloading(ns.Name, liqo.FittingStrategy(r.strategy, ns.Name, r.own), plan.Select)
 		liqo.SetPlacing(o, plan.Place)
-		o.Labels = map[string]string{labelManagedBy: managedBy}
 		if err := r.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)
 		}

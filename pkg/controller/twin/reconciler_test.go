@@ -64,7 +64,6 @@ func offloaded(selected ...cluster.Identity) []client.Object {
 	}
 	ns := liqotest.TwinNamespace(namespace, consumer)
 	o := liqo.ForgeOffloading(namespace, "DefaultName", ids)
-	o.Labels = map[string]string{labelManagedBy: managedBy}
 	liqotest.PutInForce(ns, o, selected...)
 	return []client.Object{ns, o}
 }
@@ -130,6 +129,7 @@ func (h *harness) events() string {
 
 func TestOffloading(t *testing.T) {
 	foreign := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"elsewhere"})
+	foreign.Labels = nil
 	cases := map[string]struct {
 		reason  string
 		objects []client.Object
@@ -336,6 +336,35 @@ func TestUndecided(t *testing.T) {
 	}
 	if events := h.events(); !strings.Contains(events, reasonUndecided) {
 		t.Errorf("events: %q", events)
+	}
+}
+
+// TestUndecidedLater has a policy that has chosen nothing in a namespace that was offloaded
+// before: what runs stays, and what is new waits.
+func TestUndecidedLater(t *testing.T) {
+	h := start(t, slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), policy(60)})...)
+	for range 2 {
+		h.reconcile()
+	}
+	o := h.offloading()
+	if got := liqo.Selected(&o.Spec.ClusterSelector); !slices.Equal(got, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+		t.Errorf("selected %v, deleted %v: what runs is to stay", got, h.deleted)
+	}
+	if got := liqo.Placing(o); len(got) > 0 {
+		t.Errorf("new pods are placed on %v, which no policy has chosen", got)
+	}
+	if events := h.events(); !strings.Contains(events, reasonUndecided) {
+		t.Errorf("events: %q", events)
+	}
+}
+
+// TestUndecidedOnBroker has a pod on the broker's own node, of a time before the broker
+// kept pods from there.
+func TestUndecidedOnBroker(t *testing.T) {
+	h := start(t, slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60)}, workload("broker", "web-0"))...)
+	h.reconcile()
+	if !slices.Equal(h.deleted, []string{"web-0"}) {
+		t.Errorf("deleted %v: the pod goes on to run on the broker's own node", h.deleted)
 	}
 }
 

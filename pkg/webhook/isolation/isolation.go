@@ -1,0 +1,131 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package isolation refuses pods of consumers that could run on the broker's own nodes, or
+// do more on a provider's node than Kubernetes' Pod Security Standards allow at the level
+// that the operator chose.
+//
+// It is a validating admission webhook for the pods of twin namespaces, and for the
+// ShadowPods by which consumers ask for them, so that the consumer is told at once. It
+// changes nothing, and does not know where pods are to go.
+package isolation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	podsecurity "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Path is where the webhook is served.
+const Path = "/isolate-pods"
+
+// Level is a level of the Pod Security Standards.
+type Level = podsecurity.Level
+
+// DefaultLevel is the level that the broker admits unless it is told otherwise.
+const DefaultLevel = podsecurity.LevelBaseline
+
+// ParseLevel returns the level with a name: privileged, baseline or restricted.
+func ParseLevel(name string) (Level, error) {
+	level, err := podsecurity.ParseLevel(name)
+	if err != nil {
+		return "", fmt.Errorf("unknown Pod Security level %q: %w", name, err)
+	}
+	return level, nil
+}
+
+// Handler answers the API server when a pod of a consumer is asked for or made. It may be
+// used concurrently.
+type Handler struct {
+	decoder   *admission.Decoder
+	evaluator policy.Evaluator
+	level     Level
+}
+
+var _ admission.Handler = (*Handler)(nil)
+
+// New returns a Handler that admits pods up to a level.
+func New(scheme *runtime.Scheme, level Level) (*Handler, error) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks())
+	if err != nil {
+		return nil, fmt.Errorf("set up the checks of the Pod Security Standards: %w", err)
+	}
+	return &Handler{decoder: admission.NewDecoder(scheme), evaluator: evaluator, level: level}, nil
+}
+
+// Handle refuses a pod, or a wish for one, with all reasons at once.
+func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+		return admission.Allowed("")
+	}
+	var wrong []string
+	switch req.Kind.Kind {
+	case "Pod":
+		var pod corev1.Pod
+		if err := h.decoder.Decode(req, &pod); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		wrong = h.pod(&pod)
+	case "ShadowPod":
+		var shadow, before liqo.ShadowPod
+		if err := h.decoder.Decode(req, &shadow); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		// What is asked for already stays writable, also if the level is a stricter one now.
+		if req.Operation == admissionv1.Update && h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
+			equality.Semantic.DeepEqual(before.Spec, shadow.Spec) {
+			break
+		}
+		wrong = h.wish(&shadow)
+	default:
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("%s is neither a Pod nor a ShadowPod", req.Kind.Kind))
+	}
+	if len(wrong) > 0 {
+		return admission.Denied("the broker does not take the pod: " + strings.Join(wrong, "; "))
+	}
+	return admission.Allowed("")
+}
+
+// pod returns what is wrong with a pod after all that changes pods has changed it.
+func (h *Handler) pod(pod *corev1.Pod) []string {
+	wrong := h.insecure(&pod.ObjectMeta, &pod.Spec)
+	if !liqo.Confined(pod) {
+		wrong = append(wrong, fmt.Sprintf("its node affinity does not require %s=%s", liqo.LabelNodeType, liqo.NodeTypeVirtual))
+	}
+	return wrong
+}
+
+// wish returns what is wrong with a wish for a pod. The virtual kubelets of consumers
+// forward no priority: one would evict the pods of other consumers
+// (RemotePodSpec in liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
+func (h *Handler) wish(shadow *liqo.ShadowPod) []string {
+	wrong := h.insecure(&shadow.ObjectMeta, &shadow.Spec.Pod)
+	if shadow.Spec.Pod.PriorityClassName != "" || shadow.Spec.Pod.Priority != nil {
+		wrong = append(wrong, "it has a priority")
+	}
+	return wrong
+}
+
+// insecure returns what no pod of a consumer may have.
+func (h *Handler) insecure(meta *metav1.ObjectMeta, spec *corev1.PodSpec) (wrong []string) {
+	if spec.NodeName != "" {
+		wrong = append(wrong, "spec.nodeName passes the scheduler by")
+	}
+	results := h.evaluator.EvaluatePod(podsecurity.LevelVersion{Level: h.level, Version: podsecurity.LatestVersion()}, meta, spec)
+	if result := policy.AggregateCheckResults(results); !result.Allowed {
+		wrong = append(wrong, fmt.Sprintf("Pod Security level %q: %s", h.level, result.ForbiddenDetail()))
+	}
+	return wrong
+}

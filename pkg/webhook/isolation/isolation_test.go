@@ -1,0 +1,169 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+func TestHandle(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		level  Level
+		breaks func(*corev1.PodSpec)
+		// refusal is part of the answer; empty if the pod is admitted.
+		refusal string
+	}{
+		"Plain":       {"An ordinary pod is admitted.", DefaultLevel, func(*corev1.PodSpec) {}, ""},
+		"NodeName":    {"A pod that names its node passes the scheduler by.", DefaultLevel, func(s *corev1.PodSpec) { s.NodeName = "broker" }, "spec.nodeName"},
+		"HostNetwork": {"A host namespace is the node's.", DefaultLevel, func(s *corev1.PodSpec) { s.HostNetwork = true }, "host namespaces"},
+		"HostPID":     {"So is this one.", DefaultLevel, func(s *corev1.PodSpec) { s.HostPID = true }, "host namespaces"},
+		"HostIPC":     {"And this one.", DefaultLevel, func(s *corev1.PodSpec) { s.HostIPC = true }, "host namespaces"},
+		"HostPath":    {"A path of the host is the node.", DefaultLevel, hostPath, "hostPath"},
+		"Privileged": {"A privileged container is root on its node.", DefaultLevel, func(s *corev1.PodSpec) {
+			s.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+		}, "privileged"},
+		"PrivilegedInit": {"So is one that runs first.", DefaultLevel, func(s *corev1.PodSpec) {
+			s.InitContainers = []corev1.Container{{Name: "first", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}
+		}, "privileged"},
+		"Capability": {"So is one with the right capability.", DefaultLevel, func(s *corev1.PodSpec) {
+			s.Containers[0].SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
+		}, "SYS_ADMIN"},
+		"Allowed":         {"The operator may allow it.", "privileged", hostPath, ""},
+		"NeverNodeName":   {"But not to pass the scheduler by.", "privileged", func(s *corev1.PodSpec) { s.NodeName = "broker" }, "spec.nodeName"},
+		"Restricted":      {"Or ask for more.", "restricted", func(*corev1.PodSpec) {}, "runAsNonRoot"},
+		"SeveralTogether": {"All reasons are told at once.", DefaultLevel, func(s *corev1.PodSpec) { s.HostPID = true; hostPath(s) }, "host namespaces (hostPID=true), hostPath"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "web", nil), "")
+			pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "web"}}
+			tc.breaks(&pod.Spec)
+			shadow := liqotest.ShadowPod(pod.Namespace, pod.Name, nil)
+			shadow.Spec.Pod = pod.Spec
+			liqo.Confine(pod)
+			for kind, object := range map[string]any{"Pod": pod, "ShadowPod": shadow} {
+				check(t, tc.reason, tc.level, kind, object, tc.refusal)
+			}
+		})
+	}
+}
+
+func hostPath(s *corev1.PodSpec) {
+	s.Volumes = append(s.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+}
+
+// TestConfined has pods that the webhook before has not changed, or that something else has changed after it.
+func TestConfined(t *testing.T) {
+	term := func(key string, values ...string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
+	}
+	virtual := term(liqo.LabelNodeType, liqo.NodeTypeVirtual)
+	const refusal = "does not require liqo.io/type=virtual-node"
+	cases := map[string]struct {
+		reason  string
+		terms   []corev1.NodeSelectorTerm
+		refusal string
+	}{
+		"None":     {"Without a requirement any node will do.", nil, refusal},
+		"Virtual":  {"One that requires a virtual node runs on none of ours.", []corev1.NodeSelectorTerm{virtual}, ""},
+		"OneOfTwo": {"An alternative without it is a way out.", []corev1.NodeSelectorTerm{virtual, term("disk", "ssd")}, refusal},
+		"Either":   {"So is another value.", []corev1.NodeSelectorTerm{term(liqo.LabelNodeType, liqo.NodeTypeVirtual, "other")}, refusal},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "web", nil), "")
+			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: tc.terms},
+			}}
+			check(t, tc.reason, DefaultLevel, "Pod", pod, tc.refusal)
+		})
+	}
+}
+
+// TestPriority has wishes for pods that would evict those of others.
+func TestPriority(t *testing.T) {
+	named, numbered := liqotest.ShadowPod("web-consumer", "web", nil), liqotest.ShadowPod("web-consumer", "web", nil)
+	named.Spec.Pod.PriorityClassName, numbered.Spec.Pod.Priority = "system-node-critical", new(int32(5))
+	check(t, "A class is a priority.", DefaultLevel, "ShadowPod", named, "priority")
+	check(t, "So is a number.", DefaultLevel, "ShadowPod", numbered, "priority")
+}
+
+// TestChanged changes wishes of a time before the broker refused them.
+func TestChanged(t *testing.T) {
+	handler, err := New(liqotest.Scheme(t), DefaultLevel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	privileged := func(labels map[string]string, image string) runtime.RawExtension {
+		shadow := liqotest.ShadowPod("web-consumer", "web", labels)
+		shadow.Spec.Pod.HostPID, shadow.Spec.Pod.Containers = true, []corev1.Container{{Name: "main", Image: image}}
+		raw, err := json.Marshal(shadow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.RawExtension{Raw: raw}
+	}
+	for image, want := range map[string]bool{"web": true, "other": false} {
+		answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update, Kind: metav1.GroupVersionKind{Kind: "ShadowPod"},
+			OldObject: privileged(nil, "web"), Object: privileged(map[string]string{"new": "label"}, image),
+		}})
+		if answer.Allowed != want {
+			t.Errorf("a label and image %q: allowed %t, %v", image, answer.Allowed, answer.Result)
+		}
+	}
+}
+
+// TestJunk sends what is no pod.
+func TestJunk(t *testing.T) {
+	for kind, object := range map[string]any{"Pod": []int{1}, "ShadowPod": map[string]any{"spec": "junk"}, "Secret": corev1.Secret{}} {
+		if answer := review(t, DefaultLevel, kind, object); answer.Allowed || answer.Result.Code != 400 {
+			t.Errorf("%s: %+v, want a refusal with code 400", kind, answer.Result)
+		}
+	}
+}
+
+func TestParseLevel(t *testing.T) {
+	if _, err := ParseLevel("lax"); err == nil {
+		t.Error("an unknown level is taken")
+	}
+	if level, err := ParseLevel("baseline"); err != nil || level != DefaultLevel {
+		t.Errorf("ParseLevel(baseline) = %q, %v", level, err)
+	}
+}
+
+func check(t *testing.T, reason string, level Level, kind string, object any, refusal string) {
+	t.Helper()
+	answer := review(t, level, kind, object)
+	if answer.Allowed != (refusal == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, refusal) {
+		t.Errorf("%s\n%s: allowed %t, %v, want %q", reason, kind, answer.Allowed, answer.Result, refusal)
+	}
+}
+
+func review(t *testing.T, level Level, kind string, object any) admission.Response {
+	t.Helper()
+	handler, err := New(liqotest.Scheme(t), level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: kind}, Object: runtime.RawExtension{Raw: raw},
+	}})
+}
