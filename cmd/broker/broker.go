@@ -212,7 +212,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if b.cfg.giveBackAfter > 0 {
 		if err := giveback.Setup(b.mgr, giveback.Config{
 			Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorderFor(component),
-			Pins: b.registry, After: b.cfg.giveBackAfter, Given: m.given, Now: time.Now,
+			Pins: b.registry, Hider: b.registry, After: b.cfg.giveBackAfter, Given: m.given, Now: time.Now,
 		}); err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/steering"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 )
 
 // newWebhooks returns the server that the API server asks about new pods. It
@@ -63,6 +64,7 @@ func setupPolicies(
 		return err
 	}
 	mgr.GetWebhookServer().Register(isolation.Path, &admission.Webhook{Handler: isolate})
+	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
 	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{Handler: nodelabels.New(mgr.GetClient(), r)})
 	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
 		return fmt.Errorf("add the certificate of the webhook: %w", err)

@@ -4,10 +4,12 @@
 package liqo
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Labels and annotations of Liqo, as v0.9.4 has them in pkg/consts.
@@ -52,6 +54,17 @@ func OriginNode(pod *corev1.Pod) string { return pod.Labels[labelOriginNode] }
 // virtual kubelet removes what it has made of it in the foreign cluster, and does not
 // look at it again (liqo/pkg/virtualKubelet/reflection/workload/podns.go@v0.9.4).
 const ReasonOffloadingAborted = "OffloadingAborted"
+
+// KeepHere keeps Liqo from copying an object to another cluster, or back from one
+// (ShouldSkipReflection in liqo/pkg/virtualKubelet/reflection/generic/namespaced.go@v0.9.4).
+func KeepHere(o metav1.Object) {
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[consts.SkipReflectionAnnotationKey] = "true"
+	o.SetAnnotations(annotations)
+}
 
 // LabelPolicy is on the pods of a consumer that wishes another placement policy
 // than the one that applies to it, with the name of the policy. Labels of pods

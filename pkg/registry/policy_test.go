@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -42,11 +43,14 @@ func TestPolicy(t *testing.T) {
 	}
 	undecided := policy("a", byDefault)
 	undecided.Status.Decisions[0].Consumer = "id-x"
+	barring := policy("a", byDefault)
+	barring.Status.Decisions[0].Chosen[0].Barred = true
 	cases := map[string]struct {
 		reason    string
 		objects   []client.Object
 		want      string
 		undecided bool
+		barred    bool
 	}{
 		"None":      {reason: "Without a policy all providers are used.", objects: []client.Object{policy("a", other), policy("s", selectable)}},
 		"Default":   {reason: "The default applies, and of two the first.", objects: []client.Object{policy("z", byDefault), policy("b", byDefault), policy("a", other)}, want: "b"},
@@ -58,6 +62,7 @@ func TestPolicy(t *testing.T) {
 			objects: []client.Object{policy("a", byDefault), policy("n", other), policy("o", selectableByOthers), wish("n"), wish("o"), wish("x")}, want: "a",
 		},
 		"Undecided": {reason: "A policy may not have chosen yet.", objects: []client.Object{undecided}, want: "a", undecided: true},
+		"Barred":    {reason: "A policy that cannot decide may exclude what it chose.", objects: []client.Object{barring}, want: "a", barred: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +84,9 @@ func TestPolicy(t *testing.T) {
 			for _, p := range n.Snapshot.Providers {
 				if want := tc.want != "" && (p.ID == "id-a" || tc.undecided); p.Unchosen != want {
 					t.Errorf("%s\nprovider %s: unchosen %t", tc.reason, p.ID, p.Unchosen)
+				}
+				if want := tc.barred && p.ID == "id-b"; p.Barred != want {
+					t.Errorf("%s\nprovider %s: barred %t", tc.reason, p.ID, p.Barred)
 				}
 			}
 		})
@@ -144,6 +152,36 @@ func TestBinding(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("%s\npolicy %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestHides asks from whose namespaces the providers are hidden.
+func TestHides(t *testing.T) {
+	twin := liqotest.TwinNamespace("twin", cluster.Identity{ID: "c", Name: "consumer"})
+	of := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
+		c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+		c.Status.Mode = mode
+		return c
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    bool
+	}{
+		"Orchestrated": {"Who chooses providers may know them.", []client.Object{twin, of(v1alpha1.ModeOrchestrated)}, false},
+		"Aggregated":   {"An aggregated consumer may not.", []client.Object{twin, of(v1alpha1.ModeAggregated)}, true},
+		"NoMode":       {"Nor one that is not served yet.", []client.Object{twin, of("")}, true},
+		"NoConsumer":   {"Nor one that nobody knows.", []client.Object{twin}, true},
+		"NoNamespace":  {"Nor whoever has a namespace that nobody knows.", nil, true},
+		"NoTwin":       {"Nor who is no consumer.", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "twin"}}}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, tc.objects...))
+			if got, err := r.Hides(t.Context(), "twin"); got != tc.want || err != nil {
+				t.Errorf("%s\nHides() = %t, %v", tc.reason, got, err)
 			}
 		})
 	}

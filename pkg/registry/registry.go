@@ -121,6 +121,24 @@ func (r *Registry) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.For
 	return &list.Items[0], nil
 }
 
+// Hides tells whether the consumer of a twin namespace must not learn of providers: unless
+// it is served as an orchestrated one. It is true if that is not known.
+func (r *Registry) Hides(ctx context.Context, namespace string) (bool, error) {
+	var ns corev1.Namespace
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	id, twin := liqo.TwinOf(&ns)
+	if !twin {
+		return true, nil
+	}
+	var consumer v1alpha1.Consumer
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: string(id)}, &consumer); err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	return consumer.Status.Mode != v1alpha1.ModeOrchestrated, nil
+}
+
 // Namespace is a twin namespace at one moment: what placement has to know, and
 // the objects in which a plan is carried out.
 type Namespace struct {

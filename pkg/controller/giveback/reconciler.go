@@ -39,12 +39,22 @@ import (
 // by which a Job's podFailurePolicy can tell such an end from others.
 const reasonNoProvider = "NoProviderFits"
 
+// unexplained is all that a consumer is told that must not learn of providers.
+const unexplained = "what it requires is not free in one place"
+
+// Hider tells from which twin namespaces providers are hidden.
+type Hider interface {
+	Hides(ctx context.Context, namespace string) (bool, error)
+}
+
 // Config is what the controller needs.
 type Config struct {
 	Client   client.Client
 	Recorder record.EventRecorder
 	// Pins tells which pods may run on one provider only.
 	Pins steering.Pins
+	// Hider tells who must not be told what the scheduler says of the broker's nodes.
+	Hider Hider
 	// After is how long a pod waits for a provider.
 	After time.Duration
 	// Given counts the pods that were given back.
@@ -102,8 +112,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if hopeless != "" {
-		why = hopeless
+	if why, err = r.explain(ctx, pod.Namespace, why, hopeless); err != nil {
+		return ctrl.Result{}, err
 	}
 	workload := pod.Namespace + "/" + registry.Workload(pod)
 	made, err := r.asked(ctx, pod)
@@ -131,6 +141,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctrl.LoggerFrom(ctx).Info("Gave a pod back that no provider could take", "waited", wait, "why", why)
 	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back", wait)
 	return ctrl.Result{}, nil
+}
+
+// explain returns why no provider takes a pod, for its consumer to read. What the scheduler
+// says counts the providers.
+func (r *Reconciler) explain(ctx context.Context, namespace, scheduler, hopeless string) (string, error) {
+	if hopeless != "" {
+		return hopeless, nil
+	}
+	hides, err := r.Hider.Hides(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	if hides {
+		return unexplained, nil
+	}
+	return scheduler, nil
 }
 
 // asked returns when the consumer asked for a pod. Liqo makes a pod anew that the

@@ -63,7 +63,7 @@ func newHarness(t *testing.T, c client.Client) *harness {
 	t.Helper()
 	h := &harness{t: t, now: began, events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
-		Client: c, Recorder: h.events, Pins: registry.New(c).Of(own), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Client: c, Recorder: h.events, Pins: registry.New(c).Of(own), Hider: registry.New(c), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
 		Now: func() time.Time { return h.now },
 	})
 	return h
@@ -88,6 +88,24 @@ func (h *harness) look(name string, at time.Duration) (*corev1.Pod, time.Duratio
 
 func twin() *corev1.Namespace {
 	return liqotest.TwinNamespace(namespace, cluster.Identity{ID: "id-c", Name: "consumer"})
+}
+
+// orchestrated returns the consumer, as one that may know the providers.
+func orchestrated() *v1alpha1.Consumer {
+	consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}
+	consumer.Status.Mode = v1alpha1.ModeOrchestrated
+	return consumer
+}
+
+// TestHidden tells a consumer that must not learn of providers why its pod was given back.
+func TestHidden(t *testing.T) {
+	aggregated := orchestrated()
+	aggregated.Status.Mode = v1alpha1.ModeAggregated
+	h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, twin(), aggregated, waiting("web-0", began)))
+	got, _ := h.look("web-0", after)
+	if got.Status.Phase != corev1.PodFailed || strings.Contains(got.Status.Message, "nodes") {
+		t.Errorf("phase %s, message %q: it counts the providers", got.Status.Phase, got.Status.Message)
+	}
 }
 
 func TestReconcile(t *testing.T) {
@@ -121,7 +139,7 @@ func TestReconcile(t *testing.T) {
 			if tc.change != nil {
 				tc.change(pod)
 			}
-			h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, twin(), pod))
+			h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, twin(), orchestrated(), pod))
 			got, again := h.look("web-0", tc.at)
 			if given := got.Status.Phase == corev1.PodFailed; given != tc.given {
 				t.Errorf("%s\nphase %s", tc.reason, got.Status.Phase)

@@ -1,0 +1,117 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package opaque keeps the events of a consumer's pods from telling which provider runs
+// them, where the broker hides its providers from the consumer. Liqo copies all events of a
+// twin namespace to the cluster that the namespace is of.
+//
+// It is a mutating admission webhook. What a provider says of itself in its own words, it
+// does not know.
+package opaque
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Path is where the webhook is served.
+const Path = "/hide-providers"
+
+const (
+	// kubelet is what the events of a provider's kubelet come from: they tell how a pod does,
+	// and name the node.
+	kubelet = "kubelet"
+	// broker is what the broker's own events come from. They name no provider.
+	broker = "liqo-broker"
+	// hidden takes the place of what names a node.
+	hidden = "hidden"
+)
+
+// Hider tells from which twin namespaces providers are hidden.
+type Hider interface {
+	// Hides tells whether the consumer of a namespace must not learn of providers. It is true
+	// if that is not known.
+	Hides(ctx context.Context, namespace string) (bool, error)
+}
+
+// Handler answers the API server when an event of a twin namespace is written. It may be
+// used concurrently.
+type Handler struct {
+	hider   Hider
+	decoder *admission.Decoder
+}
+
+var _ admission.Handler = (*Handler)(nil)
+
+// New returns a Handler.
+func New(c client.Client, hider Hider) *Handler {
+	return &Handler{hider: hider, decoder: admission.NewDecoder(c.Scheme())}
+}
+
+// Handle takes out of an event what names a provider, or keeps the event here.
+func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var event corev1.Event
+	if err := h.decoder.Decode(req, &event); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	hides, err := h.hider.Hides(ctx, req.Namespace)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether providers are hidden", "namespace", req.Namespace)
+		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot tell who may read the event"))
+	}
+	if !hides {
+		return admission.Allowed("")
+	}
+	hide(&event)
+	changed, err := json.Marshal(&event)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(req.Object.Raw, changed)
+}
+
+// hide changes an event so that it can be shown to a consumer that is not to know the
+// providers, or is not shown at all: how a pod does is the consumer's business, where it is
+// bound and what the broker's nodes lack is not.
+func hide(event *corev1.Event) {
+	source := event.Source.Component
+	if source == "" {
+		source = event.ReportingController
+	}
+	// Liqo appends a word for each cluster that an event came through
+	// (liqo/pkg/virtualKubelet/reflection/event/event.go@v0.9.4).
+	for strings.HasSuffix(source, " (remote)") {
+		source = strings.TrimSuffix(source, " (remote)")
+	}
+	if source == broker {
+		return
+	}
+	if source != kubelet {
+		liqo.KeepHere(event)
+	}
+	event.Source.Host = ""
+	if event.ReportingInstance != "" {
+		event.ReportingInstance = hidden
+	}
+	event.Message = addresses.ReplaceAllStringFunc(event.Message, func(text string) string {
+		if _, err := netip.ParseAddr(text); err != nil {
+			return text
+		}
+		return hidden
+	})
+}
+
+// addresses finds what may be an IP address.
+var addresses = regexp.MustCompile(`[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}`)
