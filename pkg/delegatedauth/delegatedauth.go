@@ -1,0 +1,183 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delegatedauth asks a cluster's API server who a caller is and what it may
+// do, by TokenReview and SubjectAccessReview, and protects HTTP handlers with it.
+//
+// It does not know what is protected. k8s.io/apiserver has the same, with an API
+// server's other 250 packages.
+package delegatedauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Who calls again within a moment is not looked up again. A right that is taken away,
+// or a token that is revoked, is good for as long.
+const (
+	knownFor   = 30 * time.Second
+	unknownFor = 5 * time.Second
+	maxCached  = 1024
+	// maxToken bounds a token, in bytes: those of service accounts have about 1,000.
+	maxToken = 8 << 10
+	// What is asked of the API server per second: strangers can make up tokens.
+	reviewsPerSecond, reviewsAtOnce = 20, 40
+)
+
+// ErrBusy says that too many callers have to be looked up at this moment.
+var ErrBusy = errors.New("too many callers at once")
+
+// Creator creates the reviews. A client without a cache is one.
+type Creator interface {
+	Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error
+}
+
+// Right is what a caller must be allowed to do: with a resource of a group, or with a
+// path of HTTP.
+type Right struct {
+	Verb            string
+	Group, Resource string
+	Path            string // Instead of group and resource.
+}
+
+func (r Right) String() string {
+	if r.Path != "" {
+		return r.Verb + " " + r.Path
+	}
+	return fmt.Sprintf("%s %s.%s", r.Verb, r.Resource, r.Group)
+}
+
+// Caller is what is known of a caller.
+type Caller struct {
+	// Name is empty if the caller has shown no token that counts.
+	Name    string
+	Allowed bool
+}
+
+// Reviewer looks callers up. It may be used concurrently.
+type Reviewer struct {
+	creator   Creator
+	audiences []string
+	known     *cache.LRUExpireCache
+	limit     *rate.Limiter
+}
+
+// New returns a Reviewer. Only tokens that are for one of the audiences count; without
+// any, those that are for the API server.
+func New(creator Creator, audiences ...string) *Reviewer {
+	return &Reviewer{
+		creator: creator, audiences: audiences,
+		known: cache.NewLRUExpireCache(maxCached), limit: rate.NewLimiter(reviewsPerSecond, reviewsAtOnce),
+	}
+}
+
+// key is what a caller was looked up for. It does not hold the token.
+type key struct {
+	token [sha256.Size]byte
+	right Right
+}
+
+// Review returns who has a token, and whether it has a right. An error is ErrBusy, or
+// says that the API server cannot be asked.
+func (r *Reviewer) Review(ctx context.Context, token string, right Right) (Caller, error) {
+	if token == "" || len(token) > maxToken {
+		return Caller{}, nil
+	}
+	k := key{sha256.Sum256([]byte(token)), right}
+	if found, ok := r.known.Get(k); ok {
+		return found.(Caller), nil
+	}
+	if !r.limit.Allow() {
+		return Caller{}, ErrBusy
+	}
+	caller, err := r.ask(ctx, token, right)
+	if err != nil {
+		return Caller{}, err
+	}
+	lifetime := unknownFor
+	if caller.Allowed {
+		lifetime = knownFor
+	}
+	r.known.Add(k, caller, lifetime)
+	return caller, nil
+}
+
+func (r *Reviewer) ask(ctx context.Context, token string, right Right) (Caller, error) {
+	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: r.audiences}}
+	if err := r.creator.Create(ctx, who); err != nil {
+		return Caller{}, fmt.Errorf("review a token: %w", err)
+	}
+	if !who.Status.Authenticated || !r.isFor(who.Status.Audiences) {
+		return Caller{}, nil
+	}
+	user := who.Status.User
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for name, values := range user.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	may := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+	}}
+	if right.Path != "" {
+		may.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Path, Verb: right.Verb}
+	} else {
+		may.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: right.Group, Resource: right.Resource, Verb: right.Verb}
+	}
+	if err := r.creator.Create(ctx, may); err != nil {
+		return Caller{}, fmt.Errorf("review the access of %s: %w", user.Username, err)
+	}
+	return Caller{Name: user.Username, Allowed: may.Status.Allowed && !may.Status.Denied}, nil
+}
+
+// isFor reports whether a token that was reviewed is for one of the audiences. An API
+// server that does not know audiences returns none (TokenReviewStatus in
+// k8s.io/api/authentication/v1).
+func (r *Reviewer) isFor(audiences []string) bool {
+	return len(r.audiences) == 0 || slices.ContainsFunc(audiences, func(a string) bool { return slices.Contains(r.audiences, a) })
+}
+
+// Bearer returns the bearer token of a request; empty if it has none.
+func Bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// Protect returns a handler that passes on the requests of those who may do with the
+// path what the method says: for GET of /metrics, as granted to a ClusterRole with
+// nonResourceURLs [/metrics] and verbs [get].
+func (r *Reviewer) Protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		right := Right{Verb: strings.ToLower(request.Method), Path: request.URL.Path}
+		caller, err := r.Review(request.Context(), Bearer(request), right)
+		switch {
+		case errors.Is(err, ErrBusy):
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+		case err != nil:
+			http.Error(w, "the caller's rights cannot be checked", http.StatusInternalServerError)
+		case caller.Name == "":
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "a bearer token of this cluster is needed", http.StatusUnauthorized)
+		case !caller.Allowed:
+			http.Error(w, "not allowed", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, request)
+		}
+	})
+}

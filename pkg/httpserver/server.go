@@ -1,0 +1,82 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpserver runs HTTP servers on ports that strangers reach: with bounds of
+// the connections, of the requests and of the time that they take.
+//
+// It does not know what is served, nor who may ask for it.
+package httpserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Bounds of a connection, so that slow or large requests hold nothing up.
+const (
+	headerTimeout = 5 * time.Second
+	idleTimeout   = 60 * time.Second
+	maxHeader     = 16 << 10 // bytes: a bearer token fits well.
+	stopTimeout   = 5 * time.Second
+)
+
+// silent is the log of a server.
+var silent = log.New(io.Discard, "", 0)
+
+// Server is an HTTP server.
+type Server struct {
+	// Name is what the errors call it.
+	Name    string
+	Handler http.Handler
+	// TLS has the certificate; nil serves without TLS.
+	TLS *tls.Config
+	// Timeout is how long a request may take.
+	Timeout time.Duration
+}
+
+// Run serves on a listener until ctx ends, and returns when all requests have ended.
+func (s Server) Run(ctx context.Context, listener net.Listener) error {
+	if s.TLS != nil {
+		config := s.TLS.Clone()
+		config.NextProtos = []string{"http/1.1"} // One request at a time on each connection: they are what is bounded.
+		listener = tls.NewListener(listener, config)
+	}
+	server := &http.Server{
+		Handler:           http.TimeoutHandler(s.Handler, s.Timeout, "the request took too long"),
+		ReadHeaderTimeout: min(headerTimeout, s.Timeout),
+		ReadTimeout:       s.Timeout,
+		WriteTimeout:      s.Timeout + headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          silent, // What strangers do wrong would fill the log.
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	served := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-ctx.Done():
+		case <-served:
+		}
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if server.Shutdown(end) != nil {
+			_ = server.Close() // Some request did not end in time.
+		}
+	}()
+	err := server.Serve(listener)
+	close(served)
+	<-stopped
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s on %s: %w", s.Name, listener.Addr(), err)
+	}
+	return nil
+}
