@@ -34,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
@@ -74,6 +75,7 @@ type broker struct {
 	mgr      ctrl.Manager
 	registry *registry.Registry
 	ledger   *registry.Ledger
+	peers    peernet.Peers
 	api      *httpapi.API
 }
 
@@ -124,17 +126,13 @@ func (b *broker) setup(ctx context.Context) error {
 		return err
 	}
 	certificate := newCertificate(direct)
-	webhooks, err := newWebhooks(b.cfg.webhookAddress, certificate)
-	if err != nil {
-		return err
-	}
 	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{
 		Scheme:                        b.scheme,
 		Logger:                        b.cfg.log,
 		Cache:                         cached,
 		Metrics:                       metricsserver.Options{BindAddress: b.cfg.metricsAddress},
 		HealthProbeBindAddress:        b.cfg.healthAddress,
-		WebhookServer:                 webhooks,
+		WebhookServer:                 newWebhooks(&b.cfg.options, certificate, &b.peers),
 		LeaderElection:                b.cfg.leaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       b.cfg.leaderNamespace,
@@ -154,6 +152,9 @@ func (b *broker) setup(ctx context.Context) error {
 		return err
 	}
 	if b.plugin != nil {
+		if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
+			return err
+		}
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}

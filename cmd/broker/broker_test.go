@@ -67,6 +67,10 @@ func TestCommandLine(t *testing.T) {
 			reason: "A bad address names the flag.", args: []string{"--with-catalog", "--api-address=8000"}, code: exitUsage,
 			err: "--api-address=8000 is not [HOST]:PORT: address 8000: missing port in address",
 		},
+		"Allow": {
+			reason: "A bad prefix names the flag.", args: []string{"--with-catalog", "--webhook-allow=10.0.0.0/8,node"}, code: exitUsage,
+			err: `--webhook-allow=node is not ADDRESS/BITS: netip.ParsePrefix("node"): no '/'`,
+		},
 		"Mapping": {
 			reason: "A bad strategy names the flag.", args: []string{"--with-catalog", "--namespace-mapping-strategy=any"}, code: exitUsage,
 			err: `--namespace-mapping-strategy: unknown namespace mapping strategy "any": use one of [DefaultName EnforceSameName]`,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -44,6 +45,10 @@ type options struct {
 	healthAddress  string
 	webhookAddress string
 
+	webhookAllow        []netip.Prefix
+	webhookAllowed      []string // As on the command line.
+	webhookClientCAFile string
+
 	anonymousToggle bool
 	leaderElect     bool
 	leaderNamespace string
@@ -80,6 +85,13 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 		if _, _, err := net.SplitHostPort(a.address); err != nil {
 			return "", fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
 		}
+	}
+	for _, text := range o.webhookAllowed {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return "", fmt.Errorf("--webhook-allow=%s is not ADDRESS/BITS: %w", text, err)
+		}
+		o.webhookAllow = append(o.webhookAllow, prefix.Masked())
 	}
 	if o.giveBackAfter < 0 {
 		return "", fmt.Errorf("--give-back-after=%s is less than no time", o.giveBackAfter)
@@ -170,6 +182,10 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.apiAddress, "api-address", defaultAPIAddress, "address that serves the HTTP API")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
 		"address at which the API server asks where new pods go, if the broker is orchestrator or aggregator")
+	flags.StringSliceVar(&o.webhookAllowed, "webhook-allow", nil,
+		"prefix of the addresses of the API servers, to which alone the webhooks answer; may be repeated; all but the peers' if empty")
+	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
+		"file of the certificates that have signed those that the API servers show to the webhooks; none are asked for if empty")
 	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,

@@ -5,21 +5,20 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
-	"strconv"
+	"net/netip"
+	"slices"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/figures"
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/query"
 	"github.com/capacitorset/liqo-broker/pkg/nodelabels"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
@@ -29,20 +28,16 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 )
 
-// newWebhooks returns the server that the API server asks about new pods. It
-// listens when the manager runs and something is registered.
-func newWebhooks(address string, certificate *selfsigned.Certificate) (ctrlwebhook.Server, error) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("--webhook-address: %w", err)
+// newWebhooks returns the server that the API server asks about new pods. It listens
+// when the manager runs and something is registered.
+func newWebhooks(o *options, certificate *selfsigned.Certificate, peers *peernet.Peers) *webhook.Server {
+	admits := peers.Excludes
+	if len(o.webhookAllow) > 0 {
+		admits = func(a netip.Addr) bool {
+			return slices.ContainsFunc(o.webhookAllow, func(p netip.Prefix) bool { return p.Contains(a) })
+		}
 	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return nil, fmt.Errorf("--webhook-address: %w", err)
-	}
-	return ctrlwebhook.NewServer(ctrlwebhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion, c.GetCertificate = tls.VersionTLS13, certificate.Get
-	}}}), nil
+	return webhook.NewServer(o.webhookAddress, certificate.Get, admits, o.webhookClientCAFile)
 }
 
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.

@@ -5,6 +5,7 @@ package liqo
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
@@ -59,6 +60,25 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 		External:  external,
 		Connected: tunnel.Status.Connection.Status == netv1alpha1.Connected,
 	}, nil
+}
+
+// SeenPrefixes returns the prefixes under which the pods of a peer, and what it
+// relays, are seen here. Until Liqo has decided them there are none: nothing arrives
+// from there yet.
+func SeenPrefixes(tunnel *TunnelEndpoint) []netip.Prefix {
+	var seen []netip.Prefix
+	for _, r := range []struct{ own, remapped string }{
+		{tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR},
+		{tunnel.Spec.RemoteExternalCIDR, tunnel.Spec.RemoteNATExternalCIDR},
+	} {
+		if r.remapped == "" {
+			continue
+		}
+		if view, err := addressing.NewView(r.own, r.remapped); err == nil {
+			seen = append(seen, view.Seen)
+		}
+	}
+	return seen
 }
 
 // TunnelEndpointList is a list of them.

@@ -1,15 +1,13 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook tells the API server which certificates the broker's admission
-// webhooks show. It knows neither what the webhooks decide nor how they are served.
+// Package webhook serves the broker's admission webhooks to the API server, and to
+// nobody else, and tells it which certificates they show. It does not know what the
+// webhooks decide.
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"time"
 
@@ -18,6 +16,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
 const (
@@ -26,9 +26,6 @@ const (
 	ConfigurationName = "liqo-broker"
 	// ServerName is the host name by which the API server reaches the webhooks.
 	ServerName = "liqo-broker-webhook.liqo-broker.svc"
-	// maxCertificates bounds the certificates that are announced: one for each
-	// replica, and some of replicas that have been.
-	maxCertificates = 8
 )
 
 // Announcer tells the API server which certificates the webhooks may show.
@@ -70,7 +67,7 @@ func (a Announcer) announce(
 		}
 		before := configuration.DeepCopyObject().(client.Object)
 		for _, c := range clients() {
-			c.CABundle = join(time.Now(), certificate, c.CABundle)
+			c.CABundle = selfsigned.Join(time.Now(), certificate, c.CABundle)
 		}
 		return a.Client.Patch(ctx, configuration, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
@@ -83,18 +80,4 @@ func (a Announcer) announce(
 		return fmt.Errorf("write the certificate into the %T %s: %w", configuration, ConfigurationName, err)
 	}
 	return nil
-}
-
-// join puts a certificate before the known ones that have not expired.
-func join(now time.Time, certificate, known []byte) []byte {
-	bundle, count := bytes.Clone(certificate), 1
-	for block, rest := pem.Decode(known); block != nil && count < maxCertificates; block, rest = pem.Decode(rest) {
-		parsed, err := x509.ParseCertificate(block.Bytes)
-		if err != nil || now.After(parsed.NotAfter) {
-			continue
-		}
-		bundle = append(bundle, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
-		count++
-	}
-	return bundle
 }

@@ -6,10 +6,8 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"encoding/pem"
 	"slices"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,21 +53,6 @@ func TestAnnounce(t *testing.T) {
 		if !bytes.Equal(got, bytes.Join(made, nil)) {
 			t.Errorf("announced for %s:\n%s\nwant the three, the last first", name, got)
 		}
-	}
-
-	var bundle []byte
-	for range 2 * maxCertificates {
-		bundle = join(time.Now(), made[0], bundle)
-	}
-	if n := bytes.Count(bundle, []byte("BEGIN")); n != maxCertificates {
-		t.Errorf("%d certificates are kept, want %d", n, maxCertificates)
-	}
-	if got := join(time.Now().AddDate(1, 0, 0), made[0], bundle); !bytes.Equal(got, made[0]) {
-		t.Errorf("what has expired is kept:\n%s", got)
-	}
-	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("broken")})
-	if got := join(time.Now(), made[0], append(broken, made[1]...)); !bytes.Equal(got, slices.Concat(made[0], made[1])) {
-		t.Errorf("what is broken is kept, or what comes after it is not:\n%s", got)
 	}
 }
 
