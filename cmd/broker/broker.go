@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,7 +19,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -32,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
+	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
@@ -77,6 +75,9 @@ type broker struct {
 	ledger   *registry.Ledger
 	peers    peernet.Peers
 	api      *httpapi.API
+
+	certificate    certificate
+	metricsReaders *delegatedauth.Reviewer
 }
 
 // newBroker makes the parts of the daemon that need no API server.
@@ -125,13 +126,17 @@ func (b *broker) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if b.certificate, err = newAPICertificate(&b.cfg.options, direct); err != nil {
+		return err
+	}
+	b.metricsReaders = newReaders(direct)
 	certificate := newCertificate(direct)
 	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{
 		Scheme:                        b.scheme,
 		Logger:                        b.cfg.log,
 		Cache:                         cached,
-		Metrics:                       metricsserver.Options{BindAddress: b.cfg.metricsAddress},
-		HealthProbeBindAddress:        b.cfg.healthAddress,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // They are served, as the probes are, by the daemon's own ports.
+		HealthProbeBindAddress:        "0",
 		WebhookServer:                 newWebhooks(&b.cfg.options, certificate, &b.peers),
 		LeaderElection:                b.cfg.leaderElect,
 		LeaderElectionID:              leaseName,
@@ -142,19 +147,20 @@ func (b *broker) setup(ctx context.Context) error {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
 	b.api, err = httpapi.New(httpapi.Config{
-		Client: b.mgr.GetClient(), Log: b.cfg.log.WithName("api"), Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator,
-		AnonymousToggle: b.cfg.anonymousToggle,
+		Client: b.mgr.GetClient(), Reviewer: delegatedauth.New(direct, b.cfg.apiAudiences...), Log: b.cfg.log.WithName("api"),
+		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
+		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog,
 	})
 	if err != nil {
 		return err
 	}
-	if err := b.setupHealth(); err != nil {
+	if err := b.mgr.Add(everyReplica(b.certificate.run)); err != nil {
+		return fmt.Errorf("add the certificate of the HTTP API: %w", err)
+	}
+	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
 	}
 	if b.plugin != nil {
-		if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
-			return err
-		}
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
@@ -166,22 +172,6 @@ func (b *broker) setup(ctx context.Context) error {
 		return fmt.Errorf("watch the foreign clusters: %w", err)
 	}
 	close(b.watching)
-	return nil
-}
-
-// setupHealth adds the probes: alive is who answers, ready is who knows the cluster.
-func (b *broker) setupHealth() error {
-	filled := func(r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), syncCheckTimeout)
-		defer cancel()
-		if !b.synced(ctx) {
-			return errors.New("the caches are not filled")
-		}
-		return nil
-	}
-	if err := errors.Join(b.mgr.AddHealthzCheck("ping", healthz.Ping), b.mgr.AddReadyzCheck("caches", filled)); err != nil {
-		return fmt.Errorf("add the health checks: %w", err)
-	}
 	return nil
 }
 
@@ -255,22 +245,15 @@ func (b *broker) watchAccounts(ctx context.Context) error {
 	return nil
 }
 
-// run runs the daemon until ctx ends or one of its parts fails, and returns when
-// all parts have ended. The resource plugin answers from the first moment: Liqo's
-// controller manager exits if it does not. All else waits for the preflight.
+// run runs the daemon until ctx ends or one of its parts fails, and returns when all
+// parts have ended.
 func (b *broker) run(ctx context.Context) error {
-	api, err := (&net.ListenConfig{}).Listen(ctx, "tcp", b.cfg.apiAddress)
-	if err != nil {
-		return fmt.Errorf("--api-address: %w", err)
-	}
-	defer api.Close() // Closed already, unless the daemon ends before it serves.
 	group, ctx := errgroup.WithContext(ctx)
-	if b.plugin != nil {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", b.cfg.pluginAddress)
-		if err != nil {
-			return fmt.Errorf("--resource-plugin-address: %w", err)
-		}
-		group.Go(func() error { return b.plugin.Run(ctx, listener) })
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := serve(ctx, group, b.ports()); err != nil {
+		stop()
+		return errors.Join(err, group.Wait())
 	}
 	group.Go(func() error {
 		if err := b.setup(ctx); err != nil {
@@ -280,12 +263,6 @@ func (b *broker) run(ctx context.Context) error {
 			return fmt.Errorf("run the controllers: %w", err)
 		}
 		return nil
-	})
-	group.Go(func() error {
-		if !b.synced(ctx) {
-			return nil // The daemon ends.
-		}
-		return b.api.Run(ctx, api)
 	})
 	return group.Wait()
 }

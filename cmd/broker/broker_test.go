@@ -67,6 +67,18 @@ func TestCommandLine(t *testing.T) {
 			reason: "A bad address names the flag.", args: []string{"--with-catalog", "--api-address=8000"}, code: exitUsage,
 			err: "--api-address=8000 is not [HOST]:PORT: address 8000: missing port in address",
 		},
+		"HalfACertificate": {
+			reason: "A certificate needs its key.", args: []string{"--with-catalog", "--tls-cert-file=tls.crt"}, code: exitUsage,
+			err: "--tls-cert-file and --tls-private-key-file need each other",
+		},
+		"AnyAudience": {
+			reason: "Tokens for the API server must not be asked for by accident.", args: []string{"--with-catalog", "--api-audience="}, code: exitUsage,
+			err: "--api-audience must not be empty",
+		},
+		"PlainAddress": {
+			reason: "A bad second address names the flag.", args: []string{"--with-catalog", "--plain-api-address=8001"}, code: exitUsage,
+			err: "--plain-api-address=8001 is not [HOST]:PORT: address 8001: missing port in address",
+		},
 		"Allow": {
 			reason: "A bad prefix names the flag.", args: []string{"--with-catalog", "--webhook-allow=10.0.0.0/8,node"}, code: exitUsage,
 			err: `--webhook-allow=node is not ADDRESS/BITS: netip.ParsePrefix("node"): no '/'`,
@@ -102,7 +114,7 @@ func TestHelpShowsTheModes(t *testing.T) {
 	if err := run(t.Context(), []string{"--help"}, &out); err != nil {
 		t.Fatalf("run(): %v", err)
 	}
-	for _, flag := range []string{"--with-catalog", "--with-orchestrator", "--with-aggregator", "--anonymous-toggle"} {
+	for _, flag := range []string{"--with-catalog", "--with-orchestrator", "--with-aggregator", "--anonymous-toggle", "--anonymous-catalog"} {
 		if !strings.Contains(out.String(), flag) {
 			t.Errorf("the help does not show %s:\n%s", flag, &out)
 		}
@@ -148,7 +160,8 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 	}
 	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}, "liqo": {}}
 	all := options{
-		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", liqoNamespace: liqo.DefaultNamespace,
+		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", namespace: "liqo-broker",
+		liqoNamespace: liqo.DefaultNamespace,
 	}
 	for _, n := range needs(&all) {
 		namespace := n.namespace
@@ -169,15 +182,24 @@ func TestPlainModesNeedLess(t *testing.T) {
 		}
 		return slices.Sorted(maps.Keys(all))
 	}
-	if diff := cmp.Diff([]string{"foreignclusters.discovery.liqo.io"}, names(options{catalog: true})); diff != "" {
+	plain := []string{
+		"foreignclusters.discovery.liqo.io", "subjectaccessreviews.authorization.k8s.io", "tokenreviews.authentication.k8s.io", "tunnelendpoints.net.liqo.io",
+	}
+	if diff := cmp.Diff(plain, names(options{catalog: true})); diff != "" {
 		t.Errorf("a catalog: -want +got\n%s", diff)
 	}
-	if all := names(options{orchestrator: true, anonymousToggle: true}); slices.Contains(all, "tokenreviews.authentication.k8s.io") {
-		t.Errorf("an orchestrator with an open toggle: %v", all)
+	announces := func(o options) bool {
+		return slices.Contains(names(o), "configmaps liqo-broker-api-ca in namespace own")
+	}
+	if !announces(options{catalog: true, namespace: "own"}) {
+		t.Error("a catalog with its own certificate does not announce it")
+	}
+	if announces(options{catalog: true, namespace: "own", tlsCertFile: "tls.crt"}) {
+		t.Error("a catalog whose certificate others made announces it")
 	}
 }
 
-func TestLeaderNamespace(t *testing.T) {
+func TestNamespaces(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "namespace")
 	if err := os.WriteFile(file, []byte("own\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -186,19 +208,21 @@ func TestLeaderNamespace(t *testing.T) {
 		reason string
 		o      options
 		file   string
+		own    string
 		want   string
 		fails  bool
 	}{
 		"Alone":     {reason: "A daemon that is alone needs no lease.", file: "none"},
-		"Given":     {reason: "What is given counts.", o: options{leaderElect: true, leaderNamespace: "given"}, file: file, want: "given"},
-		"InAPod":    {reason: "A pod knows its namespace.", o: options{leaderElect: true}, file: file, want: "own"},
+		"AloneIn":   {reason: "It knows its namespace nevertheless.", file: file, own: "own"},
+		"Given":     {reason: "What is given counts.", o: options{leaderElect: true, leaderNamespace: "given"}, file: file, own: "own", want: "given"},
+		"InAPod":    {reason: "A pod knows its namespace.", o: options{leaderElect: true}, file: file, own: "own", want: "own"},
 		"Elsewhere": {reason: "Elsewhere it must be given.", o: options{leaderElect: true}, file: file + "none", fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := tc.o.findLeaderNamespace(tc.file)
-			if (err != nil) != tc.fails || tc.o.leaderNamespace != tc.want {
-				t.Errorf("%s\nfindLeaderNamespace(): %q, %v", tc.reason, tc.o.leaderNamespace, err)
+			err := tc.o.findNamespaces(tc.file)
+			if (err != nil) != tc.fails || tc.o.leaderNamespace != tc.want || tc.o.namespace != tc.own {
+				t.Errorf("%s\nfindNamespaces(): %q, %q, %v", tc.reason, tc.o.leaderNamespace, tc.o.namespace, err)
 			}
 		})
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
@@ -39,25 +41,33 @@ type options struct {
 	orchestrator bool
 	aggregator   bool
 
-	pluginAddress  string
-	apiAddress     string
-	metricsAddress string
-	healthAddress  string
-	webhookAddress string
+	pluginAddress   string
+	apiAddress      string
+	plainAPIAddress string
+	metricsAddress  string
+	healthAddress   string
+	webhookAddress  string
+
+	tlsCertFile  string
+	tlsKeyFile   string
+	tlsNames     []string
+	apiAudiences []string
 
 	webhookAllow        []netip.Prefix
 	webhookAllowed      []string // As on the command line.
 	webhookClientCAFile string
 
-	anonymousToggle bool
-	leaderElect     bool
-	leaderNamespace string
-	liqoNamespace   string
-	mapping         string
-	podSecurity     string
-	giveBackAfter   time.Duration
-	prometheus      prometheus.Config
-	log             logging.Options
+	anonymousToggle  bool
+	anonymousCatalog bool
+	leaderElect      bool
+	leaderNamespace  string
+	namespace        string // The daemon's own; empty if it does not run in a pod.
+	liqoNamespace    string
+	mapping          string
+	podSecurity      string
+	giveBackAfter    time.Duration
+	prometheus       prometheus.Config
+	log              logging.Options
 }
 
 // brokers tells whether the daemon stands between consumers and providers, and
@@ -76,6 +86,7 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 		{flag: "--resource-plugin-address", address: o.pluginAddress},
 		{flag: "--api-address", address: o.apiAddress},
 		{flag: "--webhook-address", address: o.webhookAddress},
+		{flag: "--plain-api-address", address: cmp.Or(o.plainAPIAddress, "0"), optional: true},
 		{flag: "--metrics-address", address: o.metricsAddress, optional: true},
 		{flag: "--health-address", address: o.healthAddress, optional: true},
 	} {
@@ -85,6 +96,12 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 		if _, _, err := net.SplitHostPort(a.address); err != nil {
 			return "", fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
 		}
+	}
+	if (o.tlsCertFile == "") != (o.tlsKeyFile == "") {
+		return "", errors.New("--tls-cert-file and --tls-private-key-file need each other")
+	}
+	if len(o.apiAudiences) == 0 {
+		return "", errors.New("--api-audience must not be empty")
 	}
 	for _, text := range o.webhookAllowed {
 		prefix, err := netip.ParsePrefix(text)
@@ -109,17 +126,20 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 // ownNamespaceFile is where Kubernetes tells a pod its namespace.
 const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// findLeaderNamespace sets the namespace of the replicas' lease to the daemon's
-// own, if it is needed and not given.
-func (o *options) findLeaderNamespace(ownNamespaceFile string) error {
+// findNamespaces sets the daemon's own namespace, if it runs in a pod, and that of the
+// replicas' lease to the same, if it is needed and not given.
+func (o *options) findNamespaces(ownNamespaceFile string) error {
+	own, err := os.ReadFile(ownNamespaceFile)
+	if err == nil {
+		o.namespace = strings.TrimSpace(string(own))
+	}
 	if !o.leaderElect || o.leaderNamespace != "" {
 		return nil
 	}
-	own, err := os.ReadFile(ownNamespaceFile)
 	if err != nil {
 		return fmt.Errorf("--leader-elect outside of a pod needs --leader-election-namespace: %w", err)
 	}
-	o.leaderNamespace = strings.TrimSpace(string(own))
+	o.leaderNamespace = o.namespace
 	return nil
 }
 
@@ -155,7 +175,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
 			}
-			if err := o.findLeaderNamespace(ownNamespaceFile); err != nil {
+			if err := o.findNamespaces(ownNamespaceFile); err != nil {
 				return usageError{err}
 			}
 			asker, err := newAsker(o.prometheus)
@@ -179,17 +199,30 @@ func newCommand() *cobra.Command {
 	flags.BoolVar(&o.aggregator, "with-aggregator", false, "broker for consumers that do not see the providers")
 	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
 		"address that serves Liqo's resource plugin, if the broker is orchestrator or aggregator")
-	flags.StringVar(&o.apiAddress, "api-address", defaultAPIAddress, "address that serves the HTTP API")
+	flags.StringVar(&o.apiAddress, "api-address", defaultAPIAddress, "address that serves the HTTP API, over TLS")
+	flags.StringVar(&o.plainAPIAddress, "plain-api-address", "",
+		"address that serves the HTTP API without TLS, as far as it needs no token; none if empty")
+	flags.StringVar(&o.tlsCertFile, "tls-cert-file", "",
+		"file of the certificate of the HTTP API and the metrics, with those that signed it; it is read again when it changes; the daemon makes "+
+			"its own if empty, and announces it in the ConfigMap "+httpapi.CAName)
+	flags.StringVar(&o.tlsKeyFile, "tls-private-key-file", "", "file of the key of that certificate")
+	flags.StringSliceVar(&o.tlsNames, "tls-name", nil,
+		"name or address by which the HTTP API is reached, beside those of its Service, for the daemon's own certificate; may be repeated")
+	flags.StringSliceVar(&o.apiAudiences, "api-audience", []string{httpapi.Audience},
+		"audience of the tokens that the HTTP API accepts; may be repeated")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
 		"address at which the API server asks where new pods go, if the broker is orchestrator or aggregator")
 	flags.StringSliceVar(&o.webhookAllowed, "webhook-allow", nil,
 		"prefix of the addresses of the API servers, to which alone the webhooks answer; may be repeated; all but the peers' if empty")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
 		"file of the certificates that have signed those that the API servers show to the webhooks; none are asked for if empty")
-	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics; "0" for none`)
+	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics, over TLS, to who may get /metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,
-		"let everybody use /api/toggle; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
+		"let everybody use /api/toggle, by POST; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
+	flags.BoolVar(&o.anonymousCatalog, "anonymous-catalog", false,
+		"show the providers to everybody on /api/clusters, also if the broker is aggregator; otherwise the caller then needs a token with the "+
+			"right to list providers.brokering.liqo.io")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas do the writing")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")

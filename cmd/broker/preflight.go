@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
@@ -58,7 +59,15 @@ func (n need) cure() string {
 func needs(o *options) []need {
 	read := []string{"get", "list", "watch"}
 	const alpha = "v1alpha1"
-	all := []need{{group: "discovery.liqo.io", version: alpha, resource: "foreignclusters", verbs: read}}
+	all := []need{
+		{group: "discovery.liqo.io", version: alpha, resource: "foreignclusters", verbs: read},
+		{group: "net.liqo.io", version: alpha, resource: "tunnelendpoints", verbs: read},
+		{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
+		{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
+	}
+	if o.tlsCertFile == "" && o.namespace != "" {
+		all = append(all, need{version: "v1", resource: "configmaps", namespace: o.namespace, name: httpapi.CAName, verbs: []string{"get", "patch"}})
+	}
 	if o.brokers() {
 		all = append(all,
 			need{group: "sharing.liqo.io", version: alpha, resource: "resourceoffers", verbs: read},
@@ -78,18 +87,11 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
-			need{group: "net.liqo.io", version: alpha, resource: "tunnelendpoints", verbs: read},
 			need{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: read},
 			need{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhook.ConfigurationName,
 				verbs: []string{"get", "patch"}},
 			need{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhook.ConfigurationName,
 				verbs: []string{"get", "patch"}},
-		)
-	}
-	if o.orchestrator && !o.anonymousToggle {
-		all = append(all,
-			need{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
-			need{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
 		)
 	}
 	if o.leaderElect {

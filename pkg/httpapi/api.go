@@ -12,6 +12,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -20,43 +21,57 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/httpserver"
 )
 
-// Bounds of a request, so that slow or large ones hold nothing up.
+// Audience is what tokens for the API are for, unless others are configured.
+const Audience = "liqo-broker"
+
 const (
-	headerTimeout  = 5 * time.Second
 	requestTimeout = 15 * time.Second
-	idleTimeout    = 60 * time.Second
-	maxHeader      = 16 << 10 // bytes: a bearer token fits well.
-	stopTimeout    = 5 * time.Second
+	// Bounds of the connections in all, and of one address.
+	maxConnections, maxConnectionsEach = 256, 32
 )
 
 // Config is what the API needs.
 type Config struct {
 	// Client reads from a cache and writes to the API server.
 	Client client.Client
-	Log    logr.Logger
-	// Catalog and Orchestrator are the modes that the broker runs. The list of
-	// clusters is served in either, the switch and the decisions only by an
-	// orchestrator.
+	// Reviewer says who callers are and what they may do.
+	Reviewer *delegatedauth.Reviewer
+	Log      logr.Logger
+	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
+	// of clusters is served by a catalog and an orchestrator, the switch and the
+	// decisions only by an orchestrator.
 	Catalog      bool
 	Orchestrator bool
-	// AnonymousToggle lets everybody use the switch. Otherwise a caller needs the right
-	// to update Providers.
+	Aggregator   bool
+	// AnonymousToggle lets everybody use the switch, by POST. Otherwise a caller needs
+	// the right to update Providers.
 	AnonymousToggle bool
+	// AnonymousCatalog shows the providers to everybody, also by an aggregator, whose
+	// consumers are not to see them. Otherwise a caller needs the right to list Providers
+	// there.
+	AnonymousCatalog bool
 }
+
+// brokers reports whether there are consumers, and not only a catalog.
+func (c *Config) brokers() bool { return c.Orchestrator || c.Aggregator }
 
 // API is the HTTP API.
 type API struct {
-	cfg Config
+	cfg    Config
+	limits *limits
 }
 
 // New returns the API.
 func New(cfg Config) (*API, error) {
-	if cfg.Client == nil {
-		return nil, errors.New("the HTTP API needs a client")
+	if cfg.Client == nil || cfg.Reviewer == nil {
+		return nil, errors.New("the HTTP API needs a client, and somebody who knows the callers")
 	}
-	return &API{cfg: cfg}, nil
+	return &API{cfg: cfg, limits: newLimits()}, nil
 }
 
 // Handler returns the handler of all paths.
@@ -73,7 +88,7 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusNotFound, "there is nothing here: the paths are /api/clusters, /api/decisions and /api/toggle")
 	})
-	return mux
+	return a.limits.handler(withoutTokenInClear(mux))
 }
 
 func notAllowed(allowed string) http.HandlerFunc {
@@ -83,35 +98,21 @@ func notAllowed(allowed string) http.HandlerFunc {
 	}
 }
 
-// Run serves on listener until ctx ends, and returns when all requests have ended.
-func (a *API) Run(ctx context.Context, listener net.Listener) error {
-	s := &http.Server{
-		Handler:           http.TimeoutHandler(a.Handler(), requestTimeout, "the request took too long"),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       requestTimeout,
-		WriteTimeout:      requestTimeout + headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-	}
-	served := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		select {
-		case <-ctx.Done():
-		case <-served:
+// withoutTokenInClear refuses requests that bring a token without TLS: whoever saw the
+// packet has it.
+func withoutTokenInClear(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil && r.Header.Get("Authorization") != "" {
+			writeProblem(w, http.StatusForbidden, "tokens are accepted over TLS only: this one was sent in clear, do not use it again")
+			return
 		}
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if s.Shutdown(end) != nil {
-			_ = s.Close() // Some request did not end in time.
-		}
-	}()
-	err := s.Serve(listener)
-	close(served)
-	<-stopped
-	if !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the HTTP API on %s: %w", listener.Addr(), err)
-	}
-	return nil
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Run serves on a listener until ctx ends, and returns when all requests have ended.
+// Without a TLS configuration it accepts no tokens.
+func (a *API) Run(ctx context.Context, listener net.Listener, config *tls.Config) error {
+	bounded := httpserver.Bound(listener, httpserver.Bounds{All: maxConnections, Each: maxConnectionsEach})
+	return httpserver.Server{Name: "the HTTP API", Handler: a.Handler(), TLS: config, Timeout: requestTimeout}.Run(ctx, bounded)
 }

@@ -4,13 +4,16 @@
 package httpapi
 
 import (
+	stdcmp "cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,10 +29,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// host is what callers call the broker.
+const host = "broker.example"
 
 // providerID is the cluster that the documentation of the API toggles.
 const providerID = "fb51002c-7f1b-4327-898b-a8a5aa0f6f95"
@@ -50,6 +59,7 @@ func newClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) 
 func newHandler(t *testing.T, cfg Config) http.Handler {
 	t.Helper()
 	cfg.Log = logr.Discard()
+	cfg.Reviewer = delegatedauth.New(cfg.Client, Audience)
 	api, err := New(cfg)
 	if err != nil {
 		t.Fatalf("New(): %v", err)
@@ -57,8 +67,12 @@ func newHandler(t *testing.T, cfg Config) http.Handler {
 	return api.Handler()
 }
 
+// call sends a request over TLS, unless the target says otherwise.
 func call(t *testing.T, h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
+	if strings.HasPrefix(target, "/") {
+		target = "https://" + host + target
+	}
 	r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -71,7 +85,7 @@ func call(t *testing.T, h http.Handler, method, target string, header ...string)
 func foreignCluster() *liqo.ForeignCluster {
 	fc := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{
 		Name:        "polito-labs-79eba8",
-		Labels:      map[string]string{"discovery.liqo.io/discovery-type": "LAN"},
+		Labels:      map[string]string{"discovery.liqo.io/discovery-type": "LAN", "example.com/contract": "s3cret"},
 		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "s3cret"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: "s3cret", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
@@ -134,6 +148,78 @@ func TestNoClustersIsAnEmptyArray(t *testing.T) {
 	}
 }
 
+// TestWhoIsListed asks for the clusters as everybody, and as somebody who may list Providers.
+func TestWhoIsListed(t *testing.T) {
+	named := func(name string, outgoing, incoming bool) (*liqo.ForeignCluster, cluster.Identity) {
+		id := cluster.Identity{ID: cluster.ID("id-" + name), Name: name}
+		return liqotest.ForeignCluster(id, outgoing, incoming), id
+	}
+	provider, _ := named("provider", true, false)
+	off, _ := named("provider-off", true, false)
+	consumer, _ := named("consumer", false, true)
+	backwards, _ := named("consumer-peered-back", true, true)
+	both, _ := named("both", true, true)
+	former, _ := named("former", false, false)
+	switched := func(name string, on bool) *v1alpha1.Provider {
+		return &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-" + name}, Spec: v1alpha1.ProviderSpec{Enabled: &on}}
+	}
+	objects := []client.Object{
+		provider, off, consumer, backwards, both, former,
+		switched("provider", true), switched("provider-off", false), switched("consumer-peered-back", false), switched("both", true), switched("former", true),
+	}
+	everybody := []string{"both", "consumer", "consumer-peered-back", "former", "provider", "provider-off"}
+	providers := []string{"both", "provider", "provider-off"}
+	cases := map[string]struct {
+		reason string
+		cfg    Config
+		token  string
+		code   int
+		want   []string
+	}{
+		"Catalog":      {reason: "A catalog without consumers shows to everybody who advertises: also who has a peering towards it.", cfg: Config{Catalog: true}, code: http.StatusOK, want: everybody},
+		"Orchestrator": {reason: "Strangers learn of no consumer.", cfg: Config{Catalog: true, Orchestrator: true}, code: http.StatusOK, want: providers},
+		"Aggregator":   {reason: "Its consumers are not to learn of the providers.", cfg: Config{Catalog: true, Orchestrator: true, Aggregator: true}, code: http.StatusUnauthorized},
+		"Asked": {
+			reason: "Who wants it open says so.", cfg: Config{Catalog: true, Aggregator: true, AnonymousCatalog: true},
+			code: http.StatusOK, want: providers,
+		},
+		"Reader":  {reason: "Who may list Providers sees all.", cfg: Config{Orchestrator: true, Aggregator: true}, token: "lister", code: http.StatusOK, want: everybody},
+		"Weak":    {reason: "Who may not is told so.", cfg: Config{Orchestrator: true, Aggregator: true}, token: "good", code: http.StatusForbidden},
+		"Unknown": {reason: "A token that nobody knows is not taken for none.", cfg: Config{Catalog: true}, token: "bad", code: http.StatusUnauthorized},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.cfg.Client = newClient(t, reviews(), objects...)
+			var header []string
+			if tc.token != "" {
+				header = []string{"Authorization", "Bearer " + tc.token}
+			}
+			w := call(t, newHandler(t, tc.cfg), http.MethodGet, "/api/clusters", header...)
+			if w.Code != tc.code {
+				t.Fatalf("%s\n%d %s, want %d", tc.reason, w.Code, w.Body, tc.code)
+			}
+			if tc.code != http.StatusOK {
+				return
+			}
+			var list []liqo.PublicForeignCluster
+			if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range list {
+				got = append(got, c.Spec.ClusterIdentity.ClusterName)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+			if told := strings.Contains(w.Body.String(), "IncomingPeering\""); told != (tc.token != "") {
+				t.Errorf("%s\ntells who consumes: %t", tc.reason, told)
+			}
+		})
+	}
+}
+
 func TestToggle(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -150,15 +236,112 @@ func TestToggle(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}, Spec: v1alpha1.ProviderSpec{Enabled: tc.was}}
-			c := newClient(t, interceptor.Funcs{}, p)
-			h := newHandler(t, Config{Client: c, Orchestrator: true, AnonymousToggle: true})
-			if w := call(t, h, tc.method, "/api/toggle?id="+providerID+"&"+tc.target); w.Code != http.StatusOK {
+			c := newClient(t, reviews(), p)
+			h := newHandler(t, Config{Client: c, Orchestrator: true})
+			if w := call(t, h, tc.method, "/api/toggle?id="+providerID+"&"+tc.target, "Authorization", "Bearer good"); w.Code != http.StatusOK {
 				t.Errorf("%s\n%s: %d %s", tc.reason, tc.target, w.Code, w.Body)
 			}
 			if got := enabled(t, c); got != tc.want {
 				t.Errorf("%s\nenabled = %v, want %v", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestToggleWithoutToken turns a provider off as somebody whom nobody knows.
+func TestToggleWithoutToken(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		open   bool
+		method string
+		header []string
+		code   int
+	}{
+		"Get":       {reason: "Nobody turns a provider off without saying who it is.", method: http.MethodGet, code: http.StatusUnauthorized},
+		"Post":      {reason: "So with POST.", method: http.MethodPost, code: http.StatusUnauthorized},
+		"OpenGet":   {reason: "A link changes nothing, whatever the flags say.", open: true, method: http.MethodGet, code: http.StatusMethodNotAllowed},
+		"OpenPost":  {reason: "Who asks for it has an open switch.", open: true, method: http.MethodPost, code: http.StatusOK},
+		"OpenToken": {reason: "A token that is shown must be good.", open: true, method: http.MethodPost, header: []string{"Authorization", "Bearer bad"}, code: http.StatusUnauthorized},
+		"CrossSite": {reason: "A page of another site does not turn it.", open: true, method: http.MethodPost, header: []string{"Sec-Fetch-Site", "cross-site"}, code: http.StatusForbidden},
+		"SameSite":  {reason: "Nor does one of another host of the site.", open: true, method: http.MethodPost, header: []string{"Sec-Fetch-Site", "same-site"}, code: http.StatusForbidden},
+		"Origin":    {reason: "Browsers that do not say so say whose page it is.", open: true, method: http.MethodPost, header: []string{"Origin", "https://evil.example"}, code: http.StatusForbidden},
+		"Dashboard": {reason: "A page from the same place does.", open: true, method: http.MethodPost, header: []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://" + host}, code: http.StatusOK},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, reviews(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+			h := newHandler(t, Config{Client: c, Orchestrator: true, AnonymousToggle: tc.open})
+			w := call(t, h, tc.method, "/api/toggle?id="+providerID+"&enable=false", tc.header...)
+			if w.Code != tc.code {
+				t.Errorf("%s\n%d %s, want %d", tc.reason, w.Code, w.Body, tc.code)
+			}
+			if got := !enabled(t, c); got != (tc.code == http.StatusOK) {
+				t.Errorf("%s\nturned off: %v", tc.reason, got)
+			}
+		})
+	}
+	c := newClient(t, reviews(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+	h := newHandler(t, Config{Client: c, Orchestrator: true})
+	w := call(t, h, http.MethodGet, "/api/toggle?id="+providerID+"&enable=false", "Authorization", "Bearer good", "Sec-Fetch-Site", "cross-site")
+	if w.Code != http.StatusForbidden || !enabled(t, c) {
+		t.Errorf("a page of another site toggles with a token: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestTokenInClear sends a token without TLS: it is not even looked up, and nothing is served.
+func TestTokenInClear(t *testing.T) {
+	asked := false
+	funcs := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		asked = true
+		return nil
+	}}
+	c := newClient(t, funcs, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+	h := newHandler(t, Config{Client: c, Catalog: true, Orchestrator: true, AnonymousToggle: true})
+	for _, path := range []string{"/api/clusters", "/api/decisions", "/api/toggle?enable=false&id=" + providerID} {
+		if w := call(t, h, http.MethodPost, "http://"+host+path, "Authorization", "Bearer good"); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, http.StatusForbidden)
+		}
+	}
+	if asked || !enabled(t, c) {
+		t.Errorf("the token was looked up: %t; the provider is on: %t", asked, enabled(t, c))
+	}
+	if w := call(t, h, http.MethodGet, "http://"+host+"/api/clusters"); w.Code != http.StatusOK {
+		t.Errorf("what needs no token: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestRate calls faster than the API answers one address: others are not held up.
+func TestRate(t *testing.T) {
+	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}), Catalog: true})
+	from := func(address string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/api/clusters", http.NoBody)
+		r.RemoteAddr = address
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	refused := 0
+	for i := range 2 * atOnceEach {
+		if code := from(fmt.Sprintf("192.0.2.1:%d", 1000+i)); code == http.StatusTooManyRequests {
+			refused++
+		} else if code != http.StatusOK {
+			t.Fatalf("request %d: %d", i, code)
+		}
+	}
+	if refused < atOnceEach/2 {
+		t.Errorf("of %d requests at once %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
+	}
+	if code := from("192.0.2.2:1000"); code != http.StatusOK {
+		t.Errorf("another caller: %d", code)
+	}
+	refused = 0
+	for i := range 3 * atOnceAll {
+		if from(fmt.Sprintf("198.51.%d.%d:1", i/256, i%256)) == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused < atOnceAll {
+		t.Errorf("of %d callers at once %d are refused, want about %d", 3*atOnceAll, refused, 2*atOnceAll)
 	}
 }
 
@@ -172,10 +355,11 @@ func enabled(t *testing.T, c client.Client) bool {
 }
 
 func TestBadInputChangesNothing(t *testing.T) {
-	all := Config{Catalog: true, Orchestrator: true, AnonymousToggle: true}
+	all := Config{Catalog: true, Orchestrator: true}
 	cases := map[string]struct {
 		reason string
 		cfg    Config
+		token  string // By default that of somebody who may toggle.
 		method string
 		target string
 		funcs  interceptor.Funcs
@@ -239,7 +423,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 			code: http.StatusNotFound, detail: "there is nothing here: the paths are /api/clusters, /api/decisions and /api/toggle",
 		},
 		"Broken": {
-			reason: "What went wrong inside is not shown.", cfg: all, target: "/api/clusters",
+			reason: "What went wrong inside is not shown.", cfg: all, token: "lister", target: "/api/clusters",
 			funcs: interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 				return errors.New("s3cret")
 			}},
@@ -257,12 +441,13 @@ func TestBadInputChangesNothing(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.funcs.Create = reviews().Create
 			c := newClient(t, tc.funcs, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
 			tc.cfg.Client = c
 			if tc.method == "" {
 				tc.method = http.MethodGet
 			}
-			w := call(t, newHandler(t, tc.cfg), tc.method, tc.target)
+			w := call(t, newHandler(t, tc.cfg), tc.method, tc.target, "Authorization", "Bearer "+stdcmp.Or(tc.token, "good"))
 			var got problem
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatalf("%s\nno problem document: %v: %s", tc.reason, err, w.Body)
@@ -281,9 +466,11 @@ func TestBadInputChangesNothing(t *testing.T) {
 	}
 }
 
-// reviews is an API server that knows two people: who may toggle, and who may read.
+// reviews is an API server that knows three people: who may toggle, who may read decisions and who may list providers.
 func reviews() interceptor.Funcs {
-	rights := map[string]string{"good": "update providers brokering.liqo.io", "reader": "list placementpolicies brokering.liqo.io"}
+	rights := map[string]string{
+		"good": "update providers brokering.liqo.io", "reader": "list placementpolicies brokering.liqo.io", "lister": "list providers brokering.liqo.io",
+	}
 	return interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 		switch o := o.(type) {
 		case *authenticationv1.TokenReview:
@@ -291,6 +478,7 @@ func reviews() interceptor.Funcs {
 				return errors.New("down")
 			}
 			_, o.Status.Authenticated = rights[o.Spec.Token]
+			o.Status.Audiences = o.Spec.Audiences
 			o.Status.User.Username = o.Spec.Token
 		case *authorizationv1.SubjectAccessReview:
 			a := o.Spec.ResourceAttributes
@@ -329,7 +517,8 @@ func TestToken(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	api, err := New(Config{Client: newClient(t, interceptor.Funcs{}), Catalog: true, Log: logr.Discard()})
+	c := newClient(t, interceptor.Funcs{})
+	api, err := New(Config{Client: c, Reviewer: delegatedauth.New(c), Catalog: true, Log: logr.Discard()})
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
@@ -339,13 +528,13 @@ func TestRun(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- api.Run(ctx, listener) }()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	go func() { done <- api.Run(ctx, listener, nil) }()
+	caller := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/api/clusters", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := c.Do(request)
+	answer, err := caller.Do(request)
 	if err != nil {
 		t.Fatalf("GET: %v", err)
 	}
@@ -361,7 +550,9 @@ func TestRun(t *testing.T) {
 }
 
 func TestNewNeedsAClient(t *testing.T) {
-	if _, err := New(Config{}); err == nil {
-		t.Error("New() without a client: no error")
+	for name, cfg := range map[string]Config{"a client": {}, "a reviewer": {Client: newClient(t, interceptor.Funcs{})}} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("New() without %s: no error", name)
+		}
 	}
 }

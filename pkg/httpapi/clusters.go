@@ -5,17 +5,25 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// clusters answers with the clusters that the broker knows, in order of name.
+// clusters answers with the clusters that the broker knows, in order of name: all of
+// them to who may list the Providers, and to others those that provide.
 func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	if !a.cfg.Catalog && !a.cfg.Orchestrator {
 		writeProblem(w, http.StatusNotFound,
 			"the list of clusters is not served: the broker runs neither as catalog nor as orchestrator")
+		return
+	}
+	open := anonymous(r) && (a.cfg.AnonymousCatalog || !a.cfg.Aggregator)
+	if !open && !a.authorized(w, r, right("list", "providers")) {
 		return
 	}
 	var list liqo.ForeignClusterList
@@ -24,12 +32,44 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusInternalServerError, "the clusters cannot be read")
 		return
 	}
+	shown := func(*liqo.ForeignCluster) bool { return true }
+	if open && a.cfg.brokers() {
+		var err error
+		if shown, err = a.provides(r.Context()); err != nil {
+			a.cfg.Log.Error(err, "Cannot list the providers")
+			writeProblem(w, http.StatusInternalServerError, "the clusters cannot be read")
+			return
+		}
+	}
 	public := make([]liqo.PublicForeignCluster, 0, len(list.Items))
 	for i := range list.Items {
-		public = append(public, liqo.Publish(&list.Items[i]))
+		switch fc := &list.Items[i]; {
+		case !shown(fc):
+		case open:
+			public = append(public, liqo.Publish(fc).AsProvider())
+		default:
+			public = append(public, liqo.Publish(fc))
+		}
 	}
 	slices.SortFunc(public, func(a, b liqo.PublicForeignCluster) int {
 		return cmp.Compare(a.Metadata.Name, b.Metadata.Name)
 	})
 	writeJSON(w, public)
+}
+
+// provides returns what tells whether strangers may know a cluster: it has agreed to
+// provide. A consumer has not, also where the broker has a peering back to it.
+func (a *API) provides(ctx context.Context) (func(*liqo.ForeignCluster) bool, error) {
+	var providers v1alpha1.ProviderList
+	if err := a.cfg.Client.List(ctx, &providers); err != nil {
+		return nil, fmt.Errorf("list the providers: %w", err)
+	}
+	enabled := map[string]bool{}
+	for i := range providers.Items {
+		enabled[providers.Items[i].Name] = providers.Items[i].IsEnabled()
+	}
+	return func(fc *liqo.ForeignCluster) bool {
+		on, known := enabled[string(liqo.Identity(fc).ID)]
+		return known && liqo.Outgoing(fc).Exists && (on || !liqo.Incoming(fc).Exists)
+	}, nil
 }

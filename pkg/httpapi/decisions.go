@@ -26,7 +26,7 @@ func (a *API) decisions(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusNotFound, "there are no decisions: the broker does not run as orchestrator")
 		return
 	}
-	if !a.authorized(w, r, right{"list", "placementpolicies"}) {
+	if !a.authorized(w, r, right("list", "placementpolicies")) {
 		return
 	}
 	consumer, err := parseDecisions(r.URL.RawQuery)

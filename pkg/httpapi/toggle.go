@@ -27,7 +27,7 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusNotFound, "providers cannot be toggled: the broker does not run as orchestrator")
 		return
 	}
-	if !a.cfg.AnonymousToggle && !a.authorized(w, r, right{"update", "providers"}) {
+	if !sameSite(w, r) || !a.mayToggle(w, r) {
 		return
 	}
 	id, enable, err := parseToggle(r.URL.RawQuery)
@@ -55,6 +55,20 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 		a.cfg.Log.Info("Toggled a provider", "provider", id, "enabled", enable)
 	}
 	writeJSON(w, toggled{ID: id, ClusterName: p.Status.ClusterName, Enabled: enable})
+}
+
+// mayToggle answers the request if the caller may not toggle. Links are followed without
+// thinking, so that a GET changes nothing unless it shows who asks.
+func (a *API) mayToggle(w http.ResponseWriter, r *http.Request) bool {
+	if !a.cfg.AnonymousToggle || !anonymous(r) {
+		return a.authorized(w, r, right("update", "providers"))
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		writeProblem(w, http.StatusMethodNotAllowed, "without a token only POST is allowed here")
+		return false
+	}
+	return true
 }
 
 // parseToggle returns the parameters of a toggle. Each must be given exactly

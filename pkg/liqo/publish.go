@@ -5,6 +5,8 @@ package liqo
 
 import (
 	"net/url"
+	"slices"
+	"strings"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +23,8 @@ type PublicForeignCluster struct {
 	Status   PublicStatus   `json:"status"`
 }
 
-// PublicMetadata is what may be shown of the metadata. Annotations may hold
-// anything and are left out.
+// PublicMetadata is what may be shown of the metadata: of the labels those by which
+// Liqo tells how a cluster was found. Annotations may hold anything and are left out.
 type PublicMetadata struct {
 	Name              string            `json:"name"`
 	Labels            map[string]string `json:"labels,omitempty"`
@@ -58,7 +60,7 @@ type PublicCondition struct {
 func Publish(fc *ForeignCluster) PublicForeignCluster {
 	public := PublicForeignCluster{
 		TypeMeta: metav1.TypeMeta{Kind: "ForeignCluster", APIVersion: discoveryv1alpha1.GroupVersion.String()},
-		Metadata: PublicMetadata{Name: fc.Name, Labels: fc.Labels, CreationTimestamp: fc.CreationTimestamp},
+		Metadata: PublicMetadata{Name: fc.Name, Labels: publicLabels(fc.Labels), CreationTimestamp: fc.CreationTimestamp},
 		Spec: PublicSpec{
 			ClusterIdentity:        fc.Spec.ClusterIdentity,
 			PeeringType:            fc.Spec.PeeringType,
@@ -73,6 +75,26 @@ func Publish(fc *ForeignCluster) PublicForeignCluster {
 		public.Status.PeeringConditions = append(public.Status.PeeringConditions, PublicCondition{
 			Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime,
 		})
+	}
+	return public
+}
+
+// AsProvider returns what may be shown to those who may know only that the cluster
+// provides: not whether it consumes as well.
+func (p PublicForeignCluster) AsProvider() PublicForeignCluster {
+	p.Status.PeeringConditions = slices.DeleteFunc(slices.Clone(p.Status.PeeringConditions), func(c PublicCondition) bool {
+		return c.Type == discoveryv1alpha1.IncomingPeeringCondition
+	})
+	return p
+}
+
+// publicLabels returns the labels of Liqo's discovery.
+func publicLabels(all map[string]string) map[string]string {
+	public := map[string]string{}
+	for key, value := range all {
+		if strings.HasPrefix(key, discoveryv1alpha1.GroupVersion.Group+"/") {
+			public[key] = value
+		}
 	}
 	return public
 }

@@ -94,17 +94,22 @@ Look around
   export KUBECONFIG=%[2]s
   kubectl get pods -n %[5]s -o wide
 
-  # what the broker knows
-  kubectl exec tools -- curl -s %[3]s/api/clusters
+  # the broker's HTTP API, as somebody who may use it (deploy/examples/api-operator.yaml)
+  onbroker="kubectl --kubeconfig %[7]s -n liqo-broker"
+  token=$($onbroker create token liqo-broker-operator --audience liqo-broker)
+  $onbroker get configmap liqo-broker-api-ca -o jsonpath='{.data.ca\.crt}' | kubectl exec -i tools -- tee /tmp/ca.crt >/dev/null
+  api() { kubectl exec tools -- curl -s --cacert /tmp/ca.crt --connect-to ::%[3]s -H "Authorization: Bearer $token" "https://%[8]s$1"; }
+  api /api/clusters
 
   # move all pods to provider-b, and show the table again
-  kubectl exec tools -- curl -s '%[3]s/api/toggle?id=%[4]s&enable=false'
+  api '/api/toggle?id=%[4]s&enable=false'
   bin/demo
 
   # remove everything
   make demo-down
 
 Done in %.0[6]f s. The federation stays up.
-`, filepath.Dir(f.Consumer.Lab.KubectlPath()), f.Consumer.Lab.KubeconfigPath(), api, f.ProviderA.ID, federation.DemoNamespace, progress.Elapsed().Seconds())
+`, filepath.Dir(f.Consumer.Lab.KubectlPath()), f.Consumer.Lab.KubeconfigPath(), api, f.ProviderA.ID, federation.DemoNamespace, progress.Elapsed().Seconds(),
+		f.Broker.Lab.KubeconfigPath(), federation.APIName)
 	return err
 }

@@ -17,26 +17,28 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// api asks the broker's HTTP API from a pod of the consumer, with further arguments of curl, and returns the status and the body.
+// api asks the broker's HTTP API from a pod of the consumer as its operator, with further arguments of curl, and returns the status
+// and the body.
 func api(t *testing.T, path string, args ...string) (status, body string) {
 	t.Helper()
-	address, err := fed.APIAddress(t.Context())
+	token, err := fed.APIToken(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	const separator = "\n--status--"
-	output, err := fed.Consumer.Curl(t.Context(), append(args, "--write-out", separator+"%{http_code}", address+path)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := len(output) - len(separator) - 3
-	if at < 0 || output[at:at+len(separator)] != separator {
-		t.Fatalf("GET %s: curl printed %q", path, output)
-	}
-	return output[at+len(separator):], output[:at]
+	return apiAs(t, token, path, args...)
 }
 
-// toggle switches a provider on or off, as a user of the seed's API does, and switches it on again when the test ends.
+// apiAs asks the HTTP API with a token, or as nobody if it is empty.
+func apiAs(t *testing.T, token, path string, args ...string) (status, body string) {
+	t.Helper()
+	status, body, err := fed.AskAPI(t.Context(), token, path, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+// toggle switches a provider on or off, as a user of the HTTP API does.
 func toggle(t *testing.T, provider *federation.Cluster, enable bool) {
 	t.Helper()
 	status, body := api(t, fmt.Sprintf("/api/toggle?id=%s&enable=%t", provider.ID, enable))

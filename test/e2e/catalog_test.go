@@ -7,8 +7,13 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestCatalog reads the catalog from a pod of the consumer: it has the federation's clusters in the shape of the seed.
@@ -56,6 +61,63 @@ func TestCatalog(t *testing.T) {
 	}
 	if credential := regexp.MustCompile(`(?i)token|password|private|kubeconfig|BEGIN [A-Z ]+|eyJ[A-Za-z0-9_-]{10}`).FindString(body); credential != "" {
 		t.Errorf("the catalog has what may be a credential: %q", credential)
+	}
+}
+
+// TestAPIRefusesStrangers asks for what the broker's operator may do, as a pod of the consumer that nobody knows: it neither switches
+// a provider off nor learns of one, and a token that is for the broker's API server is not accepted.
+func TestAPIRefusesStrangers(t *testing.T) {
+	off := fmt.Sprintf("/api/toggle?id=%s&enable=false", fed.ProviderA.ID)
+	forAPIServer, err := fed.Broker.Kubectl(t.Context(), "create", "token", "--namespace=liqo-broker", "liqo-broker-operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		token  string
+		path   string
+		args   []string
+		want   string
+		reason string
+	}{
+		"List":       {path: "/api/clusters", want: "401", reason: "Consumers of an aggregator are not to learn of the providers."},
+		"Get":        {path: off, want: "401", reason: "A link switches nothing."},
+		"Post":       {path: off, args: []string{"--request", "POST"}, want: "401", reason: "Nor does who is not known."},
+		"OtherToken": {token: strings.TrimSpace(forAPIServer), path: off, want: "401", reason: "A token for the API server is not for the broker."},
+		"CrossSite":  {path: off, args: []string{"--header", "Sec-Fetch-Site: cross-site"}, want: "403", reason: "Nor does a page of another site."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := enabled(t)
+			if status, body := apiAs(t, tc.token, tc.path, tc.args...); status != tc.want || strings.Contains(body, fed.ProviderB.Name) {
+				t.Errorf("%s\nstatus %s, want %s: %s", tc.reason, status, tc.want, body)
+			}
+			if after := enabled(t); after != before {
+				t.Errorf("%s\nprovider-a was switched from %t to %t", tc.reason, before, after)
+			}
+		})
+	}
+}
+
+// TestDaemonRefusesPeers connects from a pod of the consumer to the daemon's pod, which has a route to it: the webhooks and the metrics
+// do not even begin to talk, and the probes say nothing but how the daemon is.
+func TestDaemonRefusesPeers(t *testing.T) {
+	var daemons corev1.PodList
+	err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"), client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(daemons.Items) == 0 {
+		t.Fatal("the broker has no daemon")
+	}
+	address := seen(t, fed.Consumer, fed.Broker, daemons.Items[0].Status.PodIP)
+	if got, err := fed.Consumer.Curl(t.Context(), "http://"+address+":8081/healthz?verbose"); err != nil || strings.TrimSpace(got) != "ok" {
+		t.Fatalf("the consumer's pod does not reach the daemon's, or the probe tells more than it is for: %q, %v", got, err)
+	}
+	for port, path := range map[string]string{"9443": "/place-pods", "8080": "/metrics"} {
+		got, err := fed.Consumer.Curl(t.Context(), "--insecure", "--header", "Content-Type: application/json", "--data", "{}", "https://"+address+":"+port+path)
+		if err == nil {
+			t.Errorf("port %s answers a pod of the consumer: %s", port, got)
+		}
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/topology"
@@ -107,22 +104,4 @@ func (f *Federation) Providers() []*Cluster {
 // path returns the path of a file of the repository.
 func (f *Federation) path(elements ...string) string {
 	return filepath.Join(append([]string{f.root}, elements...)...)
-}
-
-// apiService is the Service of deploy/examples/http-nodeport.yaml.
-const apiService = "liqo-broker-http"
-
-// exposeAPI makes the broker's HTTP API reachable from the other clusters, on a port of the broker's node.
-func (f *Federation) exposeAPI(ctx context.Context) error {
-	_, err := f.Broker.Kubectl(ctx, "apply", "--filename="+f.path("deploy", "examples", "http-nodeport.yaml"))
-	return err
-}
-
-// APIAddress returns the base URL of the broker's HTTP API for pods of other clusters.
-func (f *Federation) APIAddress(ctx context.Context) (string, error) {
-	var service corev1.Service
-	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: brokerNamespace, Name: apiService}, &service); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("http://%s:%d", f.Broker.Lab.Address, service.Spec.Ports[0].NodePort), nil
 }

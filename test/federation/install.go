@@ -39,7 +39,7 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		{"load the images into the broker and the consumer", f.loadImages},
 		{"broker: kubectl apply -k deploy", f.applyDeploy},
 		{"broker: kubectl apply -k deploy/admission, where Kubernetes has admission policies", f.applyAdmission},
-		{"broker: expose the HTTP API on the node", f.exposeAPI},
+		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.exposeAPI},
 		{"broker: patch Liqo's gateway, network manager and controller manager (patches/liqo-install)", f.patchBroker},
 		{"broker: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Broker) }},
 		{"broker: offer the Service of the network manager to the consumer (deploy/liqo)", f.offerNetworkManager},

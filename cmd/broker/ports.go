@@ -1,0 +1,171 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/httpapi"
+	"github.com/capacitorset/liqo-broker/pkg/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
+)
+
+// Bounds of the ports of a single caller: the kubelet, or a Prometheus.
+const (
+	maxScrapers, maxScrapersEach = 32, 8
+	scrapesAtOnce                = 4
+	probeTimeout                 = 5 * time.Second
+)
+
+// port is a port of the daemon.
+type port struct {
+	flag, address string
+	// ready waits until serve may run, and returns false if the daemon ends before; nil
+	// does not wait.
+	ready func(context.Context) bool
+	// serve serves until the context ends.
+	serve func(context.Context, net.Listener) error
+}
+
+// ports returns the ports of the daemon but that of the webhooks, which the manager
+// runs. The resource plugin answers from the first moment: Liqo's controller manager
+// exits if it does not. So do the probes. All else waits until the cluster is known.
+func (b *broker) ports() []port {
+	all := []port{
+		{flag: "--api-address", address: b.cfg.apiAddress, ready: b.synced, serve: func(ctx context.Context, l net.Listener) error {
+			return b.api.Run(ctx, l, b.tls())
+		}},
+		{flag: "--plain-api-address", address: b.cfg.plainAPIAddress, ready: b.synced, serve: func(ctx context.Context, l net.Listener) error {
+			return b.api.Run(ctx, l, nil)
+		}},
+		{flag: "--metrics-address", address: b.cfg.metricsAddress, ready: b.synced, serve: b.serveMetrics},
+		{flag: "--health-address", address: b.cfg.healthAddress, serve: b.serveHealth},
+	}
+	if b.plugin != nil {
+		all = append(all, port{flag: "--resource-plugin-address", address: b.cfg.pluginAddress, serve: b.plugin.Run})
+	}
+	return slices.DeleteFunc(all, func(p port) bool { return p.address == "" || p.address == "0" })
+}
+
+// serve opens all ports, and serves them in the group.
+func serve(ctx context.Context, group *errgroup.Group, ports []port) error {
+	for _, p := range ports {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.address)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.flag, err)
+		}
+		group.Go(func() error {
+			defer listener.Close() // Closed already, unless the daemon ends before it serves.
+			if p.ready != nil && !p.ready(ctx) {
+				return nil // The daemon ends.
+			}
+			return p.serve(ctx, listener)
+		})
+	}
+	return nil
+}
+
+// serveMetrics serves the metrics over TLS, and not to peers.
+func (b *broker) serveMetrics(ctx context.Context, listener net.Listener) error {
+	bounds := httpserver.Bounds{Admits: b.peers.Excludes, All: maxScrapers, Each: maxScrapersEach}
+	server := httpserver.Server{Name: "the metrics", Handler: metricsHandler(b.metricsReaders), TLS: b.tls(), Timeout: 10 * scrapeTimeout}
+	return server.Run(ctx, httpserver.Bound(listener, bounds))
+}
+
+// metricsHandler answers with the metrics, which name clusters, who may read them.
+func metricsHandler(readers *delegatedauth.Reviewer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", readers.Protect(promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: scrapesAtOnce,
+	})))
+	return mux
+}
+
+// serveHealth serves the probes: alive is who answers, ready is who knows the cluster.
+// They tell nothing else.
+func (b *broker) serveHealth(ctx context.Context, listener net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), syncCheckTimeout)
+		defer cancel()
+		if !b.synced(ctx) || !b.certificate.made() {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok"))
+	})
+	bounds := httpserver.Bounds{All: maxScrapers, Each: maxScrapersEach}
+	return httpserver.Server{Name: "the probes", Handler: mux, Timeout: probeTimeout}.Run(ctx, httpserver.Bound(listener, bounds))
+}
+
+// certificate is what the daemon shows to people and to Prometheus.
+type certificate struct {
+	get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	run func(context.Context) error
+}
+
+// made reports whether there is something to show.
+func (c certificate) made() bool {
+	shown, err := c.get(nil)
+	return err == nil && shown != nil
+}
+
+func (b *broker) tls() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: b.certificate.get}
+}
+
+// newAPICertificate returns the certificate of the HTTP API: from files, or one of its
+// own that it announces.
+func newAPICertificate(o *options, direct client.Client) (certificate, error) {
+	if o.tlsCertFile != "" {
+		watcher, err := certwatcher.New(o.tlsCertFile, o.tlsKeyFile)
+		if err != nil {
+			return certificate{}, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
+		}
+		return certificate{get: watcher.GetCertificate, run: watcher.Start}, nil
+	}
+	announce := httpapi.Announcer{Client: direct, Namespace: o.namespace}.Announce
+	if o.namespace == "" {
+		announce = func(ctx context.Context, _ []byte) error {
+			ctrl.LoggerFrom(ctx).Info("Nobody can verify the certificate of the HTTP API: the daemon does not run in a pod")
+			return nil
+		}
+	}
+	name, more := apiNames(o.namespace)
+	own := selfsigned.New(name, announce, append(more, o.tlsNames...)...)
+	return certificate{get: own.Get, run: own.Run}, nil
+}
+
+// apiService is the Service of the HTTP API.
+const apiService = "liqo-broker"
+
+// apiNames returns by what names the HTTP API is reached: its Service's, and those of
+// `kubectl port-forward`.
+func apiNames(namespace string) (name string, more []string) {
+	more = []string{"localhost", "127.0.0.1", "::1"}
+	if namespace == "" {
+		return apiService, more
+	}
+	name = apiService + "." + namespace
+	return name + ".svc", append(more, name+".svc.cluster.local", name, apiService)
+}
+
+// newReaders returns who knows the callers of the metrics. Prometheus sends the token of
+// its own pod, which is for the API server.
+func newReaders(direct client.Client) *delegatedauth.Reviewer { return delegatedauth.New(direct) }
