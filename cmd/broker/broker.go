@@ -184,7 +184,8 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err != nil {
 		return err
 	}
-	b.registry = registry.New(b.mgr.GetClient()).Of(own.ID)
+	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
+	b.registry = registry.New(b.mgr.GetClient()).Of(own.ID).Serving(modes.Serves)
 	b.ledger = registry.NewLedger(b.registry)
 	if err := b.watchAccounts(ctx); err != nil {
 		return err
@@ -196,7 +197,6 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err := provider.Setup(b.mgr); err != nil {
 		return err
 	}
-	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
 	if err := consumer.Setup(b.mgr, b.ledger, modes); err != nil {
 		return err
 	}

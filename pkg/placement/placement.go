@@ -147,6 +147,9 @@ type Snapshot struct {
 	// Undecided tells that a policy is to choose the providers and has not yet: what runs
 	// stays, and new pods wait.
 	Undecided bool
+	// Unserved tells that the broker does not serve the namespace's consumer: what runs
+	// stays, and nothing is added.
+	Unserved bool
 	// Level tells that the copies of a workload are to be spread over the providers as
 	// evenly as they can.
 	Level bool
@@ -226,7 +229,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 	if s.Placing == nil {
 		s.Placing = s.Selected
 	}
-	if s.Undecided {
+	if s.Unserved || s.Undecided {
 		plan := Plan{Select: s.Selected}
 		plan.Remake = adrift(s.Copies, len(s.Placing) == 0)
 		return plan

@@ -473,6 +473,16 @@ func TestPolicy(t *testing.T) {
 				Copies: copies("web", 4, "b")},
 			want: Plan{Select: onlyB},
 		},
+		"Unserved": {
+			reason: "A consumer that is not served keeps what runs, and gets nothing new.",
+			in: Snapshot{Providers: []Provider{off, unchosen}, Unserved: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 2, "a", outdated)},
+			want: Plan{Select: both},
+		},
+		"UnservedNew": {
+			reason: "Nothing is selected for it.",
+			in:     Snapshot{Providers: []Provider{{ID: "a", Enabled: true, Ready: true}}, Unserved: true},
+		},
 		"UndecidedNew": {
 			reason: "Nothing is selected before a policy has chosen.",
 			in:     Snapshot{Providers: []Provider{unchosen}, Undecided: true},

@@ -39,7 +39,11 @@ func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
 	}
 	terms := make(map[cluster.ID]capacity.Terms, len(consumers.Items))
 	for i := range consumers.Items {
-		terms[cluster.ID(consumers.Items[i].Name)] = TermsOf(&consumers.Items[i])
+		c := &consumers.Items[i]
+		terms[cluster.ID(c.Name)] = TermsOf(c)
+		if !r.served(c) {
+			terms[cluster.ID(c.Name)] = capacity.Terms{} // It keeps what it uses.
+		}
 	}
 	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts)
 	if err != nil {

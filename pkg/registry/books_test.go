@@ -43,6 +43,29 @@ func pod(namespace, node, amount string, phase corev1.PodPhase) *corev1.Pod {
 	return p
 }
 
+// TestUnservedBooks has a consumer whose mode the broker does not run: it keeps what it uses.
+func TestUnservedBooks(t *testing.T) {
+	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	unserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+	unserved.Spec.Mode = v1alpha1.ModeAggregated
+	unserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
+	reader := registrytest.NewClient(t, interceptor.Funcs{},
+		provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved, pod("of-c", "liqo-a", "1", corev1.PodRunning))
+	for mode, want := range map[v1alpha1.Mode]corev1.ResourceList{v1alpha1.ModeAggregated: cpu("4"), v1alpha1.ModeOrchestrated: cpu("1")} {
+		r := registry.New(reader).Serving(func(m v1alpha1.Mode) bool { return m == mode })
+		books, err := r.Books(t.Context())
+		if err != nil {
+			t.Fatalf("Books(): %v", err)
+		}
+		if got := books.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(want[corev1.ResourceCPU]) != 0 {
+			t.Errorf("a broker that runs only %s offers an aggregated consumer %s cpu, want %v", mode, got.String(), want)
+		}
+		if got := books.Offered("id-other")[corev1.ResourceCPU]; mode == v1alpha1.ModeOrchestrated && got.Cmp(resource.MustParse("3")) != 0 {
+			t.Errorf("others are offered %s cpu, want what nobody uses", got.String())
+		}
+	}
+}
+
 // TestBooks has two consumers, one of which is a provider as well.
 func TestBooks(t *testing.T) {
 	a, b := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"}

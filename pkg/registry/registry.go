@@ -97,6 +97,8 @@ type Registry struct {
 	reader client.Reader
 	// own is the broker's cluster; the names of the consumers' nodes depend on it.
 	own cluster.ID
+	// serves tells whether the broker runs a mode.
+	serves func(v1alpha1.Mode) bool
 }
 
 // New returns a Registry that reads from reader.
@@ -105,7 +107,20 @@ func New(reader client.Reader) *Registry {
 }
 
 // Of returns the Registry of the broker in a cluster.
-func (r *Registry) Of(own cluster.ID) *Registry { return &Registry{reader: r.reader, own: own} }
+func (r *Registry) Of(own cluster.ID) *Registry {
+	return &Registry{reader: r.reader, own: own, serves: r.serves}
+}
+
+// Serving returns the Registry of a broker that runs some modes. Without it all are run.
+func (r *Registry) Serving(serves func(v1alpha1.Mode) bool) *Registry {
+	return &Registry{reader: r.reader, own: r.own, serves: serves}
+}
+
+// served reports whether the broker runs the mode in which a consumer is to be served.
+// One without a wish is served in whichever there is.
+func (r *Registry) served(c *v1alpha1.Consumer) bool {
+	return r.serves == nil || c.Spec.Mode == "" || r.serves(c.Spec.Mode)
+}
 
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
 //
@@ -199,6 +214,11 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 		return nil, err
 	}
 	consumer, _ := liqo.TwinOf(ns)
+	var c v1alpha1.Consumer
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get consumer %s: %w", consumer, err)
+	}
+	n.Snapshot.Unserved = !r.served(&c)
 	if err := r.markDirect(ctx, n, consumer); err != nil {
 		return nil, err
 	}

@@ -72,9 +72,9 @@ type Consumer struct {
 
 // ConsumerSpec is what people chose for a consumer.
 type ConsumerSpec struct {
-	// Mode is how the broker serves the consumer. Without it, and when the broker
-	// does not run the mode, the broker takes the first that it runs of
-	// Orchestrated and Aggregated.
+	// Mode is how the broker serves the consumer. Without it the broker takes the first
+	// that it runs of Orchestrated and Aggregated. A consumer whose mode the broker does
+	// not run is not served: it keeps what it uses, and gets nothing new.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 	// Nodes is by which virtual nodes the consumer sees the providers. PerProvider
@@ -126,7 +126,7 @@ type ConsumerStatus struct {
 	// ClusterName is the consumer's name for people. It need not be unique.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// Mode is how the broker serves the consumer, after defaulting.
+	// Mode is how the broker serves the consumer, after defaulting; empty if it does not.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 	// Nodes is by which virtual nodes the consumer sees the providers.

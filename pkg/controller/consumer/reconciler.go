@@ -32,8 +32,8 @@ type Modes struct {
 	Aggregator   bool
 }
 
-// serves tells whether the broker runs a mode.
-func (m Modes) serves(mode v1alpha1.Mode) bool {
+// Serves tells whether the broker runs a mode.
+func (m Modes) Serves(mode v1alpha1.Mode) bool {
 	switch mode {
 	case v1alpha1.ModeOrchestrated:
 		return m.Orchestrator
@@ -44,12 +44,15 @@ func (m Modes) serves(mode v1alpha1.Mode) bool {
 	}
 }
 
-// effective returns the mode in which a consumer is served that wants a mode, or
-// has no wish.
+// effective returns the mode in which a consumer is served that is to have a mode, or
+// has whichever there is; empty if it is not served. A mode is not replaced by another:
+// one that is to see no providers must not see them because of a flag.
 func (m Modes) effective(want v1alpha1.Mode) v1alpha1.Mode {
 	switch {
-	case m.serves(want):
+	case m.Serves(want):
 		return want
+	case want != "":
+		return ""
 	case m.Orchestrator:
 		return v1alpha1.ModeOrchestrated
 	default:
@@ -126,7 +129,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	c.Status.Nodes = c.EffectiveNodes()
 	setAmounts(c, books, granted)
 	established := fc != nil && liqo.Incoming(fc).Established
-	for _, condition := range []metav1.Condition{ready(established, c, r.modes), reservation(c, books)} {
+	for _, condition := range []metav1.Condition{ready(established, c), reservation(c, books)} {
 		condition.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&c.Status.Conditions, condition)
 	}
@@ -189,18 +192,18 @@ func setPools(c *v1alpha1.Consumer, pools []capacity.Pool) {
 }
 
 // ready returns the Ready condition of a consumer.
-func ready(established bool, c *v1alpha1.Consumer, modes Modes) metav1.Condition {
+func ready(established bool, c *v1alpha1.Consumer) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
 	}
 	switch {
 	case !established:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNotPeered, "The incoming peering with the cluster is not established")
+	case c.Status.Mode == "":
+		return is(metav1.ConditionFalse, v1alpha1.ReasonModeNotServed,
+			fmt.Sprintf("The broker does not run the mode %s: the cluster keeps what it uses, and is offered nothing more", c.Spec.Mode))
 	case offer.IsZero(c.Status.Offered):
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNoProvider, "No provider has anything for the cluster")
-	case c.Spec.Mode != "" && !modes.serves(c.Spec.Mode):
-		return is(metav1.ConditionTrue, v1alpha1.ReasonModeNotServed,
-			fmt.Sprintf("The broker does not run the mode %s and serves the cluster as %s", c.Spec.Mode, c.Status.Mode))
 	case c.Spec.Nodes == v1alpha1.NodesPerProvider && c.Status.Nodes != v1alpha1.NodesPerProvider:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonProvidersHidden,
 			fmt.Sprintf("In mode %s the cluster does not see the providers, and has one node", c.Status.Mode))

@@ -85,10 +85,26 @@ func TestReconcile(t *testing.T) {
 			mode: v1alpha1.ModeAggregated, cpu: "1", ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
 		},
 		"WishNotServed": {
-			reason:  "A mode that the broker does not run is replaced, and the condition says so.",
+			reason:  "A consumer whose mode the broker does not run is not served.",
 			modes:   Modes{Aggregator: true},
 			objects: []client.Object{peered, provider("id-a", "1", true), wants(v1alpha1.ModeOrchestrated)},
-			mode:    v1alpha1.ModeAggregated, cpu: "1", ready: metav1.ConditionTrue, why: v1alpha1.ReasonModeNotServed,
+			cpu:     "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonModeNotServed,
+		},
+		"ProvidersToBeHidden": {
+			reason:  "One that is to see no providers does not see them because of a flag, nor a node for each.",
+			modes:   Modes{Orchestrator: true},
+			objects: []client.Object{peered, provider("id-a", "1", true), perProvider(v1alpha1.ModeAggregated)},
+			cpu:     "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonModeNotServed,
+		},
+		"NoLongerServed": {
+			reason: "One whose mode the broker runs no more is not served any more.",
+			modes:  Modes{Orchestrator: true},
+			objects: []client.Object{peered, provider("id-a", "1", true), func() client.Object {
+				c := wants(v1alpha1.ModeAggregated)
+				c.Status.Mode = v1alpha1.ModeAggregated
+				return c
+			}()},
+			cpu: "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonModeNotServed,
 		},
 		"ProvidersHidden": {
 			reason: "A consumer that is not to know the providers has one node, and the condition says why.",
@@ -109,7 +125,7 @@ func TestReconcile(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.objects...)
-			r := New(c, registry.New(c), registry.New(c), tc.modes)
+			r := New(c, registry.New(c), registry.New(c).Serving(tc.modes.Serves), tc.modes)
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			for range 3 { // The first time may create it, and the next one finds its mode.
 				if _, err := r.Reconcile(t.Context(), req); err != nil {

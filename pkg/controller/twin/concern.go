@@ -81,8 +81,18 @@ func (r *Reconciler) following(ctx context.Context, before, after *v1alpha1.Plac
 	return requests(names)
 }
 
+// ofConsumer returns the twin namespaces of a consumer.
+func (r *Reconciler) ofConsumer(ctx context.Context, consumer client.Object) []reconcile.Request {
+	return r.those(ctx, func(of cluster.ID) bool { return of == cluster.ID(consumer.GetName()) })
+}
+
 // all returns every twin namespace.
 func (r *Reconciler) all(ctx context.Context) []reconcile.Request {
+	return r.those(ctx, func(cluster.ID) bool { return true })
+}
+
+// those returns the twin namespaces of some consumers.
+func (r *Reconciler) those(ctx context.Context, wanted func(consumer cluster.ID) bool) []reconcile.Request {
 	var namespaces corev1.NamespaceList
 	if err := r.client.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the namespaces")
@@ -90,7 +100,7 @@ func (r *Reconciler) all(ctx context.Context) []reconcile.Request {
 	}
 	var names []string
 	for i := range namespaces.Items {
-		if _, ok := liqo.TwinOf(&namespaces.Items[i]); ok {
+		if consumer, ok := liqo.TwinOf(&namespaces.Items[i]); ok && wanted(consumer) {
 			names = append(names, namespaces.Items[i].Name)
 		}
 	}

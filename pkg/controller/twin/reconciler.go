@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
@@ -30,6 +31,7 @@ const (
 	reasonForeignOffloading = "OffloadingNotManaged"
 	reasonNoProvider        = "NoUsableProvider"
 	reasonUndecided         = "NoProviderChosen"
+	reasonUnserved          = v1alpha1.ReasonModeNotServed
 	reasonSelected          = "ProvidersSelected"
 	reasonRemade            = "PodMadeAnew"
 	reasonReplaced          = "PodReplaced"
@@ -144,6 +146,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *registry.Namespace, plan placement.Plan) {
 	switch {
 	case len(plan.Place) > 0:
+	case twin.Snapshot.Unserved:
+		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUnserved, "The broker does not run the mode in which the cluster is to be served; new pods wait")
 	case twin.Snapshot.Undecided:
 		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "A placement policy applies, which has chosen no provider yet; new pods wait")
 	case len(plan.Select) == 0:

@@ -368,6 +368,48 @@ func TestUndecidedOnBroker(t *testing.T) {
 	}
 }
 
+// TestUnserved has a consumer whose mode the broker does not run, with a namespace that was offloaded when it did.
+func TestUnserved(t *testing.T) {
+	wants := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}, Spec: v1alpha1.ConsumerSpec{Mode: v1alpha1.ModeAggregated}}
+	orchestratorOnly := func(h *harness) *harness {
+		h.r.registry = h.r.registry.Serving(func(m v1alpha1.Mode) bool { return m == v1alpha1.ModeOrchestrated })
+		return h
+	}
+	h := orchestratorOnly(start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), wants))
+	h.reconcile()
+	if o := h.offloading(); o != nil {
+		t.Errorf("a new namespace is offloaded to %v", liqo.Selected(&o.Spec.ClusterSelector))
+	}
+	if events := h.events(); !strings.Contains(events, reasonUnserved) {
+		t.Errorf("events: %q", events)
+	}
+
+	ns := liqotest.TwinNamespace(namespace, consumer)
+	o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+	liqotest.PutInForce(ns, o, providerA)
+	shadow := liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web"})
+	h = orchestratorOnly(start(t, ns, o, ready(providerA), wants, shadow, liqotest.Pod(shadow, "liqo-provider-a", providerA.ID)))
+	h.reconcile()
+	h.reconcile()
+	if o := h.offloading(); !slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+		t.Errorf("what runs does not stay: selected %v, deleted %v", liqo.Selected(&o.Spec.ClusterSelector), h.deleted)
+	}
+	if placing := liqo.Placing(h.offloading()); len(placing) > 0 {
+		t.Errorf("new pods are placed on %v", placing)
+	}
+	h.r.registry = h.r.registry.Serving(func(v1alpha1.Mode) bool { return true })
+	h.reconcile()
+	if placing := liqo.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID}) {
+		t.Errorf("once the mode is run, new pods are placed on %v", placing)
+	}
+	if got := h.r.ofConsumer(t.Context(), wants); len(got) != 1 || got[0].Name != namespace {
+		t.Errorf("namespaces of the consumer: %v", got)
+	}
+	if got := h.r.ofConsumer(t.Context(), &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "other"}}); len(got) > 0 {
+		t.Errorf("namespaces of another consumer: %v", got)
+	}
+}
+
 // TestPacer changes the limit of a policy.
 func TestPacer(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))

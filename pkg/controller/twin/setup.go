@@ -61,6 +61,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(providerChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.policyHandler()).
+		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(modeChanged())).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.reached)).
 		Complete(conflict.Requeue(r))
 	if err != nil {
@@ -71,6 +72,17 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 
 func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
+}
+
+// modeChanged lets only those updates of a Consumer pass by which it is to be served in
+// another mode.
+func modeChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.(*v1alpha1.Consumer).Spec.Mode != e.ObjectNew.(*v1alpha1.Consumer).Spec.Mode
+		},
+	}
 }
 
 // providerChanged lets only those changes of a Provider pass that can change a
