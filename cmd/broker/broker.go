@@ -90,7 +90,7 @@ func newBroker(cfg brokerConfig) (*broker, error) {
 	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
 	b := &broker{cfg: cfg, scheme: scheme, watching: make(chan struct{})}
 	if cfg.brokers() {
-		b.plugin = resourceplugin.New(b, b.synced, resourceplugin.DefaultPause)
+		b.plugin = resourceplugin.New(b, b, b.synced, resourceplugin.DefaultPause)
 	}
 	return b, nil
 }

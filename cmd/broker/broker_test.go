@@ -80,8 +80,8 @@ func TestCommandLine(t *testing.T) {
 			err: "--plain-api-address=8001 is not [HOST]:PORT: address 8001: missing port in address",
 		},
 		"Allow": {
-			reason: "A bad prefix names the flag.", args: []string{"--with-catalog", "--webhook-allow=10.0.0.0/8,node"}, code: exitUsage,
-			err: `--webhook-allow=node is not ADDRESS/BITS: netip.ParsePrefix("node"): no '/'`,
+			reason: "A bad prefix names the flag.", args: []string{"--with-catalog", "--webhook-allow=node"}, code: exitUsage,
+			err: `invalid argument "node" for "--webhook-allow" flag: netip.ParsePrefix("node"): no '/': see broker --help`,
 		},
 		"Mapping": {
 			reason: "A bad strategy names the flag.", args: []string{"--with-catalog", "--namespace-mapping-strategy=any"}, code: exitUsage,

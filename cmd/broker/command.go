@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -42,6 +41,7 @@ type options struct {
 	aggregator   bool
 
 	pluginAddress   string
+	pluginAllow     prefixes
 	apiAddress      string
 	plainAPIAddress string
 	metricsAddress  string
@@ -53,8 +53,7 @@ type options struct {
 	tlsNames     []string
 	apiAudiences []string
 
-	webhookAllow        []netip.Prefix
-	webhookAllowed      []string // As on the command line.
+	webhookAllow        prefixes
 	webhookClientCAFile string
 
 	anonymousToggle  bool
@@ -102,13 +101,6 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	}
 	if len(o.apiAudiences) == 0 {
 		return "", errors.New("--api-audience must not be empty")
-	}
-	for _, text := range o.webhookAllowed {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return "", fmt.Errorf("--webhook-allow=%s is not ADDRESS/BITS: %w", text, err)
-		}
-		o.webhookAllow = append(o.webhookAllow, prefix.Masked())
 	}
 	if o.giveBackAfter < 0 {
 		return "", fmt.Errorf("--give-back-after=%s is less than no time", o.giveBackAfter)
@@ -199,6 +191,8 @@ func newCommand() *cobra.Command {
 	flags.BoolVar(&o.aggregator, "with-aggregator", false, "broker for consumers that do not see the providers")
 	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
 		"address that serves Liqo's resource plugin, if the broker is orchestrator or aggregator")
+	flags.Var(&o.pluginAllow, "resource-plugin-allow",
+		"prefix from which the resource plugin may be called, besides the pods of Liqo's controller manager; may be repeated")
 	flags.StringVar(&o.apiAddress, "api-address", defaultAPIAddress, "address that serves the HTTP API, over TLS")
 	flags.StringVar(&o.plainAPIAddress, "plain-api-address", "",
 		"address that serves the HTTP API without TLS, as far as it needs no token; none if empty")
@@ -212,7 +206,7 @@ func newCommand() *cobra.Command {
 		"audience of the tokens that the HTTP API accepts; may be repeated")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
 		"address at which the API server asks where new pods go, if the broker is orchestrator or aggregator")
-	flags.StringSliceVar(&o.webhookAllowed, "webhook-allow", nil,
+	flags.Var(&o.webhookAllow, "webhook-allow",
 		"prefix of the addresses of the API servers, to which alone the webhooks answer; may be repeated; all but the peers' if empty")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
 		"file of the certificates that have signed those that the API servers show to the webhooks; none are asked for if empty")

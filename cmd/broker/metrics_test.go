@@ -26,7 +26,7 @@ import (
 func gather(t *testing.T, c client.Client) (map[string]float64, error) {
 	t.Helper()
 	r := prometheus.NewRegistry()
-	if err := newBrokerMetrics(c, resourceplugin.New(nil, nil, 0)).register(r); err != nil {
+	if err := newBrokerMetrics(c, resourceplugin.New(nil, nil, nil, 0)).register(r); err != nil {
 		t.Fatalf("register(): %v", err)
 	}
 	families, err := r.Gather()

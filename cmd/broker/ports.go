@@ -57,7 +57,7 @@ func (b *broker) ports() []port {
 		{flag: "--health-address", address: b.cfg.healthAddress, serve: b.serveHealth},
 	}
 	if b.plugin != nil {
-		all = append(all, port{flag: "--resource-plugin-address", address: b.cfg.pluginAddress, serve: b.plugin.Run})
+		all = append(all, port{flag: "--resource-plugin-address", address: b.cfg.pluginAddress, serve: b.runPlugin})
 	}
 	return slices.DeleteFunc(all, func(p port) bool { return p.address == "" || p.address == "0" })
 }

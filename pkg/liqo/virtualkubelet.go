@@ -21,6 +21,12 @@ func VirtualKubeletSelector() labels.Selector {
 	return labels.SelectorFromSet(vkMachinery.KubeletBaseLabels)
 }
 
+// ControllerManagerSelector selects the pods of Liqo's controller manager, in the namespace
+// of Liqo (liqo.selectorLabels in liqo/deployments/liqo/templates/_helpers.tpl@v0.9.4).
+func ControllerManagerSelector() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{"app.kubernetes.io/part-of": "liqo", "app.kubernetes.io/name": "controller-manager"})
+}
+
 // TenantNamespaceSelector selects the namespaces that Liqo makes for a peer each.
 // The peer may not make pods there, nor put the label on a namespace of its own
 // (liqo/deployments/liqo/files/liqo-remote-peering-*.yaml@v0.9.4).

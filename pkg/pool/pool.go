@@ -27,11 +27,8 @@ const (
 	markBytes = 10
 )
 
-// Pattern matches all names of pools, and hardly another node's. The webhook in
-// deploy/broker has it too.
-const Pattern = `^liqo-[a-z0-9-]+-[a-z2-7]{16}$`
-
-var pattern = regexp.MustCompile(Pattern)
+// pattern matches all names of pools, and hardly another node's.
+var pattern = regexp.MustCompile(`^liqo-[a-z0-9-]+-[a-z2-7]{16}$`)
 
 // lower is base32 in small letters, as names need it.
 var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"sync"
 	"time"
@@ -54,6 +53,13 @@ type Books interface {
 	Books(ctx context.Context) (*capacity.Books, error)
 }
 
+// Peers tells which clusters this one knows. It answers from memory, once the caches
+// are filled.
+type Peers interface {
+	// IsPeer reports whether a cluster is a peer of this one.
+	IsPeer(ctx context.Context, id cluster.ID) (bool, error)
+}
+
 // Synced waits until Books knows the state of the cluster. It returns false if
 // ctx ends before.
 type Synced func(ctx context.Context) bool
@@ -61,26 +67,26 @@ type Synced func(ctx context.Context) bool
 // Server is the resource plugin. It may be used concurrently.
 type Server struct {
 	books  Books
+	peers  Peers
 	synced Synced
 	pause  time.Duration
 	stop   chan struct{} // Closed when Run ends.
 
 	mu          sync.Mutex
-	told        map[cluster.ID][]capacity.Pool // What each consumer's last answer was.
-	subscribers map[chan struct{}]bool         // Each has room for one signal.
+	subscribers map[chan struct{}]bool // Each has room for one signal.
 }
 
 var _ liqo.ResourceReader = (*Server)(nil)
 
 // New returns a Server that notifies a subscriber of a change at once, and of the
 // next ones after a pause.
-func New(books Books, synced Synced, pause time.Duration) *Server {
+func New(books Books, peers Peers, synced Synced, pause time.Duration) *Server {
 	return &Server{
 		books:       books,
+		peers:       peers,
 		synced:      synced,
 		pause:       pause,
 		stop:        make(chan struct{}),
-		told:        map[cluster.ID][]capacity.Pool{},
 		subscribers: map[chan struct{}]bool{},
 	}
 }
@@ -90,8 +96,10 @@ func New(books Books, synced Synced, pause time.Duration) *Server {
 func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	g := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.StatsHandler(sessions{}),
 		grpc.WaitForHandlers(true),
 	)
 	liqo.RegisterResourceReader(g, s)
@@ -138,26 +146,24 @@ func (s *Server) Subscribers() int {
 	return len(s.subscribers)
 }
 
-// Read returns what to offer to a consumer.
+// Read returns what to offer to a consumer, which must be a peer of this cluster.
 func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, error) {
 	if consumer == "" {
 		return nil, status.Error(codes.InvalidArgument, "the cluster ID is missing")
 	}
+	if err := s.check(ctx, consumer); err != nil {
+		return nil, err
+	}
 	// Known from the beginning, the consumer is notified of a change that comes
 	// while its answer is on the way.
-	s.mu.Lock()
-	if _, known := s.told[consumer]; !known {
-		s.told[consumer] = nil
-	}
-	s.mu.Unlock()
+	caller := sessionOf(ctx)
+	caller.begin(consumer)
 	books, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	offered := books.Pools(consumer)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told[consumer] = offered
+	caller.tell(consumer, offered)
 	pools := make([]liqo.Pool, len(offered))
 	for i, p := range offered {
 		pools[i] = liqo.Pool{Name: p.Node, Resources: p.Offered}
@@ -165,22 +171,35 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, er
 	return pools, nil
 }
 
-// Remove forgets a consumer.
-func (s *Server) Remove(_ context.Context, consumer cluster.ID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.told, consumer)
+// check fails unless a cluster is a peer. Its errors are gRPC statuses.
+func (s *Server) check(ctx context.Context, id cluster.ID) error {
+	if !s.synced(ctx) {
+		return status.Error(codes.Unavailable, "the broker does not know its peers yet")
+	}
+	known, err := s.peers.IsPeer(ctx, id)
+	switch {
+	case err != nil:
+		return status.Errorf(codes.Internal, "find a cluster: %v", err)
+	case !known:
+		return status.Error(codes.NotFound, "the broker has no such peer")
+	}
+	return nil
+}
+
+// Remove makes the caller's subscription forget a consumer.
+func (s *Server) Remove(ctx context.Context, consumer cluster.ID) error {
+	sessionOf(ctx).forget(consumer)
 	return nil
 }
 
 // Subscribe notifies at once for all consumers, because offers may have changed
 // while nobody listened. From then on it notifies for each consumer whose offer
-// is no longer the one that it was told, at most once in a pause. Consumers are
-// named one by one because Liqo drops small changes, of less than a whole unit too,
+// is no longer the one that was told on the same connection, at most once in a pause.
+// Consumers are named one by one because Liqo drops small changes, of less than a whole unit too,
 // when it is notified for all of them
 // (liqo/pkg/liqo-controller-manager/resource-request-controller/offerUpdater.go@v0.9.4).
 func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) error {
-	signal := make(chan struct{}, 1)
+	signal, caller := make(chan struct{}, 1), sessionOf(ctx)
 	s.mu.Lock()
 	s.subscribers[signal] = true
 	s.mu.Unlock()
@@ -201,7 +220,11 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 		if err != nil {
 			return err
 		}
-		for consumer, told := range s.answers() {
+		for consumer, told := range caller.answers() {
+			if known, err := s.peers.IsPeer(ctx, consumer); err == nil && !known {
+				caller.forget(consumer)
+				continue
+			}
 			if capacity.EqualPools(told, books.Pools(consumer)) {
 				continue
 			}
@@ -226,13 +249,6 @@ func wait[T any](ctx context.Context, stop <-chan struct{}, event <-chan T) erro
 	case <-event:
 		return nil
 	}
-}
-
-// answers returns what each consumer was told.
-func (s *Server) answers() map[cluster.ID][]capacity.Pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.told)
 }
 
 // open returns the books once the caches are filled. Its errors are gRPC statuses.

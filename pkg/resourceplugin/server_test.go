@@ -42,6 +42,14 @@ type ledger struct {
 	accounts map[cluster.ID]capacity.Account
 	nodes    map[cluster.ID][]capacity.Node
 	err      error
+	// strangers are the clusters that are no peers.
+	strangers map[cluster.ID]bool
+}
+
+func (l *ledger) IsPeer(_ context.Context, id cluster.ID) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.strangers[id], nil
 }
 
 func newLedger() *ledger { return &ledger{accounts: map[cluster.ID]capacity.Account{}} }
@@ -69,7 +77,7 @@ type harness struct {
 func start(t *testing.T, synced Synced) *harness {
 	t.Helper()
 	h := &harness{t: t, ledger: newLedger(), listen: bufconn.Listen(1 << 16)}
-	h.server = New(h.ledger, synced, time.Millisecond)
+	h.server = New(h.ledger, h.ledger, synced, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.server.Run(ctx, h.listen) }()
@@ -94,8 +102,15 @@ func (h *harness) dial() *grpc.ClientConn {
 	return conn
 }
 
-// subscribe returns the notifications of a new subscriber and what ends it.
-func (h *harness) subscribe() (notified <-chan cluster.ID, end func()) {
+// subscriber asks and is notified over one connection, as Liqo does.
+type subscriber struct {
+	h      *harness
+	client *liqo.ResourceReaderClient
+	ids    <-chan cluster.ID
+	end    func()
+}
+
+func (h *harness) subscribe() *subscriber {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	ids := make(chan cluster.ID, 16)
@@ -105,12 +120,39 @@ func (h *harness) subscribe() (notified <-chan cluster.ID, end func()) {
 		defer close(done)
 		_ = client.Subscribe(ctx, func(id cluster.ID) error { ids <- id; return nil })
 	}()
-	end = func() { cancel(); <-done }
-	h.t.Cleanup(end)
+	s := &subscriber{h: h, client: client, ids: ids, end: func() { cancel(); <-done }}
+	h.t.Cleanup(s.end)
 	if got := h.next(ids); got != "" {
 		h.t.Fatalf("the first notification names %q, want all consumers", got)
 	}
-	return ids, end
+	return s
+}
+
+func (s *subscriber) read(consumers ...cluster.ID) {
+	s.h.t.Helper()
+	for _, consumer := range consumers {
+		if _, err := s.client.Read(s.h.t.Context(), consumer); err != nil {
+			s.h.t.Fatalf("Read(%s): %v", consumer, err)
+		}
+	}
+}
+
+// expect waits for a notification, and checks whom it names.
+func (s *subscriber) expect(want cluster.ID) {
+	s.h.t.Helper()
+	if got := s.h.next(s.ids); got != want {
+		s.h.t.Errorf("notified for %q, want %q", got, want)
+	}
+}
+
+// silent checks that there is no notification.
+func (s *subscriber) silent(reason string) {
+	s.h.t.Helper()
+	select {
+	case id := <-s.ids:
+		s.h.t.Errorf("notified for %q: %s", id, reason)
+	case <-time.After(50 * time.Millisecond):
+	}
 }
 
 func (h *harness) next(ids <-chan cluster.ID) cluster.ID {
@@ -166,10 +208,10 @@ func TestPools(t *testing.T) {
 	h.ledger.set("b", "2")
 	nodes := []capacity.Node{{Name: "node-a", Provider: "a", Open: true}, {Name: "node-b", Provider: "b", Open: true}, {Name: "gone"}}
 	h.ledger.nodes = map[cluster.ID][]capacity.Node{"c": nodes}
-	client := liqo.NewResourceReaderClient(h.dial())
+	s := h.subscribe()
 	told := func() map[string]int64 {
 		t.Helper()
-		pools, err := client.Read(t.Context(), "c")
+		pools, err := s.client.Read(t.Context(), "c")
 		if err != nil {
 			t.Fatalf("Read(): %v", err)
 		}
@@ -185,14 +227,11 @@ func TestPools(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"node-a": 1500, "node-b": 2000, "gone": 0}, told()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	ids, _ := h.subscribe()
 	h.ledger.mu.Lock()
 	h.ledger.nodes["c"] = []capacity.Node{{Name: "node-a", Provider: "a"}, nodes[1], nodes[2]}
 	h.ledger.mu.Unlock()
 	h.server.Changed()
-	if got := h.next(ids); got != "c" {
-		t.Errorf("notified for %q, want c", got)
-	}
+	s.expect("c")
 	if diff := cmp.Diff(map[string]int64{"node-a": 0, "node-b": 2000, "gone": 0}, told()); diff != "" {
 		t.Errorf("after a node was closed: -want +got\n%s", diff)
 	}
@@ -230,51 +269,75 @@ func waitForEnd(ctx context.Context) bool { <-ctx.Done(); return false }
 func TestSeveralSubscribers(t *testing.T) {
 	h := start(t, ready)
 	h.ledger.set("a", "1")
-	h.read("c")
-	h.read("a")
-	first, endFirst := h.subscribe()
-	second, _ := h.subscribe()
+	first, second := h.subscribe(), h.subscribe()
+	first.read("c", "a")
+	second.read("c", "a")
 
 	h.ledger.set("a", "2")
 	h.server.Changed()
-	for _, ids := range []<-chan cluster.ID{first, second} {
-		if got := h.next(ids); got != "c" {
-			t.Errorf("notified for %q, want c: what a is offered has not changed", got)
-		}
+	for _, s := range []*subscriber{first, second} {
+		s.expect("c")
+		s.silent("what a is offered has not changed")
 	}
 
-	endFirst()
+	first.end()
 	for deadline := time.Now().Add(patience); h.server.Subscribers() != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d subscribers, want the one that is left", h.server.Subscribers())
 		}
 	}
-	h.read("c")
+	second.read("c")
 	h.ledger.set("a", "3")
 	h.server.Changed()
-	if got := h.next(second); got != "c" {
-		t.Errorf("notified for %q, want c", got)
+	second.expect("c")
+}
+
+// TestAnotherCallerMutesNobody lets another caller ask what a subscriber is yet to be told.
+func TestAnotherCallerMutesNobody(t *testing.T) {
+	h := start(t, ready)
+	h.ledger.set("a", "1")
+	liqos, other := h.subscribe(), h.subscribe()
+	liqos.read("c")
+	h.ledger.set("a", "2")
+	other.read("c")
+	if err := other.client.Remove(t.Context(), "c"); err != nil {
+		t.Fatalf("Remove(): %v", err)
 	}
+	h.server.Changed()
+	liqos.expect("c")
+	other.silent("it has no business with the consumer any more")
+}
+
+// TestStrangersAreNobody asks about clusters that are no peers, and about one that was.
+func TestStrangersAreNobody(t *testing.T) {
+	h := start(t, ready)
+	h.ledger.set("a", "1")
+	s := h.subscribe()
+	s.read("gone")
+	h.ledger.mu.Lock()
+	h.ledger.strangers = map[cluster.ID]bool{"stranger": true, "gone": true}
+	h.ledger.mu.Unlock()
+	for _, id := range []cluster.ID{"stranger", "gone"} {
+		if pools, err := s.client.Read(t.Context(), id); status.Code(err) != codes.NotFound {
+			t.Errorf("Read(%s): %v, %v, want a refusal", id, pools, err)
+		}
+	}
+	h.ledger.set("a", "2")
+	h.server.Changed()
+	s.silent("a cluster that is no peer is offered nothing")
 }
 
 func TestRemovedConsumerIsForgotten(t *testing.T) {
 	h := start(t, ready)
-	h.read("c")
-	h.read("d")
-	ids, _ := h.subscribe()
-	if err := liqo.NewResourceReaderClient(h.dial()).Remove(t.Context(), "c"); err != nil {
+	s := h.subscribe()
+	s.read("c", "d")
+	if err := s.client.Remove(t.Context(), "c"); err != nil {
 		t.Fatalf("Remove(): %v", err)
 	}
 	h.ledger.set("a", "1")
 	h.server.Changed()
-	if got := h.next(ids); got != "d" {
-		t.Errorf("notified for %q, want d", got)
-	}
-	select {
-	case id := <-ids:
-		t.Errorf("notified for %q, want nobody else", id)
-	case <-time.After(50 * time.Millisecond):
-	}
+	s.expect("d")
+	s.silent("c is forgotten")
 }
 
 func TestSlowSubscriberBlocksNobody(t *testing.T) {
@@ -310,8 +373,8 @@ func TestBurst(t *testing.T) {
 		const changes, every, pause = 1000, 5 * time.Millisecond, time.Second
 		l := newLedger()
 		l.set("p", "1")
-		s := New(l, ready, pause)
-		ctx, cancel := context.WithCancel(t.Context())
+		s := New(l, l, ready, pause)
+		ctx, cancel := context.WithCancel(withSession(t.Context()))
 		began := time.Now()
 		var at []time.Duration
 		var told corev1.ResourceList

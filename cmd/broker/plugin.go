@@ -1,0 +1,73 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/gate"
+	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+)
+
+// callerPatience is how long the address of a caller may be unknown. A pod can connect a
+// second or two before its address is in its status.
+const callerPatience = 5 * time.Second
+
+// runPlugin serves the resource plugin, from the first moment, to Liqo's controller
+// manager and to nobody else. While the API server cannot be asked who that is, callers
+// are connected and not heard.
+func (b *broker) runPlugin(ctx context.Context, listener net.Listener) error {
+	client, err := kubernetes.NewForConfig(b.cfg.rest)
+	if err != nil {
+		return errors.Join(fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err), listener.Close())
+	}
+	callers := gate.New(b.cfg.pluginAllow, callerPatience)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return resourceplugin.WatchCallers(ctx, client, b.cfg.liqoNamespace, callers.Allow)
+	})
+	group.Go(func() error { return b.plugin.Run(ctx, callers.Listener(listener)) })
+	return group.Wait()
+}
+
+// IsPeer implements resourceplugin.Peers. It may be called once synced has returned true.
+func (b *broker) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
+	fc, err := b.registry.ForeignCluster(ctx, id)
+	return fc != nil, err
+}
+
+// prefixes are the values of a flag that may be repeated.
+type prefixes []netip.Prefix
+
+// Set implements pflag.Value.
+func (p *prefixes) Set(text string) error {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return err
+	}
+	*p = append(*p, prefix.Masked())
+	return nil
+}
+
+// String implements pflag.Value.
+func (p *prefixes) String() string {
+	texts := make([]string, len(*p))
+	for i, prefix := range *p {
+		texts[i] = prefix.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// Type implements pflag.Value.
+func (*prefixes) Type() string { return "CIDR" }

@@ -1,0 +1,84 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resourceplugin
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"google.golang.org/grpc/stats"
+
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// session is what one connection was told. Another caller's questions must not make a
+// subscriber miss a change.
+type session struct {
+	mu   sync.Mutex
+	told map[cluster.ID][]capacity.Pool // What each consumer's last answer was.
+}
+
+type sessionKey struct{}
+
+// sessions gives each connection of a gRPC server its session.
+type sessions struct{}
+
+var _ stats.Handler = sessions{}
+
+// TagConn implements stats.Handler.
+func (sessions) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return withSession(ctx)
+}
+
+// TagRPC implements stats.Handler.
+func (sessions) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (sessions) HandleRPC(context.Context, stats.RPCStats) {}
+
+// HandleConn implements stats.Handler.
+func (sessions) HandleConn(context.Context, stats.ConnStats) {}
+
+func withSession(ctx context.Context) context.Context {
+	return context.WithValue(ctx, sessionKey{}, &session{told: map[cluster.ID][]capacity.Pool{}})
+}
+
+// sessionOf returns the session of a call; one of its own if it comes over no connection.
+func sessionOf(ctx context.Context) *session {
+	if s, ok := ctx.Value(sessionKey{}).(*session); ok {
+		return s
+	}
+	return &session{told: map[cluster.ID][]capacity.Pool{}}
+}
+
+// tell notes an answer.
+func (s *session) tell(consumer cluster.ID, offered []capacity.Pool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told[consumer] = offered
+}
+
+// begin notes that an answer is on the way.
+func (s *session) begin(consumer cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.told[consumer]; !known {
+		s.told[consumer] = nil
+	}
+}
+
+func (s *session) forget(consumer cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.told, consumer)
+}
+
+// answers returns what each consumer was told.
+func (s *session) answers() map[cluster.ID][]capacity.Pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.told)
+}
