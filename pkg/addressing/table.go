@@ -22,6 +22,9 @@ type Peer struct {
 	// External is how the consumer sees the external CIDR of the peer; not valid if
 	// it is not known.
 	External View
+	// HomeExternal is how the peer sees the external CIDR of the consumer; not valid if
+	// the peer has not told.
+	HomeExternal View
 	// Connected tells whether the tunnel to the peer carries traffic.
 	Connected bool
 }

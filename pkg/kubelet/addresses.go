@@ -260,13 +260,14 @@ func (a *addresses) rebuild() {
 	a.relay.SetTunnels(prefixes)
 }
 
-// rebuildDetours is called with the lock held. A consumer that tells a prefix of
-// another length than its pod CIDR is relayed.
+// rebuildDetours is called with the lock held. A consumer is relayed that tells a
+// prefix of another length than its pod CIDR, or one that it cannot have.
 func (a *addresses) rebuildDetours() {
 	detours := make([]addressing.View, 0, len(a.direct))
+	foreign, known := a.peers[a.foreign]
 	for id, there := range a.direct {
 		peer, ok := a.peers[id]
-		if !ok || id == a.foreign {
+		if !ok || !known || id == a.foreign || addressing.CheckReport(there, a.takenFrom(id, foreign)...) != nil {
 			continue
 		}
 		here := peer.Pods.Seen
@@ -275,4 +276,17 @@ func (a *addresses) rebuildDetours() {
 		}
 	}
 	a.detours.Store(&detours)
+}
+
+// takenFrom returns the prefixes that a consumer cannot have in the foreign cluster; it
+// is called with the lock held. Of two consumers that tell the same, nobody knows which
+// one lies.
+func (a *addresses) takenFrom(consumer cluster.ID, foreign addressing.Peer) []netip.Prefix {
+	taken := foreign.Taken()
+	for id, prefix := range a.direct {
+		if id != consumer {
+			taken = append(taken, prefix)
+		}
+	}
+	return taken
 }

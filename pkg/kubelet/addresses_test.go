@@ -168,7 +168,14 @@ func TestMapEndpointIP(t *testing.T) {
 	const provider, consumer = cluster.ID("provider"), cluster.ID("consumer")
 	const relayed = "192.0.2.8"
 	tunnel := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16"), Connected: true}
+	home := addressing.Peer{
+		Pods: mustView(t, "10.202.0.0/16", "10.92.0.0/16"), External: mustView(t, "10.212.0.0/16", "10.93.0.0/16"),
+		Home: mustView(t, "10.201.0.0/16", "10.94.0.0/16"), Connected: true,
+	}
 	there := netip.MustParsePrefix("10.83.0.0/16")
+	direct := func(prefix string) remoteipam.DirectConsumers {
+		return remoteipam.DirectConsumers{consumer: netip.MustParsePrefix(prefix)}
+	}
 	cases := map[string]struct {
 		reason   string
 		direct   remoteipam.DirectConsumers
@@ -193,12 +200,28 @@ func TestMapEndpointIP(t *testing.T) {
 			map[cluster.ID]addressing.Peer{consumer: tunnel}, "other", "10.91.0.7", relayed},
 		"Garbage": {"the local IPAM says what is wrong with it", remoteipam.DirectConsumers{consumer: there},
 			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "ten", relayed},
+		"PodsOfTheProvider": {"a consumer must not make pods of the provider endpoints of its own", direct("10.202.0.0/16"),
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.91.0.7", relayed},
+		"BrokersPods": {"nor pods of this cluster", direct("10.94.0.0/16"),
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.91.0.7", relayed},
+		"LinkLocal": {"nor the metadata server of the provider's nodes", direct("169.254.0.0/16"),
+			map[cluster.ID]addressing.Peer{consumer: tunnel}, provider, "10.91.0.7", relayed},
+		"TwoConsumers": {"nobody knows which of two consumers has the prefix",
+			remoteipam.DirectConsumers{consumer: there, "evil": there},
+			map[cluster.ID]addressing.Peer{consumer: tunnel, "evil": {Pods: mustView(t, "10.205.0.0/16", "10.95.0.0/16")}},
+			provider, "10.91.0.7", relayed},
+		"ProviderNotKnown": {"what is taken at the provider is not known", remoteipam.DirectConsumers{consumer: there},
+			map[cluster.ID]addressing.Peer{consumer: tunnel, provider: {}}, provider, "10.91.0.7", relayed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			translation := newAddresses(localIPAM{}, provider, nil)
+			translation.setPeer(provider, home)
 			for id, peer := range tc.peers {
 				translation.setPeer(id, peer)
+			}
+			if peer, ok := tc.peers[provider]; ok && !peer.Pods.IsValid() {
+				translation.deletePeer(provider)
 			}
 			translation.setDirect(tc.direct)
 			response, err := translation.MapEndpointIP(t.Context(), &ipam.MapRequest{ClusterID: string(tc.cluster), Ip: tc.endpoint})

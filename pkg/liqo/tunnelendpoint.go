@@ -31,8 +31,8 @@ type Mappings = netv1alpha1.Mappings
 type NatMappingList = netv1alpha1.NatMappingList
 
 // TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
-// how its pods are seen here and ours there, how its external CIDR is seen here,
-// and whether the tunnel is up.
+// how its pods and its external CIDR are seen here and ours there, and whether the
+// tunnel is up.
 //
 // While the two clusters still negotiate, the prefixes are missing and the
 // error says so.
@@ -50,15 +50,20 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 	if err != nil || tunnel.Spec.LocalNATPodCIDR == "" {
 		home = addressing.View{}
 	}
+	homeExternal, err := addressing.NewView(tunnel.Spec.LocalExternalCIDR, tunnel.Spec.LocalNATExternalCIDR)
+	if err != nil || tunnel.Spec.LocalNATExternalCIDR == "" {
+		homeExternal = addressing.View{}
+	}
 	external, err := addressing.NewView(tunnel.Spec.RemoteExternalCIDR, tunnel.Spec.RemoteNATExternalCIDR)
 	if err != nil {
 		external = addressing.View{}
 	}
 	return id, addressing.Peer{
-		Pods:      pods,
-		Home:      home,
-		External:  external,
-		Connected: tunnel.Status.Connection.Status == netv1alpha1.Connected,
+		Pods:         pods,
+		Home:         home,
+		External:     external,
+		HomeExternal: homeExternal,
+		Connected:    tunnel.Status.Connection.Status == netv1alpha1.Connected,
 	}, nil
 }
 
