@@ -13,6 +13,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 )
 
 // config is the parsed command line.
@@ -22,12 +23,16 @@ type config struct {
 	ipamServer     string
 	metricsAddress string
 	healthAddress  string
+	maxRelays      int
 	log            logging.Options
 }
 
 func (c *config) validate() error {
 	if c.clusterID == "" {
 		return fmt.Errorf("--cluster-id is missing: it is the key CLUSTER_ID of Liqo's ConfigMap liqo-clusterid-configmap")
+	}
+	if c.maxRelays < 1 {
+		return fmt.Errorf("--max-relay-addresses=%d: must be positive", c.maxRelays)
 	}
 	for flag, address := range map[string]string{"--listen": c.listen, "--ipam-server": c.ipamServer} {
 		if _, _, err := net.SplitHostPort(address); err != nil {
@@ -62,6 +67,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&c.ipamServer, "ipam-server", "127.0.0.1:6000", "address of Liqo's IPAM")
 	flags.StringVar(&c.metricsAddress, "metrics-address", ":6002", `address that serves Prometheus metrics; "0" for none`)
 	flags.StringVar(&c.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
+	flags.IntVar(&c.maxRelays, "max-relay-addresses", relay.DefaultLimit, "relay addresses that one consumer may have")
 	c.log.AddFlags(flags)
 	command.AddCommand(newGuardCommand())
 	command.CompletionOptions.DisableDefaultCmd = true

@@ -19,6 +19,7 @@ func TestBadCommandLine(t *testing.T) {
 		"UnknownFlag":   {"a typo must not pass", []string{"--cluster-id=b", "--listn=:1"}, "--listn"},
 		"BadListen":     {"a port is needed", []string{"--cluster-id=b", "--listen=6001"}, "--listen=6001"},
 		"BadIPAM":       {"a port is needed", []string{"--cluster-id=b", "--ipam-server=localhost"}, "--ipam-server=localhost"},
+		"NoRelays":      {"a consumer needs at least one", []string{"--cluster-id=b", "--max-relay-addresses=0"}, "--max-relay-addresses=0"},
 		"BadLogLevel":   {"a level that does not exist", []string{"--cluster-id=b", "--log-level=loud"}, "loud"},
 		"StrayArgument": {"nothing but flags is understood", []string{"--cluster-id=b", "now"}, `"now"`},
 		"GuardUnknown":  {"a flag of the other command", []string{"guard", "--cluster-id=b"}, "--cluster-id"},

@@ -32,6 +32,8 @@ const (
 	// reasonTaken is the reason of the event about a consumer one of whose pods gets none
 	// because Liqo's IPAM gave it out already.
 	reasonTaken = "RelayAddressTaken"
+	// reasonTooMany is the reason of the event about a consumer that has as many as it may.
+	reasonTooMany = "RelayAddressLimit"
 )
 
 // observedRelays counts the relay addresses, and why some are not given out.
@@ -50,7 +52,7 @@ func newObservedRelays(relays server.RelayMapper, mappings relay.NatMappings, ev
 		RelayMapper: relays, mappings: mappings, events: events,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_relay_refusals_total",
-			Help: "Relay addresses that were not given out, by reason: not-offloaded, external-cidr-full, taken or failed.",
+			Help: "Relay addresses that were not given out, by reason: not-offloaded, external-cidr-full, taken, too-many or failed.",
 		}, []string{"consumer", "reason"}),
 		held: prometheus.NewDesc("liqo_broker_relay_addresses",
 			"Relay addresses that lead a cluster to others through this one.", []string{"cluster"}, nil),
@@ -79,6 +81,11 @@ func (o *observedRelays) MapRelay(ctx context.Context, consumer cluster.ID, addr
 		o.refused.WithLabelValues(string(consumer), "external-cidr-full").Inc()
 		o.events.Eventf(aConsumer(consumer), corev1.EventTypeWarning, reasonFull,
 			"The external CIDR of this cluster is full: the pod at %s, and others after it, cannot be reached by the consumer", address)
+	case errors.Is(err, relay.ErrTooMany):
+		o.refused.WithLabelValues(string(consumer), "too-many").Inc()
+		o.events.Eventf(aConsumer(consumer), corev1.EventTypeWarning, reasonTooMany,
+			"The consumer has as many relay addresses as --max-relay-addresses of the remote IPAM allows: "+
+				"it cannot reach the pod at %s, and others after it, through the broker", address)
 	case errors.Is(err, relay.ErrTaken):
 		o.refused.WithLabelValues(string(consumer), "taken").Inc()
 		o.events.Eventf(aConsumer(consumer), corev1.EventTypeWarning, reasonTaken,

@@ -38,6 +38,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 	}{
 		"Full":         {"somebody must make room", liqo.ErrExternalCIDRFull, "external-cidr-full", reasonFull},
 		"Taken":        {"somebody must know", relay.ErrTaken, "taken", reasonTaken},
+		"TooMany":      {"somebody must raise the limit, or ask the consumer", relay.ErrTooMany, "too-many", reasonTooMany},
 		"NotOffloaded": {"a consumer that asks too much is not an event of the cluster", relay.ErrNotOffloaded, "not-offloaded", ""},
 		"Failed":       {"Liqo's IPAM does not answer", errors.New("connection refused"), "failed", ""},
 	}

@@ -104,7 +104,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
 	store := inventory.NewStore()
 	mappings := relay.NatMappings{Reader: mgr.GetClient()}
-	keeper := relay.NewKeeper(ipam, store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()})
+	keeper := relay.NewKeeper(ipam, store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()}, c.maxRelays)
 	relays := newObservedRelays(keeper, mappings, mgr.GetEventRecorderFor("remote-ipam"))
 	if err := relays.register(ctrlmetrics.Registry); err != nil {
 		return err

@@ -21,6 +21,10 @@ import (
 // ErrExternalCIDRFull means that Liqo's IPAM has no address left to give out.
 var ErrExternalCIDRFull = errors.New("the external CIDR is full")
 
+// APIServerAlias is the name that Liqo makes lead, by a host alias, to the API server of
+// the cluster that a pod belongs to (liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
+const APIServerAlias = "kubernetes.default"
+
 // IPAM calls the IPAM of the Liqo installation of this cluster. It is safe for
 // concurrent use.
 type IPAM struct {

@@ -122,6 +122,8 @@ func (onePod) Behind(context.Context, cluster.ID, netip.Addr) ([]netip.Addr, err
 	return []netip.Addr{podOfConsumer}, nil
 }
 
+func (onePod) Held(context.Context, cluster.ID, netip.Addr) (int, bool, error) { return 0, false, nil }
+
 // federation is a broker with a remote IPAM on loopback, two consumers and a
 // provider.
 type federation struct {
@@ -180,7 +182,7 @@ func newFederation(t *testing.T) *federation {
 	s, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   f.store,
-		Relay:       relay.NewKeeper(onePod{}, f.store, onePod{}, onePod{}),
+		Relay:       relay.NewKeeper(onePod{}, f.store, onePod{}, onePod{}, relay.DefaultLimit),
 		Tunnels:     f.reports,
 		RoundTrips:  f.roundTrips,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),

@@ -33,9 +33,10 @@ type Store struct {
 	twins map[string]cluster.ID
 	// offloaded are the namespaces that go to each cluster.
 	offloaded map[cluster.ID]map[string]struct{}
-	// pods are the addresses of offloaded pods, endpoints those of EndpointSlices.
-	pods, endpoints addressIndex
-	changes         chan struct{}
+	// pods are the addresses of offloaded pods, endpoints those of EndpointSlices, and
+	// aliases those of the pods' API servers.
+	pods, endpoints, aliases addressIndex
+	changes                  chan struct{}
 }
 
 // NewStore returns an empty store.
@@ -47,6 +48,7 @@ func NewStore() *Store {
 		offloaded: map[cluster.ID]map[string]struct{}{},
 		pods:      newAddressIndex(),
 		endpoints: newAddressIndex(),
+		aliases:   newAddressIndex(),
 		changes:   make(chan struct{}),
 	}
 }
@@ -107,10 +109,22 @@ func (s *Store) HasOther(consumer cluster.ID, address netip.Addr) bool {
 // HasEndpoint reports whether the address is the one of an endpoint in a
 // namespace that is offloaded to the cluster, so that Liqo reflects it there.
 func (s *Store) HasEndpoint(target cluster.ID, address netip.Addr) bool {
+	return s.goesTo(target, &s.endpoints, address)
+}
+
+// HasAlias reports whether the address is the one of the API server of a pod in a
+// namespace that is offloaded to the cluster, so that the pod calls it from there.
+func (s *Store) HasAlias(target cluster.ID, address netip.Addr) bool {
+	return s.goesTo(target, &s.aliases, address)
+}
+
+// goesTo reports whether an object in a namespace that is offloaded to the cluster has
+// the address.
+func (s *Store) goesTo(target cluster.ID, index *addressIndex, address netip.Addr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for slice := range s.endpoints.holders[address] {
-		if _, ok := s.offloaded[target][slice.namespace]; ok {
+	for o := range index.holders[address] {
+		if _, ok := s.offloaded[target][o.namespace]; ok {
 			return true
 		}
 	}
@@ -128,6 +142,26 @@ func (s *Store) IsPeerAddress(address netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// IsPeerService reports whether the address leads into the external CIDR of a peer, where
+// its API server is.
+func (s *Store) IsPeerService(address netip.Addr) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, peer := range s.peers {
+		if peer.External.Seen.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// Taken returns the prefixes that have a meaning of their own in the network of a peer.
+func (s *Store) Taken(id cluster.ID) []netip.Prefix {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.peers[id].Taken()
 }
 
 // Changes returns a channel that is closed when the answer of IsConsumer or
@@ -219,6 +253,13 @@ func (s *Store) SetPod(namespace, name string, address netip.Addr) {
 		addresses = []netip.Addr{address}
 	}
 	s.pods.set(object{namespace, name}, addresses)
+}
+
+// SetAliases records the addresses of a pod's API server; none means that the pod is gone.
+func (s *Store) SetAliases(namespace, name string, addresses []netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aliases.set(object{namespace, name}, addresses)
 }
 
 // SetEndpoints records the addresses of an EndpointSlice; none means that it is

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -24,10 +25,10 @@ import (
 )
 
 // CacheOptions restricts a cache to what [Watch] reads: of all pods only the
-// offloaded ones, and of these and of EndpointSlices only the addresses.
+// offloaded ones, and of these and of EndpointSlices only addresses.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}:                {Label: liqo.ShadowPodSelector(), Transform: keepPodAddress},
+		&corev1.Pod{}:                {Label: liqo.ShadowPodSelector(), Transform: keepPodAddresses},
 		&discoveryv1.EndpointSlice{}: {Transform: keepEndpointAddresses},
 		&corev1.Namespace{}:          {},
 		&liqo.NamespaceMap{}:         {},
@@ -36,17 +37,31 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
-func keepPodAddress(object any) (any, error) {
+// maxAliases bounds the host aliases of a pod that are looked at. Liqo gives it one for
+// its API server; the others are its owner's.
+const maxAliases = 8
+
+// keepPodAddresses keeps the address of a pod and those of its API server. A pod that has
+// ended has none: its address may be another pod's already.
+func keepPodAddresses(object any) (any, error) {
 	full, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
-		},
-		Status: corev1.PodStatus{PodIP: full.Status.PodIP},
-	}, nil
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
+	}}
+	if full.Status.Phase == corev1.PodSucceeded || full.Status.Phase == corev1.PodFailed {
+		return pod, nil
+	}
+	pod.Status.PodIP = full.Status.PodIP
+	for i := range full.Spec.HostAliases {
+		alias := &full.Spec.HostAliases[i]
+		if slices.Contains(alias.Hostnames, liqo.APIServerAlias) && len(pod.Spec.HostAliases) < maxAliases {
+			pod.Spec.HostAliases = append(pod.Spec.HostAliases, corev1.HostAlias{IP: alias.IP})
+		}
+	}
+	return pod, nil
 }
 
 func keepEndpointAddresses(object any) (any, error) {
@@ -162,10 +177,19 @@ func (f follower) setPod(pod *corev1.Pod) {
 		address = netip.Addr{}
 	}
 	f.store.SetPod(pod.Namespace, pod.Name, address)
+	var aliases []netip.Addr
+	for i := range pod.Spec.HostAliases {
+		// The pod's owner writes them.
+		if alias, err := netip.ParseAddr(pod.Spec.HostAliases[i].IP); err == nil {
+			aliases = append(aliases, alias)
+		}
+	}
+	f.store.SetAliases(pod.Namespace, pod.Name, aliases)
 }
 
 func (f follower) deletePod(pod *corev1.Pod) {
 	f.store.SetPod(pod.Namespace, pod.Name, netip.Addr{})
+	f.store.SetAliases(pod.Namespace, pod.Name, nil)
 }
 
 func (f follower) setNamespaceMap(namespaces *liqo.NamespaceMap) {

@@ -23,10 +23,13 @@ const (
 	// interval is how often the mappings are looked at; grace and interval together
 	// stay within a minute.
 	interval = 15 * time.Second
+	// serviceGrace is how long the address of an API server is kept that no pod calls.
+	// A pod is given it once, when it is created, and never again.
+	serviceGrace = 5 * time.Minute
 )
 
-// Collector frees the relay addresses that lead to no pod or endpoint any more,
-// also those whose consumer never said so, those that Liqo's virtual kubelets
+// Collector frees the relay addresses that lead to no pod or endpoint any more, or to an
+// API server that no pod calls, also those whose consumer never said so, those that Liqo's virtual kubelets
 // leave behind, and those made before a restart: Liqo keeps all mappings in its
 // NatMappings.
 type Collector struct {
@@ -80,7 +83,7 @@ func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (r
 	current := map[mapping]bool{}
 	for text := range nat.Spec.ClusterMappings {
 		address, err := netip.ParseAddr(text)
-		if err != nil || !c.keeper.pods.IsPeerAddress(address) {
+		if err != nil || !c.keeper.pods.IsPeerAddress(address) && !c.keeper.pods.IsPeerService(address) {
 			// Mappings of other addresses are Liqo's own.
 			continue
 		}
@@ -114,12 +117,15 @@ func (c *Collector) look(ctx context.Context, m mapping) error {
 		state.since = now
 		c.unused[m] = state
 	}
-	inVain := !state.freed.IsZero()
+	inVain, patience := !state.freed.IsZero(), grace
+	if !c.keeper.pods.IsPeerAddress(m.address) {
+		patience = serviceGrace
+	}
 	switch {
 	case inVain && now.Sub(state.freed) < interval:
 		return nil
 	// An address that passed to another consumer's pod must not lead there.
-	case !inVain && now.Sub(state.since) < grace && !c.keeper.pods.HasOther(m.target, m.address):
+	case !inVain && now.Sub(state.since) < patience && !c.keeper.pods.HasOther(m.target, m.address):
 		return nil
 	}
 	freed, err := c.keeper.free(ctx, m.target, m.address, inVain)

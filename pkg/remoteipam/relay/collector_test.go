@@ -42,7 +42,11 @@ func newStore(t *testing.T) *inventory.Store {
 		t.Fatal(err)
 	}
 	store := inventory.NewStore()
-	store.SetPeer("provider", addressing.Peer{Pods: view})
+	external, err := addressing.NewView("10.210.0.0/16", "10.91.0.0/16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.SetPeer("provider", addressing.Peer{Pods: view, External: external})
 	store.SetTwin("shop", consumer)
 	return store
 }
@@ -80,6 +84,17 @@ func TestCollector(t *testing.T) {
 		"EndpointGone": {reason: "the Service lost the endpoint", mapped: text, wait: grace, want: true,
 			prepare: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", []netip.Addr{address}) },
 			between: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", nil) }},
+		"Service": {reason: "a pod in a namespace that goes there calls its API server at it", mapped: "10.91.0.13", between: nothing, wait: time.Hour,
+			prepare: func(s *inventory.Store) { s.SetAliases("own", "web", []netip.Addr{netip.MustParseAddr("10.91.0.13")}) }},
+		"ServiceElsewhere": {reason: "no pod that calls it goes there", mapped: "10.91.0.13", between: nothing, wait: serviceGrace, want: true,
+			prepare: func(s *inventory.Store) {
+				s.SetAliases("other", "web", []netip.Addr{netip.MustParseAddr("10.91.0.13")})
+			}},
+		"ServiceGone": {reason: "the last pod that called it is gone for long", mapped: "10.91.0.13", wait: serviceGrace, want: true,
+			prepare: func(s *inventory.Store) { s.SetAliases("own", "web", []netip.Addr{netip.MustParseAddr("10.91.0.13")}) },
+			between: func(s *inventory.Store) { s.SetAliases("own", "web", nil) }},
+		"ServiceJustGone": {reason: "another pod may be about to call it", mapped: "10.91.0.13", prepare: nothing, between: nothing,
+			wait: serviceGrace - time.Second},
 		"NoProvider": {reason: "addresses outside of the providers' prefixes are Liqo's own business", mapped: "10.80.0.1", prepare: nothing, between: nothing, wait: time.Hour},
 	}
 	for name, tc := range cases {
@@ -98,7 +113,7 @@ func TestCollector(t *testing.T) {
 			tc.prepare(store)
 
 			got, known := freed{}, make(chan struct{})
-			collector := NewCollector(NewKeeper(got, store, NatMappings{api}, NatMappings{api}), api, known)
+			collector := NewCollector(NewKeeper(got, store, NatMappings{api}, NatMappings{api}, DefaultLimit), api, known)
 			clock := time.Unix(0, 0)
 			collector.now = func() time.Time { return clock }
 			look := func() {

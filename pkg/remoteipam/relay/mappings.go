@@ -55,6 +55,19 @@ func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID
 	return of, err
 }
 
+// Held implements Mappings.
+func (m NatMappings) Held(ctx context.Context, target cluster.ID, address netip.Addr) (count int, mapped bool, err error) {
+	text := address.String()
+	err = m.Each(ctx, func(spec *liqo.NatMappingSpec) {
+		if spec.ClusterID == string(target) {
+			count += len(spec.ClusterMappings)
+			_, here := spec.ClusterMappings[text]
+			mapped = mapped || here
+		}
+	})
+	return count, mapped, err
+}
+
 // Each does something with the mappings of each cluster, which it must not change.
 func (m NatMappings) Each(ctx context.Context, do func(*liqo.NatMappingSpec)) error {
 	var list liqo.NatMappingList

@@ -13,9 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/fair"
 )
 
 var (
@@ -25,7 +25,14 @@ var (
 	// ErrTaken means that Liqo's IPAM gave a relay address out that does not lead to the
 	// pod, or not to it alone, and that this could not be repaired.
 	ErrTaken = errors.New("the relay address leads elsewhere")
+	// ErrTooMany means that the consumer has as many relay addresses as one may have.
+	ErrTooMany = errors.New("the consumer has as many relay addresses as one may have")
 )
+
+// DefaultLimit is how many relay addresses one consumer may have. All of them come out of
+// the external CIDR, and Liqo keeps those of all clusters in one object, which etcd takes
+// up to 1.5 MiB.
+const DefaultLimit = 4096
 
 // IPAM makes and frees mappings; both are idempotent.
 type IPAM interface {
@@ -45,9 +52,15 @@ type Pods interface {
 	// HasEndpoint reports whether an endpoint that is reflected to the cluster has
 	// the address.
 	HasEndpoint(target cluster.ID, address netip.Addr) bool
+	// HasAlias reports whether a pod that goes to the cluster calls its API server at
+	// the address.
+	HasAlias(target cluster.ID, address netip.Addr) bool
 	// IsPeerAddress reports whether pods of a peer are seen here under addresses
 	// like this one.
 	IsPeerAddress(address netip.Addr) bool
+	// IsPeerService reports whether the API server of a peer is seen here under
+	// addresses like this one.
+	IsPeerService(address netip.Addr) bool
 }
 
 // Mappings are those that the IPAM has made, as Liqo's gateway goes by them.
@@ -57,6 +70,9 @@ type Mappings interface {
 	// Of returns the relay address that leads each cluster to an address; one that is not
 	// valid for a cluster that has none.
 	Of(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error)
+	// Held returns how many addresses a cluster reaches, and whether this one is among
+	// them.
+	Held(ctx context.Context, target cluster.ID, address netip.Addr) (count int, mapped bool, err error)
 }
 
 // Keeper maps and frees relay addresses. It is safe for concurrent use.
@@ -65,26 +81,43 @@ type Keeper struct {
 	pods Pods
 	// cached may not have what was mapped a moment ago; live has it.
 	cached, live Mappings
+	limit        int
 
-	// mu makes a look at the pods and the call that follows from it one step: an
-	// address must not be freed between the two of a new pod.
-	mu sync.Mutex
+	// lock makes a look at the pods and the call that follows from it one step: an
+	// address must not be freed between the two of a new pod. Consumers take turns, so
+	// that none waits for all that another one asks.
+	lock fair.Lock[cluster.ID]
 }
 
-// NewKeeper returns a keeper of the addresses in the IPAM. It looks at the cached
-// mappings first, and at the live ones where it must be sure.
-func NewKeeper(ipam IPAM, pods Pods, cached, live Mappings) *Keeper {
-	return &Keeper{ipam: ipam, pods: pods, cached: cached, live: live}
+// collecting has a turn of its own, beside those of the consumers.
+const collecting = cluster.ID("")
+
+// NewKeeper returns a keeper of the addresses in the IPAM, which gives a consumer about
+// as many as the limit at most. It looks at the cached mappings first, and at the live
+// ones where it must be sure.
+func NewKeeper(ipam IPAM, pods Pods, cached, live Mappings, limit int) *Keeper {
+	return &Keeper{ipam: ipam, pods: pods, cached: cached, live: live, limit: limit}
 }
 
 // MapRelay returns the relay address of a pod that the consumer offloaded, and
 // refuses any other address with [ErrNotOffloaded]. It never returns one that leads
-// elsewhere or nowhere: then the error is [ErrTaken].
+// elsewhere or nowhere: then the error is [ErrTaken]. A consumer that has too many gets no
+// new one, with [ErrTooMany].
 func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	notOffloaded := fmt.Errorf("%s for cluster %s: %w", address, consumer, ErrNotOffloaded)
 	if !k.pods.HasPod(consumer, address) {
-		return netip.Addr{}, fmt.Errorf("%s for cluster %s: %w", address, consumer, ErrNotOffloaded)
+		return netip.Addr{}, notOffloaded
+	}
+	release, err := k.lock.Acquire(ctx, consumer)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer release()
+	if !k.pods.HasPod(consumer, address) {
+		return netip.Addr{}, notOffloaded
+	}
+	if err := k.checkLimit(ctx, consumer, address); err != nil {
+		return netip.Addr{}, err
 	}
 	relay, err := k.ipam.MapRelay(ctx, consumer, address)
 	if err != nil {
@@ -105,22 +138,42 @@ func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address neti
 	return k.repair(ctx, consumer, address, relay, behind)
 }
 
+// checkLimit fails if a consumer may not have one more relay address. What the cache does
+// not have yet is not counted.
+func (k *Keeper) checkLimit(ctx context.Context, consumer cluster.ID, address netip.Addr) error {
+	if !k.pods.IsPeerAddress(address) {
+		return nil
+	}
+	count, mapped, err := k.cached.Held(ctx, consumer, address)
+	if err != nil {
+		return err
+	}
+	if !mapped && count >= k.limit {
+		return fmt.Errorf("%s for cluster %s, which has %d: %w", address, consumer, count, ErrTooMany)
+	}
+	return nil
+}
+
 // leadsTo tells whether there is one address, this one, behind a relay address.
 func leadsTo(behind []netip.Addr, address netip.Addr) bool {
 	return len(behind) == 1 && behind[0] == address
 }
 
 // inUse reports whether a cluster is to reach an address through the broker: it
-// offloaded the pod, or has a Service with that endpoint.
+// offloaded the pod, has a Service with that endpoint, or runs a pod whose API server is
+// there.
 func (k *Keeper) inUse(target cluster.ID, address netip.Addr) bool {
-	return k.pods.HasPod(target, address) || k.pods.HasEndpoint(target, address)
+	return k.pods.HasPod(target, address) || k.pods.HasEndpoint(target, address) || k.pods.HasAlias(target, address)
 }
 
 // free frees a relay address unless it is in use by now, and reports whether it
 // did. One that the IPAM has forgotten, so that it was freed in vain, is mapped first.
 func (k *Keeper) free(ctx context.Context, target cluster.ID, address netip.Addr, forgotten bool) (bool, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	release, err := k.lock.Acquire(ctx, collecting)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	if k.inUse(target, address) {
 		return false, nil
 	}

@@ -52,7 +52,7 @@ func newBroker(t *testing.T) *broker {
 func (b *broker) start(peers ...cluster.ID) {
 	b.t.Helper()
 	b.ipam = liqotest.StartIPAM(b.t, b.state, bits, peers...)
-	b.keeper = NewKeeper(b.ipam, b.store, NatMappings{&b.cache}, NatMappings{b.state.NatMappings()})
+	b.keeper = NewKeeper(b.ipam, b.store, NatMappings{&b.cache}, NatMappings{b.state.NatMappings()}, DefaultLimit)
 }
 
 // late is a cache: it has what was so when it was filled.
