@@ -16,6 +16,10 @@ import (
 // it, and the broker's virtual kubelet for the provider reads it.
 const DirectName = "liqo-broker-direct-consumers"
 
+// ErrPrefixTaken means that a consumer told a prefix at a provider that overlaps the one of
+// another consumer there.
+var ErrPrefixTaken = errors.New("another consumer has told the prefix at the provider")
+
 // DirectConsumers are the consumers that reach a provider past the broker, each
 // with the prefix under which the provider sees its pods.
 type DirectConsumers map[cluster.ID]netip.Prefix

@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
@@ -28,10 +29,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/callers"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/client"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
@@ -45,6 +50,9 @@ const (
 	consumer = cluster.ID("consumer")
 	stranger = cluster.ID("stranger")
 	provider = cluster.ID("provider")
+
+	// maxConnections is how many one consumer may have.
+	maxConnections = 8
 )
 
 var (
@@ -81,10 +89,14 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{certificate, key}
 }
 
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate)
-	return pool
+// configMap is where the broker's API server publishes the authority.
+func (a *authority) configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"},
+		Data: map[string]string{
+			"client-ca-file": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})),
+		},
+	}
 }
 
 func (a *authority) issue(t *testing.T, name cluster.ID, notAfter time.Time) tls.Certificate {
@@ -109,9 +121,14 @@ func (a *authority) issue(t *testing.T, name cluster.ID, notAfter time.Time) tls
 type onePod struct {
 	relay.IPAM
 	relay.Mappings
+	// answer is what it does instead.
+	answer func(cluster.ID, netip.Addr) (netip.Addr, error)
 }
 
-func (onePod) MapRelay(_ context.Context, id cluster.ID, address netip.Addr) (netip.Addr, error) {
+func (o onePod) MapRelay(_ context.Context, id cluster.ID, address netip.Addr) (netip.Addr, error) {
+	if o.answer != nil {
+		return o.answer(id, address)
+	}
 	if id != consumer || address != podOfConsumer {
 		return netip.Addr{}, fmt.Errorf("unexpected question for %s by %s", address, id)
 	}
@@ -124,10 +141,26 @@ func (onePod) Behind(context.Context, cluster.ID, netip.Addr) ([]netip.Addr, err
 
 func (onePod) Held(context.Context, cluster.ID, netip.Addr) (int, bool, error) { return 0, false, nil }
 
+// identities are the certificates that the broker issued.
+type identities struct {
+	*callers.Callers
+	// issued are the keys by cluster; any key counts for one that is not there.
+	issued map[cluster.ID]callers.Fingerprint
+}
+
+func (i identities) Check(_ context.Context, id cluster.ID, connection *tls.ConnectionState) error {
+	if key, ok := i.issued[id]; ok && key != callers.FingerprintOf(connection.PeerCertificates[0]) {
+		return callers.ErrNotIssued
+	}
+	return nil
+}
+
 // federation is a broker with a remote IPAM on loopback, two consumers and a
 // provider.
 type federation struct {
-	authority    *authority
+	authority *authority
+	// issued are the keys of those consumers of which not any key counts.
+	issued       map[cluster.ID]callers.Fingerprint
 	store        *inventory.Store
 	address      string
 	announcement remoteipam.Announcement
@@ -161,7 +194,13 @@ func (r roundTrips) RecordRoundTrips(_ context.Context, id cluster.ID, took map[
 
 func newFederation(t *testing.T) *federation {
 	t.Helper()
-	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16), roundTrips: make(roundTrips, 16)}
+	return newFederationWith(t, nil)
+}
+
+// newFederationWith returns one whose IPAM answers otherwise.
+func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.Addr, error)) *federation {
+	t.Helper()
+	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16), roundTrips: make(roundTrips, 16), issued: map[cluster.ID]callers.Fingerprint{}}
 	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if err != nil {
 		t.Fatal(err)
@@ -174,6 +213,10 @@ func newFederation(t *testing.T) *federation {
 	f.store.SetPod("shop", "web", podOfConsumer)
 	f.store.SetPod("other", "web", podOfStranger)
 
+	authorities, err := callers.NewAuthorities(t.Context(), kubefake.NewSimpleClientset(f.authority.configMap()), testr.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	announced := make(chan []byte, 1)
 	certificate := selfsigned.New(remoteipam.ServerName, func(_ context.Context, ca []byte) error {
 		announced <- ca
@@ -182,11 +225,15 @@ func newFederation(t *testing.T) *federation {
 	s, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   f.store,
-		Relay:       relay.NewKeeper(onePod{}, f.store, onePod{}, onePod{}, relay.DefaultLimit),
+		Relay:       relay.NewKeeper(onePod{answer: answer}, f.store, onePod{}, onePod{}, relay.DefaultLimit),
 		Tunnels:     f.reports,
 		RoundTrips:  f.roundTrips,
-		Credentials: credentials.NewTLS(server.TLSConfig(certificate, f.authority.pool())),
+		Credentials: credentials.NewTLS(server.TLSConfig(certificate, authorities.Pool)),
+		Callers:     identities{callers.New(authorities, nil), f.issued},
+		Told:        []error{relay.ErrNotOffloaded},
 		Log:         testr.New(t),
+
+		MaxConnections: maxConnections,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -409,6 +456,8 @@ func TestReportsAreChecked(t *testing.T) {
 		"OwnRoute":   {"a provider that the broker told to the caller", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.OK},
 		"NoRoute":    {"a cluster that the broker did not tell", consumer, &pb.Tunnel{ProviderId: "victim", PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied},
 		"Opaque":     {"a caller to whom the broker tells no provider cannot find one out", stranger, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied},
+		"Taken":      {"the provider's own pods are there", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.200.7.0/24"}, codes.InvalidArgument},
+		"Public":     {"no pods are there", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "169.254.0.0/16"}, codes.InvalidArgument},
 		"NoPrefix":   {"hostile until parsed", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0"}, codes.InvalidArgument},
 		"NoConsumer": {"a certificate of the right CA that is no consumer's", "system:node:x", &pb.Tunnel{}, codes.PermissionDenied},
 	}
@@ -417,6 +466,11 @@ func TestReportsAreChecked(t *testing.T) {
 			_, err := f.raw(t, tc.caller).ReportTunnels(t.Context(), &pb.ReportTunnelsRequest{Tunnels: []*pb.Tunnel{tc.tunnel}})
 			if got := status.Code(err); got != tc.want {
 				t.Errorf("%s: %v, want %s", tc.reason, err, tc.want)
+			}
+			if tc.want == codes.InvalidArgument {
+				if got := (<-f.reports).prefixes; len(got) > 0 {
+					t.Errorf("%s: %v was recorded", tc.reason, got)
+				}
 			}
 		})
 	}

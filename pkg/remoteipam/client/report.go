@@ -97,6 +97,11 @@ func (c *Client) report(ctx context.Context, api pb.RemoteIPAMClient) {
 			reported = wanted
 		case ctx.Err() != nil || status.Code(err) == codes.Unimplemented:
 			return
+		case status.Code(err) == codes.InvalidArgument:
+			// To say it again does not help: the broker relays what it does not believe.
+			c.config.Log.Info("The broker does not believe all tunnels to providers; it relays what it could send past itself",
+				"foreignCluster", c.config.Foreign, "reason", err.Error())
+			reported = wanted
 		default:
 			c.config.Log.Info("Cannot tell the broker about tunnels to providers; it relays what it could send past itself",
 				"foreignCluster", c.config.Foreign, "reason", err.Error())

@@ -14,8 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,28 +34,35 @@ const (
 	refresh = 2 * time.Minute
 	// hardly is by how much of itself a time may change and need not be written at once.
 	hardly = 10
+	// A consumer whose times jump is written this often; several virtual kubelets of one
+	// may tell the same.
+	writeEvery, writesAtOnce = 10 * time.Second, 6
 )
 
 // Recorder writes into the status of Consumers. It is safe for concurrent use.
 type Recorder struct {
 	client client.Client
 	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	paces map[cluster.ID]*rate.Limiter
 }
 
 // NewRecorder returns a recorder. The client reads Consumers and patches their status.
 func NewRecorder(client client.Client, clock clock.PassiveClock) *Recorder {
-	return &Recorder{client: client, clock: clock}
+	return &Recorder{client: client, clock: clock, paces: map[cluster.ID]*rate.Limiter{}}
 }
 
 // RecordRoundTrips replaces what is written about a consumer: how far each provider is,
-// at this moment by the broker's clock. It writes nothing that is as good as written.
+// at this moment by the broker's clock. It writes nothing that is as good as written, nor
+// for a consumer whose times change too often: what it tells next counts.
 func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error {
 	var c v1alpha1.Consumer
 	if err := r.client.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); err != nil {
 		return fmt.Errorf("get consumer %s: %w", consumer, err)
 	}
 	now := r.clock.Now()
-	if !due(c.Status.RoundTrips, took, now) {
+	if !due(c.Status.RoundTrips, took, now) || !r.pace(consumer).AllowN(now, 1) {
 		return nil
 	}
 	before := c.DeepCopy()
@@ -69,6 +78,15 @@ func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, to
 		return fmt.Errorf("patch the round-trip times of consumer %s: %w", consumer, err)
 	}
 	return nil
+}
+
+func (r *Recorder) pace(consumer cluster.ID) *rate.Limiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.paces[consumer] == nil {
+		r.paces[consumer] = rate.NewLimiter(rate.Every(writeEvery), writesAtOnce)
+	}
+	return r.paces[consumer]
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -60,6 +60,15 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s\n%d writes, want %d, -want +got\n%s", step.reason, writes, step.writes, diff)
 		}
 	}
+	for i := range 100 {
+		clock.Step(time.Second)
+		if err := r.RecordRoundTrips(t.Context(), "id-c", map[cluster.ID]time.Duration{"a": time.Duration(1+i%2) * time.Second}); err != nil {
+			t.Fatalf("RecordRoundTrips(): %v", err)
+		}
+	}
+	if most := 6 + 100/10 + 6; writes > most {
+		t.Errorf("%d writes for a consumer whose times jump each second, want %d at most", writes, most)
+	}
 	if others := read(t, c, "id-d"); len(others) > 0 {
 		t.Errorf("what one consumer told is with another: %v", others)
 	}
