@@ -7,8 +7,11 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,12 +21,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
 // atOnce is a namespace, its offloading and pods in one file, as from a repository that somebody applies. The pods require the
@@ -205,4 +210,247 @@ func (b *bindings) check(t *testing.T, pods int) {
 		t.Fatalf("%d pods were bound to virtual nodes, want %d", len(took), pods)
 	}
 	t.Logf("from ShadowPod to bound: median %.2f s, longest %.2f s, of %d pods", took[len(took)/2].Seconds(), took[len(took)-1].Seconds(), len(took))
+}
+
+// TestPodsWait asks for pods where no provider may take them: they wait, whatever is down, and run when somebody may.
+func TestPodsWait(t *testing.T) {
+	const namespace = "waits"
+	start(t, v1alpha1.ModeOrchestrated)
+	removeAtEnd(t, namespace)
+	bindings := watchBindings(t, namespace+"-")
+	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["nowhere"] == "at all"`))
+	manifest := fmt.Sprintf(atOnce, namespace, fed.Broker.ID)
+	if err := fed.Consumer.Apply(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "undecided", fed.Broker.ID)); err != nil {
+		t.Fatal(err)
+	}
+	waits(t, namespace, "undecided")
+	// Somebody passes now, and what waits goes there.
+	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["liqo.io/type"] == "virtual-node"`))
+	copies(t, namespace, 1)
+
+	// A policy that cannot decide any more keeps what runs, and gets nothing new.
+	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["nowhere"] == "at all"`))
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		output, err := fed.Broker.Kubectl(ctx, "get", "placementpolicy", "nobody", "--output=jsonpath={.status.decisions[*].chosen[*].barred}")
+		if err == nil && !strings.Contains(output, "true") {
+			err = fmt.Errorf("no provider is barred: %q", output)
+		}
+		return err
+	})
+	addPod(t, namespace, "barred")
+	waits(t, namespace, "barred")
+	if _, err := fed.Broker.Kubectl(t.Context(), "delete", "placementpolicy", "nobody"); err != nil {
+		t.Fatal(err)
+	}
+	copies(t, namespace, 2)
+
+	// Without the daemon pods are not even made.
+	if _, err := fed.Broker.Kubectl(t.Context(), "scale", "--namespace=liqo-broker", "deployment/liqo-broker", "--replicas=0"); err != nil {
+		t.Fatal(err)
+	}
+	restore := func() {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := fed.Broker.Kubectl(ctx, "scale", "--namespace=liqo-broker", "deployment/liqo-broker", "--replicas=1"); err != nil {
+			t.Error(err)
+		}
+		if _, err := fed.Broker.Kubectl(ctx, "rollout", "status", "--namespace=liqo-broker", "deployment/liqo-broker", "--timeout=2m"); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(restore)
+	addPod(t, namespace, "unheard")
+	wished(t, namespace, "unheard")
+	time.Sleep(3 * time.Second)
+	restore()
+	copies(t, namespace, 3)
+	bindings.check(t, 3)
+}
+
+// nobody is a policy of the consumer with a filter of labels.
+const nobody = `
+apiVersion: brokering.liqo.io/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: nobody
+spec:
+  consumers: [%s]
+  filters: ['labels%s']
+`
+
+// addPod adds a pod to a namespace of the consumer.
+func addPod(t *testing.T, namespace, name string) {
+	t.Helper()
+	if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(lonePod, namespace, name, fed.Broker.ID)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wished waits until the broker has been asked for a pod.
+func wished(t *testing.T, namespace, name string) {
+	t.Helper()
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		var shadow vkv1alpha1.ShadowPod
+		return fed.Broker.Get(ctx, client.ObjectKey{Namespace: twinOf(t, namespace), Name: name}, &shadow)
+	})
+}
+
+// waits waits until a pod is on the broker, and fails unless it stays there without a node for a while.
+func waits(t *testing.T, namespace, name string) {
+	t.Helper()
+	var pod corev1.Pod
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		var namespaces corev1.NamespaceList
+		if err := fed.Broker.List(ctx, &namespaces); err != nil {
+			return err
+		}
+		for i := range namespaces.Items {
+			if strings.HasPrefix(namespaces.Items[i].Name, namespace+"-") {
+				return fed.Broker.Get(ctx, client.ObjectKey{Namespace: namespaces.Items[i].Name, Name: name}, &pod)
+			}
+		}
+		return fmt.Errorf("the broker has no twin of namespace %s", namespace)
+	})
+	for range 5 {
+		time.Sleep(time.Second)
+		if err := fed.Broker.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		if pod.Spec.NodeName != "" {
+			t.Fatalf("pod %s does not wait: it is bound to %s", name, pod.Spec.NodeName)
+		}
+	}
+}
+
+// TestPodsAreConfined asks for what no pod of a consumer gets: nodes of the broker, and the host. The consumer is told why.
+func TestPodsAreConfined(t *testing.T) {
+	const namespace = "confined"
+	start(t, v1alpha1.ModeOrchestrated)
+	deploy(t, namespace, federation.Web, 1)
+	twin := twinOf(t, namespace)
+	user := "--as=" + string(fed.Consumer.ID)
+	cases := map[string]struct{ reason, spec, refusal string }{
+		"Plain":      {"an ordinary pod", ``, ""},
+		"NodeName":   {"a pod that names its node", `"nodeName": "broker"`, "spec.nodeName"},
+		"HostPath":   {"a pod with the root of its node", `"volumes": [{"name": "host", "hostPath": {"path": "/"}}]`, "hostPath"},
+		"HostPID":    {"a pod that sees its node's processes", `"hostPID": true`, "host namespaces"},
+		"Network":    {"a pod in its node's network", `"hostNetwork": true`, "host namespaces"},
+		"Priority":   {"a pod that evicts others", `"priorityClassName": "system-node-critical"`, "priority"},
+		"Privileged": {"a privileged pod", `"initContainers": [{"name": "root", "image": "lab.local/web:1", "securityContext": {"privileged": true}}]`, "privileged"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := `"containers": [{"name": "web", "image": "lab.local/web:1", "imagePullPolicy": "IfNotPresent"}]`
+			if tc.spec != "" {
+				pod += ", " + tc.spec
+			}
+			err := createAs(t, user, fmt.Sprintf(`{"apiVersion": "virtualkubelet.liqo.io/v1alpha1", "kind": "ShadowPod",
+				"metadata": {"name": "wish-%s", "namespace": "%s", "labels": {"virtualkubelet.liqo.io/origin": "%s", "virtualkubelet.liqo.io/destination": "%s"}},
+				"spec": {"pod": {%s}}}`, strings.ToLower(name), twin, fed.Consumer.ID, fed.Broker.ID, pod))
+			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.refusal)
+			}
+		})
+	}
+
+	// The consumer's own user reads it in the events of the pod.
+	privileged := strings.Replace(fmt.Sprintf(lonePod, namespace, "host", fed.Broker.ID),
+		"  containers:", "  volumes: [{name: host, hostPath: {path: /}}]\n  containers:", 1)
+	if err := fed.Consumer.Apply(t.Context(), privileged); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		output, err := fed.Consumer.Kubectl(ctx, "get", "events", "--namespace="+namespace, "--field-selector=involvedObject.name=host",
+			"--output=jsonpath={.items[*].message}")
+		if err == nil && !strings.Contains(output, "hostPath") {
+			err = fmt.Errorf("the events of the pod do not say why it does not run: %q", output)
+		}
+		return err
+	})
+
+	if withPolicies(t) {
+		t.Run("WithoutWebhooks", func(t *testing.T) { confinedWithoutWebhooks(t, twin) })
+	}
+}
+
+// withPolicies tells whether the broker's API server has admission policies.
+func withPolicies(t *testing.T) bool {
+	t.Helper()
+	resources, err := fed.Broker.Kubectl(t.Context(), "get", "--raw=/apis/admissionregistration.k8s.io/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(resources, "validatingadmissionpolicies")
+}
+
+// confinedWithoutWebhooks makes pods as Liqo does, while the API server does not know the webhooks of the broker.
+func confinedWithoutWebhooks(t *testing.T, twin string) {
+	t.Helper()
+	saved := map[string]string{}
+	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
+		output, err := fed.Broker.Kubectl(t.Context(), "get", kind, "liqo-broker", "--output=json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved[kind] = output
+	}
+	t.Cleanup(func() {
+		for kind, manifest := range saved {
+			if err := fed.Broker.Apply(context.WithoutCancel(t.Context()), stripped(t, manifest)); err != nil {
+				t.Errorf("restore the %s: %v", kind, err)
+			}
+		}
+	})
+	for kind := range saved {
+		if _, err := fed.Broker.Kubectl(t.Context(), "delete", kind, "liqo-broker"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const container = `"containers": [{"name": "web", "image": "lab.local/web:1"}]`
+	const virtual = `"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+		{"matchExpressions": [{"key": "liqo.io/type", "operator": "In", "values": ["virtual-node"]}]}]}}}`
+	cases := map[string]struct{ spec, refusal string }{
+		"Anywhere": {container, "does not require liqo.io/type=virtual-node"},
+		"NodeName": {container + `, "nodeName": "broker", ` + virtual, "spec.nodeName"},
+		"HostPath": {container + `, "volumes": [{"name": "host", "hostPath": {"path": "/"}}], ` + virtual, "path of the host"},
+		"HostPID":  {container + `, "hostPID": true, ` + virtual, "namespace of the host"},
+		"Plain":    {container + `, ` + virtual, ""},
+	}
+	for name, tc := range cases {
+		eventually(t, 30*time.Second, func(context.Context) error { // The API server needs a moment to forget the webhooks.
+			err := createAs(t, "--as=system:serviceaccount:liqo:liqo-controller-manager", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod",
+				"metadata": {"name": "bare-%s", "namespace": "%s"}, "spec": {%s}}`, strings.ToLower(name), twin, tc.spec))
+			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
+				return fmt.Errorf("%s: %v, want %q", name, err, tc.refusal)
+			}
+			return nil
+		})
+	}
+}
+
+// createAs makes an object on the broker, as a user.
+func createAs(t *testing.T, user, manifest string) error {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "object.json")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := fed.Broker.Kubectl(t.Context(), "create", "--filename="+file, user)
+	return err
+}
+
+// stripped returns a manifest without what the API server put in.
+func stripped(t *testing.T, manifest string) string {
+	t.Helper()
+	var object unstructured.Unstructured
+	if err := json.Unmarshal([]byte(manifest), &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	clean, err := json.Marshal(&object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(clean)
 }
