@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
 )
 
 // config is the parsed command line.
@@ -24,6 +25,7 @@ type config struct {
 	metricsAddress string
 	healthAddress  string
 	maxRelays      int
+	maxConnections int
 	log            logging.Options
 }
 
@@ -31,8 +33,10 @@ func (c *config) validate() error {
 	if c.clusterID == "" {
 		return fmt.Errorf("--cluster-id is missing: it is the key CLUSTER_ID of Liqo's ConfigMap liqo-clusterid-configmap")
 	}
-	if c.maxRelays < 1 {
-		return fmt.Errorf("--max-relay-addresses=%d: must be positive", c.maxRelays)
+	for flag, number := range map[string]int{"--max-relay-addresses": c.maxRelays, "--max-connections": c.maxConnections} {
+		if number < 1 {
+			return fmt.Errorf("%s=%d: must be positive", flag, number)
+		}
 	}
 	for flag, address := range map[string]string{"--listen": c.listen, "--ipam-server": c.ipamServer} {
 		if _, _, err := net.SplitHostPort(address); err != nil {
@@ -65,8 +69,11 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&c.clusterID, "cluster-id", "", "ID of this cluster in the Liqo federation")
 	flags.StringVar(&c.listen, "listen", ":"+strconv.Itoa(remoteipam.Port), "address that serves the remote IPAM")
 	flags.StringVar(&c.ipamServer, "ipam-server", "127.0.0.1:6000", "address of Liqo's IPAM")
-	flags.StringVar(&c.metricsAddress, "metrics-address", ":6002", `address that serves Prometheus metrics; "0" for none`)
+	flags.StringVar(&c.metricsAddress, "metrics-address", ":6002",
+		`address that serves Prometheus metrics over TLS, to who may get the path /metrics of this cluster; "0" for none`)
 	flags.StringVar(&c.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
+	flags.IntVar(&c.maxConnections, "max-connections", server.DefaultMaxConnections,
+		"connections that one consumer may have: one for each of its virtual nodes that stands for this cluster or its providers")
 	flags.IntVar(&c.maxRelays, "max-relay-addresses", relay.DefaultLimit, "relay addresses that one consumer may have")
 	c.log.AddFlags(flags)
 	command.AddCommand(newGuardCommand())

@@ -5,33 +5,34 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/announcer"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/callers"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/direct"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
@@ -40,12 +41,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
-// clientCA is where kube-apiserver publishes the CA of its clients
-// (k8s.io/apiserver, the ConfigMap that extension servers read).
-var clientCA = client.ObjectKey{Namespace: "kube-system", Name: "extension-apiserver-authentication"}
-
-const clientCAKey = "client-ca-file"
-
 // The API server is asked once for each relay address that is made. They are made one
 // after the other, so that this is no burden; and thousands of pods may start at once.
 const (
@@ -53,6 +48,7 @@ const (
 	callsAtOnce    = 200
 )
 
+// run serves the remote IPAM until ctx ends or one of its parts fails.
 func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) error {
 	logging.Capture(log)
 	restConfig, err := ctrl.GetConfig()
@@ -60,26 +56,15 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		return fmt.Errorf("find the Kubernetes API: %w", err)
 	}
 	restConfig.QPS, restConfig.Burst = callsPerSecond, callsAtOnce
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
-		return fmt.Errorf("register API types: %w", err)
+	mgr, err := newManager(restConfig, log)
+	if err != nil {
+		return err
 	}
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                 scheme,
-		Logger:                 log,
-		Metrics:                metricsserver.Options{BindAddress: c.metricsAddress},
-		HealthProbeBindAddress: c.healthAddress,
-		Cache:                  cache.Options{ByObject: inventory.CacheOptions()},
-		Client: client.Options{Cache: &client.CacheOptions{
-			// Few of ours; a cache would hold every one of the cluster.
-			DisableFor: []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}},
-		}},
-	})
+	clientset, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {
 		return fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
 	}
-
-	pool, err := readClientCAs(ctx, mgr.GetAPIReader())
+	authorities, err := callers.NewAuthorities(ctx, clientset, log.WithName("callers"))
 	if err != nil {
 		return err
 	}
@@ -93,45 +78,42 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		}
 	}()
 
-	announcements := announcer.New(mgr.GetClient(), broker)
+	// Whom to serve, and under which certificate.
+	issued := callers.FromLiqo(mgr.GetClient(), mgr.GetAPIReader())
+	announcements := announcer.New(mgr.GetClient(), broker, issued)
 	if err := announcements.Setup(mgr); err != nil {
 		return fmt.Errorf("set up the announcer: %w", err)
 	}
+	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
+
+	// What to answer.
 	tunnels := direct.NewRecorder(mgr.GetClient())
 	if err := tunnels.Setup(mgr); err != nil {
 		return fmt.Errorf("set up the recorder of tunnels: %w", err)
 	}
-	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
-	store := inventory.NewStore()
-	mappings := relay.NatMappings{Reader: mgr.GetClient()}
-	keeper := relay.NewKeeper(ipam, store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()}, c.maxRelays)
-	relays := newObservedRelays(keeper, mappings, mgr.GetEventRecorderFor("remote-ipam"))
-	if err := relays.register(ctrlmetrics.Registry); err != nil {
+	store, ready := inventory.NewStore(), make(chan struct{})
+	relays, err := newRelays(mgr, ipam, store, ready, c.maxRelays)
+	if err != nil {
 		return err
 	}
 	api, err := server.New(server.Config{
-		Broker:      broker,
-		Inventory:   store,
-		Relay:       relays,
-		Tunnels:     tunnels,
-		RoundTrips:  roundtrip.NewRecorder(mgr.GetClient(), clock.RealClock{}),
-		Credentials: credentials.NewTLS(server.TLSConfig(certificate, pool)),
-		Log:         log.WithName("remote-ipam"),
+		Broker:         broker,
+		Inventory:      store,
+		Relay:          relays,
+		Tunnels:        tunnels,
+		RoundTrips:     roundtrip.NewRecorder(mgr.GetClient(), clock.RealClock{}),
+		Credentials:    credentials.NewTLS(server.TLSConfig(certificate, authorities.Pool)),
+		Callers:        callers.New(authorities, issued),
+		MaxConnections: c.maxConnections,
+		Told:           []error{relay.ErrNotOffloaded, relay.ErrTaken, relay.ErrTooMany, liqo.ErrExternalCIDRFull},
+		Log:            log.WithName("remote-ipam"),
 	})
 	if err != nil {
 		return err
 	}
-	ready := make(chan struct{})
-	if err := relay.NewCollector(keeper, mgr.GetClient(), ready).Setup(mgr); err != nil {
-		return fmt.Errorf("set up the collector of relay addresses: %w", err)
-	}
-	// Listen before the caches are read, so that an address in use is told at once.
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.listen)
-	if err != nil {
-		return fmt.Errorf("--listen=%s: %w", c.listen, err)
-	}
 
-	serve := func(ctx context.Context) error {
+	// Listen before the caches are read, so that an address in use is told at once.
+	serve := func(ctx context.Context, listener net.Listener) error {
 		if err := inventory.Watch(ctx, mgr.GetCache(), store, log.WithName("inventory")); err != nil {
 			return err
 		}
@@ -139,12 +121,15 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		log.Info("Serving the remote IPAM", "address", listener.Addr().String(), "broker", broker)
 		return api.Serve(ctx, listener)
 	}
-	if err := errors.Join(
-		mgr.Add(manager.RunnableFunc(serve)),
-		mgr.Add(manager.RunnableFunc(certificate.Run)),
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("inventory", isClosed(ready)),
-	); err != nil {
+	readers := delegatedauth.New(mgr.GetClient())
+	if err := addPorts(ctx, mgr, []port{
+		{"--listen", c.listen, serve},
+		{"--metrics-address", c.metricsAddress, metricsPort(readers, certificate)},
+		{"--health-address", c.healthAddress, healthPort(ready)},
+	}); err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.Add(manager.RunnableFunc(certificate.Run)), mgr.Add(manager.RunnableFunc(authorities.Run))); err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -153,25 +138,39 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	return nil
 }
 
-func readClientCAs(ctx context.Context, reader client.Reader) (*x509.CertPool, error) {
-	var configMap corev1.ConfigMap
-	if err := reader.Get(ctx, clientCA, &configMap); err != nil {
-		return nil, fmt.Errorf("read the CA of the cluster's clients from ConfigMap %s: %w", clientCA, err)
+// newManager returns a manager with a cache of what the remote IPAM reads.
+func newManager(restConfig *rest.Config, log logr.Logger) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register API types: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM([]byte(configMap.Data[clientCAKey])) {
-		return nil, fmt.Errorf("ConfigMap %s has no certificate under %s: this cluster does not authenticate its clients by certificates", clientCA, clientCAKey)
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme: scheme,
+		Logger: log,
+		// They are served, as the probes are, by ports of our own.
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Cache:                  cache.Options{ByObject: inventory.CacheOptions()},
+		Client: client.Options{Cache: &client.CacheOptions{
+			// Few of ours; a cache would hold every one of the cluster.
+			DisableFor: []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}},
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
 	}
-	return pool, nil
+	return mgr, nil
 }
 
-func isClosed(channel <-chan struct{}) healthz.Checker {
-	return func(*http.Request) error {
-		select {
-		case <-channel:
-			return nil
-		default:
-			return errors.New("not read yet")
-		}
+// newRelays returns what makes relay addresses, and has them freed once the store is ready.
+func newRelays(
+	mgr ctrl.Manager, ipam *liqo.IPAM, store *inventory.Store, ready <-chan struct{}, limit int,
+) (*observedRelays, error) {
+	mappings := relay.NatMappings{Reader: mgr.GetClient()}
+	keeper := relay.NewKeeper(ipam, store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()}, limit)
+	if err := relay.NewCollector(keeper, mgr.GetClient(), ready).Setup(mgr); err != nil {
+		return nil, fmt.Errorf("set up the collector of relay addresses: %w", err)
 	}
+	relays := newObservedRelays(keeper, mappings, mgr.GetEventRecorderFor("remote-ipam"))
+	return relays, relays.register(ctrlmetrics.Registry)
 }

@@ -10,7 +10,9 @@
 package remoteipam
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -52,21 +54,42 @@ type Announcement struct {
 	Broker cluster.ID
 	// CA is the PEM certificate that signed the server's certificate.
 	CA []byte
+	// Client is the hash of the key that the broker issued a certificate for to the
+	// cluster that reads this; empty if there is none. The broker's webhook keeps others
+	// from getting one with the same name.
+	Client string
 }
 
 const (
 	brokerKey = "broker-id"
 	caKey     = "ca.crt"
+	clientKey = "client-key-sha256"
 )
 
 // Data returns the announcement as the data of a ConfigMap.
 func (a Announcement) Data() map[string]string {
-	return map[string]string{brokerKey: string(a.Broker), caKey: string(a.CA)}
+	data := map[string]string{brokerKey: string(a.Broker), caKey: string(a.CA)}
+	if a.Client != "" {
+		data[clientKey] = a.Client
+	}
+	return data
+}
+
+// AnnouncedClient returns the hash of the key in the data of a ConfigMap; empty if there is
+// none.
+func AnnouncedClient(data map[string]string) string { return data[clientKey] }
+
+// KeyHash returns the hash by which the key of a certificate is known: the one of its
+// subject public key info, in hexadecimal. A renewed certificate with the same key has the
+// same one.
+func KeyHash(publicKeyInfo []byte) string {
+	sum := sha256.Sum256(publicKeyInfo)
+	return hex.EncodeToString(sum[:])
 }
 
 // ParseAnnouncement is the inverse of [Announcement.Data].
 func ParseAnnouncement(data map[string]string) (Announcement, error) {
-	a := Announcement{Broker: cluster.ID(data[brokerKey]), CA: []byte(data[caKey])}
+	a := Announcement{Broker: cluster.ID(data[brokerKey]), CA: []byte(data[caKey]), Client: data[clientKey]}
 	if a.Broker == "" {
 		return Announcement{}, fmt.Errorf("announcement without %s", brokerKey)
 	}

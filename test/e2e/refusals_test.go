@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -75,11 +76,12 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 		message     string
 	}{
 		"Consumer":      {"the identity that Liqo gave to the consumer", consumerIdentity(t), codes.OK, ""},
-		"Renewed":       {"another certificate of the broker's CA with the consumer's name", issue(t, ca, fed.Consumer.ID, in(time.Hour)), codes.OK, ""},
+		"Renewed":       {"another certificate of the broker's CA for the key of the consumer", renew(t, ca, consumerIdentity(t), in(time.Hour)), codes.OK, ""},
+		"Forged":        {"a certificate of the broker's CA with the consumer's name, as Liqo signs for whoever has the token", issue(t, ca, fed.Consumer.ID, in(time.Hour)), codes.PermissionDenied, "not the one that was issued"},
 		"None":          {"no certificate", tls.Certificate{}, codes.Unavailable, "tls: certificate required"},
 		"OtherCA":       {"the right name, signed by another CA", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, "tls: unknown certificate authority"},
 		"Expired":       {"the right name and the right CA, until a minute ago", issue(t, ca, fed.Consumer.ID, in(-time.Minute)), codes.Unavailable, "tls: expired certificate"},
-		"NoConsumer":    {"a cluster that does not use this broker", issue(t, ca, "stranger", in(time.Hour)), codes.PermissionDenied, `cluster "stranger" is not a consumer`},
+		"NoConsumer":    {"a cluster that does not use this broker", issue(t, ca, "stranger", in(time.Hour)), codes.PermissionDenied, "is not a consumer"},
 		"Administrator": {"the broker cluster's own administrator", administrator, codes.PermissionDenied, "is not a consumer"},
 	}
 	for name, tc := range cases {
@@ -267,11 +269,26 @@ func identitySecret(t *testing.T) *corev1.Secret {
 // issue makes a client certificate as the broker's API server would accept it, up to its end.
 func issue(t *testing.T, ca tls.Certificate, name cluster.ID, notAfter time.Time) tls.Certificate {
 	t.Helper()
-	authority, err := x509.ParseCertificate(ca.Certificate[0])
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return sign(t, ca, name, key, notAfter)
+}
+
+// renew makes another client certificate for the key of one.
+func renew(t *testing.T, ca, old tls.Certificate, notAfter time.Time) tls.Certificate {
+	t.Helper()
+	key, ok := old.PrivateKey.(crypto.Signer)
+	if !ok {
+		t.Fatalf("the key is a %T", old.PrivateKey)
+	}
+	return sign(t, ca, fed.Consumer.ID, key, notAfter)
+}
+
+func sign(t *testing.T, ca tls.Certificate, name cluster.ID, key crypto.Signer, notAfter time.Time) tls.Certificate {
+	t.Helper()
+	authority, err := x509.ParseCertificate(ca.Certificate[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,12 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -31,19 +33,45 @@ import (
 // fieldOwner owns the fields that server-side apply writes.
 const fieldOwner = client.FieldOwner("liqo-broker-network-manager")
 
+const (
+	// lookAgain is how often it is looked whether a peer has got another certificate, and
+	// lookSoon how often while it has none.
+	lookAgain, lookSoon = 5 * time.Minute, 5 * time.Second
+	// soon is how long a peer is expected to get its first one. Most do within seconds.
+	soon = 10 * time.Minute
+)
+
+// Issued looks up the key of the certificate that was issued to a peer; empty if there is
+// none.
+type Issued = func(ctx context.Context, peer cluster.ID) (hash string, err error)
+
 // Announcer is a reconciler of tenant namespaces. [Announcer.Publish] may be
 // called at any time.
 type Announcer struct {
 	client  client.Client
 	broker  cluster.ID
+	issued  Issued
+	now     func() time.Time
 	ca      atomic.Pointer[[]byte]
 	renewed chan event.GenericEvent
+	// announced is what the namespaces were told last. Only Reconcile, of which one runs
+	// at a time, uses it.
+	announced map[types.UID]announced
+}
+
+// announced is what a namespace was told, and when.
+type announced struct {
+	hash, ca string
+	at       time.Time
 }
 
 // New returns an announcer for the broker. The client reads namespaces, and
 // writes ConfigMaps and RoleBindings.
-func New(client client.Client, broker cluster.ID) *Announcer {
-	return &Announcer{client: client, broker: broker, renewed: make(chan event.GenericEvent, 1)}
+func New(client client.Client, broker cluster.ID, issued Issued) *Announcer {
+	return &Announcer{
+		client: client, broker: broker, issued: issued, now: time.Now,
+		renewed: make(chan event.GenericEvent, 1), announced: map[types.UID]announced{},
+	}
 }
 
 // Setup registers the announcer with a manager.
@@ -82,7 +110,8 @@ func (a *Announcer) tenants(ctx context.Context, _ client.Object) []reconcile.Re
 	return requests
 }
 
-// Reconcile announces the current certificate in one tenant namespace.
+// Reconcile announces the current certificate in one tenant namespace, with the key that
+// the peer has.
 func (a *Announcer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ca := a.ca.Load()
 	if ca == nil {
@@ -95,20 +124,40 @@ func (a *Announcer) Reconcile(ctx context.Context, request reconcile.Request) (r
 	}
 	peer, ok := liqo.TenantOf(&namespace)
 	if !ok || !namespace.DeletionTimestamp.IsZero() {
+		delete(a.announced, namespace.UID)
 		return reconcile.Result{}, nil
 	}
-	announcement := remoteipam.Announcement{Broker: a.broker, CA: *ca}
-	for _, object := range []client.Object{
-		forgeConfigMap(namespace.Name, announcement),
-		forgeRoleBinding(namespace.Name, peer),
-	} {
+	hash, err := a.issued(ctx, peer)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	result := reconcile.Result{RequeueAfter: lookAgain}
+	if hash == "" && a.now().Sub(namespace.CreationTimestamp.Time) < soon {
+		result.RequeueAfter = lookSoon
+	}
+	last, now := a.announced[namespace.UID], a.now()
+	if last.hash == hash && last.ca == string(*ca) && now.Sub(last.at) < lookAgain {
+		return result, nil
+	}
+	if err := a.announce(ctx, namespace.Name, peer, remoteipam.Announcement{Broker: a.broker, CA: *ca, Client: hash}); err != nil {
+		return reconcile.Result{}, err
+	}
+	if last.hash != hash || last.ca != string(*ca) {
+		ctrl.LoggerFrom(ctx).Info("Remote IPAM announced", "peer", peer, "tenantNamespace", namespace.Name)
+	}
+	a.announced[namespace.UID] = announced{hash, string(*ca), now}
+	return result, nil
+}
+
+// announce writes an announcement, and the right to read it.
+func (a *Announcer) announce(ctx context.Context, namespace string, peer cluster.ID, announcement remoteipam.Announcement) error {
+	for _, object := range []client.Object{forgeConfigMap(namespace, announcement), forgeRoleBinding(namespace, peer)} {
 		if err := a.client.Patch(ctx, object, client.Apply, fieldOwner, client.ForceOwnership); err != nil {
-			return reconcile.Result{}, fmt.Errorf("announce the remote IPAM to cluster %s with %T %s/%s: %w",
+			return fmt.Errorf("announce the remote IPAM to cluster %s with %T %s/%s: %w",
 				peer, object, object.GetNamespace(), object.GetName(), err)
 		}
 	}
-	ctrl.LoggerFrom(ctx).Info("Remote IPAM announced", "peer", peer, "tenantNamespace", namespace.Name)
-	return reconcile.Result{}, nil
+	return nil
 }
 
 func forgeConfigMap(namespace string, announcement remoteipam.Announcement) *corev1.ConfigMap {

@@ -12,7 +12,6 @@ package callers
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -23,6 +22,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 var (
@@ -46,18 +46,9 @@ const (
 	lookTimeout = 5 * time.Second
 )
 
-// Fingerprint identifies the key of a certificate. A renewed certificate with the same
-// key has the same one.
-type Fingerprint [sha256.Size]byte
-
-// FingerprintOf returns the fingerprint of a certificate's key.
-func FingerprintOf(certificate *x509.Certificate) Fingerprint {
-	return sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
-}
-
-// Issued looks up the key in the certificate that was issued to a cluster; false if none
-// was. It may ask the API server.
-type Issued func(ctx context.Context, id cluster.ID) (Fingerprint, bool, error)
+// Issued looks up the key in the certificate that was issued to a cluster, as
+// [remoteipam.KeyHash] has it; empty if none was. It may ask the API server.
+type Issued func(ctx context.Context, id cluster.ID) (hash string, err error)
 
 // Callers tells callers by their certificates. It is safe for concurrent use.
 type Callers struct {
@@ -72,8 +63,7 @@ type Callers struct {
 
 // known is what was found out about a cluster.
 type known struct {
-	key    Fingerprint
-	exists bool
+	hash string // Empty if there is none.
 	// found is when that was looked up; failed, when it could not be, for that reason.
 	found, failed time.Time
 	failure       error
@@ -111,9 +101,9 @@ func (c *Callers) Check(ctx context.Context, id cluster.ID, connection *tls.Conn
 	if len(connection.PeerCertificates) == 0 {
 		return ErrNotIssued
 	}
-	shown := FingerprintOf(connection.PeerCertificates[0])
+	shown := remoteipam.KeyHash(connection.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	last := c.last(id)
-	matches := func() bool { return last.exists && last.key == shown }
+	matches := func() bool { return last.hash == shown }
 	age := func(t time.Time) time.Duration { return c.now().Sub(t) }
 	if matches() && age(last.found) < knownFor {
 		return nil
@@ -143,14 +133,14 @@ func (c *Callers) lookUp(ctx context.Context, id cluster.ID) known {
 		// Others wait for it: it must not end with its first caller.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
 		defer cancel()
-		key, exists, err := c.issued(ctx, id)
+		hash, err := c.issued(ctx, id)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		fresh := c.known[id]
 		if err != nil {
 			fresh.failed, fresh.failure = c.now(), err
 		} else {
-			fresh = known{key: key, exists: exists, found: c.now()}
+			fresh = known{hash: hash, found: c.now()}
 		}
 		c.known[id] = fresh
 		return fresh, nil

@@ -27,6 +27,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 const consumer = cluster.ID("consumer")
@@ -203,21 +204,21 @@ func TestFromLiqo(t *testing.T) {
 		}
 	}
 	real := tenant("tenant", map[string]string{"discovery.liqo.io/tenant-namespace": "true"})
-	fingerprint := FingerprintOf(issued)
+	hash := remoteipam.KeyHash(issued.RawSubjectPublicKeyInfo)
 	cases := map[string]struct {
 		reason  string
 		objects []any
-		want    *Fingerprint
+		want    string
 		fails   bool
 	}{
-		"Issued":    {"Liqo wrote it down", []any{real, secret("tenant", encode(issued))}, &fingerprint, false},
-		"NotIssued": {"the cluster has not asked for one", []any{real}, nil, false},
-		"NoTenant":  {"nobody knows the cluster", []any{secret("tenant", encode(issued))}, nil, false},
-		"Elsewhere": {"a consumer makes Secrets in its own namespaces", []any{tenant("twin", map[string]string{}), secret("twin", encode(issued))}, nil, false},
+		"Issued":    {"Liqo wrote it down", []any{real, secret("tenant", encode(issued))}, hash, false},
+		"NotIssued": {"the cluster has not asked for one", []any{real}, "", false},
+		"NoTenant":  {"nobody knows the cluster", []any{secret("tenant", encode(issued))}, "", false},
+		"Elsewhere": {"a consumer makes Secrets in its own namespaces", []any{tenant("twin", map[string]string{}), secret("twin", encode(issued))}, "", false},
 		"TwoTenants": {"nobody knows which one counts", []any{
 			real, tenant("second", map[string]string{"discovery.liqo.io/tenant-namespace": "true"}), secret("tenant", encode(issued)),
-		}, nil, false},
-		"Garbage": {"it cannot be read", []any{real, secret("tenant", []byte("garbage"))}, nil, true},
+		}, "", false},
+		"Garbage": {"it cannot be read", []any{real, secret("tenant", []byte("garbage"))}, "", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -231,9 +232,9 @@ func TestFromLiqo(t *testing.T) {
 				}
 			}
 			api := builder.Build()
-			got, exists, err := FromLiqo(api, api)(t.Context(), consumer)
-			if (err != nil) != tc.fails || exists != (tc.want != nil) || exists && got != *tc.want {
-				t.Errorf("%s: %x, %t, %v", tc.reason, got, exists, err)
+			got, err := FromLiqo(api, api)(t.Context(), consumer)
+			if (err != nil) != tc.fails || got != tc.want {
+				t.Errorf("%s: %q, %v, want %q", tc.reason, got, err, tc.want)
 			}
 		})
 	}
@@ -251,15 +252,15 @@ func TestCheck(t *testing.T) {
 		var stored *x509.Certificate
 		var failure error
 		lookups := 0
-		c := New(nil, func(_ context.Context, id cluster.ID) (Fingerprint, bool, error) {
+		c := New(nil, func(_ context.Context, id cluster.ID) (string, error) {
 			time.Sleep(10 * time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()
 			lookups++
 			if id != consumer || stored == nil || failure != nil {
-				return Fingerprint{}, false, failure
+				return "", failure
 			}
-			return FingerprintOf(stored), true, nil
+			return remoteipam.KeyHash(stored.RawSubjectPublicKeyInfo), nil
 		})
 		set := func(certificate *x509.Certificate, err error) { stored, failure = certificate, err }
 		steps := []struct {

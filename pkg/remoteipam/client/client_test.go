@@ -145,11 +145,11 @@ func (onePod) Held(context.Context, cluster.ID, netip.Addr) (int, bool, error) {
 type identities struct {
 	*callers.Callers
 	// issued are the keys by cluster; any key counts for one that is not there.
-	issued map[cluster.ID]callers.Fingerprint
+	issued map[cluster.ID]string
 }
 
 func (i identities) Check(_ context.Context, id cluster.ID, connection *tls.ConnectionState) error {
-	if key, ok := i.issued[id]; ok && key != callers.FingerprintOf(connection.PeerCertificates[0]) {
+	if key, ok := i.issued[id]; ok && key != remoteipam.KeyHash(connection.PeerCertificates[0].RawSubjectPublicKeyInfo) {
 		return callers.ErrNotIssued
 	}
 	return nil
@@ -160,7 +160,7 @@ func (i identities) Check(_ context.Context, id cluster.ID, connection *tls.Conn
 type federation struct {
 	authority *authority
 	// issued are the keys of those consumers of which not any key counts.
-	issued       map[cluster.ID]callers.Fingerprint
+	issued       map[cluster.ID]string
 	store        *inventory.Store
 	address      string
 	announcement remoteipam.Announcement
@@ -200,7 +200,7 @@ func newFederation(t *testing.T) *federation {
 // newFederationWith returns one whose IPAM answers otherwise.
 func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.Addr, error)) *federation {
 	t.Helper()
-	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16), roundTrips: make(roundTrips, 16), issued: map[cluster.ID]callers.Fingerprint{}}
+	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16), roundTrips: make(roundTrips, 16), issued: map[cluster.ID]string{}}
 	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/callers"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 )
 
@@ -64,7 +63,7 @@ func TestWhoseCertificateCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.issued[consumer] = callers.FingerprintOf(leaf)
+	f.issued[consumer] = remoteipam.KeyHash(leaf.RawSubjectPublicKeyInfo)
 	cases := map[string]struct {
 		reason      string
 		certificate tls.Certificate
