@@ -19,6 +19,7 @@ require (
 	github.com/vishvananda/netlink v1.2.1-beta.2
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.27.0
+	golang.org/x/net v0.41.0
 	golang.org/x/sync v0.15.0
 	golang.org/x/sys v0.37.0
 	golang.org/x/time v0.3.0
@@ -26,6 +27,7 @@ require (
 	google.golang.org/protobuf v1.36.8
 	k8s.io/api v0.28.15
 	k8s.io/apimachinery v0.28.15
+	k8s.io/apiserver v0.28.15
 	k8s.io/client-go v0.28.15
 	k8s.io/klog/v2 v2.100.1
 	k8s.io/metrics v0.28.2
@@ -102,7 +104,6 @@ require (
 	golang.org/x/crypto v0.39.0 // indirect
 	golang.org/x/exp v0.0.0-20221114191408-850992195362 // indirect
 	golang.org/x/mod v0.25.0 // indirect
-	golang.org/x/net v0.41.0 // indirect
 	golang.org/x/oauth2 v0.30.0 // indirect
 	golang.org/x/term v0.32.0 // indirect
 	golang.org/x/text v0.26.0 // indirect
@@ -115,7 +116,6 @@ require (
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/apiextensions-apiserver v0.28.15 // indirect
-	k8s.io/apiserver v0.28.15 // indirect
 	k8s.io/component-base v0.28.15 // indirect
 	k8s.io/kube-openapi v0.0.0-20230717233707-2695361300d9 // indirect
 	k8s.io/kubectl v0.28.2 // indirect

@@ -89,7 +89,15 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("set up the client of the foreign cluster's API: %w", err)
 	}
-	server, err := newServer(o, reflected.pods, localClient, remoteClient.RESTClient())
+	reviewer, as, err := reviewers(local)
+	if err != nil {
+		return err
+	}
+	admission, err := newAdmission(o.NodeName, reviewer, as, log.WithName("admission"))
+	if err != nil {
+		return err
+	}
+	server, err := newServer(o, reflected.pods, localClient, remoteClient.RESTClient(), admission)
 	if err != nil {
 		return err
 	}

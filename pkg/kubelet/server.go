@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/workload"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"golang.org/x/net/netutil"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -30,7 +32,12 @@ const (
 	streamCreationTimeout = 30 * time.Second
 
 	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = time.Minute
 	shutdownTimeout   = 5 * time.Second
+
+	maxHeaderBytes = 64 << 10
+	// maxConnections are open at once, of callers that are known and of others.
+	maxConnections = 1024
 )
 
 // server is the part of the kubelet's API that kube-apiserver calls for logs,
@@ -38,9 +45,10 @@ const (
 type server struct {
 	http        *http.Server
 	certificate *certificateSource
+	admission   *admission
 }
 
-func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface, remote rest.Interface) (*server, error) {
+func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface, remote rest.Interface, admission *admission) (*server, error) {
 	certificate, err := newCertificateSource(o, local)
 	if err != nil {
 		return nil, err
@@ -62,21 +70,41 @@ func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface,
 	}
 	return &server{
 		certificate: certificate,
+		admission:   admission,
 		http: &http.Server{
-			Addr:              net.JoinHostPort("", strconv.Itoa(int(o.ListenPort))),
-			Handler:           dropUnservedProtocols(mux),
+			Addr:    net.JoinHostPort("", strconv.Itoa(int(o.ListenPort))),
+			Handler: admission.guard(dropUnservedProtocols(mux)),
+			// Neither logs that are followed nor streams have an end in time.
 			ReadHeaderTimeout: readHeaderTimeout,
-			TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get},
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBytes,
+			// A certificate is verified when it is used: who shows none may have a token.
+			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, ClientAuth: tls.RequestClientCert},
 		},
 	}, nil
 }
 
 // run serves until the context ends.
 func (s *server) run(ctx context.Context) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", s.http.Addr)
+	if err != nil {
+		return fmt.Errorf("serve the kubelet API: %w", err)
+	}
+	return s.serve(ctx, netutil.LimitListener(listener, maxConnections))
+}
+
+// serve serves at a listener, which it closes.
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	s.certificate.start()
 	defer s.certificate.stop()
+	following, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { s.admission.run(following) })
+	defer group.Wait()
+	defer stop()
 	stopped := make(chan error, 1)
-	go func() { stopped <- s.http.ListenAndServeTLS("", "") }()
+	go func() { stopped <- s.http.ServeTLS(listener, "", "") }()
 	select {
 	case err := <-stopped:
 		return fmt.Errorf("serve the kubelet API on %s: %w", s.http.Addr, err)

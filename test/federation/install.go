@@ -41,9 +41,11 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		{"broker: kubectl apply -k deploy/admission, where Kubernetes has admission policies", f.applyAdmission},
 		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.exposeAPI},
 		{"broker: patch Liqo's gateway, network manager and controller manager (patches/liqo-install)", f.patchBroker},
+		{"broker: give virtual kubelets the rights that ours need besides (patches/liqo-install)", func(ctx context.Context) error { return f.patchRole(ctx, f.Broker) }},
 		{"broker: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Broker) }},
 		{"broker: offer the Service of the network manager to the consumer (deploy/liqo)", f.offerNetworkManager},
 		{"consumer: wait for the Service to arrive, and give its address to liqo-controller-manager", f.configureConsumer},
+		{"consumer: give virtual kubelets the rights that ours need besides (patches/liqo-install)", func(ctx context.Context) error { return f.patchRole(ctx, f.Consumer) }},
 		{"consumer: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Consumer) }},
 		{"wait until the consumer sees what the providers offer", f.waitForOffer},
 	}
@@ -161,6 +163,19 @@ func (f *Federation) patchBroker(ctx context.Context) error {
 		return err
 	}
 	return f.Broker.patchControllerManager(ctx, patch)
+}
+
+// patchRole gives the virtual kubelets of a cluster the rights that ours need besides those that Liqo gives them, unless they have
+// them.
+func (f *Federation) patchRole(ctx context.Context, c *Cluster) error {
+	const role = "clusterrole/liqo-virtual-kubelet-local"
+	rules, err := c.Kubectl(ctx, "get", role, "--output=jsonpath={.rules[*].resources[*]}")
+	if err != nil || slices.Contains(strings.Fields(rules), "subjectaccessreviews") {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "patch", role, "--type=json",
+		"--patch-file="+f.path("patches", "liqo-install", "virtual-kubelet-role.json"))
+	return err
 }
 
 func (f *Federation) offerNetworkManager(ctx context.Context) error {
