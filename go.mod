@@ -29,6 +29,7 @@ require (
 	k8s.io/apimachinery v0.28.15
 	k8s.io/apiserver v0.28.15
 	k8s.io/client-go v0.28.15
+	k8s.io/component-helpers v0.28.15
 	k8s.io/klog/v2 v2.100.1
 	k8s.io/metrics v0.28.2
 	k8s.io/utils v0.0.0-20230406110748-d93618cff8a2

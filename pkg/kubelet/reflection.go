@@ -21,17 +21,21 @@ import (
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/storage"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/workload"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
 // reflection reflects the objects of the offloaded namespaces between this
 // cluster and the foreign one.
 type reflection struct {
-	manager manager.Manager
+	manager     manager.Manager
+	offloadings *ownOffloadings
 	// pods gives access to the reflected pods: exec, logs and so on.
 	pods workload.PodHandler
 	// answering tells of the pods in the foreign cluster.
@@ -53,7 +57,8 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	remoteClient, err3 := kubernetes.NewForConfig(remote)
 	remoteLiqo, err4 := liqoclient.NewForConfig(remote)
 	remoteMetrics, err5 := metricsclient.NewForConfig(remote)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	localDynamic, err6 := dynamic.NewForConfig(local)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, fmt.Errorf("set up API clients: %w", err)
 	}
 	apiServer, err := apiServerSupport(o, localClient)
@@ -96,13 +101,19 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	for _, reflector := range reflectors {
 		m.With(newGuard(reflector, o.LiqoNamespace))
 	}
-	m.WithNamespaceHandler(&knownNamespaces{
+	offloadings := &ownOffloadings{
+		own:             cluster.Identity{ID: cluster.ID(o.HomeCluster.ClusterID), Name: o.HomeCluster.ClusterName},
+		foreign:         foreignID(o),
+		tenantNamespace: o.TenantNamespace, liqoNamespace: o.LiqoNamespace,
+		client: localClient, liqo: localLiqo, dynamic: localDynamic, log: log.WithName("namespaces"), every: rightsInterval,
+	}
+	m.WithNamespaceHandler(newOffloadedOnly(&knownNamespaces{
 		NamespaceHandler: namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod),
 		offloaded:        listOffloaded(localLiqo, o.TenantNamespace, o.ForeignCluster.ClusterID),
 		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
-	})
+	}, offloadings, offloadings.log))
 	return &reflection{
-		manager: m, pods: pods, translated: translated,
+		manager: m, offloadings: offloadings, pods: pods, translated: translated,
 		answering: answering{
 			present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
 			direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
@@ -112,6 +123,10 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 
 // start begins to reflect; it goes on until the context ends.
 func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
+
+// join returns when what start began and must not outlast it has ended; the context
+// must have ended.
+func (r *reflection) join() { r.offloadings.join() }
 
 // translateAgain reflects again all objects that hold addresses.
 func (r *reflection) translateAgain() error {

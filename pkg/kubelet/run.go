@@ -111,7 +111,9 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if o.CreateNode {
 		group.Go(func() error { return node.run(ctx, o, localClient, log) })
 	}
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+	err = group.Wait()
+	reflected.join()
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil

@@ -5,7 +5,9 @@ package liqo
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -52,6 +55,45 @@ func FittingStrategy(preferred MappingStrategy, namespace string, own cluster.Id
 	}
 	return preferred
 }
+
+// RemoteName returns how this cluster has the namespace of an offloading called on the
+// clusters that it is offloaded to
+// (liqo/pkg/liqo-controller-manager/namespaceoffloading-controller/status.go@v0.9.4).
+func RemoteName(o *NamespaceOffloading, own cluster.Identity) string {
+	if o.Spec.NamespaceMappingStrategy == offloadingv1alpha1.EnforceSameNameMappingStrategyType {
+		return o.Namespace
+	}
+	return o.Namespace + "-" + uniqueName(own)
+}
+
+// SelectsNode reports whether the selector of an offloading selects a virtual node of a
+// cluster; node is nil if there is none of the VirtualNode's name
+// (liqo/pkg/liqo-controller-manager/namespaceoffloading-controller/clusterselector.go@v0.9.4).
+//
+// Other than in Liqo, the cluster of the VirtualNode counts and not what labels say of
+// it, because a cluster has a say in the labels of the node that stands for it.
+func SelectsNode(selector *corev1.NodeSelector, virtual *VirtualNode, node *corev1.Node) (bool, error) {
+	if len(selector.NodeSelectorTerms) == 0 {
+		return true, nil
+	}
+	found := maps.Clone(virtual.Spec.Labels)
+	if node != nil {
+		found = maps.Clone(node.Labels)
+	}
+	if found == nil {
+		found = map[string]string{}
+	}
+	if node == nil {
+		found[consts.StorageAvailableLabel] = strconv.FormatBool(len(virtual.Spec.StorageClasses) == 0)
+	}
+	found[LabelRemoteClusterID] = virtual.Spec.ClusterIdentity.ClusterID
+	return schedulinghelper.MatchNodeSelectorTerms(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: virtual.Name, Labels: found},
+	}, selector)
+}
+
+// VirtualNode is Liqo's record of a node that stands for another cluster.
+type VirtualNode = vkv1alpha1.VirtualNode
 
 // ShadowPod is the object by which a consumer asks for a pod. Liqo keeps a pod of
 // the same name and namespace, and makes it anew when it is deleted.
@@ -238,10 +280,14 @@ func Selects(selector *corev1.NodeSelector, id cluster.ID) bool {
 	return false
 }
 
+// Open reports whether Liqo lets pods of a namespace of this cluster run on virtual
+// nodes. It does so where the namespace is offloaded with its pods.
+func Open(ns *corev1.Namespace) bool { return ns.Labels[labelScheduling] == labelSchedulingValue }
+
 // InForce tells whether Liqo's webhook applies an offloading to the pods made in
 // its namespace: Liqo has seen the present spec and opened the namespace.
 func InForce(ns *corev1.Namespace, o *NamespaceOffloading) bool {
-	return ns.Labels[labelScheduling] == labelSchedulingValue &&
+	return Open(ns) &&
 		o.DeletionTimestamp.IsZero() && o.Status.ObservedGeneration == o.Generation
 }
 
