@@ -108,9 +108,17 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 		return address, nil
 	case a.relay == nil:
 		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR, and no --remote-ipam is set", reported, a.foreign)
-	default:
-		return a.relay.MapRelay(ctx, reported)
 	}
+	relay, err := a.relay.MapRelay(ctx, reported)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	// A broker leads only into itself; any other address is a pod of somebody else.
+	if !a.owns(a.foreign, relay) {
+		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it answers with %s, which is not in its pod or external CIDR",
+			reported, a.foreign, relay)
+	}
+	return relay, nil
 }
 
 // MapEndpointIP translates the address of an endpoint in this cluster into the one

@@ -77,7 +77,12 @@ func mustView(t *testing.T, own, seen string) addressing.View {
 
 func TestGetHomePodIP(t *testing.T) {
 	const broker, a = cluster.ID("broker"), cluster.ID("provider-a")
-	tunnelOfBroker := addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16"), Connected: true}
+	tunnelOfBroker := addressing.Peer{
+		Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16"), External: mustView(t, "10.81.0.0/16", "10.202.0.0/16"), Connected: true,
+	}
+	answering := func(relay string) *fakeRelay {
+		return &fakeRelay{from: netip.MustParseAddr("10.91.0.7"), to: netip.MustParseAddr(relay)}
+	}
 	tunnelOfA := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: true}
 	remote := &fakeRelay{
 		routes: []addressing.Route{{Provider: a, Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")}},
@@ -105,6 +110,16 @@ func TestGetHomePodIP(t *testing.T) {
 			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.7", "10.202.0.1"},
 		"Refused": {"the broker knows no such pod of ours", remote,
 			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.8", ""},
+		"RelayInPods": {"a pod of the broker's own", answering("10.83.0.9"),
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.7", "10.83.0.9"},
+		"RelayToOwnPod": {"a broker must not show a pod of this cluster as one of its providers", answering("10.200.0.99"),
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.7", ""},
+		"RelayToAnotherPeer": {"nor one of another peer", answering("10.84.0.9"),
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker, a: tunnelOfA}, broker, "10.91.0.7", ""},
+		"RelayAsSeenThere": {"what the broker calls its external CIDR means something else here", answering("10.81.0.9"),
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.7", ""},
+		"RelayToMetadata": {"nor a server of this cluster's cloud", answering("169.254.169.254"),
+			map[cluster.ID]addressing.Peer{broker: tunnelOfBroker}, broker, "10.91.0.7", ""},
 		"NoTunnel": {"the prefixes of the foreign cluster are not known yet", remote,
 			map[cluster.ID]addressing.Peer{a: tunnelOfA}, broker, "10.201.0.13", ""},
 		"HostileRoutes": {"routes that overlap the broker's own pods do not change these", overlapping,
@@ -145,7 +160,9 @@ func TestAddressesFollowTheTunnel(t *testing.T) {
 			t.Errorf("%s: got %s, %v; want %s", step, response.GetHomeIP(), err, want)
 		}
 	}
-	translation.setPeer(broker, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "None"), Connected: true})
+	translation.setPeer(broker, addressing.Peer{
+		Pods: mustView(t, "10.201.0.0/16", "None"), External: mustView(t, "10.202.0.0/16", "None"), Connected: true,
+	})
 	show("before the broker told routes", "10.202.0.1")
 	up := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: true}
 	if !translation.setPeer(a, up) || translation.setPeer(a, up) {
