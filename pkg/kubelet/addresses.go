@@ -63,6 +63,8 @@ type addresses struct {
 	peers map[cluster.ID]addressing.Peer
 	// direct are the clusters that reach the foreign cluster past this one.
 	direct remoteipam.DirectConsumers
+	// apiServers are those that pods of other clusters call.
+	apiServers apiServers
 	// lost is whether the tunnel to the foreign cluster is known to carry nothing.
 	lost atomic.Bool
 	// table is nil until the tunnel to the foreign cluster is known.

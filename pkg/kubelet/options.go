@@ -33,11 +33,19 @@ type Options struct {
 	RemoteIPAM remoteipam.Servers
 	// LiqoNamespace is the namespace in which Liqo runs in this cluster.
 	LiqoNamespace string
+	// EndpointsPerCluster bounds how many endpoint addresses of each cluster that offloads
+	// to this one are passed on.
+	EndpointsPerCluster int
 }
+
+// endpointsPerCluster is far more than Services of one consumer have on one provider;
+// Liqo's IPAM keeps all relay addresses of a cluster in one object, in which about 9,000
+// have room.
+const endpointsPerCluster = 1000
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Opts: root.NewOpts(), LiqoNamespace: liqo.DefaultNamespace}
+	return &Options{Opts: root.NewOpts(), LiqoNamespace: liqo.DefaultNamespace, EndpointsPerCluster: endpointsPerCluster}
 }
 
 // AddFlags binds the options to flags.
@@ -47,6 +55,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"Where a broker serves its remote IPAM; may be given several times. Ignored if the foreign cluster is another one")
 	flags.StringVar(&o.LiqoNamespace, "liqo-namespace", o.LiqoNamespace,
 		"The namespace in which Liqo runs; of it only the Service of the IPAM is reflected")
+	flags.IntVar(&o.EndpointsPerCluster, "endpoints-per-cluster", o.EndpointsPerCluster,
+		"How many endpoint addresses of each cluster that offloads to this one are passed on to the foreign cluster")
 }
 
 // Validate reports the first option without which the virtual kubelet cannot
@@ -63,6 +73,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--foreign-kubeconfig-secret-name is missing")
 	case net.ParseIP(o.NodeIP) == nil:
 		return fmt.Errorf("--node-ip=%s: not an IP address", o.NodeIP)
+	case o.EndpointsPerCluster < 1:
+		return fmt.Errorf("--endpoints-per-cluster=%d: must be positive", o.EndpointsPerCluster)
 	}
 	_, err := o.reflectors()
 	return err

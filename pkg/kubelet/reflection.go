@@ -46,7 +46,9 @@ type reflection struct {
 
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
 // @v0.9.4 does, each behind a guard.
-func newReflection(o *Options, local, remote *rest.Config, addresses *translation, events record.EventBroadcaster, log logr.Logger) (*reflection, error) {
+func newReflection(
+	o *Options, local, remote *rest.Config, addresses *translation, events record.EventBroadcaster, metrics *metrics, log logr.Logger,
+) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)
 	}
@@ -93,7 +95,7 @@ func newReflection(o *Options, local, remote *rest.Config, addresses *translatio
 	translated := []manager.Reflector{newGuard(remotePods, o.LiqoNamespace)}
 	if !o.DisableIPReflection {
 		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])
-		translated = append(translated, newGuard(addresses.passOwn(endpoints), o.LiqoNamespace))
+		translated = append(translated, newGuard(addresses.passOwn(endpoints, newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints), o.LiqoNamespace))
 	}
 	for _, reflector := range translated {
 		m.With(reflector)

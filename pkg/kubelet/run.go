@@ -14,7 +14,6 @@ import (
 	"github.com/liqotech/liqo/pkg/utils"
 	"github.com/liqotech/liqo/pkg/utils/restcfg"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/leaderelection"
-	"github.com/liqotech/liqo/pkg/virtualKubelet/metrics"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +53,8 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	defer translation.close()
-	reflected, err := newReflection(o, local, remote.config, translation, events, log)
+	metrics := newMetrics()
+	reflected, err := newReflection(o, local, remote.config, translation, events, metrics, log)
 	if err != nil {
 		return err
 	}
@@ -103,10 +103,10 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	}
 	group.Go(func() error { return server.run(ctx) })
 	if o.EnableProfiling {
-		group.Go(func() error { return serveProfiles(ctx) })
+		group.Go(func() error { return serveHTTP(ctx, "profiles", profileAddress, profiles()) })
 	}
 	if o.EnableMetrics {
-		metrics.SetupMetricHandler(o.MetricsAddress)
+		group.Go(func() error { return serveHTTP(ctx, "metrics", o.MetricsAddress, metrics.handler()) })
 	}
 	if o.CreateNode {
 		group.Go(func() error { return node.run(ctx, o, localClient, log) })

@@ -5,10 +5,14 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
@@ -45,8 +49,8 @@ func inTransit(pod *corev1.Pod) (origin cluster.ID, ok bool) {
 // endpointMapper translates an address in another cluster, as this one sees it,
 // for the foreign cluster.
 type endpointMapper interface {
-	// mapExternal returns an invalid address if the given one is none by which this
-	// cluster reaches into the external CIDR of its owner.
+	// mapExternal returns an errNotAPIServer if the address cannot be that of the API
+	// server of its owner.
 	mapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error)
 }
 
@@ -120,25 +124,44 @@ func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowP
 // foreign cluster. If one cannot, the pod loses all that speaks of that server:
 // the name would lead to another one, and the token with it.
 func (n *transitNamespace) mapAliases(ctx context.Context, origin cluster.ID, local *corev1.Pod, spec *corev1.PodSpec) error {
+	var aliases []*corev1.HostAlias
 	for i := range spec.HostAliases {
-		alias := &spec.HostAliases[i]
-		if !slices.Contains(alias.Hostnames, apiServerName) {
-			continue
+		if slices.Contains(spec.HostAliases[i].Hostnames, apiServerName) {
+			aliases = append(aliases, &spec.HostAliases[i])
 		}
-		address, err := n.mapper.mapExternal(ctx, origin, alias.IP)
-		if err != nil {
-			return err
-		}
-		if !address.IsValid() {
-			n.events.Eventf(local, corev1.EventTypeWarning, reasonNoAPIServer,
-				"The pod cannot reach the API server of its cluster: %s is not in the external CIDR of that cluster", alias.IP)
-			forgetAPIServer(local.Name, spec)
-			return nil
-		}
-		alias.IP = address.String()
+	}
+	if len(aliases) == 0 {
+		return nil
+	}
+	here := aliases[0].IP
+	if slices.ContainsFunc(aliases, func(alias *corev1.HostAlias) bool { return alias.IP != here }) {
+		n.refuseAPIServer(local, spec, "it names more than one")
+		return nil
+	}
+	there, err := n.mapper.mapExternal(ctx, origin, here)
+	switch refused := errNotAPIServer(""); {
+	case errors.As(err, &refused):
+		n.refuseAPIServer(local, spec, refused.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, alias := range aliases {
+		alias.IP = there.String()
 	}
 	return nil
 }
+
+// refuseAPIServer lets a pod start without access to the API server of its cluster.
+func (n *transitNamespace) refuseAPIServer(local *corev1.Pod, spec *corev1.PodSpec, why string) {
+	n.events.Eventf(local, corev1.EventTypeWarning, reasonNoAPIServer, "The pod cannot reach the API server of its cluster: %s", why)
+	forgetAPIServer(local.Name, spec)
+}
+
+// errNotAPIServer says why an address is not taken for that of an API server.
+type errNotAPIServer string
+
+func (e errNotAPIServer) Error() string { return string(e) }
 
 // forgetAPIServer takes from a pod the host aliases, the environment and the token
 // that Liqo gave it to reach the API server of its own cluster.
@@ -163,13 +186,19 @@ func forgetAPIServer(name string, spec *corev1.PodSpec) {
 }
 
 // mapExternal implements endpointMapper. A pod says itself where its aliases lead,
-// so that nothing but its own cluster may be opened for them.
+// so that nothing but its own cluster may be opened for them, and of that only what
+// can be its API server: each address takes one of the external CIDR of this cluster,
+// and is not given back.
 func (a *addresses) mapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error) {
 	a.mu.Lock()
 	external := a.peers[owner].External.Seen
 	a.mu.Unlock()
-	if parsed, err := netip.ParseAddr(address); err != nil || !external.Contains(parsed) {
-		return netip.Addr{}, nil //nolint:nilerr // What is no address is none of the owner's.
+	parsed, err := netip.ParseAddr(address)
+	if err != nil || !external.Contains(parsed) {
+		return netip.Addr{}, errNotAPIServer(address + " is not in the external CIDR of that cluster")
+	}
+	if !a.apiServers.admit(owner, parsed, time.Now()) {
+		return netip.Addr{}, errNotAPIServer("pods of that cluster name others already than " + address)
 	}
 	response, err := a.IpamClient.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(a.foreign), Ip: address})
 	if err != nil {
@@ -180,4 +209,40 @@ func (a *addresses) mapExternal(ctx context.Context, owner cluster.ID, address s
 		return netip.Addr{}, fmt.Errorf("map %s for cluster %s: the IPAM answered %q: %w", address, a.foreign, response.GetIp(), err)
 	}
 	return mapped, nil
+}
+
+const (
+	// apiServersPerCluster is one, and another that it may change to.
+	apiServersPerCluster = 2
+	// apiServerHold is how long an address of an API server counts that no new pod names.
+	apiServerHold = 24 * time.Hour
+)
+
+// apiServers are the addresses that pods of each cluster name as that of its API server.
+// The zero value is ready for use.
+type apiServers struct {
+	mu sync.Mutex
+	// named is when each was named last.
+	named map[cluster.ID]map[netip.Addr]time.Time
+}
+
+// admit reports whether an address may be that of the API server of a cluster.
+func (s *apiServers) admit(owner cluster.ID, address netip.Addr, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.named == nil {
+		s.named = map[cluster.ID]map[netip.Addr]time.Time{}
+	}
+	if s.named[owner] == nil {
+		s.named[owner] = map[netip.Addr]time.Time{}
+	}
+	named := s.named[owner]
+	if _, known := named[address]; !known && len(named) >= apiServersPerCluster {
+		maps.DeleteFunc(named, func(_ netip.Addr, last time.Time) bool { return now.Sub(last) >= apiServerHold })
+		if len(named) >= apiServersPerCluster {
+			return false
+		}
+	}
+	named[address] = now
+	return true
 }

@@ -5,7 +5,10 @@ package kubelet
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
@@ -233,6 +236,25 @@ func TestAPIServerOfPod(t *testing.T) {
 			pod:    podOf("consumer", withAccess(ofBroker)),
 			want:   apiServer{Aliases: []corev1.HostAlias{database}, Env: color, Volumes: access(authority)},
 		},
+		"TwoAPIServers": {
+			reason: "A pod has one API server; each alias would take an address of the broker's external CIDR.",
+			pod: podOf("consumer", func(pod *corev1.Pod) {
+				withAccess(here)(pod)
+				pod.Spec.HostAliases = append(pod.Spec.HostAliases, alias("10.202.0.3"))
+			}),
+			want: apiServer{Aliases: []corev1.HostAlias{database}, Env: color, Volumes: access(authority)},
+		},
+		"OneAPIServerTwice": {
+			reason: "Two aliases of one address are one API server.",
+			pod: podOf("consumer", func(pod *corev1.Pod) {
+				withAccess(here)(pod)
+				pod.Spec.HostAliases = append(pod.Spec.HostAliases, alias(here))
+			}),
+			want: apiServer{
+				Aliases: []corev1.HostAlias{database, alias(there), alias(there)},
+				Env:     environment("kubernetes.default"), Volumes: access(reflectedToken, authority),
+			},
+		},
 		"NoAddress": {
 			reason: "An alias that is no address leads nowhere.",
 			pod:    podOf("consumer", withAccess("::not")),
@@ -294,6 +316,54 @@ func TestAPIServerOfPod(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mappedAll counts the addresses that the IPAM maps.
+type mappedAll struct {
+	ipam.IpamClient
+	mapped map[string]bool
+}
+
+func (m *mappedAll) MapEndpointIP(_ context.Context, request *ipam.MapRequest, _ ...grpc.CallOption) (*ipam.MapResponse, error) {
+	m.mapped[request.GetIp()] = true
+	return &ipam.MapResponse{Ip: "10.82.0.5"}, nil
+}
+
+// TestAPIServersAreFew lets pods of a cluster name many addresses as that of its API server.
+func TestAPIServersAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mapper := &mappedAll{mapped: map[string]bool{}}
+		addresses := newAddresses(mapper, "provider", nil)
+		for _, id := range []cluster.ID{"consumer", "other"} {
+			addresses.setPeer(id, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "None"), External: mustView(t, "10.81.0.0/16", "10.202.0.0/16")})
+		}
+		events := record.NewFakeRecorder(100)
+		namespace := &transitNamespace{mapper: addresses, events: events}
+		start := func(origin cluster.ID, ip string) (reaches bool) {
+			t.Helper()
+			spec := &corev1.PodSpec{HostAliases: []corev1.HostAlias{alias(ip)}}
+			if err := namespace.mapAliases(t.Context(), origin, &corev1.Pod{}, spec); err != nil {
+				t.Fatal(err)
+			}
+			return len(spec.HostAliases) == 1
+		}
+		for host := range 50 {
+			start("consumer", fmt.Sprintf("10.202.7.%d", host))
+		}
+		if len(mapper.mapped) != apiServersPerCluster || len(events.Events) != 50-apiServersPerCluster {
+			t.Errorf("50 pods take %d addresses and get %d events, want %d addresses", len(mapper.mapped), len(events.Events), apiServersPerCluster)
+		}
+		if !start("consumer", "10.202.7.0") {
+			t.Error("a pod that names the address of the others does not reach it")
+		}
+		if !start("other", "10.202.7.9") {
+			t.Error("what pods of one cluster name counts for another")
+		}
+		time.Sleep(apiServerHold)
+		if !start("consumer", "10.202.8.1") {
+			t.Error("the API server of a cluster that was peered with anew is not reached a day later")
+		}
+	})
 }
 
 // TestTokens reflects the token of a pod from a broker to a provider with Liqo's own reflector.

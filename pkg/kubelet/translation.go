@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -77,11 +78,11 @@ func (t *translation) client() ipam.IpamClient {
 }
 
 // passOwn restricts a reflector of EndpointSlices to what may be translated.
-func (t *translation) passOwn(endpoints manager.Reflector) manager.Reflector {
+func (t *translation) passOwn(endpoints manager.Reflector, budget *endpointBudget, refused prometheus.Counter) manager.Reflector {
 	if t.addresses == nil {
 		return endpoints
 	}
-	return &transitEndpoints{Reflector: endpoints, owns: t.addresses.owns, log: t.log}
+	return &transitEndpoints{Reflector: endpoints, owns: t.addresses.owns, budget: budget, refused: refused, log: t.log}
 }
 
 // reachedDirectly reports whether a pod that the foreign cluster reports at an
