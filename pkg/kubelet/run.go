@@ -46,7 +46,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	events := record.NewBroadcaster()
 	defer events.Shutdown()
-	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: localClient.CoreV1().Events(corev1.NamespaceAll)})
+	events.StartRecordingToSink(ownEvents{&typedcorev1.EventSinkImpl{Interface: localClient.CoreV1().Events(corev1.NamespaceAll)}})
 
 	translation, err := newTranslation(ctx, o, local, localClient, remote, log)
 	if err != nil {
