@@ -53,7 +53,7 @@ type addresses struct {
 	ipam.IpamClient
 
 	foreign cluster.ID
-	// relay is nil if no remote IPAM was configured.
+	// relay is nil if no remote IPAM is in use.
 	relay relay
 	// checkTunnel is whether the tunnel to the foreign cluster matters; without it,
 	// Liqo is told to leave networks alone.
@@ -109,7 +109,7 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 	case path == addressing.PathBroker, path == addressing.PathDirect:
 		return address, nil
 	case a.relay == nil:
-		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR, and no --remote-ipam is set", reported, a.foreign)
+		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR, and no remote IPAM is in use", reported, a.foreign)
 	}
 	relay, err := a.relay.MapRelay(ctx, reported)
 	if err != nil {

@@ -26,9 +26,15 @@ func foreignID(o *Options) cluster.ID { return cluster.ID(o.ForeignCluster.Clust
 type brokerClient struct{ client *client.Client }
 
 // newBrokerClient trusts the foreign cluster by what it announces in its own
-// API, and authenticates with the identity that it gave to this cluster.
+// API, and authenticates with the identity that it gave to this cluster. One that is a
+// token, as some clouds give, is no identity there: then there is no client.
 func newBrokerClient(o *Options, remote *identity, changed func(), relayed func(netip.Addr) bool, log logr.Logger) (brokerClient, error) {
 	if len(o.RemoteIPAM) == 0 {
+		return brokerClient{}, nil
+	}
+	if len(remote.config.CertData) == 0 {
+		log.Info("The remote IPAM is not used: the identity at the foreign cluster is no certificate. "+
+			"Pods behind the foreign cluster have no address here", "foreignCluster", o.ForeignCluster.ClusterName)
 		return brokerClient{}, nil
 	}
 	api, err := kubernetes.NewForConfig(remote.config)
@@ -37,7 +43,7 @@ func newBrokerClient(o *Options, remote *identity, changed func(), relayed func(
 	}
 	certificate, err := tls.X509KeyPair(remote.config.CertData, remote.config.KeyData)
 	if err != nil {
-		return brokerClient{}, fmt.Errorf("--remote-ipam needs an identity at cluster %s that is a certificate: %w",
+		return brokerClient{}, fmt.Errorf("use the certificate of the identity at cluster %s for --remote-ipam: %w",
 			o.ForeignCluster.ClusterName, err)
 	}
 	return brokerClient{client.New(client.Config{
