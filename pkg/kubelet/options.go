@@ -14,6 +14,7 @@ package kubelet
 import (
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/liqotech/liqo/cmd/virtual-kubelet/root"
 	"github.com/liqotech/liqo/pkg/consts"
@@ -31,7 +32,8 @@ type Options struct {
 	// RemoteIPAM tells where brokers serve a remote IPAM. Without any, a pod that
 	// is not the foreign cluster's own has no address here.
 	RemoteIPAM remoteipam.Servers
-	// LiqoNamespace is the namespace in which Liqo runs in this cluster.
+	// LiqoNamespace is the namespace in which Liqo runs in this cluster; empty if it is
+	// where Liqo's IPAM is.
 	LiqoNamespace string
 	// EndpointsPerCluster bounds how many endpoint addresses of each cluster that offloads
 	// to this one are passed on.
@@ -45,7 +47,7 @@ const endpointsPerCluster = 1000
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Opts: root.NewOpts(), LiqoNamespace: liqo.DefaultNamespace, EndpointsPerCluster: endpointsPerCluster}
+	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster}
 }
 
 // AddFlags binds the options to flags.
@@ -54,9 +56,25 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(&o.RemoteIPAM, "remote-ipam",
 		"Where a broker serves its remote IPAM; may be given several times. Ignored if the foreign cluster is another one")
 	flags.StringVar(&o.LiqoNamespace, "liqo-namespace", o.LiqoNamespace,
-		"The namespace in which Liqo runs; of it only the Service of the IPAM is reflected")
+		"The namespace in which Liqo runs; of it only the Service of the IPAM is reflected. By default that of the Service in --ipam-server, "+
+			"which is "+liqo.DefaultNamespace+" where there is none")
 	flags.IntVar(&o.EndpointsPerCluster, "endpoints-per-cluster", o.EndpointsPerCluster,
 		"How many endpoint addresses of each cluster that offloads to this one are passed on to the foreign cluster")
+}
+
+// guardedNamespace returns the namespace of which only the Service of the IPAM is reflected.
+func (o *Options) guardedNamespace() string {
+	if o.LiqoNamespace != "" {
+		return o.LiqoNamespace
+	}
+	// Liqo's chart writes NAME.NAMESPACE:PORT; any other IPAM may be anywhere.
+	host, _, err := net.SplitHostPort(o.LiqoIpamServer)
+	name, rest, ok := strings.Cut(host, ".")
+	if err != nil || !ok || name != ipamService {
+		return liqo.DefaultNamespace
+	}
+	namespace, _, _ := strings.Cut(rest, ".")
+	return namespace
 }
 
 // Validate reports the first option without which the virtual kubelet cannot

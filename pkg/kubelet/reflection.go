@@ -91,22 +91,24 @@ func newReflection(
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
+	guarded := o.guardedNamespace()
+	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", ipamService)
 	remotePods := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, o.NodeName, addresses.hold, addresses.release)
-	translated := []manager.Reflector{newGuard(remotePods, o.LiqoNamespace)}
+	translated := []manager.Reflector{newGuard(remotePods, guarded)}
 	if !o.DisableIPReflection {
 		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])
-		translated = append(translated, newGuard(addresses.passOwn(endpoints, newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints), o.LiqoNamespace))
+		translated = append(translated, newGuard(addresses.passOwn(endpoints, newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints), guarded))
 	}
 	for _, reflector := range translated {
 		m.With(reflector)
 	}
 	for _, reflector := range reflectors {
-		m.With(newGuard(reflector, o.LiqoNamespace))
+		m.With(newGuard(reflector, guarded))
 	}
 	offloadings := &ownOffloadings{
 		own:             cluster.Identity{ID: cluster.ID(o.HomeCluster.ClusterID), Name: o.HomeCluster.ClusterName},
 		foreign:         foreignID(o),
-		tenantNamespace: o.TenantNamespace, liqoNamespace: o.LiqoNamespace,
+		tenantNamespace: o.TenantNamespace, liqoNamespace: guarded,
 		client: localClient, liqo: localLiqo, dynamic: localDynamic, log: log.WithName("namespaces"), every: rightsInterval,
 	}
 	m.WithNamespaceHandler(newOffloadedOnly(&knownNamespaces{
