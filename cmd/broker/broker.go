@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -88,6 +89,7 @@ func newBroker(cfg brokerConfig) (*broker, error) {
 	}
 	cfg.rest = rest.CopyConfig(cfg.rest)
 	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
+	lenient.Wrap(cfg.rest, scheme, cfg.log.WithName("objects"))
 	b := &broker{cfg: cfg, scheme: scheme, watching: make(chan struct{})}
 	if cfg.brokers() {
 		b.plugin = resourceplugin.New(b, b, b.synced, resourceplugin.DefaultPause)

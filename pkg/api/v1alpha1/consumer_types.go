@@ -39,6 +39,8 @@ const (
 	ReasonReserved           = "Reserved"
 	ReasonTooLittleFree      = "TooLittleFree"
 	ReasonReservedAboveLimit = "ReservedAboveLimit"
+	// ReasonInvalidCapacity: spec.capacity has what cannot be read, which counts as zero.
+	ReasonInvalidCapacity = "InvalidCapacity"
 )
 
 // Consumer is a cluster that uses the broker. Its name is the Liqo cluster ID.

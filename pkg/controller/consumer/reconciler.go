@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -220,7 +221,10 @@ func reservation(c *v1alpha1.Consumer, books *capacity.Books) metav1.Condition {
 	reserved := corev1.ResourceList(c.Spec.Capacity.Reserved)
 	above := shortOf(offer.Cut(reserved, corev1.ResourceList(c.Spec.Capacity.Limit)), reserved)
 	short := shortOf(books.Reach(cluster.ID(c.Name)), registry.TermsOf(c).Reserved)
+	unreadable := lenient.UnreadableIn(c, "spec.capacity")
 	switch {
+	case unreadable != "":
+		return is(metav1.ConditionFalse, v1alpha1.ReasonInvalidCapacity, "What cannot be read counts as zero: "+unreadable)
 	case len(reserved) == 0:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonNothingReserved, "Nothing is reserved for the cluster")
 	case above != "":

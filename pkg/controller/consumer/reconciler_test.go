@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -190,6 +191,7 @@ func TestStatus(t *testing.T) {
 		own     v1alpha1.ConsumerSpec
 		others  v1alpha1.ConsumerSpec
 		offered string
+		mark    string
 		met     metav1.ConditionStatus
 		why     string
 		message string
@@ -213,6 +215,11 @@ func TestStatus(t *testing.T) {
 			own:    wants("2", "1500m"), offered: "1500m",
 			met: metav1.ConditionFalse, why: v1alpha1.ReasonReservedAboveLimit, message: "cpu 1500m of 2",
 		},
+		"Unreadable": {
+			reason: "A limit that cannot be read is not no limit.",
+			own:    wants("", "0"), mark: "spec.capacity.limit[cpu]: no quantity", offered: "0",
+			met: metav1.ConditionFalse, why: v1alpha1.ReasonInvalidCapacity, message: "limit[cpu]",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +228,9 @@ func TestStatus(t *testing.T) {
 				liqotest.TwinNamespace("mine", consumer), liqotest.TwinNamespace("theirs", other),
 				pod("mine", "web-0", "500m"), pod("theirs", "web-0", "1"),
 				liqotest.OfferTo(consumer, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}),
-				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}, Spec: tc.own},
+				&v1alpha1.Consumer{
+					ObjectMeta: metav1.ObjectMeta{Name: "id-c", Annotations: map[string]string{lenient.AnnotationUnreadable: tc.mark}}, Spec: tc.own,
+				},
 				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}, Spec: tc.others},
 			)
 			r := New(c, registry.New(c), registry.New(c), Modes{Orchestrator: true})

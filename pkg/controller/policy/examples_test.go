@@ -42,7 +42,7 @@ func TestExamples(t *testing.T) {
 	}
 	got := map[string][]string{}
 	for _, p := range examples(t, string(text)) {
-		chooser, keeper, err := rules(&p.Spec)
+		chooser, keeper, err := rules(&p)
 		if err != nil {
 			t.Fatalf("%s: %v", p.Name, err)
 		}

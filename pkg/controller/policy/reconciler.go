@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/choice"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -99,7 +100,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if !equality.Semantic.DeepEqual(withoutScores(&p.Status), withoutScores(&next.Status)) ||
 		now.Sub(s.written).Abs() >= writeInterval && !equality.Semantic.DeepEqual(p.Status, next.Status) {
-		if err := r.client.Status().Patch(ctx, next, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); err != nil {
+		patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Status().Patch(ctx, next, patch); apierrors.IsInvalid(err) && lenient.Unreadable(p) != "" {
+			// Its schema became stricter since it was written, and the API server takes no status of it until it is mended.
+			r.recorder.Event(p, corev1.EventTypeWarning, v1alpha1.ReasonInvalidCriteria, lenient.Unreadable(p)+". The last good decision stays")
+			return ctrl.Result{RequeueAfter: interval}, nil
+		} else if err != nil {
 			return ctrl.Result{}, fmt.Errorf("patch the status of placement policy %s: %w", p.Name, err)
 		}
 		s.written = now
@@ -119,7 +125,7 @@ func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolic
 	}
 	if s.generation != p.Generation {
 		s.generation = p.Generation
-		s.chooser, s.keeper, s.err = rules(&p.Spec)
+		s.chooser, s.keeper, s.err = rules(p)
 	}
 	return s
 }
@@ -130,8 +136,13 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	delete(r.known, name)
 }
 
-// rules returns what decides by a spec.
-func rules(spec *v1alpha1.PlacementPolicySpec) (*choice.Chooser, *keeper, error) {
+// rules returns what decides by a policy. One that cannot be read as it was written decides nothing: what it lacks may be
+// what keeps data where it is.
+func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *keeper, error) {
+	if unreadable := lenient.UnreadableIn(p, "spec"); unreadable != "" {
+		return nil, nil, errors.New(unreadable)
+	}
+	spec := &p.Spec
 	if b := spec.Namespaces; b != nil {
 		if _, err := metav1.LabelSelectorAsSelector(b.Selector); err != nil {
 			return nil, nil, fmt.Errorf("namespaces.selector: %w", err)

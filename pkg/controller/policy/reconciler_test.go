@@ -12,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -219,22 +222,29 @@ func TestFailures(t *testing.T) {
 		reason string
 		breaks func(*v1alpha1.PlacementPolicySpec)
 		want   string
+		mark   string
 	}{
-		"Syntax": {"It does not compile.", func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi."} }, "False InvalidCriteria"},
-		"Nobody": {"Nobody is so cheap.", func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi.priceCPU < 0"} }, "False NobodyPasses"},
-		"Spread": {"There are no regions.", func(s *v1alpha1.PlacementPolicySpec) {
+		"Syntax": {reason: "It does not compile.", breaks: func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi."} }, want: "False InvalidCriteria"},
+		"Nobody": {reason: "Nobody is so cheap.", breaks: func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi.priceCPU < 0"} }, want: "False NobodyPasses"},
+		"Spread": {reason: "There are no regions.", breaks: func(s *v1alpha1.PlacementPolicySpec) {
 			s.Spread = []v1alpha1.SpreadConstraint{{Label: "region", MinValues: 1}}
-		}, "False SpreadUnsatisfied"},
-		"Long": {"It takes too long.", func(s *v1alpha1.PlacementPolicySpec) {
+		}, want: "False SpreadUnsatisfied"},
+		"Long": {reason: "It takes too long.", breaks: func(s *v1alpha1.PlacementPolicySpec) {
 			s.Filters = []v1alpha1.Filter{v1alpha1.Filter(strings.Repeat("[1,2,3,4,5,6,7,8,9].all(x, ", 6) + "true" + strings.Repeat(")", 6))}
-		}, "False FilterFailed"},
+		}, want: "False FilterFailed"},
+		"Unreadable": {reason: "Nobody knows what it demands besides.", breaks: func(s *v1alpha1.PlacementPolicySpec) {
+			s.Weights = map[string]v1alpha1.Weight{kpi.PriceCPU: 10}
+		}, mark: "spec.steady.duration: missing unit", want: "False InvalidCriteria"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			policy := cheapest()
 			h := begin(t, policy, consumer("c"), provider("a", "1"), provider("b", "2"))
 			h.decide(0)
-			h.change(policy, func() { tc.breaks(&policy.Spec); policy.Generation = 2 })
+			h.change(policy, func() {
+				tc.breaks(&policy.Spec)
+				policy.Generation, policy.Annotations = 2, map[string]string{lenient.AnnotationUnreadable: tc.mark}
+			})
 			p, _ := h.decide(time.Minute)
 			if got := condition(p); got != tc.want {
 				t.Errorf("%s\ncondition %s, want %s", tc.reason, got, tc.want)
@@ -249,7 +259,10 @@ func TestFailures(t *testing.T) {
 			if events := fmt.Sprint(len(h.recorder.Events)); events != "2" {
 				t.Errorf("%s events, want one when it decided and one when it ceased to", events)
 			}
-			h.change(policy, func() { policy.Spec.Filters, policy.Spec.Spread = nil, nil; policy.Generation = 3 })
+			h.change(policy, func() {
+				policy.Spec.Filters, policy.Spec.Spread = nil, nil
+				policy.Generation, policy.Annotations = 3, nil
+			})
 			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" || p.Status.Decisions[0].Chosen[0].Barred {
 				t.Errorf("after it was repaired: condition %s, chosen %+v", condition(p), p.Status.Decisions[0].Chosen)
 			}
@@ -268,6 +281,27 @@ func TestAwayIsNotBarred(t *testing.T) {
 	p, _ := h.decide(time.Minute)
 	if got := p.Status.Decisions[0].Chosen; condition(p) != "False NobodyPasses" || len(got) != 1 || got[0].ID != "a" || got[0].Barred {
 		t.Errorf("condition %s, chosen %+v: want a, which keeps its pods when it is back", condition(p), got)
+	}
+}
+
+// TestStatusRefused has a policy whose status the API server does not take, because its spec was written before the schema
+// became stricter.
+func TestStatusRefused(t *testing.T) {
+	policy := cheapest()
+	policy.Annotations = map[string]string{lenient.AnnotationUnreadable: "spec.steady.duration: missing unit"}
+	recorder := record.NewFakeRecorder(1)
+	c := registrytest.NewClient(t, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "PlacementPolicy"}, policy.Name, nil)
+		},
+	}, policy, consumer("c"), provider("a", "1"))
+	r := New(c, recorder, testingclock.NewFakeClock(now), prometheus.None{})
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: policy.Name}})
+	if err != nil || result.RequeueAfter != interval {
+		t.Fatalf("Reconcile() = %v, %v", result, err)
+	}
+	if event := <-recorder.Events; !strings.Contains(event, "spec.steady.duration") {
+		t.Errorf("event: %s", event)
 	}
 }
 

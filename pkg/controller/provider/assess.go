@@ -28,8 +28,10 @@ type observation struct {
 	// ending tells that the peering with it ends.
 	ending   bool
 	capacity v1alpha1.ProviderCapacity
-	offers   []offered
-	leaving  leaving
+	// unreadable says what of the capacity could not be read.
+	unreadable string
+	offers     []offered
+	leaving    leaving
 	// lostSince tells since when it is out of reach; nil if it is not.
 	lostSince *metav1.Time
 	// used is what pods use of each of its virtual nodes.
@@ -39,8 +41,10 @@ type observation struct {
 // offered is one offer that is in force.
 type offered struct {
 	resources corev1.ResourceList
-	node      string
-	nodeReady bool
+	// unreadable says what of the offer could not be read.
+	unreadable string
+	node       string
+	nodeReady  bool
 }
 
 // leaving is what is left on a provider that is turned off.
@@ -74,6 +78,8 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		return not(v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established")
 	case len(o.offers) == 0:
 		return not(v1alpha1.ReasonNoOffer, "The cluster has made no offer that Liqo accepted")
+	case o.unreadable != "":
+		return not(v1alpha1.ReasonInvalidDeclaration, "It cannot be read: "+o.unreadable)
 	case offer.Validate(declared) != nil:
 		return not(v1alpha1.ReasonInvalidDeclaration, "In spec.capacity.declared: "+offer.Validate(declared).Error())
 	case o.capacity.Rule == v1alpha1.CapacityDeclared && len(declared) == 0:
@@ -82,6 +88,9 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	var sum []corev1.ResourceList
 	var down []string
 	for _, of := range o.offers {
+		if of.unreadable != "" {
+			return not(v1alpha1.ReasonInvalidOffer, "The offer cannot be read: "+of.unreadable)
+		}
 		if err := offer.Validate(of.resources); err != nil {
 			return not(v1alpha1.ReasonInvalidOffer, err.Error())
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
@@ -115,7 +116,9 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 func (r *Reconciler) observe(
 	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []corev1.Node,
 ) (observation, error) {
-	seen := observation{enabled: p.IsEnabled(), capacity: p.Spec.Capacity, used: map[string]corev1.ResourceList{}}
+	seen := observation{
+		enabled: p.IsEnabled(), capacity: p.Spec.Capacity, unreadable: lenient.UnreadableIn(p, "spec.capacity"), used: map[string]corev1.ResourceList{},
+	}
 	for i := range nodes {
 		pods, err := r.pods(ctx, nodes[i].Name)
 		if err != nil {
@@ -153,6 +156,10 @@ func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.For
 		switch {
 		case liqo.Ending(o):
 			seen.ending = true
+		case lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
+			if accepted {
+				seen.offers = append(seen.offers, offered{unreadable: lenient.Unreadable(o)})
+			}
 		case liqo.OffersNothing(o):
 			seen.withdrawn = true
 		case accepted:

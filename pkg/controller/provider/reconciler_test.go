@@ -21,6 +21,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
@@ -89,6 +90,13 @@ func TestReady(t *testing.T) {
 	}
 	negative := resources("2")
 	negative[corev1.ResourceMemory] = resource.MustParse("-1")
+	marked := func(o client.Object, text string) {
+		o.SetAnnotations(map[string]string{lenient.AnnotationUnreadable: text})
+	}
+	unreadable, undeclared, unpriced := liqotest.Offer(providerA, resources("0")), newProvider(true), newProvider(true)
+	marked(unreadable, "spec.resourceQuota.hard[cpu]: no quantity")
+	marked(undeclared, "spec.capacity.declared[cpu]: no quantity")
+	marked(unpriced, "spec.price.cpu: no quantity")
 	up, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
 
 	cases := map[string]struct {
@@ -145,6 +153,18 @@ func TestReady(t *testing.T) {
 		"OurOwnOffer": {
 			reason:  "What the broker offers to the cluster is not what the cluster offers.",
 			objects: []client.Object{peered, ours, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
+		},
+		"Unreadable": {
+			reason:  "What cannot be read is not what the provider offers, and no reason to leave it either.",
+			objects: []client.Object{peered, unreadable, up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "hard[cpu]",
+		},
+		"UnreadableDeclaration": {
+			reason:  "What people meant to declare is not known.",
+			objects: []client.Object{peered, good, up, undeclared}, why: v1alpha1.ReasonInvalidDeclaration, message: "declared[cpu]",
+		},
+		"UnreadablePrice": {
+			reason:  "A provider whose price is not known has what it has.",
+			objects: []client.Object{peered, good, up, unpriced}, cpu: "2", why: v1alpha1.ReasonOffering,
 		},
 		"Negative": {
 			reason:  "An offer that nobody can mean is refused.",

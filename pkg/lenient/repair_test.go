@@ -1,0 +1,56 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lenient
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+// FuzzAnswer holds that every object which is passed on can be decoded, whatever the API server has.
+func FuzzAnswer(f *testing.F) {
+	const provider = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"Provider","metadata":{"name":"p","labels":{"a":"b"}},"spec":`
+	for _, seed := range []string{
+		provider + `{"price":{"currency":"EUR","period":"1","cpu":"1e1.5"},"capacity":{"declared":{"cpu":null,"":"1e9999999"}}}}`,
+		provider + `{"carbon":{"measured":"2020-13-01T00:00:00Z","intensity":{}},"enabled":"yes"}}`,
+		provider + `{"capacity":{"sharePercent":1e99}},"status":{"conditions":[{"type":1},2,null],"kpis":{}}}`,
+		`{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"ProviderList","items":[` + provider + `7},{}]}`,
+		`{"apiVersion":"net.liqo.io/v1alpha1","kind":"TunnelEndpoint","metadata":{"creationTimestamp":"x"},"spec":{"backend_config":3}}`,
+		`{"apiVersion":"meta.k8s.io/v1","kind":"APIResourceList","resources":[]}`,
+		`{"apiVersion":"v1","kind":"Status","code":"404"}`,
+		`[]`, `{"kind":7}`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	scheme := liqotest.Scheme(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := newRepairer(scheme, logr.Discard())
+		answer := r.answer(body)
+		if again := r.answer(answer); !bytes.Equal(again, answer) {
+			t.Errorf("repaired once:  %s\nrepaired twice: %s", answer, again)
+		}
+		var object struct {
+			APIVersion, Kind string
+			Metadata         json.RawMessage
+		}
+		if json.Unmarshal(answer, &object) != nil || len(object.Metadata) == 0 {
+			return
+		}
+		typed, err := scheme.New(schema.FromAPIVersionAndKind(object.APIVersion, object.Kind))
+		if runtime.IsNotRegisteredError(err) || err != nil {
+			return
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(answer, typed); err != nil && !bytes.Equal(answer, body) {
+			t.Errorf("repaired %s to %s: %v", body, answer, err)
+		}
+	})
+}
