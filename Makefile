@@ -65,8 +65,8 @@ images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that
 .PHONY: generate
 generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler
-	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt crd \
-		paths=./pkg/api/... output:crd:dir=deploy/crds
+	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
+	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
 	PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/remoteipam/remoteipamv1 \
 		--go_out=pkg/remoteipam/remoteipamv1 --go_opt=paths=source_relative \
 		--go-grpc_out=pkg/remoteipam/remoteipamv1 --go-grpc_opt=paths=source_relative remoteipam.proto

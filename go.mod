@@ -26,19 +26,23 @@ require (
 	google.golang.org/grpc v1.75.1
 	google.golang.org/protobuf v1.36.8
 	k8s.io/api v0.28.15
+	k8s.io/apiextensions-apiserver v0.28.15
 	k8s.io/apimachinery v0.28.15
 	k8s.io/apiserver v0.28.15
 	k8s.io/client-go v0.28.15
 	k8s.io/component-helpers v0.28.15
 	k8s.io/klog/v2 v2.100.1
 	k8s.io/metrics v0.28.2
+	k8s.io/pod-security-admission v0.28.15
 	k8s.io/utils v0.0.0-20230406110748-d93618cff8a2
 	sigs.k8s.io/controller-runtime v0.16.6
+	sigs.k8s.io/json v0.0.0-20221116044647-bc3834ca7abd
 	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
 	github.com/antlr/antlr4/runtime/Go/antlr/v4 v4.0.0-20230305170008-8188dc5388df // indirect
+	github.com/asaskevich/govalidator v0.0.0-20210307081110-f21760c49a8d // indirect
 	github.com/avast/retry-go/v4 v4.3.2 // indirect
 	github.com/aws/aws-sdk-go v1.44.213 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -116,13 +120,10 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/apiextensions-apiserver v0.28.15 // indirect
 	k8s.io/component-base v0.28.15 // indirect
 	k8s.io/kube-openapi v0.0.0-20230717233707-2695361300d9 // indirect
 	k8s.io/kubectl v0.28.2 // indirect
-	k8s.io/pod-security-admission v0.28.15 // indirect
 	sigs.k8s.io/aws-iam-authenticator v0.6.12 // indirect
-	sigs.k8s.io/json v0.0.0-20221116044647-bc3834ca7abd // indirect
 	sigs.k8s.io/sig-storage-lib-external-provisioner/v7 v7.0.1 // indirect
 	sigs.k8s.io/structured-merge-diff/v4 v4.2.3 // indirect
 )

@@ -126,6 +126,7 @@ func (c *ConsumerCapacity) Share() int32 {
 // ConsumerStatus is how the broker serves a consumer.
 type ConsumerStatus struct {
 	// ClusterName is the consumer's name for people. It need not be unique.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 	// Mode is how the broker serves the consumer, after defaulting; empty if it does not.
@@ -137,6 +138,7 @@ type ConsumerStatus struct {
 	// Pools is what each of several virtual nodes is offered. A node of a provider that
 	// takes no new pods has what its pods use. The node without a name is the one that
 	// stands for the broker.
+	// +kubebuilder:validation:MaxItems=10000
 	// +listType=map
 	// +listMapKey=node
 	// +optional
@@ -154,6 +156,7 @@ type ConsumerStatus struct {
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 	// RoundTrips are how far providers are from the consumer, as it told. They count in
 	// the choice of providers for this consumer, as the figure consumerRoundTripTime.
+	// +kubebuilder:validation:MaxItems=10000
 	// +listType=map
 	// +listMapKey=provider
 	// +optional
@@ -162,6 +165,7 @@ type ConsumerStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready and ReservationMet.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	// +optional

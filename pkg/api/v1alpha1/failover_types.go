@@ -37,7 +37,7 @@ type Failover struct {
 	// Grace is for how long the provider is out of reach before its pods are replaced:
 	// a duration such as 30s.
 	// +kubebuilder:default="30s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="not a duration such as 30s, or less than no time"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 30s, and must not be negative"
 	// +optional
 	Grace *metav1.Duration `json:"grace,omitempty"`
 	// StatefulSets says what becomes of the pods of StatefulSets, of which each may run

@@ -13,10 +13,11 @@ import (
 type Price struct {
 	// Currency is the three letters of the currency (ISO 4217).
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+	// +kubebuilder:validation:MaxLength=3
 	Currency string `json:"currency"`
 	// Period is the time that the amounts are for.
 	// +kubebuilder:default="1h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="the period must be longer than nothing"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration such as 1h, and positive"
 	// +optional
 	Period *metav1.Duration `json:"period,omitempty"`
 	// CPU is the price of one core.
@@ -30,15 +31,17 @@ type Price struct {
 // Carbon is what the electricity of a provider emits.
 type Carbon struct {
 	// Intensity is how much, in the unit. More than 10,000 is not believed.
-	// +kubebuilder:validation:XValidation:rule="!string(self).startsWith('-')",message="nothing emits less than nothing"
+	// +kubebuilder:validation:XValidation:rule="!string(self).startsWith('-')",message="must not be negative"
 	Intensity resource.Quantity `json:"intensity"`
 	// Unit is grams of carbon dioxide, or what warms as much, for a kilowatt-hour.
 	// +kubebuilder:validation:Enum="gCO2e/kWh"
 	Unit string `json:"unit"`
 	// Measured is when it was measured; without it, it is true at any time.
+	// +kubebuilder:validation:XValidation:rule="timestamp(self) > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2024-01-31T12:00:00Z"
 	// +optional
 	Measured *metav1.Time `json:"measured,omitempty"`
 	// Expires is when it no longer counts; without it, it does not expire.
+	// +kubebuilder:validation:XValidation:rule="timestamp(self) > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2024-01-31T12:00:00Z"
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 }
@@ -46,10 +49,14 @@ type Carbon struct {
 // Figure is one measured value of a provider.
 type Figure struct {
 	// Name is what policies call it.
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// Value is a decimal number.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?$`
 	Value string `json:"value"`
 	// Unit tells which values can be compared with each other.
+	// +kubebuilder:validation:MaxLength=32
 	Unit string `json:"unit"`
 	// Measured is when it was measured.
 	Measured metav1.Time `json:"measured"`
@@ -60,12 +67,14 @@ type Figure struct {
 // Figures are what the broker measures of a provider.
 type Figures struct {
 	// KPIs are the measured values, by name.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	KPIs []Figure `json:"kpis,omitempty"`
 	// History is what the broker has seen of the provider's availability, as it
 	// remembers it. It is not meant for people.
+	// +kubebuilder:validation:MaxLength=262144
 	// +optional
 	History string `json:"history,omitempty"`
 }
@@ -73,10 +82,14 @@ type Figures struct {
 // RoundTrip is how far a provider is from a consumer, as the consumer told.
 type RoundTrip struct {
 	// Provider is the cluster ID of the provider.
+	// +kubebuilder:validation:MaxLength=253
 	Provider string `json:"provider"`
 	// Value is a decimal number.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?$`
 	Value string `json:"value"`
 	// Unit is that of the value.
+	// +kubebuilder:validation:MaxLength=32
 	Unit string `json:"unit"`
 	// Measured is when the consumer told it, by the broker's clock.
 	Measured metav1.Time `json:"measured"`

@@ -88,6 +88,7 @@ type Keep struct {
 	// as topology.kubernetes.io/zone: a step is then all providers of a zone. Providers
 	// without the label are not used.
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +optional
 	By string `json:"by,omitempty"`
 	// Min is the smallest number of providers, or values of the label, to use.
@@ -105,14 +106,17 @@ type Keep struct {
 // providers are used because of it.
 type KeptFigure struct {
 	// Count is how many providers, or values of the label, are used if there are so many.
+	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`
 	// Value is the last known value, with its unit.
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Value string `json:"value,omitempty"`
 	// Measured is when it was measured.
 	// +optional
 	Measured *metav1.Time `json:"measured,omitempty"`
 	// Unknown is why there is no value at the moment, so that the count holds.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Unknown string `json:"unknown,omitempty"`
 	// Wants is More or Less while the figure is outside and something could change.

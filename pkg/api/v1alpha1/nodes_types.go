@@ -22,9 +22,11 @@ const (
 type Pool struct {
 	// Node is the name of the virtual node; empty for the one that stands for the broker.
 	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
 	// Provider is the only one to which the node's pods go; empty for any, and for one
 	// that is gone.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Provider string `json:"provider,omitempty"`
 	// Offered is what the node has.

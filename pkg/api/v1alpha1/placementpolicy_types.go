@@ -72,6 +72,9 @@ type PlacementPolicySpec struct {
 	// Consumers are the cluster IDs of the consumers that the policy applies to; one
 	// that is selectable applies to those of them whose pods wish it.
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +listType=set
 	// +optional
 	Consumers []string `json:"consumers,omitempty"`
@@ -95,6 +98,7 @@ type PlacementPolicySpec struct {
 	// to between the worst and the best of the providers that pass the filters; an
 	// unknown one is as bad as the worst.
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253)",message="the name of a figure has at most 253 characters"
 	// +optional
 	Weights map[string]Weight `json:"weights,omitempty"`
 	// MaxProviders is the largest number of providers to choose. Without it, all that
@@ -140,6 +144,7 @@ type SpreadConstraint struct {
 	// Label is the key of a label of providers. One without it has no value.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Label string `json:"label"`
 	// MinValues is how many distinct values the chosen providers have at least.
 	// +kubebuilder:validation:Minimum=1
@@ -158,6 +163,7 @@ type Steadiness struct {
 	MarginPercent *int32 `json:"marginPercent,omitempty"`
 	// Duration is for how long it must be better.
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and must not be negative"
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 }
@@ -168,11 +174,13 @@ type PlacementPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Decisions are the last good ones, one for each consumer.
+	// +kubebuilder:validation:MaxItems=10000
 	// +listType=map
 	// +listMapKey=consumer
 	// +optional
 	Decisions []PlacementDecision `json:"decisions,omitempty"`
 	// Conditions are Decided and, where a figure is kept, Measured.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -182,11 +190,14 @@ type PlacementPolicyStatus struct {
 // PlacementDecision is what was decided for one consumer.
 type PlacementDecision struct {
 	// Consumer is the cluster ID of the consumer, which is never chosen itself.
+	// +kubebuilder:validation:MaxLength=253
 	Consumer string `json:"consumer"`
 	// ConsumerName is its name for people.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ConsumerName string `json:"consumerName,omitempty"`
 	// Chosen are the providers on which its pods are placed.
+	// +kubebuilder:validation:MaxItems=10000
 	// +listType=map
 	// +listMapKey=id
 	// +optional
@@ -199,6 +210,7 @@ type PlacementDecision struct {
 	Kept *KeptFigure `json:"kept,omitempty"`
 	// Explained says why, for the providers that come first and for some that do not
 	// come into question. It is left out for all but a few consumers.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Explained []ExplainedProvider `json:"explained,omitempty"`
@@ -210,8 +222,10 @@ type PlacementDecision struct {
 // ChosenProvider is a provider that was chosen.
 type ChosenProvider struct {
 	// ID is its cluster ID.
+	// +kubebuilder:validation:MaxLength=253
 	ID string `json:"id"`
 	// Name is its name for people.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
 	// AwaySince tells since when it cannot be used. It keeps its place for the duration
@@ -227,19 +241,24 @@ type ChosenProvider struct {
 // ExplainedProvider says what became of a provider.
 type ExplainedProvider struct {
 	// ID is its cluster ID.
+	// +kubebuilder:validation:MaxLength=253
 	ID string `json:"id"`
 	// Name is its name for people.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Chosen tells whether it was chosen.
 	Chosen bool `json:"chosen"`
 	// Excluded is why it does not come into question.
+	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Excluded string `json:"excluded,omitempty"`
 	// Score is how good it is; 100 is the best in everything.
+	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Score string `json:"score,omitempty"`
 	// Terms are what the score is made of.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=kpi
 	// +optional
@@ -249,10 +268,13 @@ type ExplainedProvider struct {
 // ExplainedTerm is what one figure adds to a score.
 type ExplainedTerm struct {
 	// KPI is the name of the figure.
+	// +kubebuilder:validation:MaxLength=253
 	KPI string `json:"kpi"`
 	// Value is the value with its unit, or why it is unknown.
+	// +kubebuilder:validation:MaxLength=128
 	Value string `json:"value"`
 	// Normalized is 1 for the best and 0 for the worst.
+	// +kubebuilder:validation:MaxLength=32
 	Normalized string `json:"normalized"`
 	// Weight is how much it counts.
 	Weight int32 `json:"weight"`

@@ -116,6 +116,7 @@ const (
 // Quantities are quantities of resources that people write, by the resource's name.
 // +kubebuilder:validation:MaxProperties=16
 // +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="no quantity may be negative"
+// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() >= 1 && name.size() <= 317)",message="the name of a resource has from 1 to 317 characters"
 type Quantities map[corev1.ResourceName]resource.Quantity
 
 // ProviderCapacity says how much the broker offers of a provider to consumers.
@@ -151,6 +152,7 @@ func (c *ProviderCapacity) Overcommit() int32 {
 // ProviderStatus is what the broker sees of a provider.
 type ProviderStatus struct {
 	// ClusterName is the provider's name for people. It need not be unique.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 	// Measured is what the provider offers to the broker through Liqo, on virtual nodes
@@ -177,6 +179,7 @@ type ProviderStatus struct {
 	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	Figures   `json:",inline"`
 	// Queried are the values that a Prometheus has, by the names of the ProviderQueries.
+	// +kubebuilder:validation:MaxItems=1024
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -186,6 +189,7 @@ type ProviderStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready and Draining.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	// +optional
