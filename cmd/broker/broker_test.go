@@ -370,6 +370,14 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("a pod that is bound: -want +got\n%s", diff)
 	}
+	absurd := pod.DeepCopy()
+	absurd.Spec.Containers = slices.Repeat([]corev1.Container{{Resources: requests("1e2147483647")}}, 3)
+	if got, err = strip(absurd); err != nil { // It must not take minutes.
+		t.Fatal(err)
+	}
+	if cpu := got.(*corev1.Pod).Spec.Containers[0].Resources.Requests.Cpu(); cpu.CmpInt64(1<<60) != 0 {
+		t.Errorf("a pod that requests what nobody can compute with: %v", cpu)
+	}
 	pod.Spec.NodeName, want.Spec.NodeName = "", ""
 	want.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 	if got, err = strip(pod); err != nil {

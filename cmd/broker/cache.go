@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -101,7 +102,7 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 			NodeName:    pod.Spec.NodeName,
 			Tolerations: pod.Spec.Tolerations,
 			Affinity:    pod.Spec.Affinity,
-			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: capacity.Requests(&pod.Spec)}}},
+			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: soundRequests(&pod.Spec)}}},
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason},
 	}
@@ -114,6 +115,24 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return kept
+}
+
+// soundRequests returns what a pod requests, within what can be meant: the API server takes
+// more of it, and other things with a hundred thousand digits.
+func soundRequests(spec *corev1.PodSpec) corev1.ResourceList {
+	within := corev1.PodSpec{Overhead: offer.Bounded(spec.Overhead)}
+	for _, containers := range []struct {
+		from []corev1.Container
+		to   *[]corev1.Container
+	}{{spec.Containers, &within.Containers}, {spec.InitContainers, &within.InitContainers}} {
+		for i := range containers.from {
+			*containers.to = append(*containers.to, corev1.Container{
+				RestartPolicy: containers.from[i].RestartPolicy,
+				Resources:     corev1.ResourceRequirements{Requests: offer.Bounded(containers.from[i].Resources.Requests)},
+			})
+		}
+	}
+	return offer.Bounded(capacity.Requests(&within))
 }
 
 // stripOffer drops the images that the provider holds.

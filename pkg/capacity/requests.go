@@ -38,6 +38,13 @@ func Requests(spec *corev1.PodSpec) corev1.ResourceList {
 	return total
 }
 
+// Takes returns what a pod takes of its node, which has so much: what it requests, and no
+// more than the node has. A pod that nobody but its owner bound there may request
+// anything.
+func Takes(pod *corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
+	return offer.Within(Requests(&pod.Spec), node)
+}
+
 // Counts tells whether a pod takes something of its node: it is bound to one, and
 // has not ended. A pod that is being deleted counts until it is gone.
 func Counts(pod *corev1.Pod) bool {

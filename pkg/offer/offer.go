@@ -9,7 +9,9 @@
 package offer
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -181,27 +183,116 @@ func percentOf(n int64, percent int32) int64 {
 	return int64(min(part, math.MaxInt64)) //nolint:gosec // In bounds.
 }
 
+// Bounds of a list. Lists become part of objects that etcd takes, and offers of many clusters part of one.
+const (
+	// MaxResources is how many resources a cluster or a pod can mean.
+	MaxResources = 64
+	// maxName is the length of a resource's name: a domain, a slash and a name.
+	maxName = 253 + 1 + 63
+	// shown is how many mistakes an error names.
+	shown = 5
+)
+
 // Validate refuses a list that nobody can mean: one with a negative or an absurdly
-// large quantity, or with a resource without a name. The error names the resources
-// in order.
+// large quantity, with a resource without a name or with too long a name, or with more
+// than MaxResources. The error names the first resources in order.
 func Validate(list corev1.ResourceList) error {
-	limit := resource.NewQuantity(most, resource.BinarySI)
+	if len(list) > MaxResources {
+		return fmt.Errorf("invalid offer: it has %d resources, which is more than %d", len(list), MaxResources)
+	}
 	var wrong []string
 	for name, quantity := range list {
 		switch {
 		case name == "":
 			wrong = append(wrong, "a resource has no name")
+		case len(name) > maxName:
+			wrong = append(wrong, fmt.Sprintf("the name of %.40q... is longer than %d", name, maxName))
 		case quantity.Sign() < 0:
-			wrong = append(wrong, fmt.Sprintf("%s is negative (%s)", name, quantity.String()))
-		case quantity.Cmp(*limit) > 0:
-			wrong = append(wrong, fmt.Sprintf("%s is more than any cluster has (%s)", name, quantity.String()))
+			wrong = append(wrong, fmt.Sprintf("%s is negative (%s)", name, digits(quantity)))
+		case beyond(quantity):
+			wrong = append(wrong, fmt.Sprintf("%s is more than any cluster has (%s)", name, digits(quantity)))
 		}
 	}
 	if len(wrong) == 0 {
 		return nil
 	}
 	slices.Sort(wrong)
-	return fmt.Errorf("invalid offer: %s", strings.Join(wrong, ", "))
+	text := strings.Join(wrong[:min(len(wrong), shown)], ", ")
+	if more := len(wrong) - shown; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return fmt.Errorf("invalid offer: %s", text)
+}
+
+// digits returns a quantity as text.
+func digits(q resource.Quantity) string {
+	if intractable(q) {
+		return "too many digits"
+	}
+	return q.String()
+}
+
+// beyond tells whether a quantity is larger than any cluster can mean. It takes no
+// time for those that Kubernetes would compute with for minutes, such as 1e999999999.
+func beyond(q resource.Quantity) bool {
+	if whole, ok := q.AsInt64(); ok {
+		return whole > most
+	}
+	return intractable(q) || q.CmpInt64(most) > 0
+}
+
+// intractable tells whether a quantity has more digits than can be computed with.
+func intractable(q resource.Quantity) bool {
+	if _, ok := q.AsInt64(); ok {
+		return false
+	}
+	const enough = 128 // Bits, and decimal places: more than of any quantity in question.
+	q = q.DeepCopy()   // AsDec changes it.
+	number := q.AsDec()
+	return number.UnscaledBig().BitLen() > enough || number.Scale() < -enough || number.Scale() > enough
+}
+
+// Bounded returns a list of at most MaxResources whose quantities a cluster can mean:
+// what is larger is as large as possible. cpu, memory and pods stay in any case, and
+// of the others the first by name.
+func Bounded(list corev1.ResourceList) corev1.ResourceList {
+	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
+		less := func(name corev1.ResourceName) int {
+			if slices.Contains(required[:], name) {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(less(a), less(b)), cmp.Compare(a, b))
+	})
+	bounded := make(corev1.ResourceList, min(len(list), MaxResources))
+	for _, name := range names[:min(len(names), MaxResources)] {
+		quantity := list[name]
+		if beyond(quantity) {
+			quantity = *resource.NewQuantity(most, quantity.Format)
+		}
+		bounded[name] = quantity.DeepCopy()
+	}
+	return bounded
+}
+
+// Within returns of a list what can be of something that has so much: no more of a
+// resource than it has, and nothing of a resource that it does not have. cpu, memory
+// and pods stay as they are where it has none, as a node that is about to go.
+func Within(list, has corev1.ResourceList) corev1.ResourceList {
+	within := make(corev1.ResourceList, len(required))
+	for name, quantity := range list {
+		most, ok := has[name]
+		switch {
+		case ok && most.Sign() > 0 && quantity.Cmp(most) > 0:
+			quantity = most
+		case ok && most.Sign() > 0:
+		case !slices.Contains(required[:], name):
+			continue
+		}
+		within[name] = quantity.DeepCopy()
+	}
+	return within
 }
 
 // Equal tells whether two lists offer the same. A resource that is missing is

@@ -4,6 +4,8 @@
 package offer
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +91,61 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
+// many returns a list of so many resources.
+func many(count int) corev1.ResourceList {
+	resources := corev1.ResourceList{}
+	for n := range count {
+		resources[corev1.ResourceName(fmt.Sprintf("example.com/r%03d", n))] = resource.MustParse("1")
+	}
+	return resources
+}
+
+func TestBounded(t *testing.T) {
+	all := many(100)
+	all["memory"], all["cpu"] = resource.MustParse("1e2147483647"), resource.MustParse("1500m")
+	all["example.com/r000"] = resource.MustParse("1Ei")
+	got := Bounded(all)
+	if len(got) != 64 {
+		t.Errorf("%d resources", len(got))
+	}
+	want := many(62)
+	want["memory"], want["cpu"], want["example.com/r000"] = resource.MustParse("1Ei"), resource.MustParse("1500m"), resource.MustParse("1Ei")
+	if !Equal(got, want) {
+		t.Errorf("Bounded() = %v", got)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	cases := map[string]struct {
+		reason          string
+		list, has, want corev1.ResourceList
+	}{
+		"Ordinary": {
+			reason: "What is there can be taken.",
+			list:   list("cpu", "1", "gpu", "1"), has: list("cpu", "4", "gpu", "2"), want: list("cpu", "1", "gpu", "1"),
+		},
+		"More": {
+			reason: "No more can be taken than is there.",
+			list:   list("cpu", "1000000", "gpu", "7"), has: list("cpu", "4", "gpu", "2"), want: list("cpu", "4", "gpu", "2"),
+		},
+		"Invented": {
+			reason: "Nothing can be taken of what nobody has.",
+			list:   list("cpu", "1", "fantasy", "1"), has: list("cpu", "4", "gpu", "0"), want: list("cpu", "1"),
+		},
+		"Going": {
+			reason: "What runs on a node that has nothing any more uses it until it is gone.",
+			list:   list("cpu", "1", "pods", "1", "gpu", "1"), has: list("cpu", "0"), want: list("cpu", "1", "pods", "1"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Within(tc.list, tc.has); !Equal(got, tc.want) || len(got) != len(tc.want) {
+				t.Errorf("%s\nWithin() = %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
 func TestValidate(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -111,6 +168,27 @@ func TestValidate(t *testing.T) {
 			reason: "A resource needs a name.",
 			list:   list("", "1"),
 			want:   "invalid offer: a resource has no name",
+		},
+		"Intractable": {
+			reason: "Kubernetes computes minutes with such a quantity.",
+			list:   list("cpu", "1e2147483647"),
+			want:   "invalid offer: cpu is more than any cluster has (too many digits)",
+		},
+		"LongName": {
+			reason: "The name goes into objects and messages.",
+			list:   list(strings.Repeat("x", 318), "1"),
+			want:   `invalid offer: the name of "` + strings.Repeat("x", 40) + `"... is longer than 317`,
+		},
+		"ManyMistakes": {
+			reason: "A message goes into objects.",
+			list:   list("a", "-1", "b", "-1", "c", "-1", "d", "-1", "e", "-1", "f", "-1", "g", "-1"),
+			want: "invalid offer: a is negative (-1), b is negative (-1), c is negative (-1), d is negative (-1), e is negative (-1), " +
+				"and 2 more",
+		},
+		"Many": {
+			reason: "So many kinds of resources has no cluster.",
+			list:   many(65),
+			want:   "invalid offer: it has 65 resources, which is more than 64",
 		},
 	}
 	for name, tc := range cases {

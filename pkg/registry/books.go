@@ -73,8 +73,10 @@ func (r *Registry) count(ctx context.Context, accounts map[cluster.ID]capacity.A
 		return fmt.Errorf("list nodes: %w", err)
 	}
 	providerOf := make(map[string]cluster.ID, len(nodes.Items))
+	has := make(map[string]corev1.ResourceList, len(nodes.Items))
 	for i := range nodes.Items {
 		providerOf[nodes.Items[i].Name] = liqo.NodeCluster(&nodes.Items[i])
+		has[nodes.Items[i].Name] = nodes.Items[i].Status.Allocatable
 	}
 	var namespaces corev1.NamespaceList
 	if err := r.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
@@ -101,7 +103,7 @@ func (r *Registry) count(ctx context.Context, accounts map[cluster.ID]capacity.A
 		if account.Used[consumer] == nil {
 			account.Used[consumer] = corev1.ResourceList{}
 		}
-		requests := capacity.Requests(&pod.Spec)
+		requests := capacity.Takes(pod, has[pod.Spec.NodeName])
 		offer.Add(account.Used[consumer], requests)
 		if own := nodesOf[consumer]; len(own) > 0 {
 			use(own, liqo.OriginNode(pod), requests)
@@ -125,7 +127,9 @@ func AccountChanged(before, after any) bool {
 	case *corev1.Pod:
 		return UseChanged(before.(*corev1.Pod), after)
 	case *corev1.Node:
-		return liqo.NodeCluster(before.(*corev1.Node)) != liqo.NodeCluster(after)
+		before := before.(*corev1.Node)
+		return liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
+			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 	case *corev1.Namespace:
 		was, _ := liqo.TwinOf(before.(*corev1.Namespace))
 		is, _ := liqo.TwinOf(after)

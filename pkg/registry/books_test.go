@@ -109,6 +109,29 @@ func TestBooks(t *testing.T) {
 	}
 }
 
+// TestHugePod has a pod that its owner bound to a node by itself, and that requests what nobody has.
+func TestHugePod(t *testing.T) {
+	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
+	node := liqotest.VirtualNode(a, true)
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("110")}
+	huge := pod("of-evil", node.Name, "1000000", corev1.PodPending)
+	for n := range 1000 {
+		huge.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("evil.com/%d", n))] = resource.MustParse("1")
+	}
+	books, err := registry.New(registrytest.NewClient(t, interceptor.Funcs{},
+		provider(a.ID, "4", true), node, liqotest.TwinNamespace("of-evil", evil), huge)).Books(t.Context())
+	if err != nil {
+		t.Fatalf("Books(): %v", err)
+	}
+	used := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("1")}
+	if got := books.UsedOf(a.ID); !offer.Equal(got, used) || len(got) != len(used) {
+		t.Errorf("used of the provider: %v, want %v", got, used)
+	}
+	if got := books.Offered(evil.ID); got.Cpu().Cmp(resource.MustParse("4")) != 0 {
+		t.Errorf("the owner is offered %v, want what the provider has", got)
+	}
+}
+
 // TestLedger counts how often the pods are counted.
 func TestLedger(t *testing.T) {
 	counted := 0

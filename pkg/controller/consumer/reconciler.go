@@ -123,7 +123,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	}
 	before := c.DeepCopy()
 	if fc != nil {
-		c.Status.ClusterName = liqo.Identity(fc).Name
+		c.Status.ClusterName = v1alpha1.Cut(liqo.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	c.Status.Mode = r.modes.effective(c.Spec.Mode)
 	c.Status.ObservedGeneration = c.Generation
@@ -132,6 +132,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	established := fc != nil && liqo.Incoming(fc).Established
 	for _, condition := range []metav1.Condition{ready(established, c), reservation(c, books)} {
 		condition.ObservedGeneration = c.Generation
+		condition.Message = v1alpha1.Cut(condition.Message, v1alpha1.MaxMessage)
 		meta.SetStatusCondition(&c.Status.Conditions, condition)
 	}
 	if equality.Semantic.DeepEqual(before.Status, c.Status) {

@@ -102,13 +102,13 @@ func (k *keeper) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1al
 		Message: fmt.Sprintf("Measured for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
 	}
 	if err := k.answer.Err; err != nil {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, measure.Reason(err), fmt.Sprintf("%v. The providers stay", err)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, measure.Reason(err), brief(err)+". The providers stay"
 		return c
 	}
 	for i := range consumers {
 		if _, err := k.figure(now, &consumers[i]); err != nil {
 			c.Status, c.Reason = metav1.ConditionFalse, measure.Reason(err)
-			c.Message = fmt.Sprintf("For consumer %s: %v. Its providers stay", consumers[i].Name, err)
+			c.Message = fmt.Sprintf("For consumer %s: %s. Its providers stay", consumers[i].Name, brief(err))
 			return c
 		}
 	}
@@ -166,9 +166,9 @@ func shownKept(m band.Memory, value kpi.Figure, unknown error, before *v1alpha1.
 		kept.Value = strconv.FormatFloat(value.Value, 'g', 6, 64) + " " + value.Unit
 		kept.Measured = &metav1.Time{Time: value.Measured}
 	case before != nil:
-		kept.Value, kept.Measured, kept.Unknown = before.Value, before.Measured, unknown.Error()
+		kept.Value, kept.Measured, kept.Unknown = before.Value, before.Measured, brief(unknown)
 	default:
-		kept.Unknown = unknown.Error()
+		kept.Unknown = brief(unknown)
 	}
 	return kept
 }

@@ -209,7 +209,7 @@ func (r *Reconciler) decide(
 		decision, again, err := snapshot.decide(now, s, &consumers[i], before, i < explainedConsumers)
 		if err != nil && condition.Status == metav1.ConditionTrue {
 			condition.Status, condition.Reason = metav1.ConditionFalse, reason(s.err, err)
-			condition.Message = fmt.Sprintf("For consumer %s: %v. The last good decision stays", consumers[i].Name, err)
+			condition.Message = fmt.Sprintf("For consumer %s: %s. The last good decision stays", consumers[i].Name, brief(err))
 		}
 		if again > 0 {
 			wait = min(wait, again)
@@ -218,7 +218,7 @@ func (r *Reconciler) decide(
 	}
 	if s.err != nil { // Also without consumers.
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonInvalidCriteria
-		condition.Message = fmt.Sprintf("%v. The last good decision stays", s.err)
+		condition.Message = fmt.Sprintf("%s. The last good decision stays", brief(s.err))
 	}
 	status.Decisions = decisions
 	meta.SetStatusCondition(&status.Conditions, condition)
@@ -229,6 +229,9 @@ func (r *Reconciler) decide(
 	meta.SetStatusCondition(&status.Conditions, s.keeper.condition(now, consumers, p))
 	return min(wait, s.keeper.interval), nil
 }
+
+// brief returns what an error says, as far as it goes into a status.
+func brief(err error) string { return v1alpha1.Cut(err.Error(), v1alpha1.MaxMessage) }
 
 // reason names an error of a decision.
 func reason(invalid, err error) string {

@@ -26,6 +26,7 @@ const (
 	explainedConsumers = 20
 	explainedPassed    = 8
 	explainedExcluded  = 8
+	maxExcluded        = 256 // Bytes of the reason.
 )
 
 // snapshot is all providers at one moment, for one policy.
@@ -226,7 +227,7 @@ func (s *snapshot) explain(ranking []choice.Ranked, consumer string) (explained 
 		explained = append(explained, e)
 	}
 	for _, r := range ranking {
-		e := v1alpha1.ExplainedProvider{ID: string(r.ID), Name: r.Name, Chosen: r.Chosen, Excluded: r.Excluded}
+		e := v1alpha1.ExplainedProvider{ID: string(r.ID), Name: r.Name, Chosen: r.Chosen, Excluded: v1alpha1.Cut(r.Excluded, maxExcluded)}
 		if r.Excluded == "" {
 			e.Score = strconv.FormatFloat(r.Score, 'f', 1, 64)
 		}

@@ -104,7 +104,11 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		slices.Sort(down)
 		return not(v1alpha1.ReasonNodeNotReady, "Not ready: virtual node "+strings.Join(down, ", "))
 	}
-	return offer.Sum(sum...), metav1.Condition{
+	measured := offer.Sum(sum...)
+	if err := offer.Validate(measured); err != nil { // Many offers have more than one.
+		return not(v1alpha1.ReasonInvalidOffer, err.Error())
+	}
+	return measured, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonOffering, Message: "Workloads can be placed on the provider",
 	}

@@ -124,7 +124,7 @@ func (r *Reconciler) observe(
 		if err != nil {
 			return seen, err
 		}
-		seen.used[nodes[i].Name] = used(pods)
+		seen.used[nodes[i].Name] = used(pods, nodes[i].Status.Allocatable)
 	}
 	if fc != nil {
 		peering := liqo.Outgoing(fc)
@@ -183,12 +183,12 @@ func (r *Reconciler) pods(ctx context.Context, node string) ([]corev1.Pod, error
 	return pods.Items, nil
 }
 
-// used returns what the pods of a node use of it.
-func used(pods []corev1.Pod) corev1.ResourceList {
+// used returns what the pods of a node use of it, which has so much.
+func used(pods []corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for i := range pods {
 		if capacity.Counts(&pods[i]) {
-			offer.Add(sum, capacity.Requests(&pods[i].Spec))
+			offer.Add(sum, capacity.Takes(&pods[i], node))
 		}
 	}
 	return sum
@@ -237,12 +237,13 @@ func (r *Reconciler) ensureStatus(
 	before := p.DeepCopy()
 	measured, ready := assess(seen)
 	if fc != nil {
-		p.Status.ClusterName = liqo.Identity(fc).Name
+		p.Status.ClusterName = v1alpha1.Cut(liqo.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	p.Status.ObservedGeneration = p.Generation
 	p.Status.LostSince = seen.lostSince
 	account(&p.Status, seen, measured)
 	for _, c := range []metav1.Condition{ready, drain(seen)} {
+		c.Message = v1alpha1.Cut(c.Message, v1alpha1.MaxMessage)
 		c.ObservedGeneration = p.Generation
 		meta.SetStatusCondition(&p.Status.Conditions, c)
 	}

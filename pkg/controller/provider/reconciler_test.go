@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -97,6 +98,15 @@ func TestReady(t *testing.T) {
 	marked(unreadable, "spec.resourceQuota.hard[cpu]: no quantity")
 	marked(undeclared, "spec.capacity.declared[cpu]: no quantity")
 	marked(unpriced, "spec.price.cpu: no quantity")
+	offerOf := func(name string, cpu int64) client.Object {
+		o := liqotest.Offer(providerA, resources("1"))
+		o.Name, o.Spec.ResourceQuota.Hard[corev1.ResourceCPU] = name, *resource.NewQuantity(cpu, resource.DecimalSI)
+		return o
+	}
+	garrulous := liqotest.Offer(providerA, resources("2"))
+	for n := range 10 {
+		garrulous.Spec.ResourceQuota.Hard[corev1.ResourceName(strings.Repeat(strconv.Itoa(n), 317))] = resource.MustParse("-1")
+	}
 	up, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
 
 	cases := map[string]struct {
@@ -165,6 +175,14 @@ func TestReady(t *testing.T) {
 		"UnreadablePrice": {
 			reason:  "A provider whose price is not known has what it has.",
 			objects: []client.Object{peered, good, up, unpriced}, cpu: "2", why: v1alpha1.ReasonOffering,
+		},
+		"TogetherAbsurd": {
+			reason:  "Nor are many offers together more than a cluster has.",
+			objects: []client.Object{peered, offerOf("1", 1<<59+1), offerOf("2", 1<<59), up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "cpu is more",
+		},
+		"Long": {
+			reason:  "What a cluster writes may be long, and the API server takes no long message.",
+			objects: []client.Object{peered, garrulous, up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "...",
 		},
 		"Negative": {
 			reason:  "An offer that nobody can mean is refused.",

@@ -106,6 +106,7 @@ func nodeChanged() predicate.Predicate {
 		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 		return liqo.NodeReady(before) != liqo.NodeReady(after) ||
 			liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
+			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
 	}}
 }

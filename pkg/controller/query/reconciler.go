@@ -208,7 +208,7 @@ func (r *Reconciler) tell(
 	q.Status.ObservedGeneration = q.Generation
 	changed := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionMeasured)
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: message, ObservedGeneration: q.Generation,
+		Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: v1alpha1.Cut(message, v1alpha1.MaxMessage), ObservedGeneration: q.Generation,
 	})
 	result := ctrl.Result{RequeueAfter: duration(q.Spec.Interval, defaultInterval)}
 	if equality.Semantic.DeepEqual(before.Status, q.Status) {
