@@ -175,6 +175,33 @@ func TestBadCriteria(t *testing.T) {
 	}
 }
 
+// TestCostlyLabels has a filter that looks at all labels, and a provider that has many long ones.
+func TestCostlyLabels(t *testing.T) {
+	c, err := New(Criteria{Filters: []string{`!labels.exists(a, labels.exists(b, a != b && labels[a].matches("^(free|trial|beta).*$")))`}})
+	if err != nil {
+		t.Fatalf("New(): %v", err)
+	}
+	labelled := func(id cluster.ID, count int) Provider {
+		p := provider(id, "r", nil)
+		for i := range count - 1 {
+			p.Labels[fmt.Sprintf("tier%d.%s/%s", i, strings.Repeat("x", 200), strings.Repeat("y", 60))] = strings.Repeat("z", 63)
+		}
+		return p
+	}
+	got, err := c.Choose(now, []Provider{labelled("costly", maxLabels), labelled("good", 2), labelled("many", maxLabels+1)}, Memory{})
+	if err != nil || !slices.Equal(got.Chosen, []cluster.ID{"good"}) {
+		t.Fatalf("Choose(): %v, %v: the labels of one provider must not keep the others from being chosen", got.Chosen, err)
+	}
+	for i, want := range map[int]string{1: "its labels cost too much", 2: "more than 64 labels"} {
+		if why := got.Ranking[i].Excluded; !strings.Contains(why, want) {
+			t.Errorf("%s is excluded because %s, want %s", got.Ranking[i].ID, why, want)
+		}
+	}
+	if _, err := c.Choose(now, []Provider{labelled("costly", maxLabels)}, Memory{}); err == nil || errors.Is(err, ErrNobody) {
+		t.Errorf("Choose() of nothing else: %v, want that the filter takes too long", err)
+	}
+}
+
 // TestLongFilter evaluates a filter that would take for ever.
 func TestLongFilter(t *testing.T) {
 	const all = `labels.all(%s, `

@@ -6,12 +6,16 @@ package choice
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/interpreter"
 )
+
+// errCostly: a filter cannot be evaluated for a provider within its bound.
+var errCostly = errors.New("a filter")
 
 // maxCost bounds the evaluation of one filter for one provider, in CEL's unit of
 // cost. A comparison costs about two, and the bound is far below a millisecond.
@@ -70,8 +74,9 @@ func compile(expressions []string) ([]filter, error) {
 }
 
 // excludes returns which filter excludes a provider, and why; nothing if none
-// does. It fails if a filter takes too long, which is the filter's fault and not
-// the provider's.
+// does. With errCostly a filter takes too long. What a filter takes can depend on
+// the labels, which are the provider's own: it is the filter's fault only if it
+// takes too long for all providers.
 func (c *Chooser) excludes(now time.Time, p Provider) (string, error) {
 	if len(c.filters) == 0 {
 		return "", nil
@@ -92,7 +97,7 @@ func (c *Chooser) excludes(now time.Time, p Provider) (string, error) {
 		var cancelled interpreter.EvalCancelledError
 		switch {
 		case errors.As(err, &cancelled):
-			return "", fmt.Errorf("filter %q takes too long: %w", f.expression, err)
+			return "its labels cost too much: filter " + strconv.Quote(f.expression), fmt.Errorf("%w: %q takes too long", errCostly, f.expression)
 		case err != nil:
 			return fmt.Sprintf("filter %q: %v", f.expression, err), nil
 		case value.Value() != true:
@@ -104,7 +109,7 @@ func (c *Chooser) excludes(now time.Time, p Provider) (string, error) {
 
 // maxLabels and maxLength bound the labels of a provider that filters look at, and
 // the length of a key, which Kubernetes bounds, or a value.
-const maxLabels, maxLength = 256, 317
+const maxLabels, maxLength = 64, 317
 
 // sizes bounds the variables of a filter for the estimation of its cost.
 type sizes struct{}

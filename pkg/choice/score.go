@@ -97,10 +97,11 @@ func (c *Chooser) filter(now time.Time, providers []Provider) (passed []Provider
 	sorted := slices.Clone(providers)
 	slices.SortFunc(sorted, func(a, b Provider) int { return cmp.Compare(a.ID, b.ID) })
 	passed = make([]Provider, 0, len(sorted))
+	var costly error
 	for _, p := range sorted {
 		reason, err := c.excludes(now, p)
 		if err != nil {
-			return nil, nil, err
+			costly = err
 		}
 		if _, ok := p.Labels[c.criteria.Group]; reason == "" && c.criteria.Group != "" && !ok {
 			reason = fmt.Sprintf("no label %s", c.criteria.Group)
@@ -110,6 +111,9 @@ func (c *Chooser) filter(now time.Time, providers []Provider) (passed []Provider
 		} else {
 			excluded = append(excluded, Ranked{ID: p.ID, Name: p.Name, Excluded: reason})
 		}
+	}
+	if len(passed) == 0 && costly != nil {
+		return nil, nil, costly
 	}
 	return passed, excluded, nil
 }
