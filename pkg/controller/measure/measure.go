@@ -9,6 +9,7 @@
 package measure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -71,14 +72,45 @@ func (a Answer) By(label string) Named {
 	return n
 }
 
-// Figure returns the figure of a cluster that goes by an ID and by a name, which is
-// empty if it is not its own. What names the ID goes first.
-func (n Named) Figure(now time.Time, unit string, expiry time.Duration, id, name string) (kpi.Figure, error) {
+// Cluster is a cluster that values may name.
+type Cluster struct {
+	// ID is its own, and Name is what it calls itself.
+	ID, Name string
+	// Since is since when it is known.
+	Since time.Time
+}
+
+// Names are the names that values may have for clusters, by the clusters' IDs.
+type Names map[string]string
+
+// NamesOf returns the names of clusters. A cluster chooses its name, and must not get with
+// it what was measured of another one: a name that is an ID is nobody's, and of several
+// clusters of one name it is that of the one that is known for longest.
+func NamesOf(clusters []Cluster) Names {
+	ids, owners := make(map[string]bool, len(clusters)), make(map[string]Cluster, len(clusters))
+	for _, c := range clusters {
+		ids[c.ID] = true
+		owner, owned := owners[c.Name]
+		if !owned || cmp.Or(c.Since.Compare(owner.Since), cmp.Compare(c.ID, owner.ID)) < 0 {
+			owners[c.Name] = c
+		}
+	}
+	names := make(Names, len(owners))
+	for name, owner := range owners {
+		if name != "" && !ids[name] {
+			names[owner.ID] = name
+		}
+	}
+	return names
+}
+
+// Figure returns the figure of a cluster. What names its ID goes first.
+func (n Named) Figure(now time.Time, unit string, expiry time.Duration, id string, names Names) (kpi.Figure, error) {
 	if n.err != nil {
 		return kpi.Figure{}, n.err
 	}
 	samples := n.byName[id]
-	if len(samples) == 0 && name != "" {
+	if name := names[id]; len(samples) == 0 && name != "" {
 		samples = n.byName[name]
 	}
 	return figure(now, samples, unit, expiry)

@@ -63,13 +63,35 @@ func TestFigures(t *testing.T) {
 			if got := shown(answer.Only(now, "ms", time.Minute)); got != tc.only {
 				t.Errorf("%s\nonly: %s, want %s", tc.reason, got, tc.only)
 			}
-			if got := shown(answer.By("cluster").Figure(now, "ms", time.Minute, "id", "name")); got != tc.by {
+			if got := shown(answer.By("cluster").Figure(now, "ms", time.Minute, "id", Names{"id": "name"})); got != tc.by {
 				t.Errorf("%s\nby the cluster: %s, want %s", tc.reason, got, tc.by)
 			}
 		})
 	}
 	// Who has no name of its own is not the one that no value names.
-	if _, err := (Answer{Samples: []prometheus.Sample{sample("", 2)}}).By("cluster").Figure(now, "ms", time.Minute, "id", ""); Reason(err) != "NoData" {
+	if _, err := (Answer{Samples: []prometheus.Sample{sample("", 2)}}).By("cluster").Figure(now, "ms", time.Minute, "id", nil); Reason(err) != "NoData" {
 		t.Errorf("without a name: %v", err)
+	}
+}
+
+func TestNamesOf(t *testing.T) {
+	old, young := now.Add(-time.Hour), now
+	for name, tc := range map[string]struct {
+		reason   string
+		clusters []Cluster
+		want     Names
+	}{
+		"Ordinary": {"Each has a name of its own.", []Cluster{{"1", "a", old}, {"2", "b", young}}, Names{"1": "a", "2": "b"}},
+		"AnID":     {"Nobody gets what was measured of the one with the ID.", []Cluster{{"1", "2", old}, {"2", "b", young}}, Names{"2": "b"}},
+		"OwnID":    {"Nor does it need the name.", []Cluster{{"1", "1", old}}, Names{}},
+		"Clash":    {"Who comes later takes nothing away.", []Cluster{{"2", "a", young}, {"1", "b", old}, {"3", "a", old}}, Names{"1": "b", "3": "a"}},
+		"Tie":      {"It does not depend on the order.", []Cluster{{"2", "a", old}, {"1", "a", old}}, Names{"1": "a"}},
+		"Nameless": {"It is not named.", []Cluster{{"1", "", old}, {"2", "", old}}, Names{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, NamesOf(tc.clusters)); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -49,6 +49,8 @@ type keeper struct {
 	answer measure.Answer
 	// named are the values of the answer by consumer, if they are for one each.
 	named measure.Named
+	// names are those that values may have for consumers.
+	names measure.Names
 }
 
 // newKeeper returns a keeper, or an error that tells what is wrong with the spec.
@@ -92,7 +94,7 @@ func (k *keeper) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure,
 	if k.spec.ConsumerLabel == "" {
 		return k.answer.Only(now, k.spec.Unit, k.expiry)
 	}
-	return k.named.Figure(now, k.spec.Unit, k.expiry, consumer.Name, consumer.Status.ClusterName)
+	return k.named.Figure(now, k.spec.Unit, k.expiry, consumer.Name, k.names)
 }
 
 // condition tells whether the figure is known for all consumers.

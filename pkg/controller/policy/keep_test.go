@@ -168,6 +168,20 @@ func TestKeepHolds(t *testing.T) {
 	}
 }
 
+// TestKeepNamesake has a consumer that calls itself by the ID of one of another policy: it has no figure, and not the other's.
+func TestKeepNamesake(t *testing.T) {
+	policy := keeping()
+	policy.Spec.Default, policy.Spec.Consumers = false, []string{"evil"}
+	evil := consumer("evil")
+	evil.Status.ClusterName = "c"
+	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
+	s := &server{h: h, samples: map[string]float64{"c": 250}}
+	h.r = New(h.client, h.recorder, h.clock, s)
+	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.Decisions[0].Kept.Value != "" {
+		t.Errorf("measured %s, kept %+v", measured(p), p.Status.Decisions[0].Kept)
+	}
+}
+
 // TestKeepAlone has no figure from the beginning, and one number for all consumers.
 func TestKeepAlone(t *testing.T) {
 	policy := keeping()

@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/choice"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -187,9 +188,12 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 func (r *Reconciler) decide(
 	ctx context.Context, now time.Time, s *state, status *v1alpha1.PlacementPolicyStatus, p *v1alpha1.PlacementPolicy,
 ) (time.Duration, error) {
-	consumers, err := r.consumers(ctx, p)
+	consumers, names, err := r.consumers(ctx, p)
 	if err != nil {
 		return 0, err
+	}
+	if s.keeper != nil {
+		s.keeper.names = names
 	}
 	snapshot, err := r.snapshot(ctx)
 	if err != nil {
@@ -247,22 +251,27 @@ func reason(invalid, err error) string {
 	}
 }
 
-// consumers returns those that the policy applies to or may apply to, in order of their names.
-func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy) ([]v1alpha1.Consumer, error) {
+// consumers returns those that the policy applies to or may apply to, in order of their names, and what all are called.
+func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy) ([]v1alpha1.Consumer, measure.Names, error) {
 	var consumers v1alpha1.ConsumerList
 	if err := r.client.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list consumers: %w", err)
+		return nil, nil, fmt.Errorf("list consumers: %w", err)
+	}
+	clusters := make([]measure.Cluster, len(consumers.Items))
+	for i := range consumers.Items {
+		c := &consumers.Items[i]
+		clusters[i] = measure.Cluster{ID: c.Name, Name: c.Status.ClusterName, Since: c.CreationTimestamp.Time}
 	}
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list placement policies: %w", err)
+		return nil, nil, fmt.Errorf("list placement policies: %w", err)
 	}
 	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
 		policy := registry.PolicyOf(policies.Items, cluster.ID(c.Name))
 		return (policy == nil || policy.Name != p.Name) && !registry.MayApply(p, cluster.ID(c.Name))
 	})
 	slices.SortFunc(applies, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
-	return applies, nil
+	return applies, measure.NamesOf(clusters), nil
 }
 
 // snapshot reads all providers.

@@ -104,19 +104,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) spread(
 	ctx context.Context, now time.Time, q *v1alpha1.ProviderQuery, answer measure.Answer, providers []v1alpha1.Provider,
 ) (known int, missing, err error) {
-	owners := map[string]int{}
+	clusters := make([]measure.Cluster, len(providers))
 	for i := range providers {
-		owners[providers[i].Status.ClusterName]++
+		p := &providers[i]
+		clusters[i] = measure.Cluster{ID: p.Name, Name: p.Status.ClusterName, Since: p.CreationTimestamp.Time}
 	}
+	names := measure.NamesOf(clusters)
 	by := answer.By(q.Spec.ProviderLabel)
 	validity := duration(q.Spec.Expiry, defaultExpiry)
 	for i := range providers {
 		p := &providers[i]
-		name := p.Status.ClusterName
-		if owners[name] > 1 {
-			name = "" // It tells nobody apart.
-		}
-		value, unknown := by.Figure(now, q.Spec.Unit, validity, p.Name, name)
+		value, unknown := by.Figure(now, q.Spec.Unit, validity, p.Name, names)
 		if unknown != nil && missing == nil {
 			missing = fmt.Errorf("for provider %s: %w", p.Name, unknown)
 		}

@@ -111,16 +111,20 @@ func (h *harness) ask(after time.Duration, name string) (values map[string]strin
 	return values, condition
 }
 
-// TestReconcile names providers by ID, by name, and by a name that two of them have.
+// TestReconcile names providers by ID, by name, by a name that two of them have, and by the ID of another.
 func TestReconcile(t *testing.T) {
-	h := begin(t, query("errors"), query("more"), provider("1", "one"), provider("2", "two"), provider("3", "twin"), provider("4", "twin"))
+	first := provider("4", "twin")
+	first.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+	second := provider("3", "twin")
+	second.CreationTimestamp = metav1.NewTime(now)
+	h := begin(t, query("errors"), query("more"), provider("1", "one"), provider("2", "two"), second, first, provider("5", "1"))
 	h.values = map[string]float64{"1": 0.5, "two": 2, "twin": 3, "other": 4}
 	got, condition := h.ask(0, "errors")
-	if diff := cmp.Diff(map[string]string{"1": "errors=0.5 ", "2": "errors=2 "}, got); diff != "" || condition != "True Measured" {
+	if diff := cmp.Diff(map[string]string{"1": "errors=0.5 ", "2": "errors=2 ", "4": "errors=3 "}, got); diff != "" || condition != "True Measured" {
 		t.Errorf("%s, -want +got\n%s", condition, diff)
 	}
 	got, _ = h.ask(0, "more")
-	if diff := cmp.Diff(map[string]string{"1": "errors=0.5 more=0.5 ", "2": "errors=2 more=2 "}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"1": "errors=0.5 more=0.5 ", "2": "errors=2 more=2 ", "4": "errors=3 more=3 "}, got); diff != "" {
 		t.Errorf("two queries: -want +got\n%s", diff)
 	}
 	if events := len(h.recorder.Events); events != 2 {
