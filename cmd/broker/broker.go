@@ -166,7 +166,7 @@ func (b *broker) setup(ctx context.Context) error {
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
-		if err := setupPolicies(b.mgr, certificate, b.registry, b.cfg.asker, b.cfg.podSecurity); err != nil {
+		if err := setupPolicies(b.mgr, certificate, b.registry, &b.cfg); err != nil {
 			return err
 		}
 	}
@@ -226,7 +226,7 @@ func (b *broker) watchAccounts(ctx context.Context) error {
 	changed := func() { b.ledger.Changed(); b.plugin.Changed() }
 	for _, object := range []client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
-		&liqo.ResourceOffer{}, &v1alpha1.PlacementPolicy{},
+		&liqo.ResourceOffer{}, &liqo.ForeignCluster{}, &v1alpha1.PlacementPolicy{},
 	} {
 		informer, err := b.mgr.GetCache().GetInformer(ctx, object)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/figures"
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/query"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/nodelabels"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
@@ -41,26 +42,26 @@ func newWebhooks(o *options, certificate *selfsigned.Certificate, peers *peernet
 }
 
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.
-func setupPolicies(
-	mgr ctrl.Manager, certificate *selfsigned.Certificate, r *registry.Registry, asker policy.Asker, level isolation.Level,
-) error {
+func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, r *registry.Registry, cfg *brokerConfig) error {
 	if err := figures.Setup(mgr); err != nil {
 		return err
 	}
-	if err := query.Setup(mgr, mgr.GetEventRecorderFor(component), asker); err != nil {
+	if err := query.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
 		return err
 	}
-	if err := policy.Setup(mgr, mgr.GetEventRecorderFor(component), asker); err != nil {
+	if err := policy.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
 		return err
 	}
 	mgr.GetWebhookServer().Register(steering.Path, &admission.Webhook{Handler: steering.New(mgr.GetClient(), r)})
-	isolate, err := isolation.New(mgr.GetScheme(), level)
+	isolate, err := isolation.New(mgr.GetScheme(), cfg.podSecurity)
 	if err != nil {
 		return err
 	}
 	mgr.GetWebhookServer().Register(isolation.Path, &admission.Webhook{Handler: isolate})
 	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
-	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{Handler: nodelabels.New(mgr.GetClient(), r)})
+	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{
+		Handler: nodelabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
+	})
 	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
 		return fmt.Errorf("add the certificate of the webhook: %w", err)
 	}

@@ -26,10 +26,14 @@ type ownEvents struct{ record.EventSink }
 var told = []string{reasonNoAPIServer, reasonTooMany}
 
 // Create writes an event.
-func (o ownEvents) Create(event *corev1.Event) (*corev1.Event, error) { return o.EventSink.Create(marked(event)) }
+func (o ownEvents) Create(event *corev1.Event) (*corev1.Event, error) {
+	return o.EventSink.Create(marked(event))
+}
 
 // Update replaces an event.
-func (o ownEvents) Update(event *corev1.Event) (*corev1.Event, error) { return o.EventSink.Update(marked(event)) }
+func (o ownEvents) Update(event *corev1.Event) (*corev1.Event, error) {
+	return o.EventSink.Update(marked(event))
+}
 
 // marked returns the event with the mark, if it needs one.
 func marked(event *corev1.Event) *corev1.Event {

@@ -38,7 +38,7 @@ func TestCompactOffloading(t *testing.T) {
 	o.Spec.ClusterSelector = ForgeSelector([]cluster.ID{"receives", "refuses"})
 	for id, state := range states {
 		if state != nil {
-			o.Status.RemoteNamespacesConditions[uniqueName(cluster.Identity{ID: id, Name: "n"})] = state
+			o.Status.RemoteNamespacesConditions[UniqueName(cluster.Identity{ID: id, Name: "n"})] = state
 		}
 	}
 	type answers struct {

@@ -64,9 +64,9 @@ func peering(fc *ForeignCluster, t discoveryv1alpha1.PeeringConditionType) Peeri
 	return Peering{}
 }
 
-// uniqueName is the cluster's name with a hash of its ID, by which Liqo calls
+// UniqueName is the cluster's name with a hash of its ID, by which Liqo calls
 // NamespaceMaps and which it appends to the names of twin namespaces.
-func uniqueName(id cluster.Identity) string {
+func UniqueName(id cluster.Identity) string {
 	return foreignclusterutils.UniqueName(&discoveryv1alpha1.ClusterIdentity{
 		ClusterID: string(id.ID), ClusterName: id.Name,
 	})
@@ -76,7 +76,7 @@ func uniqueName(id cluster.Identity) string {
 // through a cluster: with the mapping strategy DefaultName each hop appends its
 // unique name.
 func passedThrough(namespace string, id cluster.Identity) bool {
-	hop := "-" + uniqueName(id)
+	hop := "-" + UniqueName(id)
 	return strings.HasSuffix(namespace, hop) || strings.Contains(namespace, hop+"-")
 }
 
@@ -84,5 +84,5 @@ func passedThrough(namespace string, id cluster.Identity) bool {
 // DefaultNamespace under Liqo's default mapping. A broker reflects that one to all
 // its peers, for the sake of one Service.
 func TwinOfLiqo(namespace string, peer cluster.Identity) bool {
-	return namespace == DefaultNamespace+"-"+uniqueName(peer)
+	return namespace == DefaultNamespace+"-"+UniqueName(peer)
 }

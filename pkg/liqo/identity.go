@@ -22,6 +22,13 @@ const (
 	IdentityName = "liqo-clusterid-configmap"
 )
 
+// ControllerManager returns the name of the user as which Liqo's controller manager
+// writes; namespace is where Liqo runs
+// (liqo/deployments/liqo/templates/liqo-controller-manager-rbac.yaml@v0.9.4).
+func ControllerManager(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":liqo-controller-manager"
+}
+
 // OwnIdentity reads what this cluster is called; namespace is where Liqo runs.
 func OwnIdentity(ctx context.Context, reader client.Reader, namespace string) (cluster.Identity, error) {
 	var stored corev1.ConfigMap

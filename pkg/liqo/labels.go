@@ -71,6 +71,37 @@ func KeepHere(o metav1.Object) {
 // cross to the broker; those of namespaces do not.
 const LabelPolicy = "brokering.liqo.io/policy"
 
+const (
+	// LabelCarbon is how a provider itself tells what its electricity emits: a label that
+	// it gives to its offer, and Liqo to the virtual node. Its name has the unit.
+	LabelCarbon = "brokering.liqo.io/carbon-gco2e-per-kwh"
+	// LabelProvider is on a consumer's node of one provider, with its cluster ID.
+	LabelProvider = "brokering.liqo.io/provider"
+)
+
+// IsReserved reports whether a label says what a node is, and not what a cluster is:
+// all of Kubernetes' and Liqo's, but those of the topology and of the architecture.
+func IsReserved(key string) bool {
+	domain, _, found := strings.Cut(key, "/")
+	within := func(of string) bool { return found && (domain == of || strings.HasSuffix(domain, "."+of)) }
+	reserved := within("kubernetes.io") || within("k8s.io") || within("liqo.io")
+	return reserved && domain != "topology.kubernetes.io" && key != corev1.LabelArchStable
+}
+
+// mayClaim reports whether a peer may put a label on its offer, and so on its virtual
+// node here: what is not reserved, what liqoctl puts there
+// (liqo/pkg/liqoctl/install/handler.go@v0.9.4), and what a broker says of a provider.
+func mayClaim(key, value string) bool {
+	switch key {
+	case consts.ProviderClusterLabel, LabelCarbon, LabelProvider:
+		return true
+	case LabelNodeType:
+		return value == NodeTypeVirtual
+	default:
+		return !IsReserved(key)
+	}
+}
+
 // IsOwnLabel tells whether a label is one of Liqo's, so that it says nothing
 // about what the labelled pod is to its owner.
 func IsOwnLabel(key string) bool {

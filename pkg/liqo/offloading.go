@@ -50,7 +50,7 @@ func ParseMappingStrategy(name string) (MappingStrategy, error) {
 // namespace of this cluster is a legal one. A name that is too long with what
 // DefaultName appends to it fits as it is.
 func FittingStrategy(preferred MappingStrategy, namespace string, own cluster.Identity) MappingStrategy {
-	if len(namespace)+len("-")+len(uniqueName(own)) > validation.DNS1123LabelMaxLength {
+	if len(namespace)+len("-")+len(UniqueName(own)) > validation.DNS1123LabelMaxLength {
 		return offloadingv1alpha1.EnforceSameNameMappingStrategyType
 	}
 	return preferred
@@ -63,7 +63,7 @@ func RemoteName(o *NamespaceOffloading, own cluster.Identity) string {
 	if o.Spec.NamespaceMappingStrategy == offloadingv1alpha1.EnforceSameNameMappingStrategyType {
 		return o.Namespace
 	}
-	return o.Namespace + "-" + uniqueName(own)
+	return o.Namespace + "-" + UniqueName(own)
 }
 
 // SelectsNode reports whether the selector of an offloading selects a virtual node of a
@@ -294,7 +294,7 @@ func InForce(ns *corev1.Namespace, o *NamespaceOffloading) bool {
 // Receives tells whether the namespace of an offloading exists on a cluster, so
 // that pods can start there.
 func Receives(o *NamespaceOffloading, id cluster.Identity) bool {
-	return receives(o.Status.RemoteNamespacesConditions[uniqueName(id)])
+	return receives(o.Status.RemoteNamespacesConditions[UniqueName(id)])
 }
 
 func receives(conditions offloadingv1alpha1.RemoteNamespaceConditions) bool {
@@ -318,7 +318,7 @@ const creationFailed = "CreationLoopBackOff"
 // Refused tells whether a selected cluster cannot make the namespace of an
 // offloading, and since when.
 func Refused(o *NamespaceOffloading, id cluster.Identity) (since time.Time, is bool) {
-	return refused(o.Status.RemoteNamespacesConditions[uniqueName(id)])
+	return refused(o.Status.RemoteNamespacesConditions[UniqueName(id)])
 }
 
 func refused(conditions offloadingv1alpha1.RemoteNamespaceConditions) (since time.Time, is bool) {

@@ -87,10 +87,10 @@ func TestPassed(t *testing.T) {
 		want   bool
 	}{
 		"Origin":   {reason: "A namespace passed its origin.", ns: twin("web", consumer.ID), want: true},
-		"Hop":      {reason: "A hop is in the name.", ns: twin("web-"+uniqueName(consumer), "x"), want: true},
-		"TwoHops":  {reason: "So is the hop before.", ns: twin("web-"+uniqueName(consumer)+"-broker-abcdef", "x"), want: true},
-		"Namesake": {reason: "A cluster of the same name is another cluster.", ns: twin("web-"+uniqueName(other), "x")},
-		"Longer":   {reason: "A longer name is another name.", ns: twin("web-"+uniqueName(consumer)+"0", "x")},
+		"Hop":      {reason: "A hop is in the name.", ns: twin("web-"+UniqueName(consumer), "x"), want: true},
+		"TwoHops":  {reason: "So is the hop before.", ns: twin("web-"+UniqueName(consumer)+"-broker-abcdef", "x"), want: true},
+		"Namesake": {reason: "A cluster of the same name is another cluster.", ns: twin("web-"+UniqueName(other), "x")},
+		"Longer":   {reason: "A longer name is another name.", ns: twin("web-"+UniqueName(consumer)+"0", "x")},
 		"Stranger": {reason: "Other clusters have not been passed.", ns: twin("web", "x")},
 	}
 	for name, tc := range cases {
@@ -136,7 +136,7 @@ func TestInForceAndReceives(t *testing.T) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
 			o := ForgeOffloading("web", "DefaultName", []cluster.ID{"a"})
 			o.Generation, o.Status.ObservedGeneration = 2, tc.observed
-			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{uniqueName(id): tc.conditions}
+			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{UniqueName(id): tc.conditions}
 			if got := InForce(ns, o); got != tc.inForce {
 				t.Errorf("%s\nInForce() = %v", tc.reason, got)
 			}
@@ -181,7 +181,7 @@ func TestRefused(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := ForgeOffloading("web", "DefaultName", []cluster.ID{"a"})
-			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{uniqueName(id): tc.conditions}
+			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{UniqueName(id): tc.conditions}
 			got, refused := Refused(o, id)
 			if refused != tc.want || refused && !got.Equal(since.Time) {
 				t.Errorf("%s\nRefused() = %v, %v", tc.reason, got, refused)

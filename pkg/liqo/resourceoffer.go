@@ -4,6 +4,9 @@
 package liqo
 
 import (
+	"fmt"
+	"strings"
+
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +21,9 @@ type (
 	ResourceOfferList = sharingv1alpha1.ResourceOfferList
 )
 
-// OfferedBy returns the cluster that a provider's offer is from. It is empty for
-// an offer that this cluster makes to a consumer.
+// OfferedBy returns the cluster that a provider's offer says it is from, which
+// [CheckOffer] holds against the namespace. It is empty for an offer that this cluster
+// makes to a consumer.
 func OfferedBy(o *ResourceOffer) cluster.ID {
 	if o.Labels[LabelReplicated] != "true" {
 		return ""
@@ -27,13 +31,33 @@ func OfferedBy(o *ResourceOffer) cluster.ID {
 	return cluster.ID(o.Spec.ClusterID)
 }
 
-// OfferedTo returns the consumer that an offer of this cluster is for. It is empty
-// for a provider's offer.
+// OfferedTo returns the consumer that an offer of this cluster says it is for. The
+// consumer could write that too, so that it is true only of the consumer in whose
+// tenant namespace the offer is. It is empty for a provider's offer.
 func OfferedTo(o *ResourceOffer) cluster.ID {
-	if o.Labels[consts.ReplicationRequestedLabel] != consts.ReplicationRequestedLabelValue {
+	if o.Labels[LabelReplicated] == "true" || o.Labels[consts.ReplicationRequestedLabel] != consts.ReplicationRequestedLabelValue {
 		return ""
 	}
 	return cluster.ID(o.Labels[consts.ReplicationDestinationLabel])
+}
+
+// FromPeer reports whether an offer is one that a peer put here.
+func FromPeer(o *ResourceOffer) bool { return o.Labels[LabelReplicated] == "true" }
+
+// CheckOffer returns what an offer of a peer says that cannot be, given the peer in
+// whose tenant namespace it is: nobody else can write there.
+func CheckOffer(o *ResourceOffer, peer cluster.ID) error {
+	origin, claimed := o.Labels[consts.ReplicationOriginLabel], o.Spec.Labels[LabelRemoteClusterID]
+	switch {
+	case o.Spec.ClusterID != string(peer):
+		return fmt.Errorf("spec.clusterId is %q, in the tenant namespace of %q", o.Spec.ClusterID, peer)
+	case origin != string(peer):
+		return fmt.Errorf("label %s is %q, in the tenant namespace of %q", consts.ReplicationOriginLabel, origin, peer)
+	case claimed != "" && claimed != string(peer):
+		return fmt.Errorf("spec.labels[%s] is %q, in the tenant namespace of %q", LabelRemoteClusterID, claimed, peer)
+	default:
+		return nil
+	}
 }
 
 // Quota returns what an offer offers.
@@ -60,6 +84,14 @@ func OffersNothing(o *ResourceOffer) bool {
 	return offered.Cpu().IsZero() || offered.Memory().IsZero()
 }
 
+// usualNode is what the name of a virtual node begins with whose offer does not say
+// otherwise. The name of its cluster follows.
+const usualNode = "liqo-"
+
+// UsualNode returns what the cluster is called whose virtual node has a name if its offer
+// does not say otherwise.
+func UsualNode(node string) (clusterName string, is bool) { return strings.CutPrefix(node, usualNode) }
+
 // NodeName returns the name of the virtual node that Liqo makes for an offer
 // (getVirtualNodeName in pkg/liqo-controller-manager/resourceoffer-controller).
 func NodeName(o *ResourceOffer, provider cluster.Identity) string {
@@ -69,6 +101,6 @@ func NodeName(o *ResourceOffer, provider cluster.Identity) string {
 	case o.Spec.NodeNamePrefix != "":
 		return o.Spec.NodeNamePrefix + "-" + provider.Name
 	default:
-		return "liqo-" + provider.Name
+		return usualNode + provider.Name
 	}
 }

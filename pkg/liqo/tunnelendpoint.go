@@ -30,6 +30,13 @@ type Mappings = netv1alpha1.Mappings
 // NatMappingList is a list of NatMappings.
 type NatMappingList = netv1alpha1.NatMappingList
 
+// TunnelCluster returns the cluster to which a TunnelEndpoint says that it leads. Liqo
+// makes it of what the peer writes, so that it is true only of the peer in whose tenant
+// namespace it is.
+func TunnelCluster(tunnel *TunnelEndpoint) cluster.ID {
+	return cluster.ID(tunnel.Spec.ClusterIdentity.ClusterID)
+}
+
 // TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
 // how its pods and its external CIDR are seen here and ours there, and whether the
 // tunnel is up.
@@ -37,7 +44,7 @@ type NatMappingList = netv1alpha1.NatMappingList
 // While the two clusters still negotiate, the prefixes are missing and the
 // error says so.
 func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
-	id := cluster.ID(tunnel.Spec.ClusterIdentity.ClusterID)
+	id := TunnelCluster(tunnel)
 	if id == "" {
 		return "", addressing.Peer{}, fmt.Errorf("tunnel endpoint %s/%s names no cluster", tunnel.Namespace, tunnel.Name)
 	}

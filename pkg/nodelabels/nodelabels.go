@@ -12,48 +12,36 @@ package nodelabels
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
-const (
-	// Path is where the webhook is served.
-	Path = "/label-offers"
-	// LabelProvider is on a consumer's node of one provider, with its cluster ID.
-	LabelProvider = "brokering.liqo.io/provider"
-)
-
-// Providers finds the provider for which a consumer's node stands.
-type Providers interface {
-	// ProviderOf returns nil if the node stands for none.
-	ProviderOf(ctx context.Context, node string) (*v1alpha1.Provider, error)
-}
+// Path is where the webhook is served.
+const Path = "/label-offers"
 
 // Handler answers the API server when Liqo writes an offer to a consumer.
 type Handler struct {
-	reader    client.Reader
-	providers Providers
-	decoder   *admission.Decoder
+	registry *registry.Registry
+	writer   string
+	decoder  *admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler that reads from a cache.
-func New(c client.Client, providers Providers) *Handler {
-	return &Handler{reader: c, providers: providers, decoder: admission.NewDecoder(c.Scheme())}
+// New returns a Handler for the broker of a registry. The writer is the name of the user
+// that writes offers: nobody else is to read in one what the broker knows of a provider.
+func New(scheme *runtime.Scheme, r *registry.Registry, writer string) *Handler {
+	return &Handler{registry: r, writer: writer, decoder: admission.NewDecoder(scheme)}
 }
 
 // Handle writes the labels of the provider into the offer of its node. It never
@@ -63,12 +51,21 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	if err := h.decoder.Decode(req, &o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if _, is := pool.MarkOf(o.Spec.NodeName); !is || liqo.OfferedTo(&o) == "" {
+	consumer := liqo.OfferedTo(&o)
+	if _, is := pool.MarkOf(o.Spec.NodeName); !is || consumer == "" || req.UserInfo.Username != h.writer {
+		return admission.Allowed("")
+	}
+	log := ctrl.LoggerFrom(ctx).WithValues("offer", req.Name, "namespace", req.Namespace)
+	switch tenant, err := h.registry.TenantOf(ctx, req.Namespace); {
+	case err != nil:
+		log.Error(err, "Cannot tell whose a tenant namespace is")
+		return admission.Allowed("")
+	case tenant != consumer:
 		return admission.Allowed("")
 	}
 	labels, err := h.labels(ctx, o.Spec.NodeName)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell the labels of a provider", "offer", req.Name, "namespace", req.Namespace)
+		log.Error(err, "Cannot tell the labels of a provider")
 		return admission.Allowed("")
 	}
 	if o.Spec.Labels == nil {
@@ -88,20 +85,24 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 // it: a namespace whose selector does not match it is not offloaded any more.
 func (h *Handler) labels(ctx context.Context, node string) (map[string]string, error) {
 	labels := map[string]string{liqo.LabelNodeType: liqo.NodeTypeVirtual}
-	provider, err := h.providers.ProviderOf(ctx, node)
+	provider, err := h.registry.ProviderOf(ctx, node)
 	if err != nil || provider == nil {
 		return labels, err
 	}
-	var nodes corev1.NodeList
-	if err := h.reader.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: provider.Name}); err != nil {
-		return nil, fmt.Errorf("list the nodes of provider %s: %w", provider.Name, err)
+	fc, err := h.registry.ForeignCluster(ctx, cluster.ID(provider.Name))
+	if err != nil {
+		return nil, err
 	}
-	for i := range nodes.Items {
-		show(labels, nodes.Items[i].Labels)
+	nodes, err := h.registry.OfferedNodesOf(ctx, cluster.ID(provider.Name), fc)
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes {
+		show(labels, nodes[i].Labels)
 	}
 	show(labels, provider.Labels)
 	if len(validation.IsValidLabelValue(provider.Name)) == 0 {
-		labels[LabelProvider] = provider.Name
+		labels[liqo.LabelProvider] = provider.Name
 	}
 	return labels, nil
 }
@@ -110,10 +111,7 @@ func (h *Handler) labels(ctx context.Context, node string) (map[string]string, e
 // say what the node is: the consumer's node has its own.
 func show(shown, labels map[string]string) {
 	for key, value := range labels {
-		domain, _, _ := strings.Cut(key, "/")
-		within := func(of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
-		reserved := within("kubernetes.io") || within("k8s.io") || within("liqo.io")
-		if !reserved || domain == "topology.kubernetes.io" || key == corev1.LabelArchStable {
+		if !liqo.IsReserved(key) {
 			shown[key] = value
 		}
 	}

@@ -4,14 +4,16 @@
 package nodelabels
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +39,8 @@ func TestHandle(t *testing.T) {
 	node.Labels["kubernetes.io/hostname"] = "liqo-a"
 	node.Labels["node-role.kubernetes.io/control-plane"] = ""
 	node.Labels["virtualkubelet.liqo.io/nodename"] = "a"
+	lying := node.DeepCopy() // Another cluster's, which would tell of itself.
+	lying.Name, lying.Labels["flavour"] = "liqo-x", "bitter"
 	provider := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(a.ID), Labels: map[string]string{
 		"topology.kubernetes.io/region": "north", "certified": "yes", "kubernetes.io/arch": "arm64", "app.kubernetes.io/name": "x",
 	}}}
@@ -50,9 +54,13 @@ func TestHandle(t *testing.T) {
 		o.Spec.NodeName, o.Spec.Labels = name, before
 		return o
 	}
+	const writer = "system:serviceaccount:liqo:liqo-controller-manager"
+	elsewhere := offered(pool.Name(own, a))
+	elsewhere.Namespace = liqotest.Tenant(a)
 	cases := map[string]struct {
 		reason string
 		offer  *liqo.ResourceOffer
+		writer string // Liqo, if empty.
 		fail   bool
 		want   map[string]string
 	}{
@@ -63,6 +71,8 @@ func TestHandle(t *testing.T) {
 		},
 		"Broker":  {reason: "The node of the broker has its own.", offer: offered(""), want: before},
 		"Foreign": {reason: "What a provider offers is not ours.", offer: liqotest.Offer(a, nil)},
+		"Peer":    {reason: "A peer reads nothing in an offer that it writes itself.", offer: offered(pool.Name(own, a)), writer: string(consumer.ID), want: before},
+		"Tenant":  {reason: "Nor is anything told in another cluster's tenant namespace.", offer: elsewhere, want: before},
 		"Broken":  {reason: "A failure to read hinders no offer.", offer: offered(pool.Name(own, a)), fail: true, want: before},
 	}
 	for name, tc := range cases {
@@ -74,18 +84,19 @@ func TestHandle(t *testing.T) {
 					}
 					return c.List(ctx, list, opts...)
 				},
-			}, node, provider)
+			}, node, provider, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(consumer, false, true), liqotest.Offer(a, nil), lying)
 			raw, err := json.Marshal(tc.offer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := New(c, registry.New(c).Of(own)).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Object: runtime.RawExtension{Raw: raw},
+			answer := New(c.Scheme(), registry.New(c).Of(own), writer).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: tc.offer.Namespace, Object: runtime.RawExtension{Raw: raw},
+				UserInfo: authenticationv1.UserInfo{Username: cmp.Or(tc.writer, writer)},
 			}})
 			if !answer.Allowed {
 				t.Fatalf("%s\nrefused: %v", tc.reason, answer.Result)
 			}
-			if diff := cmp.Diff(tc.want, apply(t, raw, answer).Spec.Labels); diff != "" {
+			if diff := gocmp.Diff(tc.want, apply(t, raw, answer).Spec.Labels); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -45,11 +46,19 @@ func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
 			terms[cluster.ID(c.Name)] = capacity.Terms{} // It keeps what it uses.
 		}
 	}
-	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts)
+	var offers liqo.ResourceOfferList
+	if err := r.reader.List(ctx, &offers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list offers: %w", err)
+	}
+	tenants, err := r.tenants(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.count(ctx, accounts, nodes); err != nil {
+	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts, offers.Items, tenants)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.count(ctx, accounts, nodes, ownersOf(offers.Items, tenants)); err != nil {
 		return nil, err
 	}
 	return capacity.NewBooks(accounts, terms, nodes), nil
@@ -58,6 +67,9 @@ func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
 // TermsOf returns the terms of a consumer. What is reserved above the limit
 // counts for nothing, and so does a negative quantity.
 func TermsOf(c *v1alpha1.Consumer) capacity.Terms {
+	if isConfused(c) {
+		return capacity.Terms{} // What its pods use.
+	}
 	limit := offer.Less(corev1.ResourceList(c.Spec.Capacity.Limit), nil)
 	return capacity.Terms{
 		Reserved: offer.Cut(offer.Less(corev1.ResourceList(c.Spec.Capacity.Reserved), nil), limit),
@@ -66,8 +78,16 @@ func TermsOf(c *v1alpha1.Consumer) capacity.Terms {
 	}
 }
 
+// isConfused reports whether a consumer cannot be told apart from another cluster.
+func isConfused(c *v1alpha1.Consumer) bool {
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonClusterNameTaken
+}
+
 // count reads who uses what of each provider, and on which node of its own.
-func (r *Registry) count(ctx context.Context, accounts map[cluster.ID]capacity.Account, nodesOf map[cluster.ID][]capacity.Node) error {
+func (r *Registry) count(
+	ctx context.Context, accounts map[cluster.ID]capacity.Account, nodesOf map[cluster.ID][]capacity.Node, owners Owners,
+) error {
 	var nodes corev1.NodeList
 	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
@@ -75,7 +95,7 @@ func (r *Registry) count(ctx context.Context, accounts map[cluster.ID]capacity.A
 	providerOf := make(map[string]cluster.ID, len(nodes.Items))
 	has := make(map[string]corev1.ResourceList, len(nodes.Items))
 	for i := range nodes.Items {
-		providerOf[nodes.Items[i].Name] = liqo.NodeCluster(&nodes.Items[i])
+		providerOf[nodes.Items[i].Name] = owners.Of(&nodes.Items[i])
 		has[nodes.Items[i].Name] = nodes.Items[i].Status.Allocatable
 	}
 	var namespaces corev1.NamespaceList
@@ -140,6 +160,8 @@ func AccountChanged(before, after any) bool {
 		return termsChanged(before.(*v1alpha1.Consumer), after)
 	case *liqo.ResourceOffer:
 		return nodeChanged(before.(*liqo.ResourceOffer), after)
+	case *liqo.ForeignCluster:
+		return tenantChanged(before.(*liqo.ForeignCluster), after)
 	case *v1alpha1.PlacementPolicy:
 		return ChoiceChanged(before.(*v1alpha1.PlacementPolicy), after)
 	default:
@@ -155,11 +177,18 @@ func haveChanged(before, after *v1alpha1.Provider) bool {
 
 // termsChanged tells whether a consumer has other terms, or may see other nodes.
 func termsChanged(before, after *v1alpha1.Consumer) bool {
-	return before.Generation != after.Generation || before.Status.Mode != after.Status.Mode
+	return before.Generation != after.Generation || before.Status.Mode != after.Status.Mode || isConfused(before) != isConfused(after)
 }
 
-// nodeChanged tells whether an offer is for another node, or about to go.
+// nodeChanged tells whether an offer is for or from another cluster or for another node,
+// or about to go.
 func nodeChanged(before, after *liqo.ResourceOffer) bool {
-	return liqo.OfferedTo(before) != liqo.OfferedTo(after) || before.Spec.NodeName != after.Spec.NodeName ||
+	return liqo.OfferedTo(before) != liqo.OfferedTo(after) || liqo.OfferedBy(before) != liqo.OfferedBy(after) ||
+		before.Spec.NodeName != after.Spec.NodeName || before.Spec.NodeNamePrefix != after.Spec.NodeNamePrefix ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}
+
+// tenantChanged tells whether a foreign cluster has another name or tenant namespace.
+func tenantChanged(before, after *liqo.ForeignCluster) bool {
+	return liqo.TenantNamespace(before) != liqo.TenantNamespace(after) || liqo.Identity(before) != liqo.Identity(after)
 }

@@ -97,16 +97,19 @@ func (r *Registry) policyOf(
 
 // podsOn returns the names of the namespaces of the pods on a provider.
 func (r *Registry) podsOn(ctx context.Context, id cluster.ID) (map[string]bool, error) {
-	var nodes corev1.NodeList
-	if err := r.reader.List(ctx, &nodes, client.MatchingFields{IndexNodeCluster: string(id)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the virtual nodes of %s: %w", id, err)
+	fc, err := r.ForeignCluster(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.NodesOf(ctx, id, fc)
+	if err != nil {
+		return nil, err
 	}
 	namespaces := map[string]bool{}
-	for i := range nodes.Items {
-		node := nodes.Items[i].Name
+	for i := range nodes {
 		var pods corev1.PodList
-		if err := r.reader.List(ctx, &pods, client.MatchingFields{IndexPodNode: node}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+		if err := r.reader.List(ctx, &pods, client.MatchingFields{IndexPodNode: nodes[i].Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the pods of node %s: %w", nodes[i].Name, err)
 		}
 		for j := range pods.Items {
 			namespaces[pods.Items[j].Namespace] = true

@@ -82,18 +82,3 @@ func (r *Registry) direct(ctx context.Context, provider cluster.ID) (remoteipam.
 	direct, _ := remoteipam.ParseDirectConsumers(said.Data)
 	return direct, nil
 }
-
-// TenantOf returns the foreign cluster whose tenant namespace a namespace is; empty if
-// it is none.
-func (r *Registry) TenantOf(ctx context.Context, namespace string) (cluster.ID, error) {
-	var list liqo.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("list the foreign clusters: %w", err)
-	}
-	for i := range list.Items {
-		if liqo.TenantNamespace(&list.Items[i]) == namespace {
-			return liqo.Identity(&list.Items[i]).ID, nil
-		}
-	}
-	return "", nil
-}

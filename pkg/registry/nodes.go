@@ -25,15 +25,12 @@ import (
 // for each usable provider if they are to have that. Nothing is used of them yet.
 func (r *Registry) nodes(
 	ctx context.Context, consumers []v1alpha1.Consumer, providers []v1alpha1.Provider, accounts map[cluster.ID]capacity.Account,
+	offers []liqo.ResourceOffer, tenants map[string]cluster.Identity,
 ) (map[cluster.ID][]capacity.Node, error) {
-	var offers liqo.ResourceOfferList
-	if err := r.reader.List(ctx, &offers, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list offers: %w", err)
-	}
 	told := map[cluster.ID][]string{}
-	for i := range offers.Items {
-		o := &offers.Items[i]
-		if id := liqo.OfferedTo(o); id != "" && o.DeletionTimestamp.IsZero() {
+	for i := range offers {
+		o := &offers[i]
+		if id := liqo.OfferedTo(o); id != "" && tenants[o.Namespace].ID == id && o.DeletionTimestamp.IsZero() {
 			told[id] = append(told[id], o.Spec.NodeName)
 		}
 	}
@@ -148,9 +145,13 @@ func (r *Registry) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.
 		return provider, provider != nil, err
 	}
 	// Another node of the consumer may have a name that looks like that.
-	var offers liqo.ResourceOfferList
-	if err := r.reader.List(ctx, &offers, client.MatchingFields{IndexOfferConsumer: string(consumer)}); err != nil {
-		return nil, false, fmt.Errorf("list the offers to %s: %w", consumer, err)
+	fc, err := r.ForeignCluster(ctx, consumer)
+	if err != nil {
+		return nil, false, err
 	}
-	return nil, slices.ContainsFunc(offers.Items, func(o liqo.ResourceOffer) bool { return o.Spec.NodeName == node }), nil
+	offers, err := r.OffersTo(ctx, fc)
+	if err != nil {
+		return nil, false, err
+	}
+	return nil, slices.ContainsFunc(offers, func(o liqo.ResourceOffer) bool { return o.Spec.NodeName == node }), nil
 }

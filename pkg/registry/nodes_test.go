@@ -65,6 +65,8 @@ func TestPools(t *testing.T) {
 	const many, one = v1alpha1.NodesPerProvider, v1alpha1.NodesOne
 	a, b := named("id-a", "a", "4", true), named("id-b", "b", "2", true)
 	off := named("id-a", "a", "4", false)
+	forged := told("evil-node")
+	forged.Namespace = "liqo-tenant-evil"
 	policy := func(name string, chosen ...string) *v1alpha1.PlacementPolicy {
 		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		decision := v1alpha1.PlacementDecision{Consumer: string(consumerC.ID)}
@@ -154,6 +156,10 @@ func TestPools(t *testing.T) {
 			reason:  "One that its pods can wish may get some.",
 			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, wish}, want: map[string]string{nodeA: "4", nodeB: "2"},
 		},
+		"Forged": {
+			reason:  "What another cluster writes into its own tenant namespace is told to nobody.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, one), a, forged}, want: map[string]string{"": "4"},
+		},
 		"OtherLabel": {
 			reason: "A pod of a node that nobody knows is on none, and what it uses is offered nowhere.",
 			objects: []client.Object{
@@ -165,7 +171,7 @@ func TestPools(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects := slices.Concat(tc.objects, []client.Object{
-				liqotest.TwinNamespace("of-c", consumerC),
+				liqotest.ForeignCluster(consumerC, false, true), liqotest.TwinNamespace("of-c", consumerC),
 				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true), liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true),
 			})
 			r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...)).Of(ownID)
@@ -185,7 +191,10 @@ func TestPools(t *testing.T) {
 }
 
 func TestPinned(t *testing.T) {
-	r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, provider("id-a", "4", true), told(nodeGone))).Of(ownID)
+	forged := told(nodeB)
+	forged.Namespace = "liqo-tenant-evil"
+	r := registry.New(registrytest.NewClient(t, interceptor.Funcs{},
+		liqotest.ForeignCluster(consumerC, false, true), provider("id-a", "4", true), told(nodeGone), forged)).Of(ownID)
 	cases := map[string]struct {
 		reason, node string
 		provider     string

@@ -31,14 +31,16 @@ import (
 const (
 	// IndexForeignClusterID finds ForeignClusters by the ID of their cluster.
 	IndexForeignClusterID = "broker.clusterID"
-	// IndexOfferProvider finds ResourceOffers by the provider that they are from.
-	IndexOfferProvider = "broker.provider"
-	// IndexOfferConsumer finds ResourceOffers of the broker by the consumer that they are for.
-	IndexOfferConsumer = "broker.consumer"
-	// IndexNodeCluster finds virtual nodes by the cluster that they stand for.
+	// IndexForeignClusterTenant finds ForeignClusters by their tenant namespace.
+	IndexForeignClusterTenant = "broker.tenant"
+	// IndexForeignClusterName finds ForeignClusters by what their cluster calls itself.
+	IndexForeignClusterName = "broker.clusterName"
+	// IndexForeignClusterUniqueName finds ForeignClusters by Liqo's unique name of their cluster.
+	IndexForeignClusterUniqueName = "broker.uniqueName"
+	// IndexOfferNode finds ResourceOffers by the node that they name.
+	IndexOfferNode = "broker.offeredNode"
+	// IndexNodeCluster finds virtual nodes by the cluster that they say they stand for.
 	IndexNodeCluster = "broker.cluster"
-	// IndexTunnelCluster finds TunnelEndpoints by the cluster that they lead to.
-	IndexTunnelCluster = "broker.tunnel"
 	// IndexPodNode finds pods by the node that they are bound to.
 	IndexPodNode = "broker.node"
 )
@@ -49,17 +51,20 @@ func Indexes() []Index {
 		{&liqo.ForeignCluster{}, IndexForeignClusterID, func(o client.Object) []string {
 			return nonEmpty(string(liqo.Identity(o.(*liqo.ForeignCluster)).ID))
 		}},
-		{&liqo.ResourceOffer{}, IndexOfferProvider, func(o client.Object) []string {
-			return nonEmpty(string(liqo.OfferedBy(o.(*liqo.ResourceOffer))))
+		{&liqo.ForeignCluster{}, IndexForeignClusterTenant, func(o client.Object) []string {
+			return nonEmpty(liqo.TenantNamespace(o.(*liqo.ForeignCluster)))
 		}},
-		{&liqo.ResourceOffer{}, IndexOfferConsumer, func(o client.Object) []string {
-			return nonEmpty(string(liqo.OfferedTo(o.(*liqo.ResourceOffer))))
+		{&liqo.ForeignCluster{}, IndexForeignClusterName, func(o client.Object) []string {
+			return nonEmpty(liqo.Identity(o.(*liqo.ForeignCluster)).Name)
+		}},
+		{&liqo.ForeignCluster{}, IndexForeignClusterUniqueName, func(o client.Object) []string {
+			return []string{liqo.UniqueName(liqo.Identity(o.(*liqo.ForeignCluster)))}
+		}},
+		{&liqo.ResourceOffer{}, IndexOfferNode, func(o client.Object) []string {
+			return nonEmpty(o.(*liqo.ResourceOffer).Spec.NodeName)
 		}},
 		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
 			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
-		}},
-		{&liqo.TunnelEndpoint{}, IndexTunnelCluster, func(o client.Object) []string {
-			return nonEmpty(o.(*liqo.TunnelEndpoint).Spec.ClusterIdentity.ClusterID)
 		}},
 		{&corev1.Pod{}, IndexPodNode, func(o client.Object) []string {
 			return nonEmpty(o.(*corev1.Pod).Spec.NodeName)
@@ -152,6 +157,49 @@ func (r *Registry) Hides(ctx context.Context, namespace string) (bool, error) {
 		return true, client.IgnoreNotFound(err)
 	}
 	return consumer.Status.Mode != v1alpha1.ModeOrchestrated, nil
+}
+
+// Namesake returns an older foreign cluster that has the same unique name as another
+// one, or nil if there is none. Liqo calls by that name what it makes for a cluster, so
+// that the two cannot be told apart.
+//
+//nolint:nilnil // That there is none is an answer, which every caller has to deal with.
+func (r *Registry) Namesake(ctx context.Context, fc *liqo.ForeignCluster) (*liqo.ForeignCluster, error) {
+	name := liqo.UniqueName(liqo.Identity(fc))
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if liqo.Identity(other).ID != liqo.Identity(fc).ID && older(other, fc) {
+			return other, nil
+		}
+	}
+	return nil, nil
+}
+
+// older reports whether an object is older than another one, or, if both were made in
+// the same second, comes first by name.
+func older(a, b client.Object) bool {
+	made, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return made.Before(&other) || made.Equal(&other) && a.GetName() < b.GetName()
+}
+
+// Namesakes returns the clusters that share a unique name with one.
+func (r *Registry) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.ID, error) {
+	name := liqo.UniqueName(id)
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
+	}
+	var others []cluster.ID
+	for i := range list.Items {
+		if other := liqo.Identity(&list.Items[i]).ID; other != id.ID {
+			others = append(others, other)
+		}
+	}
+	return others, nil
 }
 
 // Namespace is a twin namespace at one moment: what placement has to know, and
@@ -253,7 +301,11 @@ func (r *Registry) copyOf(
 			return c, fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
 		}
 		if !apierrors.IsNotFound(err) {
-			at = node{cluster: liqo.NodeCluster(&found), ready: liqo.NodeReady(&found)}
+			id, err := r.ClusterOf(ctx, &found)
+			if err != nil {
+				return c, err
+			}
+			at = node{cluster: id, ready: liqo.NodeReady(&found)}
 		}
 		nodes[pod.Spec.NodeName] = at
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/nodelabels"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -164,7 +163,7 @@ const (
 // nodeHas returns an error unless the consumer's node of a provider has so much memory, and the provider's labels.
 func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) error {
 	var nodes corev1.NodeList
-	if err := fed.Consumer.List(ctx, &nodes, client.MatchingLabels{nodelabels.LabelProvider: string(provider.ID)}); err != nil {
+	if err := fed.Consumer.List(ctx, &nodes, client.MatchingLabels{liqo.LabelProvider: string(provider.ID)}); err != nil {
 		return err
 	}
 	if len(nodes.Items) != 1 {

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -21,10 +22,13 @@ const (
 	ModeAggregated Mode = "Aggregated"
 )
 
-// Reasons of a Consumer's Ready condition, besides ReasonOffering and ReasonNotPeered.
+// Reasons of a Consumer's Ready condition, besides ReasonOffering, ReasonNotPeered,
+// ReasonPeeringEnds and ReasonClusterNameTaken.
 const (
-	ReasonNoProvider    = "NoProvider"
-	ReasonModeNotServed = "ModeNotServed"
+	// ReasonPeeringPending: the peering is being established, or has another virtual node.
+	ReasonPeeringPending = "PeeringPending"
+	ReasonNoProvider     = "NoProvider"
+	ReasonModeNotServed  = "ModeNotServed"
 	// ReasonProvidersHidden: the cluster is to have a node for each provider, and its
 	// mode hides the providers.
 	ReasonProvidersHidden = "ProvidersHidden"
@@ -170,6 +174,13 @@ type ConsumerStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// IsServed reports whether the cluster has a peering with the broker at present, also one
+// that begins or ends, and is known by a name of its own.
+func (c *Consumer) IsServed() bool {
+	ready := meta.FindStatusCondition(c.Status.Conditions, ConditionReady)
+	return ready != nil && ready.Reason != ReasonNotPeered && ready.Reason != ReasonClusterNameTaken
 }
 
 // ConsumerList is a list of Consumers.

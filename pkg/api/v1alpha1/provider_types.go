@@ -17,6 +17,11 @@ const (
 
 	// ConditionDraining is true while pods leave a provider that is turned off.
 	ConditionDraining = "Draining"
+
+	// ConditionObjectsRefused is true while some of what Liqo has of the provider counts
+	// for nothing, because nobody can mean it or it is said of another cluster. It is
+	// missing otherwise.
+	ConditionObjectsRefused = "ObjectsRefused"
 )
 
 // Reasons of a Provider's Ready condition.
@@ -33,6 +38,12 @@ const (
 	ReasonNodeNotReady    = "NodeNotReady"
 	// ReasonWithdrawn: the cluster offers nothing any more, and pods leave it.
 	ReasonWithdrawn = "Withdrawn"
+	// ReasonNodeRefused: the provider's virtual node says that it is another cluster's. The
+	// ObjectsRefused condition has this reason too, or ReasonInvalidOffer.
+	ReasonNodeRefused = "NodeRefused"
+	// ReasonClusterNameTaken: Liqo has the same unique name for the cluster as for another one. A
+	// Consumer has this reason too.
+	ReasonClusterNameTaken = "ClusterNameTaken"
 	// ReasonPeeringEnds: one of the two clusters ends the peering, and Liqo evicts all pods.
 	ReasonPeeringEnds = "PeeringEnds"
 )
@@ -188,7 +199,7 @@ type ProviderStatus struct {
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready and Draining.
+	// Conditions are Ready and Draining, and at times ObjectsRefused.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -117,7 +117,11 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	if err != nil {
 		return err
 	}
-	granted, err := r.granted(ctx, cluster.ID(c.Name))
+	granted, err := r.granted(ctx, fc)
+	if err != nil {
+		return err
+	}
+	state, err := r.peeringOf(ctx, fc)
 	if err != nil {
 		return err
 	}
@@ -129,8 +133,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	c.Status.ObservedGeneration = c.Generation
 	c.Status.Nodes = c.EffectiveNodes()
 	setAmounts(c, books, granted)
-	established := fc != nil && liqo.Incoming(fc).Established
-	for _, condition := range []metav1.Condition{ready(established, c), reservation(c, books)} {
+	for _, condition := range []metav1.Condition{ready(state, c), reservation(c, books)} {
 		condition.ObservedGeneration = c.Generation
 		condition.Message = v1alpha1.Cut(condition.Message, v1alpha1.MaxMessage)
 		meta.SetStatusCondition(&c.Status.Conditions, condition)
@@ -145,16 +148,41 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 }
 
 // granted returns what Liqo offers to a consumer in the broker's name.
-func (r *Reconciler) granted(ctx context.Context, id cluster.ID) (corev1.ResourceList, error) {
-	var offers liqo.ResourceOfferList
-	if err := r.client.List(ctx, &offers, client.MatchingFields{registry.IndexOfferConsumer: string(id)}); err != nil {
-		return nil, fmt.Errorf("list the offers to %s: %w", id, err)
+func (r *Reconciler) granted(ctx context.Context, fc *liqo.ForeignCluster) (corev1.ResourceList, error) {
+	offers, err := r.registry.OffersTo(ctx, fc)
+	if err != nil {
+		return nil, err
 	}
 	var granted corev1.ResourceList
-	for i := range offers.Items {
-		granted = offer.Sum(granted, liqo.Quota(&offers.Items[i]))
+	for i := range offers {
+		granted = offer.Sum(granted, liqo.Quota(&offers[i]))
 	}
 	return granted, nil
+}
+
+// peeringState is what the broker sees of the peering with a consumer.
+type peeringState struct {
+	liqo.Peering
+
+	// namesake is the name of an older foreign cluster that Liqo cannot tell apart from
+	// the consumer's; empty if there is none.
+	namesake string
+}
+
+// peeringOf observes the peering with a consumer, whose foreign cluster may be nil.
+func (r *Reconciler) peeringOf(ctx context.Context, fc *liqo.ForeignCluster) (peeringState, error) {
+	if fc == nil {
+		return peeringState{}, nil
+	}
+	namesake, err := r.registry.Namesake(ctx, fc)
+	if err != nil {
+		return peeringState{}, err
+	}
+	state := peeringState{Peering: liqo.Incoming(fc)}
+	if namesake != nil {
+		state.namesake = namesake.Name
+	}
+	return state, nil
 }
 
 // setAmounts writes into the status what the consumer is offered, granted and uses.
@@ -194,13 +222,20 @@ func setPools(c *v1alpha1.Consumer, pools []capacity.Pool) {
 }
 
 // ready returns the Ready condition of a consumer.
-func ready(established bool, c *v1alpha1.Consumer) metav1.Condition {
+func ready(peering peeringState, c *v1alpha1.Consumer) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
 	}
 	switch {
-	case !established:
-		return is(metav1.ConditionFalse, v1alpha1.ReasonNotPeered, "The incoming peering with the cluster is not established")
+	case peering.namesake != "":
+		return is(metav1.ConditionFalse, v1alpha1.ReasonClusterNameTaken, fmt.Sprintf(
+			"Liqo has the same unique name for the cluster of ForeignCluster %s, which is older: the two cannot be told apart", peering.namesake))
+	case !peering.Exists:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNotPeered, "There is no incoming peering with the cluster")
+	case peering.Ending:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonPeeringEnds, "One of the two clusters ends the peering")
+	case !peering.Established:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonPeeringPending, "The incoming peering with the cluster is not established yet")
 	case c.Status.Mode == "":
 		return is(metav1.ConditionFalse, v1alpha1.ReasonModeNotServed,
 			fmt.Sprintf("The broker does not run the mode %s: the cluster keeps what it uses, and is offered nothing more", c.Spec.Mode))

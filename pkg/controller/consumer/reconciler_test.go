@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -47,6 +48,11 @@ func TestReconcile(t *testing.T) {
 		return c
 	}
 	both := Modes{Orchestrator: true, Aggregator: true}
+	in := func(state string) *liqo.ForeignCluster {
+		fc := liqotest.ForeignCluster(consumer, false, true)
+		liqotest.SetIncoming(fc, state)
+		return fc
+	}
 	cases := map[string]struct {
 		reason  string
 		modes   Modes
@@ -79,6 +85,16 @@ func TestReconcile(t *testing.T) {
 			reason: "A Consumer stays when the peering ends.",
 			modes:  both, objects: []client.Object{liqotest.ForeignCluster(consumer, true, false), wants("")},
 			mode: v1alpha1.ModeOrchestrated, cpu: "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonNotPeered,
+		},
+		"Ending": {
+			reason: "While the peering ends, pods are still there.",
+			modes:  both, objects: []client.Object{in("Disconnecting"), wants("")},
+			mode: v1alpha1.ModeOrchestrated, cpu: "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonPeeringEnds,
+		},
+		"Pending": {
+			reason: "So they are when another virtual node is made.",
+			modes:  both, objects: []client.Object{in("Pending"), wants("")},
+			mode: v1alpha1.ModeOrchestrated, cpu: "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonPeeringPending,
 		},
 		"Wish": {
 			reason: "A mode that the broker runs is granted.",
@@ -163,6 +179,37 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("%s\nowners: %v", tc.reason, got.OwnerReferences)
 			}
 		})
+	}
+}
+
+// TestNameTaken has a consumer that Liqo cannot tell apart from an older cluster, by the
+// 24 bits of a hash that it has of an ID.
+func TestNameTaken(t *testing.T) {
+	first, second := cluster.Identity{ID: "id-1363", Name: "twin"}, cluster.Identity{ID: "id-1561", Name: "twin"}
+	older, younger := liqotest.ForeignCluster(first, false, true), liqotest.ForeignCluster(second, false, true)
+	younger.Name = "younger"
+	c := registrytest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", true))
+	r := New(c, registry.New(c), registry.New(c), Modes{Orchestrator: true})
+	for id, want := range map[cluster.ID]struct{ why, cpu string }{
+		first.ID: {v1alpha1.ReasonOffering, "4"}, second.ID: {v1alpha1.ReasonClusterNameTaken, "0"},
+	} {
+		req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(id)}}
+		for range 4 { // It is created, finds its mode, its condition, and what follows from it.
+			if _, err := r.Reconcile(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := &v1alpha1.Consumer{}
+		if err := c.Get(t.Context(), req.NamespacedName, got); err != nil {
+			t.Fatal(err)
+		}
+		ready := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
+		if ready.Reason != want.why || got.Status.Offered.Cpu().String() != want.cpu {
+			t.Errorf("%s: Ready %s, offered %s cpu; want %s, %s", id, ready.Reason, got.Status.Offered.Cpu(), want.why, want.cpu)
+		}
+		if served := want.cpu != "0"; got.IsServed() != served {
+			t.Errorf("%s is served: %v", id, got.IsServed())
+		}
 	}
 }
 

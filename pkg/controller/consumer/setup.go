@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -38,8 +39,8 @@ func Setup(mgr ctrl.Manager, books Books, modes Modes) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("consumer").
 		For(&v1alpha1.Consumer{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(ofOffer)).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfForeignCluster(r.registry))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfTenant(r.registry))).
 		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
@@ -47,20 +48,6 @@ func Setup(mgr ctrl.Manager, books Books, modes Modes) error {
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the consumer controller: %w", err)
-	}
-	return nil
-}
-
-func ofForeignCluster(_ context.Context, o client.Object) []reconcile.Request {
-	if id := liqo.Identity(o.(*liqo.ForeignCluster)).ID; id != "" {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: string(id)}}}
-	}
-	return nil
-}
-
-func ofOffer(_ context.Context, o client.Object) []reconcile.Request {
-	if id := liqo.OfferedTo(o.(*liqo.ResourceOffer)); id != "" {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: string(id)}}}
 	}
 	return nil
 }

@@ -12,11 +12,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
-
-// labelCarbon is how a provider itself tells what its electricity emits: a label that
-// it gives to its offer, and Liqo to the virtual node. Its name has the unit.
-const labelCarbon = "brokering.liqo.io/carbon-gco2e-per-kwh"
 
 // mostCarbon is the most that is believed. A coal-fired power plant emits about a
 // thousand.
@@ -37,7 +34,7 @@ func carbon(p *v1alpha1.Provider, nodes []corev1.Node, now time.Time, measured m
 		}
 	default:
 		for i := range nodes {
-			if text, ok := nodes[i].Labels[labelCarbon]; ok {
+			if text, ok := nodes[i].Labels[liqo.LabelCarbon]; ok {
 				value, err = strconv.ParseFloat(text, 64)
 			}
 		}

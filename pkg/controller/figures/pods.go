@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
 // ownDoing are the reasons of failed pods that are not the provider's: the pod ran for
@@ -29,8 +30,9 @@ var ownDoing = map[string]bool{"": true, "DeadlineExceeded": true, liqo.ReasonOf
 // of the broker: those in the pods are by the clocks of the providers. What it does not
 // see, because the broker does not run, does not count.
 type podWatcher struct {
-	reader client.Reader
-	clock  clock.PassiveClock
+	reader   client.Reader
+	registry *registry.Registry
+	clock    clock.PassiveClock
 
 	mu sync.Mutex
 	// bound are the pods that are bound and not ready yet, and since when.
@@ -39,8 +41,8 @@ type podWatcher struct {
 	seen map[string][]kpi.PodSeen
 }
 
-func newPodWatcher(reader client.Reader, clock clock.PassiveClock) *podWatcher {
-	return &podWatcher{reader: reader, clock: clock, bound: map[types.UID]time.Time{}, seen: map[string][]kpi.PodSeen{}}
+func newPodWatcher(reader client.Reader, r *registry.Registry, clock clock.PassiveClock) *podWatcher {
+	return &podWatcher{reader: reader, registry: r, clock: clock, bound: map[types.UID]time.Time{}, seen: map[string][]kpi.PodSeen{}}
 }
 
 // handler watches, and asks for no reconciliation: figures are written once a minute.
@@ -94,15 +96,15 @@ func (w *podWatcher) note(ctx context.Context, pod *corev1.Pod, seen kpi.PodSeen
 		w.reader.Get(ctx, client.ObjectKey{Name: pod.Namespace}, &namespace) != nil {
 		return // Gone, or not of a consumer.
 	}
-	provider := string(liqo.NodeCluster(&node))
+	provider, err := w.registry.ClusterOf(ctx, &node)
 	consumer, twin := liqo.TwinOf(&namespace)
-	if provider == "" || !twin {
+	if err != nil || provider == "" || !twin {
 		return
 	}
 	seen.Consumer = string(consumer)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen[provider] = append(w.seen[provider], seen)
+	w.seen[string(provider)] = append(w.seen[string(provider)], seen)
 }
 
 // of returns what was seen of the pods on a provider and is not written down.

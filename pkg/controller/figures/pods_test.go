@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
@@ -130,9 +131,9 @@ func TestCarbon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := liqotest.VirtualNode(providerA, true)
 			if tc.label != "" {
-				node.Labels[labelCarbon] = tc.label
+				node.Labels[liqo.LabelCarbon] = tc.label
 			}
-			h := begin(t, node)
+			h := begin(t, node, liqotest.Offer(providerA, nil))
 			p := h.reconcile()
 			p.Spec.Carbon = tc.spec
 			if err := h.client.Update(t.Context(), p); err != nil {

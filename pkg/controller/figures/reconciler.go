@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -41,14 +42,16 @@ const (
 
 // Reconciler keeps the figures of one provider.
 type Reconciler struct {
-	client client.Client
-	clock  clock.PassiveClock
-	pods   *podWatcher
+	client   client.Client
+	registry *registry.Registry
+	clock    clock.PassiveClock
+	pods     *podWatcher
 }
 
 // New returns a Reconciler that reads and writes with c.
 func New(c client.Client, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, clock: clock, pods: newPodWatcher(c, clock)}
+	r := registry.New(c)
+	return &Reconciler{client: c, registry: r, clock: clock, pods: newPodWatcher(c, r, clock)}
 }
 
 // Reconcile measures a provider, and writes what it measured into its status.
@@ -63,11 +66,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
-	var nodes corev1.NodeList
-	if err := r.client.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return ctrl.Result{}, fmt.Errorf("list the virtual nodes of %s: %w", p.Name, err)
+	fc, err := r.registry.ForeignCluster(ctx, cluster.ID(p.Name))
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	history := observe(ctx, p, nodes.Items, now)
+	nodes, err := r.registry.OfferedNodesOf(ctx, cluster.ID(p.Name), fc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	history := observe(ctx, p, nodes, now)
 	pods := r.pods.of(p.Name)
 	history.Pods = history.Pods.Add(now, pods)
 	measured := map[string]kpi.Figure{}
@@ -83,11 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		measured[name] = kpi.Figure{Value: math.Round(value*1e3) / 1e3, Unit: unit, Measured: now, Expires: now.Add(validity)}
 	}
 	free(p, now, measured)
-	carbon(p, nodes.Items, now, measured)
-	if err := r.roundTrip(ctx, p, measured); err != nil {
+	carbon(p, nodes, now, measured)
+	if err := r.roundTrip(ctx, fc, measured); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.prices(ctx, p, now, measured); err != nil {
+	if err := r.prices(ctx, p, fc, now, measured); err != nil {
 		return ctrl.Result{}, err
 	}
 
@@ -134,13 +141,13 @@ func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) {
 }
 
 // roundTrip adds what Liqo measures in the tunnel to the provider.
-func (r *Reconciler) roundTrip(ctx context.Context, p *v1alpha1.Provider, measured map[string]kpi.Figure) error {
-	var tunnels liqo.TunnelEndpointList
-	if err := r.client.List(ctx, &tunnels, client.MatchingFields{registry.IndexTunnelCluster: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the tunnels to %s: %w", p.Name, err)
+func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, measured map[string]kpi.Figure) error {
+	tunnels, err := r.registry.TunnelsTo(ctx, fc)
+	if err != nil {
+		return err
 	}
-	for i := range tunnels.Items {
-		if took, at, ok := liqo.RoundTrip(&tunnels.Items[i]); ok {
+	for i := range tunnels {
+		if took, at, ok := liqo.RoundTrip(&tunnels[i]); ok {
 			measured[kpi.RoundTripTime] = kpi.Figure{
 				Value: float64(took) / float64(time.Millisecond), Unit: kpi.Milliseconds, Measured: at, Expires: at.Add(pingValidity),
 			}
@@ -152,15 +159,17 @@ func (r *Reconciler) roundTrip(ctx context.Context, p *v1alpha1.Provider, measur
 // prices adds what people wrote into the provider's spec, and for the rest what
 // the provider asks for. Without a currency prices have the unit of ISO 4217 for
 // none, and are taken to be for an hour.
-func (r *Reconciler) prices(ctx context.Context, p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) error {
-	var offers liqo.ResourceOfferList
-	if err := r.client.List(ctx, &offers, client.MatchingFields{registry.IndexOfferProvider: p.Name}); err != nil {
-		return fmt.Errorf("list the offers of %s: %w", p.Name, err)
+func (r *Reconciler) prices(
+	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.Figure,
+) error {
+	offers, _, err := r.registry.OffersBy(ctx, fc)
+	if err != nil {
+		return err
 	}
 	amounts := corev1.ResourceList{}
-	for i := range offers.Items {
-		if _, ok := liqo.Accepted(&offers.Items[i]); ok {
-			maps.Copy(amounts, offers.Items[i].Spec.Prices)
+	for i := range offers {
+		if _, ok := liqo.Accepted(&offers[i]); ok {
+			maps.Copy(amounts, offers[i].Spec.Prices)
 		}
 	}
 	currency, hours := "XXX", 1.0

@@ -45,7 +45,7 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			h.writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
-	}, append(objects, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}})...)
+	}, append(objects, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}}, liqotest.ForeignCluster(providerA, true, false))...)
 	return h
 }
 
@@ -89,7 +89,7 @@ func values(p *v1alpha1.Provider) map[string]string {
 
 func TestAvailability(t *testing.T) {
 	node := liqotest.VirtualNode(providerA, true)
-	h := begin(t, node)
+	h := begin(t, node, liqotest.Offer(providerA, nil))
 	h.reconcile()
 	if got := values(h.minutes(30)); got["availability1h"] != "1 ratio" {
 		t.Errorf("after half an hour in which it was up: %v", got)
@@ -181,7 +181,7 @@ func TestFree(t *testing.T) {
 
 // TestDamagedHistory begins anew.
 func TestDamagedHistory(t *testing.T) {
-	h := begin(t, liqotest.VirtualNode(providerA, true))
+	h := begin(t, liqotest.VirtualNode(providerA, true), liqotest.Offer(providerA, nil))
 	p := h.reconcile()
 	p.Status.History = `{"rings":[{"up":[9999]}]}`
 	if err := h.client.Status().Update(t.Context(), p); err != nil {

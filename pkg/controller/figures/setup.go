@@ -8,7 +8,6 @@
 package figures
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,14 +15,11 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -34,19 +30,15 @@ func Setup(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("figures").
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode(r.registry)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).
-		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(ofTunnel)).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfOffer), builder.WithPredicates(offerChanged())).
+		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfTenant(r.registry))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfTenant(r.registry)), builder.WithPredicates(offerChanged())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of figures: %w", err)
 	}
 	return nil
-}
-
-func ofTunnel(_ context.Context, o client.Object) []reconcile.Request {
-	return enqueue.Provider(cluster.ID(o.(*liqo.TunnelEndpoint).Spec.ClusterIdentity.ClusterID))
 }
 
 // nodeChanged lets a node pass that became ready or ceased to be.

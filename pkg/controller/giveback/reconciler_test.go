@@ -179,7 +179,8 @@ func TestPinned(t *testing.T) {
 	lost := provider(true)
 	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}}
 	offloaded := func(to ...cluster.ID) client.Object { return liqo.ForgeOffloading(namespace, "DefaultName", to) }
-	offered := liqotest.OfferTo(cluster.Identity{ID: "id-c", Name: "consumer"}, nil)
+	c := cluster.Identity{ID: "id-c", Name: "consumer"}
+	offered := liqotest.OfferTo(c, nil)
 	offered.Spec.NodeName = node
 	cases := map[string]struct {
 		reason  string
@@ -192,7 +193,7 @@ func TestPinned(t *testing.T) {
 		"Unchosen":  {reason: "The provider gets no pod of the namespace.", objects: []client.Object{provider(true), offloaded("id-b")}, given: true, message: "takes no pods of the namespace"},
 		"Off":       {reason: "It is turned off, though something still runs there.", objects: []client.Object{provider(false), offloaded("id-a")}, given: true, message: "turned off"},
 		"Lost":      {reason: "It is out of reach, and others may be not.", objects: []client.Object{lost, offloaded("id-a")}, given: true, message: "not ready"},
-		"Gone":      {reason: "It is gone, and its node stays.", objects: []client.Object{offered, offloaded("id-b")}, given: true, message: "is gone"},
+		"Gone":      {reason: "It is gone, and its node stays.", objects: []client.Object{liqotest.ForeignCluster(c, false, true), offered, offloaded("id-b")}, given: true, message: "is gone"},
 		"Stranger":  {reason: "A node that only looks like it is not ours.", objects: []client.Object{offloaded("id-b")}},
 		"OwnersWay": {reason: "The owner of a pod may wish otherwise.", objects: []client.Object{provider(false), offloaded("id-b")}, wish: "1m"},
 		"NotYet":    {reason: "A namespace that is not offloaded yet will be.", objects: []client.Object{provider(true)}},

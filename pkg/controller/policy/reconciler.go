@@ -284,10 +284,14 @@ func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
+	owners, err := registry.New(r.client).Owners(ctx)
+	if err != nil {
+		return nil, err
+	}
 	shown := make(map[cluster.ID]map[string]string, len(nodes.Items))
 	for i := range nodes.Items {
-		if id := liqo.NodeCluster(&nodes.Items[i]); id != "" {
-			shown[id] = nodes.Items[i].Labels
+		if node := &nodes.Items[i]; owners.Offer(node) {
+			shown[liqo.NodeCluster(node)] = node.Labels
 		}
 	}
 	return newSnapshot(providers.Items, shown), nil

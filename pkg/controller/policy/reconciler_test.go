@@ -172,11 +172,14 @@ func TestExplained(t *testing.T) {
 	down.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "Not peered"}
 	dear := provider("dear", "9")
 	dear.Labels = map[string]string{"region": "north"}
-	node := liqotest.VirtualNode(cluster.Identity{ID: "dear", Name: "dear"}, true)
+	id := cluster.Identity{ID: "dear", Name: "dear"}
+	node := liqotest.VirtualNode(id, true)
 	node.Labels["region"], node.Labels["arch"] = "south", "arm64"
+	lying := node.DeepCopy() // Another cluster's, which says that it is this one's.
+	lying.Name, lying.Labels["arch"] = "liqo-zz", "amd64"
 	policy := cheapest()
 	policy.Spec.Filters = []v1alpha1.Filter{`!("arch" in labels) || labels.arch != "arm64" || labels.region != "north"`}
-	h := begin(t, policy, consumer("c"), off, down, young, dear, node, provider("b", "2"))
+	h := begin(t, policy, consumer("c"), off, down, young, dear, node, lying, liqotest.ForeignCluster(id, true, false), liqotest.Offer(id, nil), provider("b", "2"))
 	p, _ := h.decide(0)
 	want := []v1alpha1.ExplainedProvider{
 		{ID: "b", Name: "name-b", Chosen: true, Score: "100.0", Terms: []v1alpha1.ExplainedTerm{

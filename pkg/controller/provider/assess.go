@@ -15,8 +15,10 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
 // observation is what the broker sees of a provider, and what people chose for it.
@@ -31,7 +33,12 @@ type observation struct {
 	// unreadable says what of the capacity could not be read.
 	unreadable string
 	offers     []offered
-	leaving    leaving
+	// refused are the offers that count for nothing.
+	refused []registry.Refusal
+	// namesake is the name of an older foreign cluster that Liqo cannot tell apart from
+	// this one; empty if there is none.
+	namesake string
+	leaving  leaving
 	// lostSince tells since when it is out of reach; nil if it is not.
 	lostSince *metav1.Time
 	// used is what pods use of each of its virtual nodes.
@@ -41,10 +48,10 @@ type observation struct {
 // offered is one offer that is in force.
 type offered struct {
 	resources corev1.ResourceList
-	// unreadable says what of the offer could not be read.
-	unreadable string
-	node       string
-	nodeReady  bool
+	node      string
+	nodeReady bool
+	// says is the other cluster that the node says it is of; empty if it does not.
+	says cluster.ID
 }
 
 // leaving is what is left on a provider that is turned off.
@@ -70,12 +77,17 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	switch {
 	case o.ending:
 		return not(v1alpha1.ReasonPeeringEnds, "One of the two clusters ends the peering, and Liqo evicts all pods")
+	case o.namesake != "":
+		return not(v1alpha1.ReasonClusterNameTaken, fmt.Sprintf(
+			"Liqo has the same unique name for the cluster of ForeignCluster %s, which is older: the two cannot be told apart", o.namesake))
 	case !o.enabled:
 		return not(v1alpha1.ReasonDisabled, "The provider is turned off")
 	case o.withdrawn:
 		return not(v1alpha1.ReasonWithdrawn, "The cluster offers nothing any more, and pods leave it")
 	case !o.established:
 		return not(v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established")
+	case len(o.offers) == 0 && len(o.refused) > 0:
+		return not(v1alpha1.ReasonInvalidOffer, refusals(o))
 	case len(o.offers) == 0:
 		return not(v1alpha1.ReasonNoOffer, "The cluster has made no offer that Liqo accepted")
 	case o.unreadable != "":
@@ -88,20 +100,16 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	var sum []corev1.ResourceList
 	var down []string
 	for _, of := range o.offers {
-		if of.unreadable != "" {
-			return not(v1alpha1.ReasonInvalidOffer, "The offer cannot be read: "+of.unreadable)
-		}
-		if err := offer.Validate(of.resources); err != nil {
-			return not(v1alpha1.ReasonInvalidOffer, err.Error())
-		}
 		if of.nodeReady {
 			sum = append(sum, of.resources)
 		} else {
 			down = append(down, of.node)
 		}
 	}
-	if len(sum) == 0 {
-		slices.Sort(down)
+	switch slices.Sort(down); {
+	case len(sum) == 0 && slices.ContainsFunc(o.offers, offered.lies):
+		return not(v1alpha1.ReasonNodeRefused, refusals(o))
+	case len(sum) == 0:
 		return not(v1alpha1.ReasonNodeNotReady, "Not ready: virtual node "+strings.Join(down, ", "))
 	}
 	measured := offer.Sum(sum...)
@@ -112,6 +120,48 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonOffering, Message: "Workloads can be placed on the provider",
 	}
+}
+
+// lies reports whether the node of an offer says that it is another cluster's.
+func (of offered) lies() bool { return of.says != "" }
+
+// shownRefusals is how many refusals a message has.
+const shownRefusals = 5
+
+// refusals says which offers and nodes count for nothing, and why.
+func refusals(o observation) string {
+	var all []string
+	for _, r := range o.refused {
+		all = append(all, r.String())
+	}
+	for _, of := range o.offers {
+		if of.lies() {
+			all = append(all, fmt.Sprintf("node %s: it says that it is of cluster %q", of.node, of.says))
+		}
+	}
+	return shorten(slices.Sorted(slices.Values(all)), shownRefusals)
+}
+
+// refusal returns the ObjectsRefused condition; without a status if there is nothing to
+// tell.
+func refusal(o observation) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionObjectsRefused, Message: refusals(o)}
+	switch {
+	case len(o.refused) > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonInvalidOffer
+	case slices.ContainsFunc(o.offers, offered.lies):
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonNodeRefused
+	}
+	return c
+}
+
+// shorten joins the first texts, and says how many there are besides.
+func shorten(texts []string, shown int) string {
+	text := strings.Join(texts[:min(len(texts), shown)], "; ")
+	if more := len(texts) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // lostSince returns since when a provider is out of reach, whose nodes are given;
@@ -206,11 +256,7 @@ func drain(o observation) metav1.Condition {
 		c.Message = fmt.Sprintf("Pods left on the provider: %d", o.leaving.pods)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPodsHeld
-		c.Message = fmt.Sprintf("Pods left on the provider: %d; %s",
-			o.leaving.pods, strings.Join(held[:min(len(held), shownHeld)], "; "))
-		if more := len(held) - shownHeld; more > 0 {
-			c.Message += fmt.Sprintf("; and %d more", more)
-		}
+		c.Message = fmt.Sprintf("Pods left on the provider: %d; %s", o.leaving.pods, shorten(held, shownHeld))
 	}
 	return c
 }

@@ -5,6 +5,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -67,16 +68,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
-	var nodes corev1.NodeList
-	if err := r.client.List(ctx, &nodes, client.MatchingFields{registry.IndexNodeCluster: p.Name}); err != nil {
-		return ctrl.Result{}, fmt.Errorf("list the virtual nodes of %s: %w", p.Name, err)
+	nodes, err := r.registry.NodesOf(ctx, cluster.ID(p.Name), fc)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	for i := range nodes.Items {
-		if err := r.ensureTaint(ctx, &nodes.Items[i], !p.IsEnabled()); err != nil {
+	for i := range nodes {
+		// Pods that want this provider must not come to a node that is not its own.
+		closed := !p.IsEnabled() || !nodes[i].Offered
+		if err := r.ensureTaint(ctx, &nodes[i].Node, closed); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	seen, err := r.observe(ctx, p, fc, nodes.Items)
+	seen, err := r.observe(ctx, p, fc, nodes)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -114,12 +117,17 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 
 // observe collects what the Provider's status follows from.
 func (r *Reconciler) observe(
-	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []corev1.Node,
+	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []registry.VirtualNode,
 ) (observation, error) {
 	seen := observation{
 		enabled: p.IsEnabled(), capacity: p.Spec.Capacity, unreadable: lenient.UnreadableIn(p, "spec.capacity"), used: map[string]corev1.ResourceList{},
 	}
+	own := make([]corev1.Node, 0, len(nodes))
 	for i := range nodes {
+		if !nodes[i].Own {
+			continue
+		}
+		own = append(own, nodes[i].Node)
 		pods, err := r.pods(ctx, nodes[i].Name)
 		if err != nil {
 			return seen, err
@@ -127,51 +135,83 @@ func (r *Reconciler) observe(
 		seen.used[nodes[i].Name] = used(pods, nodes[i].Status.Allocatable)
 	}
 	if fc != nil {
-		peering := liqo.Outgoing(fc)
-		if err := r.offers(ctx, &seen, fc, nodes); err != nil {
+		if err := r.peer(ctx, &seen, fc, nodes); err != nil {
 			return seen, err
 		}
-		seen.established, seen.ending = peering.Established, seen.ending || peering.Ending
 	}
-	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, nodes)
+	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, own)
 	if seen.enabled {
 		return seen, nil
 	}
-	left, err := r.leaving(ctx, cluster.ID(p.Name), nodes)
+	left, err := r.leaving(ctx, cluster.ID(p.Name), own)
 	seen.leaving = left
 	return seen, err
 }
 
-// offers observes the offers of a provider that are in force or, if there are none,
-// whether there are others that it takes back.
-func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []corev1.Node) error {
-	provider := liqo.Identity(fc)
-	var list liqo.ResourceOfferList
-	if err := r.client.List(ctx, &list, client.MatchingFields{registry.IndexOfferProvider: string(provider.ID)}); err != nil {
-		return fmt.Errorf("list the offers of %s: %w", provider, err)
+// peer observes the peering with a provider, and what it offers.
+func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []registry.VirtualNode) error {
+	namesake, err := r.registry.Namesake(ctx, fc)
+	if err != nil {
+		return err
 	}
-	for i := range list.Items {
-		o := &list.Items[i]
+	if namesake != nil {
+		seen.namesake = namesake.Name
+	}
+	if err := r.offers(ctx, seen, fc, nodes); err != nil {
+		return err
+	}
+	peering := liqo.Outgoing(fc)
+	seen.established, seen.ending = peering.Established, seen.ending || peering.Ending
+	return nil
+}
+
+// offers observes the offers of a provider that are in force or, if there are none,
+// whether there are others that it takes back. What nobody can mean, or what is said of
+// another cluster, counts for nothing and does no harm to the rest.
+func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []registry.VirtualNode) error {
+	provider := liqo.Identity(fc)
+	offers, refused, err := r.registry.OffersBy(ctx, fc)
+	if err != nil {
+		return err
+	}
+	seen.refused = refused
+	for i := range offers {
+		o := &offers[i]
 		resources, accepted := liqo.Accepted(o)
-		switch {
+		switch err := offer.Validate(resources); {
 		case liqo.Ending(o):
 			seen.ending = true
-		case lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
-			if accepted {
-				seen.offers = append(seen.offers, offered{unreadable: lenient.Unreadable(o)})
-			}
+		case accepted && lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
+			seen.refused = append(seen.refused, registry.Refusal{Offer: o.Name, Reason: errors.New("it cannot be read: " + lenient.Unreadable(o))})
+		case err != nil:
+			seen.refused = append(seen.refused, registry.Refusal{Offer: o.Name, Reason: err})
 		case liqo.OffersNothing(o):
 			seen.withdrawn = true
 		case accepted:
-			name := liqo.NodeName(o, provider)
-			ready := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name && liqo.NodeReady(&n) })
-			seen.offers = append(seen.offers, offered{resources: resources, node: name, nodeReady: ready})
+			of := offered{resources: resources, node: liqo.NodeName(o, provider)}
+			of.look(nodes, provider.ID)
+			seen.offers = append(seen.offers, of)
 		}
 	}
 	if len(seen.offers) > 0 {
 		seen.ending, seen.withdrawn = false, false
 	}
 	return nil
+}
+
+// look looks at the node of an offer.
+func (of *offered) look(nodes []registry.VirtualNode, provider cluster.ID) {
+	for i := range nodes {
+		if nodes[i].Name != of.node {
+			continue
+		}
+		if says := liqo.NodeCluster(&nodes[i].Node); says != provider {
+			of.says = says
+			return
+		}
+		of.nodeReady = liqo.NodeReady(&nodes[i].Node)
+		return
+	}
 }
 
 // pods returns the pods of a virtual node. They are not to be changed.
@@ -242,9 +282,13 @@ func (r *Reconciler) ensureStatus(
 	p.Status.ObservedGeneration = p.Generation
 	p.Status.LostSince = seen.lostSince
 	account(&p.Status, seen, measured)
-	for _, c := range []metav1.Condition{ready, drain(seen)} {
+	for _, c := range []metav1.Condition{ready, drain(seen), refusal(seen)} {
 		c.Message = v1alpha1.Cut(c.Message, v1alpha1.MaxMessage)
 		c.ObservedGeneration = p.Generation
+		if c.Status == "" {
+			meta.RemoveStatusCondition(&p.Status.Conditions, c.Type)
+			continue
+		}
 		meta.SetStatusCondition(&p.Status.Conditions, c)
 	}
 	if equality.Semantic.DeepEqual(before.Status, p.Status) {

@@ -378,7 +378,7 @@ func TestToggleSurvivesThePeering(t *testing.T) {
 func TestTaint(t *testing.T) {
 	isOurs := func(taint corev1.Taint) bool { return taint.Key == TaintDisabled }
 	c := registrytest.NewClient(t, interceptor.Funcs{},
-		liqotest.ForeignCluster(providerA, true, false), newProvider(false),
+		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, resources("2")), newProvider(false),
 		liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true))
 	for _, enabled := range []bool{false, true, false} {
 		p := get(t, c)

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -40,19 +39,15 @@ func Setup(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(ofForeignCluster)).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfOffer)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode), builder.WithPredicates(nodeChanged())).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfForeignCluster(r.registry))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfTenant(r.registry))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode(r.registry)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the provider controller: %w", err)
 	}
 	return nil
-}
-
-func ofForeignCluster(_ context.Context, o client.Object) []reconcile.Request {
-	return enqueue.Provider(liqo.Identity(o.(*liqo.ForeignCluster)).ID)
 }
 
 // accountingPause is how long the pods of a provider may change before its status
@@ -92,7 +87,10 @@ func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID,
 		return "", false
 	}
 	var p v1alpha1.Provider
-	id = liqo.NodeCluster(&node)
+	id, err := r.registry.ClusterOf(ctx, &node)
+	if err != nil {
+		return "", false
+	}
 	if r.client.Get(ctx, client.ObjectKey{Name: string(id)}, &p) != nil {
 		return "", false
 	}

@@ -17,6 +17,7 @@ import (
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/discovery"
 	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,10 +40,21 @@ func Scheme(tb testing.TB) *runtime.Scheme {
 	return scheme
 }
 
+// Tenant returns the name of the tenant namespace of a peer.
+func Tenant(peer cluster.Identity) string { return "liqo-tenant-" + peer.Name }
+
+// TenantNamespace returns the tenant namespace of a peer.
+func TenantNamespace(peer cluster.Identity) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Tenant(peer), Labels: map[string]string{
+		discovery.ClusterIDLabel: string(peer.ID), discovery.TenantNamespaceLabel: "true",
+	}}}
+}
+
 // ForeignCluster returns the record of a peer, with the peerings that are established.
 func ForeignCluster(id cluster.Identity, outgoing, incoming bool) *liqo.ForeignCluster {
 	fc := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: id.Name, UID: types.UID("fc-" + id.ID)}}
 	fc.Spec.ClusterIdentity = identity(id)
+	fc.Status.TenantNamespace.Local = Tenant(id)
 	SetPeering(fc, outgoing, incoming)
 	return fc
 }
@@ -61,6 +73,11 @@ func SetPeering(fc *liqo.ForeignCluster, outgoing, incoming bool) {
 	}
 }
 
+// SetIncoming changes the state of the incoming peering with a peer.
+func SetIncoming(fc *liqo.ForeignCluster, state string) {
+	fc.Status.PeeringConditions[1].Status = discoveryv1alpha1.PeeringConditionStatusType(state)
+}
+
 // EndPeering does what Liqo does while it ends the outgoing peering with a peer.
 func EndPeering(fc *liqo.ForeignCluster) {
 	fc.Status.PeeringConditions[0].Status = discoveryv1alpha1.PeeringConditionStatusDisconnecting
@@ -70,7 +87,7 @@ func EndPeering(fc *liqo.ForeignCluster) {
 func Offer(provider cluster.Identity, resources corev1.ResourceList) *liqo.ResourceOffer {
 	return &liqo.ResourceOffer{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: provider.Name, Namespace: "liqo-tenant-" + provider.Name,
+			Name: provider.Name, Namespace: Tenant(provider),
 			Labels: map[string]string{consts.ReplicationStatusLabel: "true", consts.ReplicationOriginLabel: string(provider.ID)},
 		},
 		Spec: sharingv1alpha1.ResourceOfferSpec{
@@ -84,7 +101,7 @@ func Offer(provider cluster.Identity, resources corev1.ResourceList) *liqo.Resou
 func OfferTo(consumer cluster.Identity, resources corev1.ResourceList) *liqo.ResourceOffer {
 	return &liqo.ResourceOffer{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "broker", Namespace: "liqo-tenant-" + consumer.Name,
+			Name: "broker", Namespace: Tenant(consumer),
 			Labels: map[string]string{
 				consts.ReplicationRequestedLabel:   consts.ReplicationRequestedLabelValue,
 				consts.ReplicationDestinationLabel: string(consumer.ID),
@@ -191,7 +208,7 @@ func identity(id cluster.Identity) discoveryv1alpha1.ClusterIdentity {
 // time; "0" if the tunnel is down.
 func Tunnel(peer cluster.Identity, took string, at time.Time) *liqo.TunnelEndpoint {
 	tunnel := &liqo.TunnelEndpoint{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "liqo-tenant-" + peer.Name, Name: peer.Name, Labels: map[string]string{consts.ClusterIDLabelName: string(peer.ID)},
+		Namespace: Tenant(peer), Name: peer.Name, Labels: map[string]string{consts.ClusterIDLabelName: string(peer.ID)},
 	}}
 	tunnel.Spec.ClusterIdentity = identity(peer)
 	connection := &tunnel.Status.Connection
