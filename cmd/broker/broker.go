@@ -137,6 +137,7 @@ func (b *broker) setup(ctx context.Context) error {
 		Scheme:                        b.scheme,
 		Logger:                        b.cfg.log,
 		Cache:                         cached,
+		Client:                        client.Options{Cache: uncached()},
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // They are served, as the probes are, by the daemon's own ports.
 		HealthProbeBindAddress:        "0",
 		WebhookServer:                 newWebhooks(&b.cfg.options, certificate, &b.peers),

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,7 +17,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
@@ -36,12 +34,16 @@ func cacheOptions() (cache.Options, error) {
 			&corev1.Node{}:              {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
 			&corev1.Pod{}:               {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
 			&corev1.Namespace{}:         {Label: twin, Transform: strip},
-			&corev1.ConfigMap{}:         {Field: fields.OneTermEqualSelector("metadata.name", remoteipam.DirectName), Transform: strip},
 			&liqo.ShadowPod{}:           {Transform: stripMetadata},
 			&liqo.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
 			&liqo.ResourceOffer{}:       {Transform: stripOffer},
 		},
 	}, nil
+}
+
+// uncached are read one by one and seldom, and never watched.
+func uncached() *client.CacheOptions {
+	return &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}
 }
 
 // strip drops who wrote which field.

@@ -87,7 +87,7 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
-			need{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: read},
+			need{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: []string{"get"}},
 			need{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhook.ConfigurationName,
 				verbs: []string{"get", "patch"}},
 			need{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhook.ConfigurationName,

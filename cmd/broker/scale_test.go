@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // programsVariable names the folder of kube-apiserver and etcd.
@@ -241,6 +242,8 @@ func (s *server) count(r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Query().Has("watch"):
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps/"+remoteipam.DirectName):
+		s.calls["reads-of-who-reaches-it"]++ // Of a lost provider, and not watched.
 	case r.Method == http.MethodGet:
 		s.calls[reads]++
 	case strings.Contains(r.URL.Path, "/events"):

@@ -6,8 +6,12 @@ package registry
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -68,17 +72,49 @@ func (r *Registry) markDirect(ctx context.Context, n *Namespace, consumer cluste
 }
 
 // direct returns the consumers that say that they reach a provider. What cannot be
-// read counts as not said.
+// understood counts as not said.
 func (r *Registry) direct(ctx context.Context, provider cluster.ID) (remoteipam.DirectConsumers, error) {
 	fc, err := r.ForeignCluster(ctx, provider)
-	if err != nil || fc == nil {
+	if err != nil || fc == nil || liqo.TenantNamespace(fc) == "" {
 		return nil, err
 	}
+	return r.said.read(ctx, r.reader, liqo.TenantNamespace(fc))
+}
+
+// DirectAge is for how long it is remembered which consumers reach a provider.
+const DirectAge = 5 * time.Second
+
+// directs remembers for a moment what consumers say of providers. It is read only from
+// tenant namespaces, and only while a provider is lost, and never watched: a consumer may
+// make ConfigMaps of any name and size in its twin namespaces.
+type directs struct {
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	known map[string]direct // By tenant namespace.
+}
+
+type direct struct {
+	at        time.Time
+	consumers remoteipam.DirectConsumers
+}
+
+// read returns what is said in a tenant namespace. The reader must not have it from a
+// cache.
+func (d *directs) read(ctx context.Context, reader client.Reader, tenant string) (remoteipam.DirectConsumers, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.clock.Now()
+	if known, ok := d.known[tenant]; ok && now.Sub(known.at).Abs() < DirectAge {
+		return known.consumers, nil
+	}
 	var said corev1.ConfigMap
-	key := client.ObjectKey{Namespace: liqo.TenantNamespace(fc), Name: remoteipam.DirectName}
-	if err := r.reader.Get(ctx, key, &said); client.IgnoreNotFound(err) != nil {
+	key := client.ObjectKey{Namespace: tenant, Name: remoteipam.DirectName}
+	if err := reader.Get(ctx, key, &said); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	direct, _ := remoteipam.ParseDirectConsumers(said.Data)
-	return direct, nil
+	maps.DeleteFunc(d.known, func(_ string, old direct) bool { return now.Sub(old.at).Abs() >= DirectAge })
+	consumers, _ := remoteipam.ParseDirectConsumers(said.Data)
+	d.known[tenant] = direct{at: now, consumers: consumers}
+	return consumers, nil
 }

@@ -4,6 +4,8 @@
 package registry_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,5 +113,48 @@ func TestDirect(t *testing.T) {
 		if got, err := r.TenantOf(t.Context(), ns); got != want || err != nil {
 			t.Errorf("TenantOf(%s) = %q, %v; want %q", ns, got, err, want)
 		}
+	}
+}
+
+// TestDirectIsReadSeldom counts who asks the API server for what consumers say of a lost
+// provider, and where.
+func TestDirectIsReadSeldom(t *testing.T) {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}}
+	p.Status.LostSince = &metav1.Time{Time: time.Unix(1, 0)}
+	said := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: liqotest.Tenant(providerA), Name: remoteipam.DirectName},
+		Data:       map[string]string{string(consumer.ID): "10.1.0.0/16"},
+	}
+	forged := said.DeepCopy() // As a consumer can make it in a twin namespace.
+	forged.Namespace = namespace
+	var asked []string
+	c := registrytest.NewClient(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*corev1.ConfigMap); is {
+				asked = append(asked, key.String())
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}, liqotest.TwinNamespace(namespace, consumer), p, liqotest.ForeignCluster(providerA, true, false), said, forged)
+	r := registry.New(c)
+	looks := func(reason string, r *registry.Registry, direct bool) {
+		t.Helper()
+		got, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Snapshot.Providers[0].Direct != direct {
+			t.Errorf("%s\nDirect is %v", reason, !direct)
+		}
+	}
+	looks("The consumer says that it reaches the provider.", r, true)
+	if err := c.Delete(t.Context(), said); err != nil {
+		t.Fatal(err)
+	}
+	looks("For a moment it is not asked again.", r.Of("any"), true)
+	looks("Who asks for the first time is told that it does not any more.", registry.New(c), false)
+	want := liqotest.Tenant(providerA) + "/" + remoteipam.DirectName
+	if !slices.Equal(asked, []string{want, want}) {
+		t.Errorf("asked for %v, want %s twice", asked, want)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -104,21 +105,23 @@ type Registry struct {
 	own cluster.ID
 	// serves tells whether the broker runs a mode.
 	serves func(v1alpha1.Mode) bool
+	said   *directs
 }
 
-// New returns a Registry that reads from reader.
+// New returns a Registry that reads from reader: ConfigMaps from the API server, and all
+// else from a cache.
 func New(reader client.Reader) *Registry {
-	return &Registry{reader: reader}
+	return &Registry{reader: reader, said: &directs{clock: clock.RealClock{}, known: map[string]direct{}}}
 }
 
 // Of returns the Registry of the broker in a cluster.
 func (r *Registry) Of(own cluster.ID) *Registry {
-	return &Registry{reader: r.reader, own: own, serves: r.serves}
+	return &Registry{reader: r.reader, own: own, said: r.said, serves: r.serves}
 }
 
 // Serving returns the Registry of a broker that runs some modes. Without it all are run.
 func (r *Registry) Serving(serves func(v1alpha1.Mode) bool) *Registry {
-	return &Registry{reader: r.reader, own: r.own, serves: serves}
+	return &Registry{reader: r.reader, own: r.own, said: r.said, serves: serves}
 }
 
 // served reports whether the broker runs the mode in which a consumer is to be served.

@@ -7,7 +7,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,20 +29,6 @@ func (r *Reconciler) concerned(ctx context.Context, provider client.Object) []re
 		return r.all(ctx)
 	}
 	return requests(names)
-}
-
-// reached returns the twin namespaces that a provider concerns of which consumers say
-// whether they reach it.
-func (r *Reconciler) reached(ctx context.Context, said client.Object) []reconcile.Request {
-	provider, err := r.registry.TenantOf(ctx, said.GetNamespace())
-	switch {
-	case err != nil:
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which provider consumers speak of", "tenantNamespace", said.GetNamespace())
-		return r.all(ctx)
-	case provider == "":
-		return nil
-	}
-	return r.concerned(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(provider)}})
 }
 
 // policyHandler looks at every namespace when a policy comes, goes or is written by

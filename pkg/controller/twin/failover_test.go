@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -23,6 +24,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 var began = time.Unix(1_000_000, 0)
@@ -204,16 +207,29 @@ func passes(before, after *v1alpha1.Provider) bool {
 	return providerChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
 
-// TestReached looks at the namespaces of a provider when a consumer says that it reaches
-// it no more.
-func TestReached(t *testing.T) {
-	fc := liqotest.ForeignCluster(providerA, true, false)
-	fc.Status.TenantNamespace.Local = "tenant-a"
-	h := start(t, append(offloaded(providerA), fc)...)
-	for tenant, want := range map[string]int{"tenant-a": 1, "tenant-z": 0} {
-		said := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "any"}}
-		if got := h.r.reached(t.Context(), said); len(got) != want {
-			t.Errorf("reached(%s) = %v, want %d namespaces", tenant, got, want)
+// TestAskAgain has a lost provider that the consumer reaches past the broker: nobody tells
+// when it does not any more.
+func TestAskAgain(t *testing.T) {
+	lost := ready(providerA)
+	lost.Status.LostSince = new(metav1.Now())
+	said := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: liqotest.Tenant(providerA), Name: remoteipam.DirectName},
+		Data:       map[string]string{string(consumer.ID): "10.1.0.0/16"},
+	}
+	for reason, tc := range map[string]struct {
+		objects []client.Object
+		within  time.Duration
+	}{
+		"It is asked again soon.":                    {[]client.Object{lost, said}, 2 * registry.DirectAge},
+		"Without a way of its own there is no need.": {[]client.Object{ready(providerA), said}, 0},
+	} {
+		h := start(t, append(tc.objects, liqotest.ForeignCluster(providerA, true, false), liqotest.TwinNamespace("web-consumer", consumer))...)
+		result, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "web-consumer"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.RequeueAfter != tc.within {
+			t.Errorf("%s\nagain after %s, want %s", reason, result.RequeueAfter, tc.within)
 		}
 	}
 }

@@ -120,6 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	again := r.noteRefusals(ctx, &ns, twin)
 	now := r.clock.Now()
 	again = placement.Sooner(again, r.memory.recall(now, ns.Name, twin))
+	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
 	plan := placement.Decide(now, twin.Snapshot)
 	r.explainWaiting(&ns, twin, plan)
 	if len(plan.Select) > 0 {
@@ -155,6 +156,15 @@ func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *registry.Namespa
 	default:
 		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "No provider that the placement policy has chosen takes new pods; they wait")
 	}
+}
+
+// askAgain returns when to look again at what nobody tells: whether the consumer still
+// reaches providers that the broker has lost; zero for never.
+func askAgain(providers []placement.Provider) time.Duration {
+	if slices.ContainsFunc(providers, func(p placement.Provider) bool { return p.Direct }) {
+		return 2 * registry.DirectAge
+	}
+	return 0
 }
 
 // noteRefusals marks the providers on which the namespace cannot be made, and
