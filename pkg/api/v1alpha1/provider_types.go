@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -205,6 +206,14 @@ type ProviderStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MayHavePods reports whether pods can be on the provider: it is turned on, or not known to
+// be drained since it was turned off.
+func (p *Provider) MayHavePods() bool {
+	draining := meta.FindStatusCondition(p.Status.Conditions, ConditionDraining)
+	drained := draining != nil && draining.Reason == ReasonDrained && draining.ObservedGeneration == p.Generation
+	return p.IsEnabled() || !drained
 }
 
 // ProviderList is a list of Providers.

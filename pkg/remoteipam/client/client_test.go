@@ -206,6 +206,7 @@ func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.
 		t.Fatal(err)
 	}
 	f.store.SetPeer(provider, addressing.Peer{Pods: pods, Connected: true})
+	f.store.SetProvider(provider)
 	f.store.SetConsumer(consumer, true)
 	f.store.SetConsumer(stranger, false)
 	f.store.SetTwin("shop", consumer)

@@ -27,6 +27,8 @@ type Store struct {
 	mu sync.RWMutex
 	// peers are the clusters at the other end of a tunnel of the broker.
 	peers map[cluster.ID]addressing.Peer
+	// providers are the clusters on which pods of consumers may be.
+	providers map[cluster.ID]struct{}
 	// consumers tells for each consumer whether the broker is transparent to it.
 	consumers map[cluster.ID]bool
 	// twins maps each twin namespace to the consumer that it belongs to.
@@ -43,6 +45,7 @@ type Store struct {
 func NewStore() *Store {
 	return &Store{
 		peers:     map[cluster.ID]addressing.Peer{},
+		providers: map[cluster.ID]struct{}{},
 		consumers: map[cluster.ID]bool{},
 		twins:     map[string]cluster.ID{},
 		offloaded: map[cluster.ID]map[string]struct{}{},
@@ -63,7 +66,7 @@ func (s *Store) IsConsumer(id cluster.ID) bool {
 
 // Routes returns the providers that the consumer may reach past the broker,
 // sorted by their ID; none if the broker is opaque to it. The consumer itself
-// is never among them.
+// is never among them, nor a peer that only consumes.
 func (s *Store) Routes(consumer cluster.ID) []addressing.Route {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -71,8 +74,8 @@ func (s *Store) Routes(consumer cluster.ID) []addressing.Route {
 		return nil
 	}
 	var routes []addressing.Route
-	for id, peer := range s.peers {
-		if id != consumer {
+	for id := range s.providers {
+		if peer, ok := s.peers[id]; ok && id != consumer {
 			routes = append(routes, addressing.Route{Provider: id, Pods: peer.Pods})
 		}
 	}
@@ -189,6 +192,26 @@ func (s *Store) DeletePeer(id cluster.ID) {
 	defer s.mu.Unlock()
 	if _, ok := s.peers[id]; ok {
 		delete(s.peers, id)
+		s.announce()
+	}
+}
+
+// SetProvider records that pods of consumers may be on a cluster.
+func (s *Store) SetProvider(id cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.providers[id]; !ok {
+		s.providers[id] = struct{}{}
+		s.announce()
+	}
+}
+
+// DeleteProvider records that no pods of consumers can be on a cluster.
+func (s *Store) DeleteProvider(id cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.providers[id]; ok {
+		delete(s.providers, id)
 		s.announce()
 	}
 }

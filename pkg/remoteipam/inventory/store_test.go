@@ -42,6 +42,10 @@ func TestChanges(t *testing.T) {
 		"Remapped":      {"the prefix changed", func(s *inventory.Store) { s.SetPeer("a", peer(t, "10.92.0.0/16", true)) }, true},
 		"PeerGone":      {"a provider left", func(s *inventory.Store) { s.DeletePeer("a") }, true},
 		"UnknownGone":   {"nothing left", func(s *inventory.Store) { s.DeletePeer("x") }, false},
+		"NewProvider":   {"a peer begins to provide", func(s *inventory.Store) { s.SetProvider("b") }, true},
+		"SameProvider":  {"an event without news", func(s *inventory.Store) { s.SetProvider("a") }, false},
+		"NoProvider":    {"it ceases to", func(s *inventory.Store) { s.DeleteProvider("a") }, true},
+		"NeverProvided": {"nothing ceases", func(s *inventory.Store) { s.DeleteProvider("x") }, false},
 		"Opaque":        {"the broker hides its providers from now on", func(s *inventory.Store) { s.SetConsumer("c", false) }, true},
 		"SameConsumer":  {"an event without news", func(s *inventory.Store) { s.SetConsumer("c", true) }, false},
 		"ConsumerGone":  {"its stream must end", func(s *inventory.Store) { s.DeleteConsumer("c") }, true},
@@ -53,6 +57,7 @@ func TestChanges(t *testing.T) {
 			store := inventory.NewStore()
 			store.SetPeer("a", peer(t, "10.90.0.0/16", true))
 			store.SetConsumer("c", true)
+			store.SetProvider("a")
 			changes := store.Changes()
 			tc.change(store)
 			if got := isClosed(changes); got != tc.want {
@@ -67,6 +72,9 @@ func TestRoutesLeaveOutTheConsumer(t *testing.T) {
 	store.SetPeer("b", peer(t, "10.91.0.0/16", true))
 	store.SetPeer("c", peer(t, "10.92.0.0/16", true))
 	store.SetPeer("a", peer(t, "10.90.0.0/16", true))
+	for _, id := range []cluster.ID{"a", "b", "c"} {
+		store.SetProvider(id)
+	}
 	store.SetConsumer("c", true)
 	var got []cluster.ID
 	for _, route := range store.Routes("c") {

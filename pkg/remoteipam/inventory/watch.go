@@ -34,6 +34,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 		&liqo.NamespaceMap{}:         {},
 		&liqo.TunnelEndpoint{}:       {},
 		&v1alpha1.Consumer{}:         {},
+		&v1alpha1.Provider{}:         {Transform: keepSwitch},
 	}
 }
 
@@ -64,6 +65,22 @@ func keepPodAddresses(object any) (any, error) {
 	return pod, nil
 }
 
+// keepSwitch keeps what tells whether pods can be on a provider.
+func keepSwitch(object any) (any, error) {
+	full, ok := object.(*v1alpha1.Provider)
+	if !ok {
+		return object, nil
+	}
+	provider := &v1alpha1.Provider{
+		ObjectMeta: metav1.ObjectMeta{Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion, Generation: full.Generation},
+		Spec:       v1alpha1.ProviderSpec{Enabled: full.Spec.Enabled},
+	}
+	if draining := meta.FindStatusCondition(full.Status.Conditions, v1alpha1.ConditionDraining); draining != nil {
+		provider.Status.Conditions = []metav1.Condition{*draining}
+	}
+	return provider, nil
+}
+
 func keepEndpointAddresses(object any) (any, error) {
 	full, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -82,9 +99,10 @@ func keepEndpointAddresses(object any) (any, error) {
 // everything that the cache read at first; later changes follow as long as the
 // cache runs. Objects that cannot be understood are logged and left out.
 func Watch(ctx context.Context, objects cache.Cache, store *Store, log logr.Logger) error {
-	f := follower{store: store, log: log}
+	f := newFollower(store, log)
 	return errors.Join(
 		follow(ctx, objects, f.setTunnel, f.deleteTunnel),
+		follow(ctx, objects, f.setProvider, f.deleteProvider),
 		follow(ctx, objects, f.setConsumer, f.deleteConsumer),
 		follow(ctx, objects, f.setNamespace, f.deleteNamespace),
 		follow(ctx, objects, f.setNamespaceMap, f.deleteNamespaceMap),
@@ -133,25 +151,39 @@ func follow[T any, P interface {
 
 // follower translates events into changes of the store.
 type follower struct {
-	store *Store
-	log   logr.Logger
+	store   *Store
+	log     logr.Logger
+	tenants *tenants
 }
 
-func (f follower) setTunnel(tunnel *liqo.TunnelEndpoint) {
-	id, peer, err := liqo.TunnelPeer(tunnel)
-	if err != nil {
-		f.log.V(1).Info("Tunnel endpoint left out", "tunnelEndpoint", client.ObjectKeyFromObject(tunnel), "reason", err.Error())
-		return
+func newFollower(store *Store, log logr.Logger) follower {
+	return follower{store: store, log: log, tenants: newTenants(store, log)}
+}
+
+func (f follower) setTunnel(tunnel *liqo.TunnelEndpoint) { f.tenants.setTunnel(tunnel) }
+
+func (f follower) deleteTunnel(tunnel *liqo.TunnelEndpoint) { f.tenants.deleteTunnel(tunnel) }
+
+func (f follower) setProvider(provider *v1alpha1.Provider) {
+	if provider.MayHavePods() {
+		f.store.SetProvider(cluster.ID(provider.Name))
+	} else {
+		f.deleteProvider(provider)
 	}
-	f.store.SetPeer(id, peer)
 }
 
-func (f follower) deleteTunnel(tunnel *liqo.TunnelEndpoint) {
-	f.store.DeletePeer(cluster.ID(tunnel.Spec.ClusterIdentity.ClusterID))
+func (f follower) deleteProvider(provider *v1alpha1.Provider) {
+	f.store.DeleteProvider(cluster.ID(provider.Name))
 }
 
+// setConsumer leaves out a cluster that does not peer with the broker at present: its
+// certificate outlasts the peering.
 func (f follower) setConsumer(consumer *v1alpha1.Consumer) {
-	f.store.SetConsumer(cluster.ID(consumer.Name), consumer.Status.Mode == v1alpha1.ModeOrchestrated)
+	if consumer.IsServed() {
+		f.store.SetConsumer(cluster.ID(consumer.Name), consumer.Status.Mode == v1alpha1.ModeOrchestrated)
+	} else {
+		f.deleteConsumer(consumer)
+	}
 }
 
 func (f follower) deleteConsumer(consumer *v1alpha1.Consumer) {
@@ -164,10 +196,13 @@ func (f follower) setNamespace(namespace *corev1.Namespace) {
 	} else {
 		f.store.DeleteTwin(namespace.Name)
 	}
+	id, _ := liqo.TenantOf(namespace)
+	f.tenants.setTenant(namespace.Name, id)
 }
 
 func (f follower) deleteNamespace(namespace *corev1.Namespace) {
 	f.store.DeleteTwin(namespace.Name)
+	f.tenants.setTenant(namespace.Name, "")
 }
 
 func (f follower) setPod(pod *corev1.Pod) {
@@ -192,17 +227,9 @@ func (f follower) deletePod(pod *corev1.Pod) {
 	f.store.SetAliases(pod.Namespace, pod.Name, nil)
 }
 
-func (f follower) setNamespaceMap(namespaces *liqo.NamespaceMap) {
-	if target, names, ok := liqo.OffloadedTo(namespaces); ok {
-		f.store.SetOffloaded(target, names)
-	}
-}
+func (f follower) setNamespaceMap(namespaces *liqo.NamespaceMap) { f.tenants.setMap(namespaces) }
 
-func (f follower) deleteNamespaceMap(namespaces *liqo.NamespaceMap) {
-	if target, _, ok := liqo.OffloadedTo(namespaces); ok {
-		f.store.SetOffloaded(target, nil)
-	}
-}
+func (f follower) deleteNamespaceMap(namespaces *liqo.NamespaceMap) { f.tenants.deleteMap(namespaces) }
 
 func (f follower) setEndpoints(slice *discoveryv1.EndpointSlice) {
 	var addresses []netip.Addr
