@@ -140,6 +140,7 @@ func readIdentity(ctx context.Context, o *Options, local kubernetes.Interface) (
 			o.ForeignCluster.ClusterName, o.TenantNamespace, o.RemoteKubeconfigSecretName, err)
 	}
 	restcfg.SetRateLimiter(config)
+	bound(config, maxAnswer)
 	// Liqo writes the namespace beside the certificate
 	// (liqo/pkg/identityManager/const.go@v0.9.4).
 	return &identity{config: config, tenantNamespace: string(secret.Data["namespace"])}, nil

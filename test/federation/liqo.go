@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,9 +28,12 @@ import (
 // patchControllerManager adds the command line flags of a JSON patch to Liqo's controller manager, unless it has them, and
 // waits for the Deployment to follow.
 func (c *Cluster) patchControllerManager(ctx context.Context, patch []byte) error {
-	var additions []struct {
+	type addition struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
 		Value string `json:"value"`
 	}
+	var additions []addition
 	if err := json.Unmarshal(patch, &additions); err != nil {
 		return fmt.Errorf("read the patch of %s: %w", controllerManager, err)
 	}
@@ -37,14 +41,16 @@ func (c *Cluster) patchControllerManager(ctx context.Context, patch []byte) erro
 	if err != nil {
 		return err
 	}
-	for _, addition := range additions {
-		if !slices.Contains(args, addition.Value) {
-			_, err := c.Kubectl(ctx, "patch", "--namespace="+liqoNamespace, "deployment/"+controllerManager,
-				"--type=json", "--patch="+string(patch))
-			if err != nil {
-				return err
-			}
-			break
+	additions = slices.DeleteFunc(additions, func(a addition) bool { return slices.Contains(args, a.Value) })
+	if len(additions) > 0 {
+		missing, err := json.Marshal(additions)
+		if err != nil {
+			return err
+		}
+		_, err = c.Kubectl(ctx, "patch", "--namespace="+liqoNamespace, "deployment/"+controllerManager,
+			"--type=json", "--patch="+string(missing))
+		if err != nil {
+			return err
 		}
 	}
 	return c.rollout(ctx, liqoNamespace, controllerManager)
@@ -119,6 +125,10 @@ func (f *Federation) replaceVirtualKubelets(ctx context.Context, c *Cluster) err
 			kubelet.image = value
 		case "--kubelet-extra-args":
 			kubelet.flags = append(kubelet.flags, value)
+		case "--kubelet-ram-requests":
+			kubelet.requests = value
+		case "--kubelet-ram-limits":
+			kubelet.limits = value
 		}
 	}
 	var nodes vkv1alpha1.VirtualNodeList
@@ -138,12 +148,36 @@ func (f *Federation) replaceVirtualKubelets(ctx context.Context, c *Cluster) err
 type virtualKubelet struct {
 	image, digest string
 	flags         []string
+	// requests and limits are those of its memory; empty if there are none.
+	requests, limits string
+}
+
+// resources returns the memory that a virtual kubelet asks for and may have.
+func (k virtualKubelet) resources() (corev1.ResourceRequirements, error) {
+	requests, err1 := memory(k.requests)
+	limits, err2 := memory(k.limits)
+	return corev1.ResourceRequirements{Requests: requests, Limits: limits}, errors.Join(err1, err2)
+}
+
+func memory(text string) (corev1.ResourceList, error) {
+	if text == "" {
+		return nil, nil
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return nil, fmt.Errorf("parse the memory %q of virtual kubelets: %w", text, err)
+	}
+	return corev1.ResourceList{corev1.ResourceMemory: quantity}, nil
 }
 
 // replace gives a virtual node the virtual kubelet, and waits until it runs.
 func (k virtualKubelet) replace(ctx context.Context, c *Cluster, key client.ObjectKey) error {
 	var node vkv1alpha1.VirtualNode
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	resources, err := k.resources()
+	if err != nil {
+		return err
+	}
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := c.Get(ctx, key, &node); err != nil {
 			return err
 		}
@@ -151,6 +185,7 @@ func (k virtualKubelet) replace(ctx context.Context, c *Cluster, key client.Obje
 		template := &node.Spec.Template.Spec.Template
 		metav1.SetMetaDataAnnotation(&template.ObjectMeta, annotationImage, k.digest)
 		template.Spec.Containers[0].Image = k.image
+		template.Spec.Containers[0].Resources = resources
 		template.Spec.Containers[0].Args = withFlags(template.Spec.Containers[0].Args, k.flags)
 		if equality.Semantic.DeepEqual(before, &node) {
 			return nil
