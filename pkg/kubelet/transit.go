@@ -187,8 +187,7 @@ func forgetAPIServer(name string, spec *corev1.PodSpec) {
 
 // mapExternal implements endpointMapper. A pod says itself where its aliases lead,
 // so that nothing but its own cluster may be opened for them, and of that only what
-// can be its API server: each address takes one of the external CIDR of this cluster,
-// and is not given back.
+// can be its API server: each address takes one of the external CIDR of this cluster.
 func (a *addresses) mapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error) {
 	a.mu.Lock()
 	external := a.peers[owner].External.Seen
