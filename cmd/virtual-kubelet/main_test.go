@@ -26,6 +26,7 @@ func TestBadCommandLine(t *testing.T) {
 		"NoForeign":      {"whose node would it be?", []string{"--home-cluster-id=c"}, "--foreign-cluster-id"},
 		"BadReflection":  {"a policy that does not exist", append(usual, "--secret-reflection-type=Some"), "--secret-reflection-type=Some"},
 		"NoEndpoints":    {"nothing would be passed on", append(usual, "--endpoints-per-cluster=0"), "--endpoints-per-cluster=0"},
+		"BadClientCA":    {"the key is missing", append(usual, "--kubelet-client-ca=kube-system/ca"), "NAMESPACE/CONFIGMAP/KEY"},
 		"CommaSplitting": {"Liqo splits its extra arguments at commas", append(usual, "port=7"), `"port=7"`},
 	}
 	for name, tc := range cases {

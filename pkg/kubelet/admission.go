@@ -29,11 +29,9 @@ import (
 )
 
 const (
-	// kube-apiserver writes into this ConfigMap which authority signs the certificates of
-	// its clients, and its own for kubelets.
-	clientCANamespace = metav1.NamespaceSystem
-	clientCAName      = "extension-apiserver-authentication"
-	clientCAKey       = "client-ca-file"
+	// clientCA is where kube-apiserver writes which authority signs the certificates of its
+	// clients, and mostly its own for kubelets.
+	clientCA = metav1.NamespaceSystem + "/extension-apiserver-authentication/client-ca-file"
 
 	// kubeadm binds this group to cluster-admin, and puts it into the certificate that
 	// kube-apiserver shows to kubelets.
@@ -85,16 +83,30 @@ type admission struct {
 
 // newAdmission reads nothing yet: until [admission.run] has read the authority, no
 // certificate is accepted.
-func newAdmission(node string, client kubernetes.Interface, as func(string) (kubernetes.Interface, error), log logr.Logger) (*admission, error) {
-	authority, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", clientCANamespace, clientCAName, clientCAKey, client)
+func newAdmission(o *Options, client kubernetes.Interface, as func(string) (kubernetes.Interface, error), log logr.Logger) (*admission, error) {
+	namespace, name, key, err := splitClientCA(o.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", namespace, name, key, client)
 	if err != nil {
 		return nil, fmt.Errorf("follow the authority of client certificates: %w", err)
 	}
 	return &admission{
-		node: node, authority: authority, client: client, as: as, log: log,
+		node: o.NodeName, authority: authority, client: client, as: as, log: log,
 		certificates: x509.NewDynamic(authority.VerifyOptions, x509.CommonNameUserConversion),
 		checks:       make(places, maxChecks), requests: make(places, maxRequests),
 	}, nil
+}
+
+// splitClientCA returns in which key of which ConfigMap the authority of client
+// certificates is.
+func splitClientCA(text string) (namespace, name, key string, err error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		return "", "", "", fmt.Errorf("--kubelet-client-ca=%s: use NAMESPACE/CONFIGMAP/KEY", text)
+	}
+	return parts[0], parts[1], parts[2], nil
 }
 
 // reviewers returns a client of this cluster for [newAdmission], and what makes those with

@@ -111,7 +111,7 @@ func (a *testAuthority) sign(t *testing.T, name string, groups ...string) *tls.C
 
 func authorities(pem string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: clientCANamespace, Name: clientCAName}, Data: map[string]string{clientCAKey: pem},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: map[string]string{"client-ca-file": pem},
 	}
 }
 
@@ -156,7 +156,7 @@ func serveKubelet(t *testing.T, client kubernetes.Interface, as func(string) (ku
 	if err := o.CertificateType.Set(root.CertificateTypeSelfSigned); err != nil {
 		t.Fatal(err)
 	}
-	admission, err := newAdmission(o.NodeName, client, as, logr.Discard())
+	admission, err := newAdmission(o, client, as, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,11 +305,11 @@ func TestAuthorityIsFollowed(t *testing.T) {
 	if logs(first)() {
 		t.Error("a certificate is accepted before the authority is known")
 	}
-	if _, err := client.CoreV1().ConfigMaps(clientCANamespace).Create(t.Context(), authorities(first.pem), metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps("kube-system").Create(t.Context(), authorities(first.pem), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, logs(first))
-	if _, err := client.CoreV1().ConfigMaps(clientCANamespace).Update(t.Context(), authorities(second.pem), metav1.UpdateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps("kube-system").Update(t.Context(), authorities(second.pem), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, logs(second))
@@ -351,7 +351,9 @@ func TestAttributes(t *testing.T) {
 }
 
 func TestRequestsAreBounded(t *testing.T) {
-	a, err := newAdmission(testNode, fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), logr.Discard())
+	o := NewOptions()
+	o.NodeName = testNode
+	a, err := newAdmission(o, fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

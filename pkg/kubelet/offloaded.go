@@ -116,7 +116,7 @@ func (o *offloadedOnly) decide(local string) {
 		o.stop(local)
 		if _, said := o.refused[local]; !said {
 			o.refused[local] = struct{}{}
-			o.log.Info("A namespace is not reflected: this cluster does not offload it to the foreign cluster", "namespace", local, "remote", remote)
+			o.log.Info("A namespace is not reflected: it is reserved, or this cluster does not offload it to the foreign cluster", "namespace", local, "remote", remote)
 		}
 	}
 }

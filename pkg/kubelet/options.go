@@ -38,6 +38,9 @@ type Options struct {
 	// EndpointsPerCluster bounds how many endpoint addresses of each cluster that offloads
 	// to this one are passed on.
 	EndpointsPerCluster int
+	// ClientCA tells which authority signs the certificates with which the API server of
+	// this cluster calls kubelets: NAMESPACE/CONFIGMAP/KEY.
+	ClientCA string
 }
 
 // endpointsPerCluster is far more than Services of one consumer have on one provider;
@@ -47,7 +50,7 @@ const endpointsPerCluster = 1000
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster}
+	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster, ClientCA: clientCA}
 }
 
 // AddFlags binds the options to flags.
@@ -60,6 +63,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 			"which is "+liqo.DefaultNamespace+" where there is none")
 	flags.IntVar(&o.EndpointsPerCluster, "endpoints-per-cluster", o.EndpointsPerCluster,
 		"How many endpoint addresses of each cluster that offloads to this one are passed on to the foreign cluster")
+	flags.StringVar(&o.ClientCA, "kubelet-client-ca", o.ClientCA,
+		"Which authority signs the client certificates that the kubelet API accepts, as NAMESPACE/CONFIGMAP/KEY")
 }
 
 // guardedNamespace returns the namespace of which only the Service of the IPAM is reflected.
@@ -93,6 +98,9 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--node-ip=%s: not an IP address", o.NodeIP)
 	case o.EndpointsPerCluster < 1:
 		return fmt.Errorf("--endpoints-per-cluster=%d: must be positive", o.EndpointsPerCluster)
+	}
+	if _, _, _, err := splitClientCA(o.ClientCA); err != nil {
+		return err
 	}
 	_, err := o.reflectors()
 	return err
