@@ -163,11 +163,14 @@ func (b *broker) setup(ctx context.Context) error {
 	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
 	}
+	if err := setupWebhooks(b.mgr, certificate, direct); err != nil {
+		return err
+	}
 	if b.plugin != nil {
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
-		if err := setupPolicies(b.mgr, certificate, b.registry, &b.cfg); err != nil {
+		if err := setupPolicies(b.mgr, b.registry, &b.cfg); err != nil {
 			return err
 		}
 	}

@@ -183,7 +183,9 @@ func TestPlainModesNeedLess(t *testing.T) {
 		return slices.Sorted(maps.Keys(all))
 	}
 	plain := []string{
-		"foreignclusters.discovery.liqo.io", "subjectaccessreviews.authorization.k8s.io", "tokenreviews.authentication.k8s.io", "tunnelendpoints.net.liqo.io",
+		"configmaps liqo-broker-remote-ipam", "foreignclusters.discovery.liqo.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker",
+		"namespaces", "subjectaccessreviews.authorization.k8s.io", "tokenreviews.authentication.k8s.io", "tunnelendpoints.net.liqo.io",
+		"validatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker",
 	}
 	if diff := cmp.Diff(plain, names(options{catalog: true})); diff != "" {
 		t.Errorf("a catalog: -want +got\n%s", diff)

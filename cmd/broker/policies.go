@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/steering"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 )
@@ -41,8 +42,18 @@ func newWebhooks(o *options, certificate *selfsigned.Certificate, peers *peernet
 	return webhook.NewServer(o.webhookAddress, certificate.Get, admits, o.webhookClientCAFile)
 }
 
+// setupWebhooks adds what answers the API server in all modes: whom Liqo may give a
+// certificate. The reader must not be a cache.
+func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, direct client.Reader) error {
+	mgr.GetWebhookServer().Register(identities.Path, &admission.Webhook{Handler: identities.New(mgr.GetScheme(), direct)})
+	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
+		return fmt.Errorf("add the certificate of the webhook: %w", err)
+	}
+	return nil
+}
+
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.
-func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, r *registry.Registry, cfg *brokerConfig) error {
+func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) error {
 	if err := figures.Setup(mgr); err != nil {
 		return err
 	}
@@ -62,9 +73,6 @@ func setupPolicies(mgr ctrl.Manager, certificate *selfsigned.Certificate, r *reg
 	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{
 		Handler: nodelabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})
-	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
-		return fmt.Errorf("add the certificate of the webhook: %w", err)
-	}
 	return nil
 }
 

@@ -64,6 +64,12 @@ func needs(o *options) []need {
 		{group: "net.liqo.io", version: alpha, resource: "tunnelendpoints", verbs: read},
 		{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
 		{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
+		{version: "v1", resource: "namespaces", verbs: read},
+		{version: "v1", resource: "configmaps", name: remoteipam.AnnouncementName, verbs: []string{"get"}},
+		{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhook.ConfigurationName,
+			verbs: []string{"get", "patch"}},
+		{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhook.ConfigurationName,
+			verbs: []string{"get", "patch"}},
 	}
 	if o.tlsCertFile == "" && o.namespace != "" {
 		all = append(all, need{version: "v1", resource: "configmaps", namespace: o.namespace, name: httpapi.CAName, verbs: []string{"get", "patch"}})
@@ -73,7 +79,6 @@ func needs(o *options) []need {
 			need{group: "sharing.liqo.io", version: alpha, resource: "resourceoffers", verbs: read},
 			need{group: "offloading.liqo.io", version: alpha, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
 			need{group: "virtualkubelet.liqo.io", version: alpha, resource: "shadowpods", verbs: read},
-			need{version: "v1", resource: "namespaces", verbs: read},
 			need{version: "v1", resource: "configmaps", namespace: o.liqoNamespace, name: liqo.IdentityName, verbs: []string{"get"}},
 			need{version: "v1", resource: "nodes", verbs: append(read[:3:3], "patch")},
 			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
@@ -88,10 +93,6 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
 			need{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: []string{"get"}},
-			need{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhook.ConfigurationName,
-				verbs: []string{"get", "patch"}},
-			need{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhook.ConfigurationName,
-				verbs: []string{"get", "patch"}},
 		)
 	}
 	if o.leaderElect {

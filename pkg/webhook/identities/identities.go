@@ -123,7 +123,7 @@ func parse(spec *certificatesv1.CertificateSigningRequestSpec) (*x509.Certificat
 }
 
 // check compares a request with those of Liqo
-// (NewKeyAndRequest in liqo/pkg/utils/csr/request.go@v0.9.4).
+// (NewKeyAndRequest in liqo/pkg/utils/csr/create.go@v0.9.4).
 func check(request *x509.CertificateRequest) error {
 	subject := request.Subject
 	if len(subject.Organization) != 1 || subject.Organization[0] != liqo.IdentityOrganization || len(subject.Names) != 2 {
