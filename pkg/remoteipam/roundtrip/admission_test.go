@@ -1,0 +1,83 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package roundtrip_test
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+)
+
+// TestAdmission evaluates deploy/admission/consumers.yaml for each field of a Consumer's
+// status, as the API server does.
+func TestAdmission(t *testing.T) {
+	content, err := os.ReadFile("../../../deploy/admission/consumers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := strings.Cut(string(content), "\n---\n")
+	var policy admissionv1beta1.ValidatingAdmissionPolicy // The version v1 has the same fields.
+	if err := yaml.UnmarshalStrict([]byte(document), &policy); err != nil {
+		t.Fatal(err)
+	}
+	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluate := func(expression string, variables map[string]any) bool {
+		t.Helper()
+		ast, issues := env.Compile(expression)
+		if issues.Err() != nil {
+			t.Fatal(issues.Err())
+		}
+		program, err := env.Program(ast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := program.Eval(variables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Value().(bool)
+	}
+	admits := func(before, after map[string]any) bool {
+		t.Helper()
+		return evaluate(policy.Spec.Validations[0].Expression, map[string]any{"oldObject": before, "object": after, "request": map[string]any{}})
+	}
+	with := func(field, value string) map[string]any {
+		return map[string]any{"status": map[string]any{field: map[string]any{"x": value}}}
+	}
+	status := reflect.TypeFor[v1alpha1.ConsumerStatus]()
+	for i := range status.NumField() {
+		field, _, _ := strings.Cut(status.Field(i).Tag.Get("json"), ",")
+		want := field == "roundTrips"
+		for reason, changed := range map[string]bool{
+			"changed": admits(with(field, "a"), with(field, "b")),
+			"set":     admits(map[string]any{}, with(field, "b")),
+			"removed": admits(with(field, "a"), map[string]any{"status": map[string]any{}}),
+		} {
+			if changed != want {
+				t.Errorf("the remote IPAM has %s status.%s: admitted %t, want %t", reason, field, changed, want)
+			}
+		}
+		if !admits(with(field, "a"), with(field, "a")) {
+			t.Errorf("status.%s stays as it is, and that is refused", field)
+		}
+	}
+	for user, want := range map[string]bool{
+		"system:serviceaccount:liqo:liqo-network-manager": true, "system:serviceaccount:liqo-broker:liqo-broker": false,
+	} {
+		request := map[string]any{"userInfo": map[string]any{"username": user}}
+		if got := evaluate(policy.Spec.MatchConditions[0].Expression, map[string]any{"request": request, "object": nil, "oldObject": nil}); got != want {
+			t.Errorf("the policy is about %s: %t, want %t", user, got, want)
+		}
+	}
+}
