@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -54,7 +55,7 @@ func newGuardCommand() *cobra.Command {
 
 func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 	if c.shut {
-		return install(c.allow)
+		return install(c.allow, 0)
 	}
 	logging.Capture(log)
 	restConfig, err := ctrl.GetConfig()
@@ -67,15 +68,18 @@ func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 	}
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return objects.Start(running) })
-	group.Go(func() error { return ipamguard.New(objects, c.allow, install, log).Run(running) })
+	group.Go(func() error { return ipamguard.New(objects, c.allow, lease, log).Run(running) })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-func install(sources []netip.Prefix) error {
-	return portguard.Install(portguard.Rule{Port: liqo.IPAMPort, Sources: sources})
+// lease opens the port for as long as a guard that ends is expected to be away.
+func lease(sources []netip.Prefix) error { return install(sources, ipamguard.Lifetime) }
+
+func install(sources []netip.Prefix, lifetime time.Duration) error {
+	return portguard.Install(portguard.Rule{Port: liqo.IPAMPort, Sources: sources, Lifetime: lifetime})
 }
 
 // prefixes are the values of a flag that may be repeated.

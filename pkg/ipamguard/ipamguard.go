@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -59,26 +60,35 @@ func identity(full metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
+const (
+	// Lifetime is how long what is installed should count: an address may pass to another
+	// pod while the guard is not there.
+	Lifetime = 15 * time.Minute
+	// renewAfter leaves time for a guard that has to start again.
+	renewAfter = 3 * time.Minute
+)
+
 // Guard keeps the sources of Liqo's IPAM the addresses of the virtual kubelets.
 type Guard struct {
 	objects cache.Cache
 	always  []netip.Prefix
 	install func(sources []netip.Prefix) error
 	log     logr.Logger
+	renew   time.Duration
 	// stale holds a token when the sources may have changed.
 	stale chan struct{}
 }
 
 // New returns a guard that reads from a cache with [CacheOptions]. Each time that
-// the sources change it calls install with all of them: one for each virtual
-// kubelet, and those that are always allowed.
+// the sources change, and well within each [Lifetime], it calls install with all of them:
+// one for each virtual kubelet, and those that are always allowed.
 func New(objects cache.Cache, always []netip.Prefix, install func(sources []netip.Prefix) error, log logr.Logger) *Guard {
-	return &Guard{objects: objects, always: always, install: install, log: log, stale: make(chan struct{}, 1)}
+	return &Guard{objects: objects, always: always, install: install, log: log, renew: renewAfter, stale: make(chan struct{}, 1)}
 }
 
-// Run watches the virtual kubelets, and installs the sources when they are known
-// and after each change, until the context ends or something fails. What is
-// installed then stays.
+// Run watches the virtual kubelets, and installs the sources when they are known,
+// after each change and from time to time, until the context ends or something fails. What
+// is installed then stays for its lifetime.
 func (g *Guard) Run(ctx context.Context) error {
 	if err := errors.Join(g.watch(ctx, &corev1.Namespace{}), g.watch(ctx, &corev1.Pod{})); err != nil {
 		return err
@@ -86,23 +96,31 @@ func (g *Guard) Run(ctx context.Context) error {
 	if !g.objects.WaitForCacheSync(ctx) {
 		return fmt.Errorf("read the virtual kubelets: %w", context.Cause(ctx))
 	}
+	renew := time.NewTicker(g.renew)
+	defer renew.Stop()
 	var installed []netip.Prefix
-	for first := true; ; first = false {
+	for first, due := true, true; ; first = false {
 		sources, err := g.sources(ctx)
 		if err != nil {
 			return err
 		}
-		if first || !slices.Equal(sources, installed) {
+		changed := first || !slices.Equal(sources, installed)
+		if changed || due {
 			if err := g.install(sources); err != nil {
 				return err
 			}
 			installed = sources
+		}
+		if changed {
 			g.log.Info("Liqo's IPAM is open to these sources and closed to all others", "sources", sources)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-g.stale:
+			due = false
+		case <-renew.C:
+			due = true
 		}
 	}
 }

@@ -99,6 +99,26 @@ func TestRunEmpty(t *testing.T) {
 	}
 }
 
+// TestRunRenews checks that what was installed is installed again although nothing changes.
+func TestRunRenews(t *testing.T) {
+	guard := New(&objects{api: fake.NewClientBuilder().Build()}, nil, nil, logr.Discard())
+	if guard.renew*3 > Lifetime {
+		t.Errorf("renewed every %s, of what lives %s", guard.renew, Lifetime)
+	}
+	guard.renew = time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	guard.install = func([]netip.Prefix) error {
+		if calls++; calls == 3 {
+			cancel()
+		}
+		return nil
+	}
+	if err := guard.Run(ctx); err != nil || calls < 3 {
+		t.Errorf("installed %d times, %v", calls, err)
+	}
+}
+
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -37,6 +38,9 @@ type Rule struct {
 	// loopback interface. They may overlap. Nothing else reaches the port, over
 	// IPv6 nothing at all.
 	Sources []netip.Prefix
+	// Lifetime is how long the sources reach the port, unless the rule is installed again;
+	// zero is for ever. The port stays closed to others afterwards.
+	Lifetime time.Duration
 }
 
 // Install makes a rule the only one in force. It replaces the rule before it in
@@ -57,7 +61,8 @@ func Install(rule Rule) error {
 	connection.DelTable(table)
 	connection.AddTable(table)
 
-	sources := &nftables.Set{Table: table, Name: setName, KeyType: nftables.TypeIPAddr, Interval: true}
+	sources := &nftables.Set{Table: table, Name: setName, KeyType: nftables.TypeIPAddr, Interval: true,
+		HasTimeout: rule.Lifetime > 0, Timeout: rule.Lifetime}
 	err = connection.AddSet(sources, nil)
 	for elements := range slices.Chunk(intervals(rule.Sources), batch) {
 		err = errors.Join(err, connection.SetAddElements(sources, elements))

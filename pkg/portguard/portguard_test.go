@@ -138,6 +138,41 @@ func TestInstallEndsConnections(t *testing.T) {
 	}
 }
 
+// TestLifetime lets a rule end, as it does when nobody is there who installs it again.
+func TestLifetime(t *testing.T) {
+	const lifetime = 4 * time.Second
+	pod, client, neighbor := newNamespace(t), newNamespace(t), newNamespace(t)
+	connect(t, pod, client, "10.1.0.1")
+	connect(t, pod, neighbor, "10.1.0.2")
+	serve(t, pod, guarded)
+	install := func() {
+		t.Helper()
+		rule := Rule{Port: guarded, Sources: prefixes("10.1.0.1/32", "10.8.0.0/16"), Lifetime: lifetime}
+		if err := pod.do(func() error { return Install(rule) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(reason string, want bool) {
+		t.Helper()
+		if got := reaches(t, client, "10.0.0.1", guarded); got != want {
+			t.Errorf("%s: the source reaches the port: %t, want %t", reason, got, want)
+		}
+		if reaches(t, neighbor, "10.0.0.1", guarded) {
+			t.Errorf("%s: another address reaches the port", reason)
+		}
+	}
+	install()
+	check("the rule is new", true)
+	time.Sleep(lifetime / 2)
+	install()
+	time.Sleep(lifetime * 2 / 3)
+	check("it was installed again", true)
+	time.Sleep(lifetime)
+	check("it has ended", false)
+	install()
+	check("the guard is back", true)
+}
+
 // TestInstallLeavesOthersAlone checks that another program's table stays as it is.
 func TestInstallLeavesOthersAlone(t *testing.T) {
 	pod := newNamespace(t)
