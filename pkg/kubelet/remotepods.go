@@ -50,8 +50,7 @@ func (r *remotePods) StartNamespace(opts *options.NamespacedOpts) {
 	// Both fail only for an informer that runs already, and this one is made here.
 	utilruntime.Must(informer.SetTransform(func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok {
-			r.seen(pod)
-			return relocating(pod), nil
+			return r.show(pod), nil
 		}
 		return object, nil
 	}))
@@ -76,6 +75,25 @@ func (r *remotePods) StopNamespace(local, remote string) {
 		r.release(pod)
 	}
 	delete(r.held, remote)
+}
+
+// show returns the pod as Liqo's reflector is to see it.
+func (r *remotePods) show(pod *corev1.Pod) *corev1.Pod {
+	pod = withoutLostAddress(pod)
+	r.seen(pod)
+	return relocating(pod)
+}
+
+// withoutLostAddress returns a pod that has ended without its address, which may be another
+// pod's by now: nobody translates it any more, and the end of the pod must not wait for
+// that. Other pods are returned as they are.
+func withoutLostAddress(pod *corev1.Pod) *corev1.Pod {
+	if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+		return pod
+	}
+	pod = pod.DeepCopy()
+	pod.Status.PodIP, pod.Status.PodIPs = "", nil
+	return pod
 }
 
 // seen notes the address of a pod before anybody translates it.

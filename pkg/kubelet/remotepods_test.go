@@ -34,3 +34,26 @@ func TestAnyAt(t *testing.T) {
 		t.Error("a pod counts that is gone")
 	}
 }
+
+// TestEndedPodLosesItsAddress ends a pod, whose object keeps the address until somebody deletes it. The broker tells no
+// relay address for it any more, and its end must be reflected nevertheless.
+func TestEndedPodLosesItsAddress(t *testing.T) {
+	for phase, want := range map[corev1.PodPhase]string{
+		corev1.PodPending: "10.90.0.7", corev1.PodRunning: "10.90.0.7", corev1.PodSucceeded: "", corev1.PodFailed: "",
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			held := "nothing"
+			r := newRemotePods(nil, "liqo-broker", func(_, address string) { held = address }, func(string) {})
+			shown := r.show(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "job", UID: "job"},
+				Status:     corev1.PodStatus{Phase: phase, PodIP: "10.90.0.7", PodIPs: []corev1.PodIP{{IP: "10.90.0.7"}}},
+			})
+			if shown.Status.PodIP != want || (len(shown.Status.PodIPs) == 0) != (want == "") || shown.Status.Phase != phase {
+				t.Errorf("it is shown as %s at %q and %v, want %q", shown.Status.Phase, shown.Status.PodIP, shown.Status.PodIPs, want)
+			}
+			if held != want {
+				t.Errorf("relay addresses are kept for %q, want %q", held, want)
+			}
+		})
+	}
+}
