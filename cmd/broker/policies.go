@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
 )
 
 // newWebhooks returns the server that the API server asks about new pods. It listens
@@ -73,6 +74,7 @@ func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) er
 	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{
 		Handler: nodelabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})
+	mgr.GetWebhookServer().Register(peers.Path, &admission.Webhook{Handler: peers.New(r, mgr.GetAPIReader(), r.Own())})
 	return nil
 }
 

@@ -119,6 +119,9 @@ func (r *Registry) Of(own cluster.ID) *Registry {
 	return &Registry{reader: r.reader, own: own, said: r.said, serves: r.serves}
 }
 
+// Own returns the broker's cluster.
+func (r *Registry) Own() cluster.ID { return r.own }
+
 // Serving returns the Registry of a broker that runs some modes. Without it all are run.
 func (r *Registry) Serving(serves func(v1alpha1.Mode) bool) *Registry {
 	return &Registry{reader: r.reader, own: r.own, said: r.said, serves: serves}

@@ -1,0 +1,133 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package peers refuses what a peer writes here that is not about itself.
+//
+// It is a validating admission webhook for the objects that Liqo exchanges with peers in
+// their tenant namespaces, and believes: what an honest peer writes there is written down
+// in package liqo. It knows neither what the objects are for nor what becomes of them.
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// Path is where the webhook is served.
+const Path = "/validate-peers"
+
+// Handler answers the API server when somebody writes into a tenant namespace. It may be
+// used concurrently.
+type Handler struct {
+	registry *registry.Registry
+	direct   client.Reader
+	own      cluster.ID
+}
+
+var _ admission.Handler = (*Handler)(nil)
+
+// New returns a Handler for the cluster with an ID. It reads past the cache, with direct,
+// namespaces of peers of which there is no ForeignCluster yet, and nodes that are not
+// virtual.
+func New(r *registry.Registry, direct client.Reader, own cluster.ID) *Handler {
+	return &Handler{registry: r, direct: direct, own: own}
+}
+
+// Handle refuses what a peer may not write, and what Liqo may not copy from a peer.
+func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	write := liqo.PeerWrite{
+		Group: req.Resource.Group, Resource: req.Resource.Resource, Subresource: req.SubResource,
+		Old: req.OldObject.Raw, New: req.Object.Raw,
+	}
+	if err := write.CheckMappings(); err != nil {
+		return admission.Denied(err.Error())
+	}
+	tenant, err := h.tenant(ctx, req.Namespace)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if tenant.ID == "" {
+		return admission.Allowed("")
+	}
+	switch is, err := h.isPeer(ctx, req.UserInfo, tenant.ID); {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case !is:
+		return admission.Allowed("")
+	case req.UserInfo.Username != string(tenant.ID):
+		return admission.Denied(fmt.Sprintf("%q writes in the tenant namespace of %q", req.UserInfo.Username, tenant.ID))
+	}
+	if err := write.Check(tenant.ID, h.own); err != nil {
+		return admission.Denied(err.Error())
+	}
+	if req.Operation != admissionv1.Create {
+		return admission.Allowed("") // The name of a node does not change.
+	}
+	switch err := h.checkNode(ctx, &write, tenant); {
+	case errors.Is(err, registry.ErrNodeTaken):
+		return admission.Denied(err.Error())
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	default:
+		return admission.Allowed("")
+	}
+}
+
+// tenant returns the cluster whose tenant namespace a namespace is; an empty one for none.
+func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
+	id, err := h.registry.TenantOf(ctx, namespace)
+	if err != nil {
+		return cluster.Identity{}, err
+	}
+	if id == "" {
+		var ns corev1.Namespace
+		if err := h.direct.Get(ctx, client.ObjectKey{Name: namespace}, &ns); apierrors.IsNotFound(err) {
+			return cluster.Identity{}, nil
+		} else if err != nil {
+			return cluster.Identity{}, fmt.Errorf("get namespace %s: %w", namespace, err)
+		}
+		id, _ = liqo.TenantOf(&ns)
+		return cluster.Identity{ID: id}, nil
+	}
+	fc, err := h.registry.ForeignCluster(ctx, id)
+	if err != nil || fc == nil {
+		return cluster.Identity{ID: id}, err
+	}
+	return liqo.Identity(fc), nil
+}
+
+// isPeer reports whether a user is a peer: the one whose tenant namespace it is, another
+// one, or one that nobody knows. All others have their rights from people here, and not
+// from Liqo, which gives them to the cluster ID of the peer
+// (liqo/pkg/tenantNamespace/bindings.go@v0.9.4).
+func (h *Handler) isPeer(ctx context.Context, user authenticationv1.UserInfo, tenant cluster.ID) (bool, error) {
+	if user.Username == string(tenant) || slices.Contains(user.Groups, liqo.PeerGroup) {
+		return true, nil
+	}
+	fc, err := h.registry.ForeignCluster(ctx, cluster.ID(user.Username))
+	return fc != nil, err
+}
+
+// checkNode returns [registry.ErrNodeTaken] if a peer asks for a virtual node that has the
+// name of another one.
+func (h *Handler) checkNode(ctx context.Context, write *liqo.PeerWrite, peer cluster.Identity) error {
+	name, err := write.NodeName(peer)
+	if err != nil || name == "" {
+		return err
+	}
+	return h.registry.CheckNodeName(ctx, h.direct, peer.ID, name)
+}
