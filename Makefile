@@ -35,7 +35,7 @@ demo: deps build images bin/demo ## Bring up a federation of four clusters with 
 	bin/demo up --kubernetes $(KUBERNETES)
 
 .PHONY: test
-test: deps test-unit test-patched test-e2e ## Run everything: unit tests, the patches, the journeys on four clusters.
+test: deps test-unit test-patched test-values test-e2e ## Run everything: unit tests, the patches, bad values, the journeys on four clusters.
 
 ##@ Federation
 
@@ -84,6 +84,11 @@ test-unit: deps ## Run the tests that need neither root nor a cluster, with the 
 .PHONY: test-patched
 test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
 	go test -modfile=$(PATCHED) -tags=patched ./test/patched
+
+.PHONY: test-values
+test-values: deps bin/lab ## Write junk into all fields that the broker reads, on a real API server; it must go on to decide.
+	LIQO_BROKER_TEST_PROGRAMS=$$(bin/lab build --kubernetes $(KUBERNETES)) \
+		go test -count=1 -timeout=10m -v -run '^TestJunk$$' ./cmd/broker
 
 .PHONY: test-e2e
 test-e2e: deps build images bin/lab ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.

@@ -62,7 +62,9 @@ type state struct {
 	keeper     *keeper // Nil if the policy keeps no figure.
 	err        error   // Of the chooser or the keeper.
 	decided    time.Time
-	written    time.Time
+	// refused is the generation of which the API server took no status.
+	refused int64
+	written time.Time
 }
 
 // New returns a Reconciler.
@@ -85,7 +87,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	now := r.clock.Now()
 	s := r.state(req.NamespacedName, p)
-	if wait := pause - now.Sub(s.decided); wait > 0 && wait <= pause && p.Status.ObservedGeneration == p.Generation {
+	seen := p.Status.ObservedGeneration == p.Generation || s.refused == p.Generation
+	if wait := pause - now.Sub(s.decided); wait > 0 && wait <= pause && seen {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	s.decided = now
@@ -104,7 +107,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
 		if err := r.client.Status().Patch(ctx, next, patch); apierrors.IsInvalid(err) && lenient.Unreadable(p) != "" {
 			// Its schema became stricter since it was written, and the API server takes no status of it until it is mended.
-			r.recorder.Event(p, corev1.EventTypeWarning, v1alpha1.ReasonInvalidCriteria, lenient.Unreadable(p)+". The last good decision stays")
+			if s.refused != p.Generation {
+				r.recorder.Event(p, corev1.EventTypeWarning, v1alpha1.ReasonInvalidCriteria, lenient.Unreadable(p)+". The last good decision stays")
+			}
+			s.refused = p.Generation
 			return ctrl.Result{RequeueAfter: interval}, nil
 		} else if err != nil {
 			return ctrl.Result{}, fmt.Errorf("patch the status of placement policy %s: %w", p.Name, err)
@@ -121,7 +127,7 @@ func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolic
 	defer r.mu.Unlock()
 	s := r.known[name]
 	if s == nil {
-		s = &state{generation: -1}
+		s = &state{generation: -1, refused: -1}
 		r.known[name] = s
 	}
 	if s.generation != p.Generation {

@@ -298,10 +298,14 @@ func TestStatusRefused(t *testing.T) {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "PlacementPolicy"}, policy.Name, nil)
 		},
 	}, policy, consumer("c"), provider("a", "1"))
-	r := New(c, recorder, testingclock.NewFakeClock(now), prometheus.None{})
-	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: policy.Name}})
-	if err != nil || result.RequeueAfter != interval {
-		t.Fatalf("Reconcile() = %v, %v", result, err)
+	clock := testingclock.NewFakeClock(now)
+	r := New(c, recorder, clock, prometheus.None{})
+	for range 3 { // Of which one has an event.
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: policy.Name}})
+		if err != nil || result.RequeueAfter != interval {
+			t.Fatalf("Reconcile() = %v, %v", result, err)
+		}
+		clock.Step(interval)
 	}
 	if event := <-recorder.Events; !strings.Contains(event, "spec.steady.duration") {
 		t.Errorf("event: %s", event)
