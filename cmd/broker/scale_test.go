@@ -31,8 +31,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 // programsVariable names the folder of kube-apiserver and etcd.

@@ -87,11 +87,20 @@ func KeyHash(publicKeyInfo []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// What an announcement has at most: a cluster ID is the name of an object, and one
+// certificate is less than 2 KiB.
+const maxID, maxCA = 253, 64 << 10
+
 // ParseAnnouncement is the inverse of [Announcement.Data].
 func ParseAnnouncement(data map[string]string) (Announcement, error) {
 	a := Announcement{Broker: cluster.ID(data[brokerKey]), CA: []byte(data[caKey]), Client: data[clientKey]}
-	if a.Broker == "" {
+	switch {
+	case a.Broker == "":
 		return Announcement{}, fmt.Errorf("announcement without %s", brokerKey)
+	case len(a.Broker) > maxID:
+		return Announcement{}, fmt.Errorf("announcement of %.*q..., which is too long for a cluster ID", maxShown, a.Broker)
+	case len(a.CA) > maxCA:
+		return Announcement{}, fmt.Errorf("announcement of %s: %s has %d bytes, more than %d", a.Broker, caKey, len(a.CA), maxCA)
 	}
 	if _, err := a.Roots(); err != nil {
 		return Announcement{}, err

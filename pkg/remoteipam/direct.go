@@ -6,7 +6,9 @@ package remoteipam
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -25,18 +27,22 @@ var ErrPrefixTaken = errors.New("another consumer has told the prefix at the pro
 type DirectConsumers map[cluster.ID]netip.Prefix
 
 // ParseDirectConsumers reads the data of the ConfigMap: prefixes by cluster ID.
-// What cannot be read is left out, and named in the error; the rest is returned
-// in any case.
+// What cannot be read is left out, and the first few are named in the error; the
+// rest is returned in any case.
 func ParseDirectConsumers(data map[string]string) (DirectConsumers, error) {
 	consumers := make(DirectConsumers, len(data))
 	var invalid []error
-	for id, text := range data {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			invalid = append(invalid, fmt.Errorf("prefix of consumer %s: %w", id, err))
-			continue
+	for _, id := range slices.Sorted(maps.Keys(data)) {
+		prefix, err := netip.ParsePrefix(data[id])
+		switch {
+		case err == nil:
+			consumers[cluster.ID(id)] = prefix.Masked()
+		case len(invalid) < maxInvalid:
+			invalid = append(invalid, fmt.Errorf("prefix of consumer %s is %.*q, which is none", id, maxShown, data[id]))
 		}
-		consumers[cluster.ID(id)] = prefix.Masked()
 	}
 	return consumers, errors.Join(invalid...)
 }
+
+// What an error tells of what somebody else wrote: of so many mistakes, and so much of each.
+const maxInvalid, maxShown = 5, 64

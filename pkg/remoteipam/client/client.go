@@ -143,14 +143,23 @@ func (c *Client) mapRelays(ctx context.Context, addresses []netip.Addr) ([]answe
 
 func parseMapping(mapping *pb.RelayMapping) answer {
 	if mapping.GetRefusal() != "" {
-		return answer{err: fmt.Errorf("refused: %s", mapping.GetRefusal())}
+		return answer{err: fmt.Errorf("refused: %.*q", maxShown, mapping.GetRefusal())}
 	}
 	relay, err := netip.ParseAddr(mapping.GetRelayAddress())
-	if err != nil {
-		return answer{err: fmt.Errorf("the broker answered %q, which is no address", mapping.GetRelayAddress())}
+	if err != nil || relay.Zone() != "" || relay.Is4In6() || !relay.IsGlobalUnicast() {
+		return answer{err: fmt.Errorf("the broker answered %.*q, which is no address of a pod", maxShown, mapping.GetRelayAddress())}
 	}
 	return answer{relay: relay}
 }
+
+const (
+	// maxShown is how much is shown of a text of the broker.
+	maxShown = 256
+	// maxRoutes is how many providers a broker may have.
+	maxRoutes = 10_000
+	// maxID is the length of a cluster ID, which is the name of an object.
+	maxID = 253
+)
 
 // Run keeps the client connected until the context ends. Failures are logged
 // and retried; those of the broker's servers never end it.
@@ -258,7 +267,7 @@ func (c *Client) follow(ctx context.Context, server string, transport credential
 // receive takes over the routes of a message of the right server.
 func (c *Client) receive(message *pb.Routes) error {
 	if got := cluster.ID(message.GetBrokerId()); got != c.config.Foreign {
-		return fmt.Errorf("it serves for cluster %q, not for %q", got, c.config.Foreign)
+		return fmt.Errorf("it serves for cluster %.*q, not for %q", maxShown, got, c.config.Foreign)
 	}
 	routes, err := parseRoutes(message)
 	if err != nil {
@@ -269,11 +278,17 @@ func (c *Client) receive(message *pb.Routes) error {
 }
 
 func parseRoutes(message *pb.Routes) ([]addressing.Route, error) {
+	if n := len(message.GetRoutes()); n > maxRoutes {
+		return nil, fmt.Errorf("it tells %d routes, more than %d", n, maxRoutes)
+	}
 	routes := make([]addressing.Route, 0, len(message.GetRoutes()))
 	for _, route := range message.GetRoutes() {
+		if id := route.GetProviderId(); id == "" || len(id) > maxID {
+			return nil, fmt.Errorf("route to %.*q, which is no cluster ID", maxShown, id)
+		}
 		view, err := addressing.NewView(route.GetOwnPrefix(), route.GetSeenPrefix())
 		if err != nil {
-			return nil, fmt.Errorf("route to provider %q: %w", route.GetProviderId(), err)
+			return nil, fmt.Errorf("route to provider %q: %.*s", route.GetProviderId(), maxShown, err)
 		}
 		routes = append(routes, addressing.Route{Provider: cluster.ID(route.GetProviderId()), Pods: view})
 	}
