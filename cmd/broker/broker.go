@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/controller/offering"
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
@@ -201,6 +202,9 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		return err
 	}
 	if err := provider.Setup(b.mgr); err != nil {
+		return err
+	}
+	if err := offering.Setup(b.mgr, b.mgr.GetEventRecorderFor(component), b.cfg.liqoNamespace); err != nil {
 		return err
 	}
 	if err := consumer.Setup(b.mgr, b.ledger, modes); err != nil {

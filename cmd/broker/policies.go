@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
 )
@@ -71,6 +72,7 @@ func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) er
 	}
 	mgr.GetWebhookServer().Register(isolation.Path, &admission.Webhook{Handler: isolate})
 	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
+	mgr.GetWebhookServer().Register(offering.Path, &admission.Webhook{Handler: offering.New(mgr.GetScheme())})
 	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{
 		Handler: nodelabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})

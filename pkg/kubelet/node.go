@@ -6,6 +6,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/go-logr/logr"
 	nodeprovider "github.com/liqotech/liqo/pkg/virtualKubelet/liqoNodeProvider"
@@ -13,8 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // virtualNode is the node that stands for the foreign cluster.
@@ -39,13 +44,27 @@ func newVirtualNode(o *Options, local, remote *rest.Config, client kubernetes.In
 		InternalIP:           o.NodeIP,
 		DaemonPort:           o.ListenPort,
 		Version:              version.GitVersion,
-		ExtraLabels:          o.NodeExtraLabels.StringMap,
+		ExtraLabels:          withSign(o.NodeExtraLabels.StringMap),
 		ExtraAnnotations:     o.NodeExtraAnnotations.StringMap,
 		InformerResyncPeriod: o.InformerResyncPeriod,
 		PingDisabled:         o.NodePingInterval == 0,
 		CheckNetworkStatus:   o.NodeCheckNetwork,
 	})
 	return &virtualNode{liqo: provider, steady: newSteadyNode(provider, pods)}, nil
+}
+
+// withSign returns the labels of a virtual node with the one by which it is known that no
+// Secret leaves namespace liqo by it.
+func withSign(labels map[string]string) map[string]string {
+	signed := maps.Clone(labels)
+	if signed == nil {
+		signed = map[string]string{}
+	}
+	signed[liqo.LabelVirtualKubelet] = version.String()
+	if len(validation.IsValidLabelValue(version.String())) > 0 {
+		signed[liqo.LabelVirtualKubelet] = "unknown"
+	}
+	return signed
 }
 
 // run keeps the node until the context ends.

@@ -102,6 +102,12 @@ func mayClaim(key, value string) bool {
 	}
 }
 
+// LabelVirtualKubelet is on virtual nodes whose virtual kubelet is this project's, with its
+// version. A virtual kubelet of Liqo that takes over the node removes it: each writes the
+// labels that it knows, and removes those that the one before it wrote
+// (prepareThreewayPatchBytesForNodeStatus in virtual-kubelet/node/node.go@v1.10.0).
+const LabelVirtualKubelet = "brokering.liqo.io/virtual-kubelet"
+
 // IsOwnLabel tells whether a label is one of Liqo's, so that it says nothing
 // about what the labelled pod is to its owner.
 func IsOwnLabel(key string) bool {

@@ -8,6 +8,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -94,6 +97,42 @@ spec: {selector: {app: canary}, ports: [{port: 80}]}
 					t.Errorf("%s got Service %s of the broker's namespace liqo", peer.Name, services.Items[i].Name)
 				}
 			}
+		}
+	}
+}
+
+// TestOfferingIsProtected offers namespace liqo as the seed has it, to all virtual nodes: the broker lets only those have it whose
+// virtual kubelet is ours, and all of its own are.
+func TestOfferingIsProtected(t *testing.T) {
+	manifest := filepath.Join(t.TempDir(), "offloading.yaml")
+	err := os.WriteFile(manifest, []byte(`
+apiVersion: offloading.liqo.io/v1alpha1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: liqo}
+spec:
+  namespaceMappingStrategy: DefaultName
+  podOffloadingStrategy: Local
+  clusterSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: liqo.io/type, operator: In, values: [virtual-node]}]
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := fed.Broker.Kubectl(t.Context(), "replace", "--dry-run=server", "--output=yaml", "--filename="+manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stored, liqo.LabelVirtualKubelet) {
+		t.Errorf("namespace liqo would be offloaded by any virtual kubelet:\n%s", stored)
+	}
+	var nodes corev1.NodeList
+	if err := fed.Broker.List(t.Context(), &nodes, client.MatchingLabels{liqo.LabelNodeType: liqo.NodeTypeVirtual}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes.Items {
+		if nodes.Items[i].Labels[liqo.LabelVirtualKubelet] == "" {
+			t.Errorf("node %s does not say that its virtual kubelet is ours", nodes.Items[i].Name)
 		}
 	}
 }

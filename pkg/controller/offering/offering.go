@@ -1,0 +1,67 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package offering takes back the offloading of Liqo's own namespace from clusters whose
+// virtual kubelet hands them the Secrets there: one that was made before the broker's
+// webhook saw it. Liqo then removes from them what they were handed.
+package offering
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// reasonProtected is the reason of the event on the offloading.
+const reasonProtected = "SecretsProtected"
+
+// Reconciler keeps the offloading safe.
+type Reconciler struct {
+	reader   client.Reader
+	client   client.Writer
+	recorder record.EventRecorder
+}
+
+// Setup registers the controller with a manager, for the namespace in which Liqo runs.
+func Setup(mgr ctrl.Manager, recorder record.EventRecorder, namespace string) error {
+	inNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == namespace })
+	// What the cache holds of an offloading is less than what is written back.
+	r := &Reconciler{reader: mgr.GetAPIReader(), client: mgr.GetClient(), recorder: recorder}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("offering").
+		For(&liqo.NamespaceOffloading{}, builder.WithPredicates(inNamespace, predicate.GenerationChangedPredicate{})).
+		Complete(conflict.Requeue(r))
+	if err != nil {
+		return fmt.Errorf("set up the controller of the offloading of namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
+// Reconcile makes the offloading select only virtual nodes of this project's virtual
+// kubelet.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var o liqo.NamespaceOffloading
+	if err := r.reader.Get(ctx, req.NamespacedName, &o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	before := o.DeepCopy()
+	if !o.DeletionTimestamp.IsZero() || !liqo.Protect(&o) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.client.Patch(ctx, &o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ctrl.Result{}, fmt.Errorf("patch NamespaceOffloading %s: %w", req, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Took the offloading of Liqo's namespace back from clusters whose virtual kubelet is not the broker's")
+	r.recorder.Eventf(&o, corev1.EventTypeWarning, reasonProtected,
+		"Only clusters whose virtual kubelet is the broker's are selected now (%s): Liqo's own hands them every Secret of the namespace", liqo.LabelVirtualKubelet)
+	return ctrl.Result{}, nil
+}
