@@ -201,7 +201,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err := m.register(metrics.Registry); err != nil {
 		return err
 	}
-	if err := provider.Setup(b.mgr); err != nil {
+	if err := provider.Setup(b.mgr, b.cfg.provideFromConsumers); err != nil {
 		return err
 	}
 	if err := offering.Setup(b.mgr, b.mgr.GetEventRecorderFor(component), b.cfg.liqoNamespace); err != nil {

@@ -65,8 +65,10 @@ type options struct {
 	mapping          string
 	podSecurity      string
 	giveBackAfter    time.Duration
-	prometheus       prometheus.Config
-	log              logging.Options
+	// provideFromConsumers turns on also those new providers that use the broker.
+	provideFromConsumers bool
+	prometheus           prometheus.Config
+	log                  logging.Options
 }
 
 // brokers tells whether the daemon stands between consumers and providers, and
@@ -217,6 +219,8 @@ func newCommand() *cobra.Command {
 	flags.BoolVar(&o.anonymousCatalog, "anonymous-catalog", false,
 		"show the providers to everybody on /api/clusters, also if the broker is aggregator; otherwise the caller then needs a token with the "+
 			"right to list providers.brokering.liqo.io")
+	flags.BoolVar(&o.provideFromConsumers, "provide-from-consumers", false,
+		"turn on also those new providers that use the broker themselves; otherwise somebody has to")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas do the writing")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")

@@ -48,8 +48,8 @@ const (
 )
 
 // Consumer is a cluster that uses the broker. Its name is the Liqo cluster ID.
-// The broker creates it at the first incoming peering and Kubernetes removes it
-// together with its ForeignCluster.
+// The broker creates it at the first incoming peering. It stays when the peering ends,
+// for when the cluster is back; who wants it gone deletes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -58,8 +58,8 @@ const (
 )
 
 // Provider is a cluster that shares its resources with the broker. Its name is
-// the Liqo cluster ID. The broker creates it at the first outgoing peering and
-// Kubernetes removes it together with its ForeignCluster.
+// the Liqo cluster ID. The broker creates it at the first outgoing peering. It stays when
+// the peering ends, for when the cluster is back; who wants it gone deletes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -20,7 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
+	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !c.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
-	if err := owner.Ensure(ctx, r.client, fc, c); err != nil {
+	if err := keep.Ensure(ctx, r.client, c); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.ensureStatus(ctx, c, fc)
@@ -108,7 +108,7 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 		return nil
 	}
 	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
-	return owner.Create(ctx, r.client, fc, c)
+	return keep.Create(ctx, r.client, c)
 }
 
 // ensureStatus writes the status if it has changed.

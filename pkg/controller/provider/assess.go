@@ -23,7 +23,9 @@ import (
 
 // observation is what the broker sees of a provider, and what people chose for it.
 type observation struct {
-	enabled     bool
+	enabled bool
+	// consumes tells that it is off because it uses the broker.
+	consumes    bool
 	established bool
 	// withdrawn tells that the cluster offers nothing any more.
 	withdrawn bool
@@ -80,6 +82,8 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case o.namesake != "":
 		return not(v1alpha1.ReasonClusterNameTaken, fmt.Sprintf(
 			"Liqo has the same unique name for the cluster of ForeignCluster %s, which is older: the two cannot be told apart", o.namesake))
+	case !o.enabled && o.consumes:
+		return not(v1alpha1.ReasonDisabled, "The cluster uses the broker, and provides only if somebody turns it on")
 	case !o.enabled:
 		return not(v1alpha1.ReasonDisabled, "The provider is turned off")
 	case o.withdrawn:

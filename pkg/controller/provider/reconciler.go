@@ -21,7 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/controller/owner"
+	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
@@ -33,11 +33,17 @@ import (
 // turned off. The pods that run there stay until they are moved.
 const TaintDisabled = "brokering.liqo.io/disabled"
 
+// annotationConsumes is on Providers that are off because the cluster uses the broker, and
+// nobody has turned them on since.
+const annotationConsumes = "brokering.liqo.io/consumes"
+
 // Reconciler keeps the Provider of one cluster.
 type Reconciler struct {
 	client   client.Client
 	registry *registry.Registry
 	clock    clock.PassiveClock
+	// fromConsumers turns on also those that use the broker.
+	fromConsumers bool
 }
 
 // New returns a Reconciler that reads and writes with c.
@@ -64,7 +70,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !p.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
-	if err := owner.Ensure(ctx, r.client, fc, p); err != nil {
+	if err := keep.Ensure(ctx, r.client, p); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.ensureNote(ctx, p); err != nil {
 		return ctrl.Result{}, err
 	}
 
@@ -86,14 +95,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.ensureStatus(ctx, p, fc, seen)
 }
 
-// create makes the Provider of a foreign cluster that the broker peers with.
+// create makes the Provider of a foreign cluster that the broker peers with. One that
+// uses the broker need not have agreed to more than that the broker's Service reaches it.
 func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error {
 	if fc == nil || !liqo.Outgoing(fc).Exists {
 		return nil
 	}
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
-	p.Spec.Enabled = new(true)
-	return owner.Create(ctx, r.client, fc, p)
+	consumes := liqo.Incoming(fc).Exists && !r.fromConsumers
+	p.Spec.Enabled = new(!consumes)
+	if consumes {
+		p.Annotations = map[string]string{annotationConsumes: "true"}
+	}
+	return keep.Create(ctx, r.client, p)
+}
+
+// ensureNote takes the note away that a provider is off because it uses the broker, once
+// people have decided otherwise.
+func (r *Reconciler) ensureNote(ctx context.Context, p *v1alpha1.Provider) error {
+	if _, noted := p.Annotations[annotationConsumes]; !noted || !p.IsEnabled() {
+		return nil
+	}
+	before := p.DeepCopy()
+	delete(p.Annotations, annotationConsumes)
+	if err := r.client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch the annotations of provider %s: %w", p.Name, err)
+	}
+	return nil
 }
 
 // ensureTaint puts the taint on a node, or takes it away.
@@ -119,8 +147,10 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 func (r *Reconciler) observe(
 	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []registry.VirtualNode,
 ) (observation, error) {
+	_, consumes := p.Annotations[annotationConsumes]
 	seen := observation{
-		enabled: p.IsEnabled(), capacity: p.Spec.Capacity, unreadable: lenient.UnreadableIn(p, "spec.capacity"), used: map[string]corev1.ResourceList{},
+		enabled: p.IsEnabled(), consumes: consumes,
+		capacity: p.Spec.Capacity, unreadable: lenient.UnreadableIn(p, "spec.capacity"), used: map[string]corev1.ResourceList{},
 	}
 	own := make([]corev1.Node, 0, len(nodes))
 	for i := range nodes {

@@ -320,12 +320,18 @@ func TestAccount(t *testing.T) {
 }
 
 func TestCreate(t *testing.T) {
+	both := liqotest.ForeignCluster(providerA, true, true)
 	cases := map[string]struct {
-		reason  string
-		fc      *liqo.ForeignCluster
-		created bool
+		reason        string
+		fc            *liqo.ForeignCluster
+		fromConsumers bool
+		created, on   bool
 	}{
-		"Peered": {reason: "The first outgoing peering makes a Provider, turned on.", fc: liqotest.ForeignCluster(providerA, true, false), created: true},
+		"Peered": {reason: "The first outgoing peering makes a Provider, turned on.", fc: liqotest.ForeignCluster(providerA, true, false), created: true, on: true},
+		"PeeredBack": {
+			reason: "A cluster that uses the broker does not provide because the broker's Service has to reach it.", fc: both, created: true,
+		},
+		"Wanted": {reason: "Unless that is wanted.", fc: both, fromConsumers: true, created: true, on: true},
 		"Consumer": {
 			reason: "A cluster that only consumes is no provider.", fc: liqotest.ForeignCluster(providerA, false, true),
 		},
@@ -333,8 +339,12 @@ func TestCreate(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.fc)
-			if err := settle(t, c); err != nil {
-				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+			r := New(c, registry.New(c), clock.RealClock{})
+			r.fromConsumers = tc.fromConsumers
+			for range 2 {
+				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}); err != nil {
+					t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+				}
 			}
 			var list v1alpha1.ProviderList
 			if err := c.List(t.Context(), &list); err != nil {
@@ -350,10 +360,70 @@ func TestCreate(t *testing.T) {
 				t.Fatalf("%s\ngot %v", tc.reason, list.Items)
 			}
 			p := list.Items[0]
-			if !p.IsEnabled() || p.Status.ClusterName != providerA.Name || len(p.OwnerReferences) != 1 || p.OwnerReferences[0].UID != tc.fc.UID {
+			if p.IsEnabled() != tc.on || p.Status.ClusterName != providerA.Name || len(p.OwnerReferences) > 0 {
 				t.Errorf("%s\ngot %+v", tc.reason, p)
 			}
 		})
+	}
+}
+
+// TestConsumerTurnedOn turns on a provider that is off because it uses the broker, and off again.
+func TestConsumerTurnedOn(t *testing.T) {
+	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, true))
+	for _, tc := range []struct {
+		enabled *bool
+		message string
+	}{
+		{nil, "The cluster uses the broker, and provides only if somebody turns it on"},
+		{new(true), "The cluster has made no offer that Liqo accepted"},
+		{new(false), "The provider is turned off"},
+	} {
+		if tc.enabled != nil {
+			p := get(t, c)
+			p.Spec.Enabled = tc.enabled
+			if err := c.Update(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := settle(t, c); err != nil {
+			t.Fatalf("Reconcile(): %v", err)
+		}
+		if ready := meta.FindStatusCondition(get(t, c).Status.Conditions, v1alpha1.ConditionReady); ready.Message != tc.message {
+			t.Errorf("Ready: %s, want %s", ready.Message, tc.message)
+		}
+	}
+}
+
+// TestSettingsSurviveTheForeignCluster lets Liqo forget a cluster and find it again, of which an earlier broker made the
+// ForeignCluster the owner of the Provider.
+func TestSettingsSurviveTheForeignCluster(t *testing.T) {
+	fc := liqotest.ForeignCluster(providerA, true, false)
+	p := newProvider(false)
+	p.Labels = map[string]string{"topology.kubernetes.io/region": "eu"}
+	p.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "discovery.liqo.io/v1alpha1", Kind: "ForeignCluster", Name: fc.Name, UID: "1"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "mine", UID: "2"},
+	}
+	c := registrytest.NewClient(t, interceptor.Funcs{}, fc, p)
+	if err := settle(t, c); err != nil {
+		t.Fatalf("Reconcile(): %v", err)
+	}
+	if owners := get(t, c).OwnerReferences; len(owners) != 1 || owners[0].Name != "mine" {
+		t.Fatalf("Kubernetes removes the Provider with %+v", owners)
+	}
+	if err := c.Delete(t.Context(), fc); err != nil {
+		t.Fatal(err)
+	}
+	if err := settle(t, c); err != nil {
+		t.Fatalf("Reconcile(): %v", err)
+	}
+	if err := c.Create(t.Context(), liqotest.ForeignCluster(providerA, true, false)); err != nil {
+		t.Fatal(err)
+	}
+	if err := settle(t, c); err != nil {
+		t.Fatalf("Reconcile(): %v", err)
+	}
+	if got := get(t, c); got.IsEnabled() || got.Labels["topology.kubernetes.io/region"] != "eu" {
+		t.Errorf("the provider that is back is on: %t, with labels %v", got.IsEnabled(), got.Labels)
 	}
 }
 

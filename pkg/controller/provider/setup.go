@@ -33,9 +33,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
-// Setup registers the controller with a manager.
-func Setup(mgr ctrl.Manager) error {
+// Setup registers the controller with a manager. Clusters that use the broker provide
+// fromConsumers, or when somebody turns them on.
+func Setup(mgr ctrl.Manager, fromConsumers bool) error {
 	r := New(mgr.GetClient(), registry.New(mgr.GetClient()), clock.RealClock{})
+	r.fromConsumers = fromConsumers
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
