@@ -9,7 +9,7 @@ SHELL       := /bin/bash
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PACKAGE      := github.com/capacitorset/liqo-broker
 REPOSITORY   ?= capacitorset
-TAG          ?= latest
+TAG          ?= v0.1.0
 KUBERNETES   ?= v1.34
 BINARIES     := broker virtual-kubelet network-manager
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager
@@ -160,7 +160,7 @@ bin/images/liqo-broker-vk.tar: bin/virtual-kubelet
 bin/images/liqo-broker-network-manager.tar: bin/network-manager
 bin/images/%.tar: bin/lab
 	@mkdir -p $(@D)
-	bin/lab image --name $(REPOSITORY)/$*:$(TAG) --binary $(filter-out bin/lab,$^) \
+	bin/lab image --name $(REPOSITORY)/$*:$(TAG) --name $(REPOSITORY)/$*:latest --binary $(filter-out bin/lab,$^) \
 		--as /usr/bin/$(notdir $(filter-out bin/lab,$^)) -o $@
 
 $(PATCHED): go.mod go.sum $(wildcard patches/*.patch build/patch/*.go)

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -171,6 +172,33 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 	if diff := cmp.Diff(needed, granted); diff != "" {
 		t.Errorf("deploy/broker/rbac.yaml: -needed +granted, by namespace\n%s", diff)
 	}
+}
+
+// TestDeploymentHasMemory compares the memory that deploy/broker gives to the daemon with what docs/placement.md says that it holds.
+func TestDeploymentHasMemory(t *testing.T) {
+	largest := resource.MustParse("142Mi") // Live, with 1,000 providers and each namespace on all of them.
+	manifest, err := os.ReadFile("../../deploy/broker/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.Split(string(manifest), "\n---\n")
+	var deployment appsv1.Deployment
+	if err := yaml.UnmarshalStrict([]byte(documents[len(documents)-1]), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	container := deployment.Spec.Template.Spec.Containers[0]
+	for _, env := range container.Env {
+		if env.Name != "GOMEMLIMIT" {
+			continue
+		}
+		soft, hard := resource.MustParse(strings.TrimSuffix(env.Value, "B")), container.Resources.Limits.Memory()
+		if soft.Value() < largest.Value()*4/3 || soft.Value() > hard.Value()*4/5 {
+			t.Errorf("GOMEMLIMIT is %s: want more than %s, with room for garbage, and less than the limit %s, with room for what Go does not count",
+				env.Value, largest.String(), hard)
+		}
+		return
+	}
+	t.Error("the daemon has no GOMEMLIMIT")
 }
 
 // TestPlainModesNeedLess checks that a mode does not ask for the rights of another.

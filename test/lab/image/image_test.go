@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,73 @@ func TestLayer(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+// TestProgram packs a program for a cluster that lets no container run as root, under two names.
+func TestProgram(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	if err := WriteArchive(&archive, "amd64", Program([]string{"team/app:v1", "team/app:latest"}, program, "/usr/bin/app")...); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	var configs []imageConfig
+	layers := 0
+	for in := tar.NewReader(bytes.NewReader(archive.Bytes())); ; {
+		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case strings.HasSuffix(header.Name, "/layer.tar"):
+			layers++
+			for layer := tar.NewReader(in); ; {
+				entry, err := layer.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				content, err := io.ReadAll(layer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found[entry.Name] = entry.FileInfo().Mode().String() + " " + string(content[:min(len(content), 64)])
+			}
+		case header.Name != "manifest.json":
+			var config imageConfig
+			if err := json.NewDecoder(in).Decode(&config); err != nil {
+				t.Fatal(err)
+			}
+			configs = append(configs, config)
+		}
+	}
+	for _, config := range configs {
+		if config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/usr/bin/app"}) {
+			t.Errorf("the image runs %v as %q", config.Config.Entrypoint, config.Config.User)
+		}
+	}
+	if layers != 3 {
+		t.Errorf("%d layers are stored for one program", layers)
+	}
+	for name, want := range map[string]string{
+		"etc/ssl/certs/ca-certificates.crt": "-rw-r--r-- -----BEGIN CERTIFICATE-----", "tmp/": "dtrwxrwxrwx", "usr/bin/app": "-rwxr-xr-x program", "etc/passwd": "-rw-r--r-- root:x:0",
+	} {
+		if !strings.HasPrefix(found[name], want) {
+			t.Errorf("%s is %q, want %q", name, found[name], want)
+		}
+	}
+	names, err := NewStore(t.TempDir()).Load(&archive)
+	if err != nil || !slices.Equal(names, []string{"docker.io/team/app:v1", "docker.io/team/app:latest"}) {
+		t.Errorf("loaded as %v, %v", names, err)
 	}
 }
 

@@ -278,10 +278,11 @@ func newLogs(o *options) *cobra.Command {
 }
 
 func newImage() *cobra.Command {
-	var name, binary, as, output string
+	var binary, as, output string
+	var names []string
 	cmd := &cobra.Command{
-		Use:   "image --name NAME:TAG --binary FILE [--as PATH] -o OUT.tar",
-		Short: "Pack one static binary into an image, as a docker-archive",
+		Use:   "image --name NAME:TAG... --binary FILE [--as PATH] -o OUT.tar",
+		Short: "Pack one static binary into an image that does not run as root, as a docker-archive",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if as == "" {
@@ -289,17 +290,17 @@ func newImage() *cobra.Command {
 			}
 			file, err := os.Create(output)
 			if err != nil {
-				return fmt.Errorf("make image %s: %w", name, err)
+				return fmt.Errorf("make image %s: %w", names[0], err)
 			}
 			defer file.Close()
-			if err := image.WriteArchive(file, runtime.GOARCH, image.Single(name, binary, as)); err != nil {
+			if err := image.WriteArchive(file, runtime.GOARCH, image.Program(names, binary, as)...); err != nil {
 				return err
 			}
 			return file.Close()
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&name, "name", "", "name and tag of the image")
+	f.StringSliceVar(&names, "name", nil, "name and tag of the image; may be repeated")
 	f.StringVar(&binary, "binary", "", "the static binary")
 	f.StringVar(&as, "as", "", "path of the binary in the image (default: /usr/bin and the binary's name)")
 	f.StringVarP(&output, "output", "o", "", "the archive to write")
