@@ -90,7 +90,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
 	case known != "" && known != remoteipam.KeyHash(request.RawSubjectPublicKeyInfo):
-		return refuse(ctx, fmt.Errorf("cluster %s has a certificate already: remove Secret %s in its tenant namespace to give it another one", id, liqo.IssuedName))
+		return refuse(ctx, fmt.Errorf("cluster %s has a certificate already: to give it another one, remove Secret %s in its tenant namespace, "+
+			"and wait five minutes", id, liqo.IssuedName))
 	}
 	return admission.Allowed("")
 }
