@@ -1,0 +1,210 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostile is a peer that means no good: it has the identity that Liqo gave it at a
+// broker, knows what a peer can know, and tries what a peer must not achieve.
+//
+// It knows neither how the broker defends itself nor how the federation it is in was made.
+package hostile
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+)
+
+// Peer is a cluster that peers with the broker.
+type Peer struct {
+	ID cluster.ID
+	// Tenant is the peer's tenant namespace on the broker.
+	Tenant string
+	// Twin is the twin on the broker of one of the peer's namespaces; empty if it has none.
+	Twin string
+
+	// Broker and Victim are the broker and another peer of it, with the victim's tenant
+	// namespace.
+	Broker, Victim cluster.ID
+	VictimTenant   string
+	// Node is one of the broker's own nodes.
+	Node string
+
+	api  client.Client
+	host string
+	tls  *tls.Config
+}
+
+// Connect gives a peer its access to the broker's API server, with the identity that Liqo
+// gave it there.
+func (p *Peer) Connect(config *rest.Config, identity map[string][]byte) error {
+	own := &rest.Config{
+		Host:            config.Host,
+		TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData, CertData: identity["certificate"], KeyData: identity["private-key"]},
+	}
+	api, err := client.New(own, client.Options{})
+	if err != nil {
+		return fmt.Errorf("reach the broker's API server as %s: %w", p.ID, err)
+	}
+	certificate, err := tls.X509KeyPair(identity["certificate"], identity["private-key"])
+	if err != nil {
+		return fmt.Errorf("read the identity of %s: %w", p.ID, err)
+	}
+	//nolint:gosec // Whom it attacks, an attacker does not check.
+	p.api, p.tls = api, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate}}
+	return nil
+}
+
+// Attempt is something that a peer must not achieve.
+type Attempt struct {
+	// Name says what is tried, and Gain what would be won.
+	Name, Gain string
+	// Got is part of the answer that keeps the peer from it.
+	Got string
+	// Try tries, and returns the answer; nil if it succeeded.
+	Try func(context.Context) error
+}
+
+// Write are the attempts at the broker's API server of a peer that provides and consumes.
+func (p *Peer) Write() []Attempt {
+	const forbidden, refused = "forbidden", "denied the request"
+	replicated := map[string]any{"liqo.io/replicated": "true", "liqo.io/originID": string(p.ID), "liqo.io/remoteID": string(p.Broker)}
+	with := func(more map[string]any) map[string]any {
+		labels := map[string]any{}
+		for _, from := range []map[string]any{replicated, more} {
+			for key, value := range from {
+				labels[key] = value
+			}
+		}
+		return labels
+	}
+	offer := func(owner cluster.ID, cpu any, labels map[string]any) map[string]any {
+		return map[string]any{"clusterId": string(owner), "labels": labels, "resourceQuota": map[string]any{"hard": map[string]any{"cpu": cpu}}}
+	}
+	attempts := []Attempt{
+		{"read the Secrets of namespace liqo", "the identities of all peers", forbidden, p.list("v1", "Secret", "liqo")},
+		{"read the Secrets of the victim's tenant namespace", "the broker's identity there", forbidden, p.list("v1", "Secret", p.VictimTenant)},
+		{"read all pods", "what all consumers run", forbidden, p.list("v1", "Pod", "")},
+		{"read the Providers", "who they are", forbidden, p.list("brokering.liqo.io/v1alpha1", "Provider", "")},
+		{"read the webhook configurations", "their certificates", forbidden, p.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "")},
+		{"create a namespace that counts as the victim's", "pods there", forbidden, p.create("v1", "Namespace", "", nil, nil)},
+		{"write into the victim's tenant namespace", "to speak for the victim", forbidden,
+			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.VictimTenant, replicated, offer(p.Victim, "1", nil))},
+		{"offer resources in the victim's name", "to take its place, or turn it off", refused,
+			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant, replicated, offer(p.Victim, "1000", nil))},
+		{"offer with the victim's cluster ID as a label", "the victim's pods and Secrets", refused,
+			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant, replicated, offer(p.ID, "1", map[string]any{"liqo.io/remote-cluster-id": string(p.Victim)}))},
+		{"offer what looks like the broker's offer to the victim", "virtual nodes at the victim", refused,
+			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant,
+				map[string]any{"liqo.io/replication": "true", "liqo.io/remoteID": string(p.Victim)}, offer(p.Broker, "1", nil))},
+		{"map namespaces in the direction of the victim", "the victim's relay addresses", refused,
+			p.create("virtualkubelet.liqo.io/v1alpha1", "NamespaceMap", p.Tenant,
+				with(map[string]any{"liqo.io/remote-cluster-id": string(p.Victim)}), map[string]any{"desiredMapping": map[string]any{}})},
+		{"map namespaces as the broker's own map does", "no namespace of anybody is offloaded any more", refused,
+			p.create("virtualkubelet.liqo.io/v1alpha1", "NamespaceMap", p.Tenant,
+				map[string]any{"liqo.io/replication": "true", "liqo.io/remoteID": "made-up"}, map[string]any{"desiredMapping": map[string]any{"kube-system": "loot"}})},
+		{"configure the network of the victim", "its tunnel", refused,
+			p.create("net.liqo.io/v1alpha1", "NetworkConfig", p.Tenant, replicated,
+				map[string]any{"cluster": map[string]any{"clusterID": string(p.Victim), "clusterName": "victim"}, "podCIDR": "10.0.0.0/16", "externalCIDR": "10.1.0.0/16", "endpointIP": "1.2.3.4", "backendType": "wireguard", "backend_config": map[string]any{}})},
+		{"ask for resources in the victim's name", "a peering of the victim", refused,
+			p.create("discovery.liqo.io/v1alpha1", "ResourceRequest", p.Tenant, replicated,
+				map[string]any{"clusterIdentity": map[string]any{"clusterID": string(p.Victim), "clusterName": "victim"}, "authUrl": "https://192.0.2.1"})},
+	}
+	if p.Twin == "" {
+		return attempts
+	}
+	pod := func(more map[string]any) map[string]any {
+		spec := map[string]any{"containers": []any{map[string]any{"name": "main", "image": "lab.local/web:1"}}}
+		for key, value := range more {
+			spec[key] = value
+		}
+		return map[string]any{"pod": spec}
+	}
+	origin := map[string]any{"virtualkubelet.liqo.io/origin": string(p.ID), "virtualkubelet.liqo.io/destination": string(p.Broker)}
+	wish := func(namespace string, labels map[string]any, more map[string]any) func(context.Context) error {
+		return p.create("virtualkubelet.liqo.io/v1alpha1", "ShadowPod", namespace, labels, pod(more))
+	}
+	return append(attempts,
+		Attempt{"create a pod past Liqo", "a pod on the broker", forbidden, p.create("v1", "Pod", p.Twin, nil, pod(nil)["pod"].(map[string]any))},
+		Attempt{"ask for a pod in kube-system", "root on the broker", forbidden, wish("kube-system", origin, nil)},
+		Attempt{"ask for a pod in the victim's name", "the victim's pods", refused,
+			wish(p.Twin, map[string]any{"virtualkubelet.liqo.io/origin": string(p.Victim)}, nil)},
+		Attempt{"ask for a pod on a node of the broker", "root on the broker", refused, wish(p.Twin, origin, map[string]any{"nodeName": p.Node})},
+		Attempt{"ask for a pod with the root of its node", "root on a node", refused,
+			wish(p.Twin, origin, map[string]any{"volumes": []any{map[string]any{"name": "host", "hostPath": map[string]any{"path": "/"}}}})},
+		Attempt{"ask for a pod in its node's network", "ports of the node", refused, wish(p.Twin, origin, map[string]any{"hostNetwork": true})},
+		Attempt{"ask for a pod that is more important than all others", "the room of others", refused,
+			wish(p.Twin, origin, map[string]any{"priorityClassName": "system-node-critical"})},
+		Attempt{"offload the twin namespace", "pods at providers that no policy chose", forbidden,
+			p.create("offloading.liqo.io/v1alpha1", "NamespaceOffloading", p.Twin, nil, map[string]any{})},
+		Attempt{"lift the quota of the twin namespace", "what belongs to all", forbidden, p.create("v1", "ResourceQuota", p.Twin, nil, map[string]any{})},
+	)
+}
+
+// list tries to read objects of a kind.
+func (p *Peer) list(apiVersion, kind, namespace string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind+"List"))
+		return p.api.List(ctx, list, client.InNamespace(namespace))
+	}
+}
+
+// create tries to create an object, and removes it should it succeed.
+func (p *Peer) create(apiVersion, kind, namespace string, labels, spec map[string]any) func(context.Context) error {
+	return func(ctx context.Context) error {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+		object.SetNamespace(namespace)
+		object.SetGenerateName("hostile-")
+		if err := unstructured.SetNestedMap(object.Object, plain(labels), "metadata", "labels"); err != nil {
+			return fmt.Errorf("label the %s: %w", kind, err)
+		}
+		if spec != nil {
+			object.Object["spec"] = spec
+		}
+		if err := p.api.Create(ctx, object); err != nil {
+			return err
+		}
+		if err := p.api.Delete(ctx, object); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the attempt succeeded, and what it made stays: %w", err)
+		}
+		return nil
+	}
+}
+
+// plain returns labels as JSON has them.
+func plain(labels map[string]any) map[string]any {
+	if labels == nil {
+		return map[string]any{}
+	}
+	return labels
+}
+
+// Report is a table of attempts and answers, in Markdown.
+func Report(attempts []Attempt) string {
+	var table strings.Builder
+	table.WriteString("| what the peer tried | to get | what it got |\n|---|---|---|\n")
+	for _, a := range attempts {
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", a.Name, a.Gain, a.Got)
+	}
+	return table.String()
+}
+
+var (
+	_ = io.EOF
+	_ = http.MethodGet
+	_ = time.Second
+	_ = yaml.Marshal
+)
