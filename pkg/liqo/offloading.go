@@ -340,10 +340,13 @@ func refused(conditions offloadingv1alpha1.RemoteNamespaceConditions) (since tim
 // selection waits.
 func Follows(pod *corev1.Pod, selected []cluster.ID) bool {
 	if len(selected) == 0 {
-		return requires(pod, nowhere...)
+		return Waits(pod)
 	}
 	return slices.ContainsFunc(pod.Spec.Tolerations, toleratesVirtualNodes) && requires(pod, requirement(selected))
 }
+
+// Waits tells whether a pod was made to wait, whatever else it requires.
+func Waits(pod *corev1.Pod) bool { return requires(pod, nowhere...) }
 
 // Confined tells whether a pod can run on virtual nodes only, whichever of the
 // alternatives that it requires a node meets.

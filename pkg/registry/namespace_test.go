@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -98,6 +99,19 @@ func TestCopies(t *testing.T) {
 			reason:  "A pod that waits with another selection is not.",
 			objects: []client.Object{shadow(), pod("", func(p *corev1.Pod) { p.Spec.Affinity = nil })},
 			want:    with(func(c *placement.Copy) { c.Outdated = true }),
+		},
+		"Reopened": {
+			reason:  "Nor is one that was made to wait, when providers take pods again.",
+			objects: []client.Object{shadow(), pod("", func(p *corev1.Pod) { liqo.Place(p, nil) })},
+			want:    with(func(c *placement.Copy) { c.Outdated = true }),
+		},
+		"PinnedToNobody": {
+			reason: "One that is for a provider that is gone waits on.",
+			objects: []client.Object{shadow(), pod("", func(p *corev1.Pod) {
+				p.Labels["virtualkubelet.liqo.io/nodename"] = pool.Name("id-broker", cluster.Identity{ID: "gone"})
+				liqo.Place(p, nil)
+			})},
+			want: with(func(*placement.Copy) {}),
 		},
 		"Leaving": {
 			reason:  "A pod that ends while it is deleted is leaving, and comes back.",

@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
+	"github.com/capacitorset/liqo-broker/pkg/pool"
 )
 
 // Index fields, usable with client.MatchingFields.
@@ -296,7 +297,8 @@ func (r *Registry) copyOf(
 	}
 	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod)}
 	if pod.Spec.NodeName == "" {
-		c.Outdated = !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing)
+		c.Outdated = !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing) ||
+			len(s.Placing) > 0 && liqo.Waits(pod) && !pinned(pod)
 		return c, nil
 	}
 	at, known := nodes[pod.Spec.NodeName]
@@ -322,6 +324,12 @@ func (r *Registry) copyOf(
 	// What a pod was last heard to do says nothing when its node is silent.
 	c.Spot, c.Provider, c.Ready = placement.OnProvider, at.cluster, c.Ready && at.ready
 	return c, nil
+}
+
+// pinned tells whether a pod is for one provider only. It waits while that is gone.
+func pinned(pod *corev1.Pod) bool {
+	_, is := pool.MarkOf(liqo.OriginNode(pod))
+	return is
 }
 
 func identity(p *v1alpha1.Provider) cluster.Identity {
