@@ -1,18 +1,20 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lenient
+package lenient_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
@@ -33,9 +35,8 @@ func FuzzAnswer(f *testing.F) {
 	}
 	scheme := liqotest.Scheme(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r := newRepairer(scheme, logr.Discard())
-		answer := r.answer(body)
-		if again := r.answer(answer); !bytes.Equal(again, answer) {
+		answer := lenient.Answer(scheme, body)
+		if again := lenient.Answer(scheme, answer); !bytes.Equal(again, answer) {
 			t.Errorf("repaired once:  %s\nrepaired twice: %s", answer, again)
 		}
 		var object struct {
@@ -53,4 +54,18 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("repaired %s to %s: %v", body, answer, err)
 		}
 	})
+}
+
+func TestCheck(t *testing.T) {
+	for cpu, want := range map[string]string{
+		"4": "", "1e1.5": "spec.resourceQuota.hard[cpu]", "1e-2147483647": "spec.resourceQuota.hard[cpu]",
+	} {
+		err := lenient.Check([]byte(offered(cpu)), &liqo.ResourceOffer{})
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("Check() of %s cores: %v", cpu, err)
+		}
+	}
+	if err := lenient.Check([]byte(`[]`), &liqo.ResourceOffer{}); err == nil {
+		t.Error("a list fits")
+	}
 }

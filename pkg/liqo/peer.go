@@ -18,9 +18,11 @@ import (
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/tenantNamespace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 )
 
 // PeerGroup is the organization in the certificates that Liqo gives to its peers
@@ -86,7 +88,19 @@ func (w *PeerWrite) Check(peer, own cluster.ID) error {
 	if len(w.New) == 0 {
 		return nil
 	}
-	return check(w, peer, own)
+	if err := check(w, peer, own); err != nil {
+		return err
+	}
+	return lenient.Check(w.New, peerTypes[w.Resource])
+}
+
+// peerTypes are the types of these objects. What does not fit them, Liqo's own controllers could not read, nor anything
+// else of that kind.
+var peerTypes = map[string]runtime.Object{
+	discoveryv1alpha1.ResourceRequestGroupVersionResource.Resource: &discoveryv1alpha1.ResourceRequest{},
+	sharingv1alpha1.ResourceOfferGroupVersionResource.Resource:     &sharingv1alpha1.ResourceOffer{},
+	netv1alpha1.NetworkConfigGroupVersionResource.Resource:         &netv1alpha1.NetworkConfig{},
+	vkv1alpha1.NamespaceMapGroupVersionResource.Resource:           &vkv1alpha1.NamespaceMap{},
 }
 
 // checkCopy checks the labels by which Liqo knows whose copy an object is.

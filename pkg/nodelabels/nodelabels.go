@@ -47,12 +47,15 @@ func New(scheme *runtime.Scheme, r *registry.Registry, writer string) *Handler {
 // Handle writes the labels of the provider into the offer of its node. It never
 // refuses an offer: one without labels is better than none.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.UserInfo.Username != h.writer {
+		return admission.Allowed("") // Nor is it read: a peer can write quantities that take minutes to read.
+	}
 	var o liqo.ResourceOffer
 	if err := h.decoder.Decode(req, &o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	consumer := liqo.OfferedTo(&o)
-	if _, is := pool.MarkOf(o.Spec.NodeName); !is || consumer == "" || req.UserInfo.Username != h.writer {
+	if _, is := pool.MarkOf(o.Spec.NodeName); !is || consumer == "" {
 		return admission.Allowed("")
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("offer", req.Name, "namespace", req.Namespace)

@@ -25,6 +25,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -80,11 +81,14 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		wrong = h.pod(&pod)
 	case "ShadowPod":
 		var shadow, before liqo.ShadowPod
+		if err := lenient.Check(req.Object.Raw, &shadow); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
 		if err := h.decoder.Decode(req, &shadow); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		// What is asked for already stays writable, also if the level is a stricter one now.
-		if req.Operation == admissionv1.Update && h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
+		if req.Operation == admissionv1.Update && lenient.Check(req.OldObject.Raw, &before) == nil && h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
 			equality.Semantic.DeepEqual(before.Spec, shadow.Spec) {
 			break
 		}

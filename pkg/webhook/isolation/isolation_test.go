@@ -65,6 +65,34 @@ func hostPath(s *corev1.PodSpec) {
 	s.Volumes = append(s.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 }
 
+// TestUnreadable has wishes for pods that Kubernetes cannot read, or takes minutes to read.
+func TestUnreadable(t *testing.T) {
+	handler, err := New(liqotest.Scheme(t), DefaultLevel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wish := func(cpu string) runtime.RawExtension {
+		return runtime.RawExtension{Raw: []byte(`{"apiVersion":"virtualkubelet.liqo.io/v1alpha1","kind":"ShadowPod","metadata":{"name":"web"},"spec":{"pod":{` +
+			`"containers":[{"name":"main","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}}`)}
+	}
+	for _, tc := range []struct {
+		reason, before, cpu string
+		allowed             bool
+	}{
+		{reason: "Ordinary ones are admitted.", cpu: "100m", before: "200m", allowed: true},
+		{reason: "It is no quantity.", cpu: "1e1.5", before: "1"},
+		{reason: "It takes minutes.", cpu: "1e-2147483647", before: "1"},
+		{reason: "What was there before can be replaced.", cpu: "1", before: "1e-2147483647", allowed: true},
+	} {
+		answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update, Kind: metav1.GroupVersionKind{Kind: "ShadowPod"}, Object: wish(tc.cpu), OldObject: wish(tc.before),
+		}})
+		if answer.Allowed != tc.allowed || !tc.allowed && !strings.Contains(answer.Result.Message, "spec.pod.containers[0].resources.requests[cpu]") {
+			t.Errorf("%s\n%s cores: allowed %t, %v", tc.reason, tc.cpu, answer.Allowed, answer.Result)
+		}
+	}
+}
+
 // TestConfined has pods that the webhook before has not changed, or that something else has changed after it.
 func TestConfined(t *testing.T) {
 	term := func(key string, values ...string) corev1.NodeSelectorTerm {

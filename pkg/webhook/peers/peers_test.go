@@ -330,6 +330,10 @@ func TestBroken(t *testing.T) {
 		"Metadata": {"namespacemaps", []string{"metadata", "labels"}, 7, "metadata.labels has the wrong type: number"},
 		"Mapping":  {"namespacemaps", []string{"spec", "desiredMapping"}, "all", "spec.desiredMapping has the wrong type: string"},
 		"Identity": {"resourcerequests", []string{"spec", "clusterIdentity"}, 1, "spec.clusterIdentity has the wrong type: number"},
+		"Quantity": {"resourceoffers", []string{"spec", "resourceQuota", "hard", "cpu"}, "1e1.5", "spec.resourceQuota.hard[cpu]"},
+		"Minutes":  {"resourceoffers", []string{"spec", "resourceQuota", "hard", "cpu"}, "1e-2147483647", "spec.resourceQuota.hard[cpu]"},
+		"Prices":   {"resourceoffers", []string{"spec", "prices"}, object{"cpu": "1e2147483647"}, "spec.prices[cpu]"},
+		"Time":     {"resourceoffers", []string{"spec", "withdrawalTimestamp"}, "2024-01-01T00:00:00", "spec.withdrawalTimestamp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, newHandler(t, interceptor.Funcs{}), "What cannot be read is refused.", of(admissionv1.Create, tc.resource).with(tc.value, tc.path...), tc.refusal)
