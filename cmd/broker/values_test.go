@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,13 +26,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
 )
 
 // Variables of TestJunk: the seed of what it draws, and how many values it draws for each kind.
@@ -59,7 +66,7 @@ const many = 10_000
 
 // TestJunk writes junk into each field of each kind that the broker reads, as far as the API server takes it, and holds that
 // the daemon goes on to decide: about what was stored before it started, when the schemas were not as strict, and about what
-// people and peers write while it runs.
+// people and peers write while it runs. The remote IPAM then starts with all of that.
 func TestJunk(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -99,6 +106,7 @@ func TestJunk(t *testing.T) {
 		t.Logf("%s: the API server takes %d of %d", d.Spec.Names.Kind, taken, all)
 		s.decides(f, "after junk in "+d.Spec.Names.Kind)
 	}
+	s.takesStock(f)
 }
 
 // definitions returns those of the kinds that are written into: all of the broker, and of Liqo those that the daemon and the
@@ -440,6 +448,29 @@ func (s *server) offerWith(o *liqo.ResourceOffer, name, cores string) *unstructu
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(object.Object, "metadata", "uid")
 	return put(object, []string{"spec", "resourceQuota", "hard", "cpu"}, cores)
+}
+
+// takesStock holds that the remote IPAM starts with all that is stored, and knows its consumer.
+func (s *server) takesStock(f federation) {
+	config, scheme := rest.CopyConfig(s.config), liqotest.Scheme(s.tb)
+	lenient.Wrap(config, scheme, logr.Discard())
+	objects, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: inventory.CacheOptions()})
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.tb.Context(), decidesIn)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return objects.Start(ctx) })
+	store := inventory.NewStore()
+	if err := inventory.Watch(ctx, objects, store, logr.Discard()); err != nil {
+		s.tb.Errorf("the remote IPAM reads what is stored: %v", err)
+	} else if !store.IsConsumer(f.consumer(0).ID) {
+		s.tb.Error("the remote IPAM does not know its consumer")
+	}
+	cancel()
+	if err := group.Wait(); err != nil {
+		s.tb.Errorf("the cache of the remote IPAM: %v", err)
+	}
 }
 
 // seesInvalidOffer holds that people see who writes an offer that cannot be read, and that an offer which is good again counts.

@@ -211,7 +211,7 @@ func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.For
 		switch err := offer.Validate(resources); {
 		case liqo.Ending(o):
 			seen.ending = true
-		case accepted && lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
+		case lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
 			seen.refused = append(seen.refused, registry.Refusal{Offer: o.Name, Reason: errors.New("it cannot be read: " + lenient.Unreadable(o))})
 		case err != nil:
 			seen.refused = append(seen.refused, registry.Refusal{Offer: o.Name, Reason: err})

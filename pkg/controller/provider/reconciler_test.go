@@ -96,6 +96,8 @@ func TestReady(t *testing.T) {
 	}
 	unreadable, undeclared, unpriced := liqotest.Offer(providerA, resources("0")), newProvider(true), newProvider(true)
 	marked(unreadable, "spec.resourceQuota.hard[cpu]: no quantity")
+	early := unreadable.DeepCopy()
+	early.Status.Phase = ""
 	marked(undeclared, "spec.capacity.declared[cpu]: no quantity")
 	marked(unpriced, "spec.price.cpu: no quantity")
 	offerOf := func(name string, cpu int64) client.Object {
@@ -167,6 +169,10 @@ func TestReady(t *testing.T) {
 		"Unreadable": {
 			reason:  "What cannot be read is not what the provider offers, and no reason to leave it either.",
 			objects: []client.Object{peered, unreadable, up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "hard[cpu]",
+		},
+		"UnreadableNotAccepted": {
+			reason:  "Nor is it before Liqo has accepted it.",
+			objects: []client.Object{peered, early, up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "hard[cpu]",
 		},
 		"UnreadableDeclaration": {
 			reason:  "What people meant to declare is not known.",
