@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/offering"
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
+	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
@@ -210,6 +211,9 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err := consumer.Setup(b.mgr, b.ledger, modes); err != nil {
 		return err
 	}
+	if err := quota.Setup(b.mgr, b.cfg.namespaceQuota); err != nil {
+		return err
+	}
 	if b.cfg.giveBackAfter > 0 {
 		if err := giveback.Setup(b.mgr, giveback.Config{
 			Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorderFor(component),
@@ -224,6 +228,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		Recorder: b.mgr.GetEventRecorderFor(component),
 		Own:      own,
 		Strategy: b.cfg.strategy,
+		Most:     b.cfg.maxNamespaces,
 		Remade:   m.remade,
 	})
 }

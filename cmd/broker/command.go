@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
@@ -32,6 +33,7 @@ const (
 	defaultWebhookAddress = ":9443"
 	defaultMapping        = "DefaultName"
 	defaultGiveBackAfter  = 2 * time.Minute
+	defaultMaxNamespaces  = 100
 )
 
 // options are the parsed command line.
@@ -64,6 +66,8 @@ type options struct {
 	liqoNamespace    string
 	mapping          string
 	podSecurity      string
+	maxNamespaces    int
+	namespaceQuota   map[string]int64
 	giveBackAfter    time.Duration
 	// provideFromConsumers turns on also those new providers that use the broker.
 	provideFromConsumers bool
@@ -103,6 +107,14 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	}
 	if len(o.apiAudiences) == 0 {
 		return "", errors.New("--api-audience must not be empty")
+	}
+	if o.maxNamespaces < 0 {
+		return "", fmt.Errorf("--max-namespaces=%d must not be negative", o.maxNamespaces)
+	}
+	for name, bound := range o.namespaceQuota {
+		if bound < 0 {
+			return "", fmt.Errorf("--namespace-quota=%s=%d must not be negative", name, bound)
+		}
 	}
 	if o.giveBackAfter < 0 {
 		return "", fmt.Errorf("--give-back-after=%s is less than no time", o.giveBackAfter)
@@ -229,6 +241,10 @@ func newCommand() *cobra.Command {
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
 	flags.StringVar(&o.podSecurity, "pod-security", string(isolation.DefaultLevel),
 		"level of Kubernetes' Pod Security Standards up to which the pods of consumers are admitted: privileged, baseline or restricted")
+	flags.IntVar(&o.maxNamespaces, "max-namespaces", defaultMaxNamespaces,
+		"how many namespaces of a consumer are offloaded to providers; pods in its further ones wait; 0 for no limit")
+	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", quota.DefaultBounds(),
+		"how many objects of a resource a consumer may have in each of its namespaces here, by the name that the resource has in a ResourceQuota")
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod waits that no provider can take before it is ended, so that its consumer can place it elsewhere; 0 for ever")
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",

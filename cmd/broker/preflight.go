@@ -83,6 +83,7 @@ func needs(o *options) []need {
 			need{version: "v1", resource: "nodes", verbs: append(read[:3:3], "patch")},
 			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
 			need{version: "v1", resource: "pods", subresource: "status", verbs: []string{"patch"}},
+			need{version: "v1", resource: "resourcequotas", verbs: append(read[:3:3], "create", "patch")},
 			need{version: "v1", resource: "events", verbs: []string{"create", "patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", verbs: append(read[:3:3], "create", "patch")},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", subresource: "status", verbs: []string{"patch"}},

@@ -148,6 +148,24 @@ func (r *Registry) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.For
 	return &list.Items[0], nil
 }
 
+// TwinsBefore returns how many twin namespaces a consumer had when it got another one.
+func (r *Registry) TwinsBefore(ctx context.Context, twin *corev1.Namespace) (int, error) {
+	consumer, _ := liqo.TwinOf(twin)
+	var all corev1.NamespaceList
+	if err := r.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("list namespaces: %w", err)
+	}
+	count := 0
+	for i := range all.Items {
+		other := &all.Items[i]
+		age := other.CreationTimestamp.Compare(twin.CreationTimestamp.Time)
+		if of, is := liqo.TwinOf(other); is && of == consumer && (age < 0 || age == 0 && other.Name < twin.Name) {
+			count++
+		}
+	}
+	return count, nil
+}
+
 // Hides tells whether the consumer of a twin namespace must not learn of providers: unless
 // it is served as an orchestrated one. It is true if that is not known.
 func (r *Registry) Hides(ctx context.Context, namespace string) (bool, error) {

@@ -418,7 +418,7 @@ func confinedWithoutWebhooks(t *testing.T, twin string) {
 	for name, tc := range cases {
 		eventually(t, 30*time.Second, func(context.Context) error { // The API server needs a moment to forget the webhooks.
 			err := createAs(t, "--as=system:serviceaccount:liqo:liqo-controller-manager", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod",
-				"metadata": {"name": "bare-%s", "namespace": "%s"}, "spec": {%s}}`, strings.ToLower(name), twin, tc.spec))
+				"metadata": {"generateName": "bare-%s-", "namespace": "%s"}, "spec": {%s}}`, strings.ToLower(name), twin, tc.spec))
 			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
 				return fmt.Errorf("%s: %v, want %q", name, err, tc.refusal)
 			}

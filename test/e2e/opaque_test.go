@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -25,8 +27,14 @@ func TestAggregatedConsumerLearnsNoProvider(t *testing.T) {
 	copies(t, namespace, 3)
 	crashing := strings.Replace(fmt.Sprintf(lonePod, namespace, "crashing", fed.Broker.ID),
 		"imagePullPolicy: IfNotPresent", "imagePullPolicy: IfNotPresent\n      command: [/nowhere]", 1)
+	// It fits the sum, and no provider.
+	offered, err := fed.OfferedToConsumer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := offered[corev1.ResourceMemory]
 	huge := strings.Replace(fmt.Sprintf(lonePod, namespace, "huge", fed.Broker.ID),
-		"requests: {cpu: 10m, memory: 16Mi}\n        limits: {cpu: 500m, memory: 64Mi}", `requests: {cpu: "1", memory: 1Ti}`, 1)
+		"requests: {cpu: 10m, memory: 16Mi}\n        limits: {cpu: 500m, memory: 64Mi}", fmt.Sprintf("requests: {memory: %dMi}", memory.Value()>>20*3/4), 1)
 	if err := fed.Consumer.Apply(t.Context(), crashing+huge); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +46,8 @@ func TestAggregatedConsumerLearnsNoProvider(t *testing.T) {
 		}
 		return err
 	})
+	wished(t, namespace, "huge")
+	time.Sleep(5 * time.Second) // What the broker's scheduler says of it takes a moment to arrive, if it does.
 	for _, what := range []string{"events", "pods", "endpointslices", "services", "configmaps", "secrets"} {
 		output, err := fed.Consumer.Kubectl(t.Context(), "get", what, "--namespace="+namespace, "--output=yaml")
 		if err != nil {

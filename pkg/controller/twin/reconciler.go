@@ -36,6 +36,7 @@ const (
 	reasonRemade            = "PodMadeAnew"
 	reasonReplaced          = "PodReplaced"
 	reasonRefused           = "NamespaceRefused"
+	reasonTooMany           = "TooManyNamespaces"
 )
 
 // A pod that never follows the selection, because Liqo's webhook does not see
@@ -44,6 +45,9 @@ const (
 	firstBackoff = 250 * time.Millisecond
 	maxBackoff   = 5 * time.Minute
 )
+
+// lookAgain is when a namespace is looked at again that is one too many.
+const lookAgain = time.Minute
 
 // A provider that cannot make a namespace is tried again ever more seldom: who
 // used the name may have gone. What lasts for a shorter time than the patience
@@ -61,6 +65,7 @@ type Reconciler struct {
 	recorder record.EventRecorder
 	own      cluster.Identity
 	strategy liqo.MappingStrategy
+	most     int
 	remade   prometheus.Counter
 	backoff  *flowcontrol.Backoff
 	refusals *flowcontrol.Backoff
@@ -77,6 +82,7 @@ func New(cfg Config) *Reconciler {
 		recorder: cfg.Recorder,
 		own:      cfg.Own,
 		strategy: cfg.Strategy,
+		most:     cfg.Most,
 		remade:   cfg.Remade,
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
 		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
@@ -117,6 +123,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			liqo.LabelBrokerManaged, liqo.BrokerManaged)
 		return ctrl.Result{}, nil
 	}
+	if excess, err := r.excess(ctx, &ns, twin); err != nil || excess {
+		return ctrl.Result{RequeueAfter: lookAgain}, err
+	}
 	again := r.noteRefusals(ctx, &ns, twin)
 	now := r.clock.Now()
 	again = placement.Sooner(again, r.memory.recall(now, ns.Name, twin))
@@ -141,6 +150,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// excess tells whether a namespace that is not offloaded yet is one too many.
+func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *registry.Namespace) (bool, error) {
+	if twin.Offloading != nil || r.most == 0 {
+		return false, nil
+	}
+	before, err := r.registry.TwinsBefore(ctx, ns)
+	if err != nil || before < r.most {
+		return false, err
+	}
+	r.recorder.Eventf(ns, corev1.EventTypeWarning, reasonTooMany, "The consumer has %d older namespaces here: pods in this one wait", before)
+	return true, nil
 }
 
 // explainWaiting says why new pods of the namespace wait, if they do.

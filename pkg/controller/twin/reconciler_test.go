@@ -339,6 +339,41 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
+// TestTooManyNamespaces has a consumer with more namespaces than it may have: the oldest are
+// offloaded, and what is offloaded stays.
+func TestTooManyNamespaces(t *testing.T) {
+	at := func(name string, second int64) *corev1.Namespace {
+		ns := liqotest.TwinNamespace(name, consumer)
+		ns.CreationTimestamp = metav1.Unix(second, 0)
+		return ns
+	}
+	stranger := liqotest.TwinNamespace("of-another", cluster.Identity{ID: "id-x", Name: "another"})
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    bool
+	}{
+		"Oldest":    {"The first is offloaded.", []client.Object{at(namespace, 1), at("b", 2), at("c", 3)}, true},
+		"Last":      {"The last that is allowed is, too.", []client.Object{at("b", 1), at(namespace, 2), at("c", 3), stranger}, true},
+		"TooMany":   {"The next one is not.", []client.Object{at("b", 1), at("c", 2), at(namespace, 3)}, false},
+		"SameTime":  {"Of two of a second the first by name is.", []client.Object{at("b", 1), at("z", 3), at(namespace, 3)}, true},
+		"Offloaded": {"What is offloaded stays.", append(offloaded(providerA), at("b", 0), at("c", 0)), true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, append(tc.objects, ready(providerA))...)
+			h.r.most = 2
+			again := h.reconcile().RequeueAfter
+			if got := h.offloading() != nil; got != tc.want {
+				t.Errorf("%s\noffloaded: %t", tc.reason, got)
+			}
+			if said := strings.Contains(h.events(), reasonTooMany); said == tc.want || !tc.want && again != lookAgain {
+				t.Errorf("%s\nsaid so: %t, looks again after %s", tc.reason, said, again)
+			}
+		})
+	}
+}
+
 // TestUndecidedLater has a policy that has chosen nothing in a namespace that was offloaded
 // before: what runs stays, and what is new waits.
 func TestUndecidedLater(t *testing.T) {

@@ -45,6 +45,9 @@ type Config struct {
 	// get not too long. It applies to offloadings that are yet to be created: Liqo
 	// refuses a change.
 	Strategy liqo.MappingStrategy
+	// Most is how many namespaces of a consumer are offloaded, the oldest first; zero for
+	// all.
+	Most int
 	// Remade counts the pods that were made anew.
 	Remade prometheus.Counter
 }

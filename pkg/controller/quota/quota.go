@@ -1,0 +1,148 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quota bounds how many objects a consumer can have in each of its twin
+// namespaces: it keeps a ResourceQuota there.
+//
+// It does not know what the objects are for, and bounds no cores or memory: what pods use
+// is the affair of package capacity.
+package quota
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+const (
+	// Name is the name of the ResourceQuota in each twin namespace.
+	Name = "liqo-broker"
+	// annotationDigest is on a ResourceQuota that is as it is to be, so that its metadata
+	// tell.
+	annotationDigest = "brokering.liqo.io/quota"
+)
+
+// Bounds are how many objects of each resource a twin namespace may have, by the name of
+// the resource in a ResourceQuota.
+type Bounds map[string]int64
+
+// DefaultBounds are far above what workloads have. They name what a consumer's identity may
+// create in a twin namespace
+// (liqo/deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml@v0.9.4).
+func DefaultBounds() Bounds {
+	return Bounds{
+		"count/shadowpods.virtualkubelet.liqo.io":           1000,
+		"count/shadowendpointslices.virtualkubelet.liqo.io": 1000,
+		"count/configmaps":                  500,
+		"count/secrets":                     500,
+		"count/services":                    500,
+		"count/persistentvolumeclaims":      200,
+		"count/ingresses.networking.k8s.io": 200,
+	}
+}
+
+// Quota returns the ResourceQuota of a namespace.
+func (b Bounds) Quota(namespace string) *corev1.ResourceQuota {
+	hard := corev1.ResourceList{}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		hard[corev1.ResourceName(name)] = *resource.NewQuantity(b[name], resource.DecimalSI)
+		fmt.Fprintf(&text, "%s=%d\n", name, b[name])
+	}
+	digest := sha256.Sum256([]byte(text.String()))
+	return &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: Name,
+			Labels:      map[string]string{liqo.LabelBrokerManaged: liqo.BrokerManaged},
+			Annotations: map[string]string{annotationDigest: hex.EncodeToString(digest[:8])},
+		},
+		Spec: corev1.ResourceQuotaSpec{Hard: hard},
+	}
+}
+
+// Reconciler keeps the ResourceQuota of one twin namespace.
+type Reconciler struct {
+	client client.Client
+	bounds Bounds
+}
+
+// New returns a Reconciler.
+func New(c client.Client, bounds Bounds) *Reconciler { return &Reconciler{client: c, bounds: bounds} }
+
+// NewMetadata returns an empty ResourceQuota of which only the metadata is read: the rest
+// changes with every pod.
+func NewMetadata() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"}}
+}
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, bounds Bounds) error {
+	gone := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[annotationDigest] != e.ObjectNew.GetAnnotations()[annotationDigest]
+		},
+	}
+	ofNamespace := func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
+	}
+	created := predicate.Funcs{
+		UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("quota").
+		For(&corev1.Namespace{}, builder.WithPredicates(created)).
+		WatchesMetadata(NewMetadata(), handler.EnqueueRequestsFromMapFunc(ofNamespace), builder.WithPredicates(gone)).
+		Complete(conflict.Requeue(New(mgr.GetClient(), bounds)))
+	if err != nil {
+		return fmt.Errorf("set up the quota controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile creates the ResourceQuota of a twin namespace, or changes it back.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var ns corev1.Namespace
+	if err := r.client.Get(ctx, client.ObjectKey{Name: req.Name}, &ns); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, twin := liqo.TwinOf(&ns); !twin || !ns.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	want := r.bounds.Quota(ns.Name)
+	is := NewMetadata()
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), is)
+	switch {
+	case apierrors.IsNotFound(err):
+		if err := r.client.Create(ctx, want); err != nil && !apierrors.IsAlreadyExists(err) {
+			return ctrl.Result{}, fmt.Errorf("create the ResourceQuota of %s: %w", ns.Name, err)
+		}
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("get the ResourceQuota of %s: %w", ns.Name, err)
+	case is.Annotations[annotationDigest] != want.Annotations[annotationDigest]:
+		before := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: Name}}
+		if err := r.client.Patch(ctx, want, client.MergeFrom(before)); err != nil {
+			return ctrl.Result{}, fmt.Errorf("patch the ResourceQuota of %s: %w", ns.Name, err)
+		}
+	}
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,80 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+func TestReconcile(t *testing.T) {
+	bounds := Bounds{"count/configmaps": 5}
+	twin := liqotest.TwinNamespace("web-consumer", cluster.Identity{ID: "id-c", Name: "consumer"})
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin.Name}}
+	before := Bounds{"count/configmaps": 500}.Quota(twin.Name)
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		bound   int64 // Zero for none.
+		writes  int
+	}{
+		"New":     {"A twin namespace gets a quota.", []client.Object{twin}, 5, 1},
+		"Changed": {"Other bounds replace those of before.", []client.Object{twin, before}, 5, 1},
+		"Same":    {"The same ones are not written again.", []client.Object{twin, bounds.Quota(twin.Name)}, 5, 0},
+		"Other":   {"What is no consumer's has none.", []client.Object{other}, 0, 0},
+		"Gone":    {"Nor what is gone.", nil, 0, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			writes := 0
+			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tc.objects...).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					writes++
+					return c.Create(ctx, o, opts...)
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					writes++
+					return c.Patch(ctx, o, p, opts...)
+				},
+			}).Build()
+			for range 2 {
+				if _, err := New(c, bounds).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: twin.Name}}); err != nil {
+					t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
+				}
+			}
+			var quota corev1.ResourceQuota
+			err := c.Get(t.Context(), client.ObjectKey{Namespace: twin.Name, Name: Name}, &quota)
+			if apierrors.IsNotFound(err) != (tc.bound == 0) {
+				t.Fatalf("%s\nGet(): %v", tc.reason, err)
+			}
+			hard := quota.Spec.Hard["count/configmaps"]
+			if hard.Value() != tc.bound || writes != tc.writes {
+				t.Errorf("%s\nbound %d after %d writes, want %d after %d", tc.reason, hard.Value(), writes, tc.bound, tc.writes)
+			}
+		})
+	}
+}
+
+// TestDigest tells bounds apart.
+func TestDigest(t *testing.T) {
+	seen := map[string]bool{}
+	for _, b := range []Bounds{nil, DefaultBounds(), {"count/configmaps": 1}, {"count/configmaps": 2}, {"count/secrets": 1}} {
+		digest := b.Quota("n").Annotations[annotationDigest]
+		if seen[digest] {
+			t.Errorf("%v has the digest of other bounds", b)
+		}
+		seen[digest] = true
+	}
+}
