@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -244,26 +245,43 @@ func TestPodsWait(t *testing.T) {
 	}
 	copies(t, namespace, 2)
 
-	// Without the daemon pods are not even made.
-	if _, err := fed.Broker.Kubectl(t.Context(), "scale", "--namespace=liqo-broker", "deployment/liqo-broker", "--replicas=0"); err != nil {
-		t.Fatal(err)
-	}
-	restore := func() {
-		ctx := context.WithoutCancel(t.Context())
-		if _, err := fed.Broker.Kubectl(ctx, "scale", "--namespace=liqo-broker", "deployment/liqo-broker", "--replicas=1"); err != nil {
-			t.Error(err)
-		}
-		if _, err := fed.Broker.Kubectl(ctx, "rollout", "status", "--namespace=liqo-broker", "deployment/liqo-broker", "--timeout=2m"); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(restore)
+	// Without the daemon pods are not even asked for, until it is back.
+	scaleBroker(t, 0)
+	t.Cleanup(func() { scaleBroker(t, 1) })
 	addPod(t, namespace, "unheard")
-	wished(t, namespace, "unheard")
-	time.Sleep(3 * time.Second)
-	restore()
+	for range 5 {
+		time.Sleep(time.Second)
+		err := fed.Broker.Get(t.Context(), client.ObjectKey{Namespace: twinOf(t, namespace), Name: "unheard"}, &corev1.Pod{})
+		if !apierrors.IsNotFound(err) {
+			t.Fatalf("a pod was made without the daemon: %v", err)
+		}
+	}
+	scaleBroker(t, 1)
 	copies(t, namespace, 3)
 	bindings.check(t, 3)
+}
+
+// scaleBroker runs so many replicas of the daemon, and waits until they answer.
+func scaleBroker(t *testing.T, replicas int) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	for _, args := range [][]string{
+		{"scale", "--namespace=liqo-broker", "deployment/liqo-broker", fmt.Sprintf("--replicas=%d", replicas)},
+		{"rollout", "status", "--namespace=liqo-broker", "deployment/liqo-broker", "--timeout=2m"},
+	} {
+		if _, err := fed.Broker.Kubectl(ctx, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := federation.Until(ctx, time.Minute, func(ctx context.Context) error {
+		_, _, err := fed.AskAPI(ctx, "", "/api/clusters")
+		if replicas == 0 {
+			err = nil
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // nobody is a policy of the consumer with a filter of labels.
@@ -368,7 +386,7 @@ func TestPodsAreConfined(t *testing.T) {
 	})
 
 	if withPolicies(t) {
-		t.Run("WithoutWebhooks", func(t *testing.T) { confinedWithoutWebhooks(t, twin) })
+		t.Run("WithoutWebhooks", confinedWithoutWebhooks)
 	}
 }
 
@@ -382,9 +400,19 @@ func withPolicies(t *testing.T) bool {
 	return strings.Contains(resources, "validatingadmissionpolicies")
 }
 
-// confinedWithoutWebhooks makes pods as Liqo does, while the API server does not know the webhooks of the broker.
-func confinedWithoutWebhooks(t *testing.T, twin string) {
-	t.Helper()
+// confinedWithoutWebhooks makes pods in a namespace that looks like a consumer's, while the API server does not know the webhooks of the
+// broker, and Liqo's own does not look at the namespace.
+func confinedWithoutWebhooks(t *testing.T) {
+	const twin = "bare-twin"
+	t.Cleanup(func() {
+		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", twin, "--ignore-not-found"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": {"name": %q, "labels": {"liqo.io/remote-cluster-id": %q}}}`, twin, fed.Consumer.ID)); err != nil {
+		t.Fatal(err)
+	}
 	saved := map[string]string{}
 	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
 		output, err := fed.Broker.Kubectl(t.Context(), "get", kind, "liqo-broker", "--output=json")

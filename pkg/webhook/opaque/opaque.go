@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package opaque keeps the events of a consumer's pods from telling which provider runs
-// them, where the broker hides its providers from the consumer. Liqo copies all events of a
-// twin namespace to the cluster that the namespace is of.
+// them, and the pods that wait from counting the providers, where the broker hides its
+// providers from the consumer. Liqo copies all events of a twin namespace, and the
+// conditions of its pods, to the cluster that the namespace is of.
 //
 // It is a mutating admission webhook. What a provider says of itself in its own words, it
 // does not know.
@@ -19,6 +20,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -46,8 +48,11 @@ type Hider interface {
 	Hides(ctx context.Context, namespace string) (bool, error)
 }
 
-// Handler answers the API server when an event of a twin namespace is written. It may be
-// used concurrently.
+// unscheduled takes the place of what the scheduler says of the broker's nodes.
+const unscheduled = "What the pod requires is not free in one place"
+
+// Handler answers the API server when an event of a twin namespace is written, or what the
+// scheduler says of a pod there. It may be used concurrently.
 type Handler struct {
 	hider   Hider
 	decoder *admission.Decoder
@@ -60,10 +65,16 @@ func New(c client.Client, hider Hider) *Handler {
 	return &Handler{hider: hider, decoder: admission.NewDecoder(c.Scheme())}
 }
 
-// Handle takes out of an event what names a provider, or keeps the event here.
+// Handle takes out of an event what names a provider, or keeps the event here, and takes out
+// of the status of a pod what counts providers.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var event corev1.Event
-	if err := h.decoder.Decode(req, &event); err != nil {
+	var pod corev1.Pod
+	var object runtime.Object = &event
+	if req.Kind.Kind == "Pod" {
+		object = &pod
+	}
+	if err := h.decoder.Decode(req, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	hides, err := h.hider.Hides(ctx, req.Namespace)
@@ -75,7 +86,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("")
 	}
 	hide(&event)
-	changed, err := json.Marshal(&event)
+	hideNodes(&pod)
+	changed, err := json.Marshal(object)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
@@ -111,6 +123,15 @@ func hide(event *corev1.Event) {
 		}
 		return hidden
 	})
+}
+
+// hideNodes takes out of the status of a pod what the scheduler says of the nodes.
+func hideNodes(pod *corev1.Pod) {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			c.Message = unscheduled
+		}
+	}
 }
 
 // addresses finds what may be an IP address.

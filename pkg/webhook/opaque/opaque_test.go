@@ -7,12 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -95,7 +97,55 @@ func TestHandle(t *testing.T) {
 	}
 }
 
+// TestWaiting has a pod of which the scheduler says why no node takes it.
+func TestWaiting(t *testing.T) {
+	pod := liqotest.Pod(liqotest.ShadowPod("aggregated", "web", nil), "")
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "containers"},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/4 nodes are available"},
+	}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := New(fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build(), hider{})
+	for namespace, want := range map[string]string{"aggregated": unscheduled, "orchestrated": "0/4 nodes are available"} {
+		answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Namespace: namespace, Kind: metav1.GroupVersionKind{Kind: "Pod"}, SubResource: "status", Object: runtime.RawExtension{Raw: raw},
+		}})
+		var changed corev1.Pod
+		if err := json.Unmarshal(applied(t, raw, answer), &changed); err != nil {
+			t.Fatal(err)
+		}
+		if c := changed.Status.Conditions; !answer.Allowed || c[1].Message != want || c[1].Reason != "Unschedulable" || c[0].Message != "containers" {
+			t.Errorf("%s: %+v, want %q", namespace, c, want)
+		}
+	}
+}
+
+// TestWebhookIsAskedSeldom compares the manifest with what the handler writes: what it has
+// written it is not asked about again.
+func TestWebhookIsAskedSeldom(t *testing.T) {
+	manifest, err := os.ReadFile("../../../deploy/broker/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(manifest), "c.message != '"+unscheduled+"'") {
+		t.Errorf("deploy/broker/webhook.yaml does not know the text %q", unscheduled)
+	}
+}
+
 func patched(t *testing.T, raw []byte, answer admission.Response) *corev1.Event {
+	t.Helper()
+	var event corev1.Event
+	if err := json.Unmarshal(applied(t, raw, answer), &event); err != nil {
+		t.Fatal(err)
+	}
+	return &event
+}
+
+// applied returns an object as the webhook leaves it.
+func applied(t *testing.T, raw []byte, answer admission.Response) []byte {
 	t.Helper()
 	operations, err := json.Marshal(answer.Patches)
 	if err != nil {
@@ -109,11 +159,7 @@ func patched(t *testing.T, raw []byte, answer admission.Response) *corev1.Event 
 	if err != nil {
 		t.Fatal(err)
 	}
-	var event corev1.Event
-	if err := json.Unmarshal(changed, &event); err != nil {
-		t.Fatal(err)
-	}
-	return &event
+	return changed
 }
 
 // TestKeepHere keeps the annotations that there are.
