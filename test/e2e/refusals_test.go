@@ -253,15 +253,21 @@ func consumerIdentity(t *testing.T) tls.Certificate {
 // identitySecret returns the Secret in which Liqo keeps the consumer's identity at the broker.
 func identitySecret(t *testing.T) *corev1.Secret {
 	t.Helper()
+	return identityOf(t, fed.Consumer)
+}
+
+// identityOf returns the Secret in which Liqo keeps a peer's identity at the broker.
+func identityOf(t *testing.T, peer *federation.Cluster) *corev1.Secret {
+	t.Helper()
 	var secrets corev1.SecretList
-	err := fed.Consumer.List(t.Context(), &secrets, client.MatchingLabels{
+	err := peer.List(t.Context(), &secrets, client.MatchingLabels{
 		"discovery.liqo.io/local-identity": "true", "discovery.liqo.io/cluster-id": string(fed.Broker.ID),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(secrets.Items) != 1 {
-		t.Fatalf("the consumer has %d identities at the broker, want 1", len(secrets.Items))
+		t.Fatalf("%s has %d identities at the broker, want 1", peer.Name, len(secrets.Items))
 	}
 	return &secrets.Items[0]
 }

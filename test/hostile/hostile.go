@@ -9,19 +9,14 @@ package hostile
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -41,9 +36,7 @@ type Peer struct {
 	// Node is one of the broker's own nodes.
 	Node string
 
-	api  client.Client
-	host string
-	tls  *tls.Config
+	api client.Client
 }
 
 // Connect gives a peer its access to the broker's API server, with the identity that Liqo
@@ -57,14 +50,12 @@ func (p *Peer) Connect(config *rest.Config, identity map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("reach the broker's API server as %s: %w", p.ID, err)
 	}
-	certificate, err := tls.X509KeyPair(identity["certificate"], identity["private-key"])
-	if err != nil {
-		return fmt.Errorf("read the identity of %s: %w", p.ID, err)
-	}
-	//nolint:gosec // Whom it attacks, an attacker does not check.
-	p.api, p.tls = api, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate}}
+	p.api = api
 	return nil
 }
+
+// What the API server answers: for want of a right, and for an admission webhook or policy.
+const forbidden, refused = "cannot", "denied"
 
 // Attempt is something that a peer must not achieve.
 type Attempt struct {
@@ -76,9 +67,9 @@ type Attempt struct {
 	Try func(context.Context) error
 }
 
-// Write are the attempts at the broker's API server of a peer that provides and consumes.
-func (p *Peer) Write() []Attempt {
-	const forbidden, refused = "forbidden", "denied the request"
+// Attempts are what the peer tries at the broker's API server: as one that provides, and as
+// one that consumes if it has a twin namespace.
+func (p *Peer) Attempts() []Attempt {
 	replicated := map[string]any{"liqo.io/replicated": "true", "liqo.io/originID": string(p.ID), "liqo.io/remoteID": string(p.Broker)}
 	with := func(more map[string]any) map[string]any {
 		labels := map[string]any{}
@@ -197,14 +188,11 @@ func Report(attempts []Attempt) string {
 	var table strings.Builder
 	table.WriteString("| what the peer tried | to get | what it got |\n|---|---|---|\n")
 	for _, a := range attempts {
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", a.Name, a.Gain, a.Got)
+		got := "refused by admission"
+		if a.Got == forbidden {
+			got = "no right to it"
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", a.Name, a.Gain, got)
 	}
 	return table.String()
 }
-
-var (
-	_ = io.EOF
-	_ = http.MethodGet
-	_ = time.Second
-	_ = yaml.Marshal
-)
