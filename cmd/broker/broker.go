@@ -165,7 +165,7 @@ func (b *broker) setup(ctx context.Context) error {
 	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
 	}
-	if err := setupWebhooks(b.mgr, certificate, direct); err != nil {
+	if err := setupWebhooks(b.mgr, certificate, direct, b.plugin != nil); err != nil {
 		return err
 	}
 	if b.plugin != nil {
@@ -211,7 +211,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err := consumer.Setup(b.mgr, b.ledger, modes); err != nil {
 		return err
 	}
-	if err := quota.Setup(b.mgr, b.cfg.namespaceQuota); err != nil {
+	if err := quota.Setup(b.mgr, quota.DefaultBounds().With(b.cfg.namespaceQuota)); err != nil {
 		return err
 	}
 	if b.cfg.giveBackAfter > 0 {

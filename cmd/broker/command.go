@@ -67,7 +67,7 @@ type options struct {
 	mapping          string
 	podSecurity      string
 	maxNamespaces    int
-	namespaceQuota   map[string]int64
+	namespaceQuota   map[string]int64 // Beside the defaults.
 	giveBackAfter    time.Duration
 	// provideFromConsumers turns on also those new providers that use the broker.
 	provideFromConsumers bool
@@ -117,7 +117,7 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 		}
 	}
 	if o.giveBackAfter < 0 {
-		return "", fmt.Errorf("--give-back-after=%s is less than no time", o.giveBackAfter)
+		return "", fmt.Errorf("--give-back-after=%s must not be negative", o.giveBackAfter)
 	}
 	if o.prometheus.URL == "" && (o.prometheus.CAFile != "" || o.prometheus.TokenFile != "") {
 		return "", errors.New("--prometheus-ca-file and --prometheus-token-file need --prometheus")
@@ -219,12 +219,12 @@ func newCommand() *cobra.Command {
 	flags.StringSliceVar(&o.apiAudiences, "api-audience", []string{httpapi.Audience},
 		"audience of the tokens that the HTTP API accepts; may be repeated")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
-		"address at which the API server asks where new pods go, if the broker is orchestrator or aggregator")
+		"address at which the API server asks the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",
 		"prefix of the addresses of the API servers, to which alone the webhooks answer; may be repeated; all but the peers' if empty")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
 		"file of the certificates that have signed those that the API servers show to the webhooks; none are asked for if empty")
-	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics, over TLS, to who may get /metrics; "0" for none`)
+	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,
 		"let everybody use /api/toggle, by POST; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
@@ -233,7 +233,7 @@ func newCommand() *cobra.Command {
 			"right to list providers.brokering.liqo.io")
 	flags.BoolVar(&o.provideFromConsumers, "provide-from-consumers", false,
 		"turn on also those new providers that use the broker themselves; otherwise somebody has to")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas do the writing")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
@@ -243,8 +243,9 @@ func newCommand() *cobra.Command {
 		"level of Kubernetes' Pod Security Standards up to which the pods of consumers are admitted: privileged, baseline or restricted")
 	flags.IntVar(&o.maxNamespaces, "max-namespaces", defaultMaxNamespaces,
 		"how many namespaces of a consumer are offloaded to providers; pods in its further ones wait; 0 for no limit")
-	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", quota.DefaultBounds(),
-		"how many objects of a resource a consumer may have in each of its namespaces here, by the name that the resource has in a ResourceQuota")
+	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", nil,
+		"how many objects of a resource a consumer may have in each of its namespaces here, by the name that the resource has in a ResourceQuota; "+
+			"those that are not named keep their defaults: "+quota.DefaultBounds().String())
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod waits that no provider can take before it is ended, so that its consumer can place it elsewhere; 0 for ever")
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",

@@ -32,7 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
 )
 
-// newWebhooks returns the server that the API server asks about new pods. It listens
+// newWebhooks returns the server of the admission webhooks. It listens
 // when the manager runs and something is registered.
 func newWebhooks(o *options, certificate *selfsigned.Certificate, peers *peernet.Peers) *webhook.Server {
 	admits := peers.Excludes
@@ -45,14 +45,29 @@ func newWebhooks(o *options, certificate *selfsigned.Certificate, peers *peernet
 }
 
 // setupWebhooks adds what answers the API server in all modes: whom Liqo may give a
-// certificate. The reader must not be a cache.
-func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, direct client.Reader) error {
+// certificate, and that Liqo's namespace stays protected. The reader must not be a cache.
+// A mere catalog leaves all else as it is, because deploy/ has the API server ask about it.
+func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, direct client.Reader, brokers bool) error {
 	mgr.GetWebhookServer().Register(identities.Path, &admission.Webhook{Handler: identities.New(mgr.GetScheme(), direct)})
+	mgr.GetWebhookServer().Register(offering.Path, &admission.Webhook{Handler: offering.New(mgr.GetScheme())})
+	if !brokers {
+		for _, path := range brokeringPaths() {
+			mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: admission.HandlerFunc(leaveAlone)})
+		}
+	}
 	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
 		return fmt.Errorf("add the certificate of the webhook: %w", err)
 	}
 	return nil
 }
+
+// brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
+func brokeringPaths() []string {
+	return []string{steering.Path, isolation.Path, opaque.Path, nodelabels.Path, peers.Path}
+}
+
+// leaveAlone admits everything.
+func leaveAlone(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
 
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.
 func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) error {
@@ -72,7 +87,6 @@ func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) er
 	}
 	mgr.GetWebhookServer().Register(isolation.Path, &admission.Webhook{Handler: isolate})
 	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
-	mgr.GetWebhookServer().Register(offering.Path, &admission.Webhook{Handler: offering.New(mgr.GetScheme())})
 	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{
 		Handler: nodelabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})

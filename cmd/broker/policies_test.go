@@ -4,10 +4,16 @@
 package main
 
 import (
+	"maps"
 	"net/netip"
+	"os"
+	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
 )
 
 // TestWebhookCallers checks whom the webhooks answer: where the API servers' addresses are not given, nobody until the
@@ -30,5 +36,23 @@ func TestWebhookCallers(t *testing.T) {
 				t.Errorf("%s\n%s may call: %t, want %t", tc.reason, tc.from, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestManifestAsksWhatIsServed compares the paths in deploy/broker/webhook.yaml with those that the daemon serves, in whatever mode:
+// the API server refuses what it cannot ask about.
+func TestManifestAsksWhatIsServed(t *testing.T) {
+	manifest, err := os.ReadFile("../../deploy/broker/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^ +path: (/\S+)$`).FindAllStringSubmatch(string(manifest), -1) {
+		asked[match[1]] = true
+	}
+	served := append(brokeringPaths(), identities.Path, offering.Path)
+	slices.Sort(served)
+	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, served) {
+		t.Errorf("the API server asks %v, and the daemon serves %v", got, served)
 	}
 }

@@ -1,10 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet composes Liqo's virtual kubelet out of Liqo's packages, with
-// two differences: it shows pods that a broker runs on one of its providers
-// under an address that reaches them, and it lets nothing but one Service leave
-// the namespace in which Liqo itself runs.
+// Package kubelet composes Liqo's virtual kubelet out of Liqo's packages, with these
+// differences: it shows pods that a broker runs on one of its providers under an address
+// that reaches them; it reflects only namespaces that this cluster offloads, and of the one
+// in which Liqo itself runs only one Service; its API asks who calls; its own events stay
+// in this cluster; and what a foreign cluster answers is bounded.
 //
 // Reflection of objects, the virtual node and the identity at the foreign
 // cluster are Liqo's. How an address is computed is package addressing's, and

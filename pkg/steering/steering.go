@@ -10,7 +10,7 @@
 // It also holds pods on nodes that are not ready, for the broker to decide when they
 // are replaced.
 //
-// It is an admission webhook, and the announcement of its certificate. It does not
+// It is a mutating admission webhook. It does not
 // choose: the consumer's scheduler chose the node, and package twin wrote into the
 // NamespaceOffloading which providers take new pods.
 package steering

@@ -60,15 +60,29 @@ func DefaultBounds() Bounds {
 	}
 }
 
+// With returns the bounds, replaced by others as far as these name the same resources.
+func (b Bounds) With(others map[string]int64) Bounds {
+	all := maps.Clone(b)
+	maps.Copy(all, others)
+	return all
+}
+
+// String returns the bounds as a flag has them, in order.
+func (b Bounds) String() string {
+	pairs := make([]string, 0, len(b))
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%d", name, b[name]))
+	}
+	return strings.Join(pairs, ",")
+}
+
 // Quota returns the ResourceQuota of a namespace.
 func (b Bounds) Quota(namespace string) *corev1.ResourceQuota {
 	hard := corev1.ResourceList{}
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(b)) {
-		hard[corev1.ResourceName(name)] = *resource.NewQuantity(b[name], resource.DecimalSI)
-		fmt.Fprintf(&text, "%s=%d\n", name, b[name])
+	for name, bound := range b {
+		hard[corev1.ResourceName(name)] = *resource.NewQuantity(bound, resource.DecimalSI)
 	}
-	digest := sha256.Sum256([]byte(text.String()))
+	digest := sha256.Sum256([]byte(b.String()))
 	return &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: Name,

@@ -67,6 +67,18 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// TestWith replaces one bound, and leaves the others.
+func TestWith(t *testing.T) {
+	const secrets = "count/secrets"
+	all := DefaultBounds().With(map[string]int64{secrets: 7, "count/events": 9})
+	if len(all) != len(DefaultBounds())+1 || all[secrets] != 7 || all["count/configmaps"] != DefaultBounds()["count/configmaps"] {
+		t.Errorf("With(): %s", all)
+	}
+	if DefaultBounds()[secrets] == 7 {
+		t.Error("the defaults have changed")
+	}
+}
+
 // TestDigest tells bounds apart.
 func TestDigest(t *testing.T) {
 	seen := map[string]bool{}
