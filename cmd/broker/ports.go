@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -110,9 +111,13 @@ func (b *broker) serveHealth(ctx context.Context, listener net.Listener) error {
 		}
 		_, _ = w.Write([]byte("ok"))
 	})
-	bounds := httpserver.Bounds{All: maxScrapers, Each: maxScrapersEach}
-	return httpserver.Server{Name: "the probes", Handler: mux, Timeout: probeTimeout}.Run(ctx, httpserver.Bound(listener, bounds))
+	// The kubelet must find a place, also before the peers are known: without an answer it restarts the daemon.
+	bounds := httpserver.Bounds{Admits: b.noPeer, All: maxScrapers, Each: maxScrapersEach}
+	return httpserver.Server{Name: "the probes", Handler: mux, Timeout: probeTimeout, Once: true}.Run(ctx, httpserver.Bound(listener, bounds))
 }
+
+// noPeer reports whether an address is not known to be a peer's.
+func (b *broker) noPeer(a netip.Addr) bool { return !b.peers.Includes(a) }
 
 // certificate is what the daemon shows to people and to Prometheus.
 type certificate struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -21,8 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
 )
 
-// Bounds of the ports of a single caller: the kubelet, or a Prometheus. All of them are
-// reached by the pods of all peers.
+// Bounds of the ports of a single caller: the kubelet, or a Prometheus.
 const (
 	maxScrapers, maxScrapersEach = 32, 8
 	scrapesAtOnce                = 4
@@ -54,7 +54,9 @@ func addPorts(ctx context.Context, mgr ctrl.Manager, ports []port) error {
 }
 
 // metricsPort serves the metrics, which name clusters, over TLS to who may read them.
-func metricsPort(readers *delegatedauth.Reviewer, certificate *selfsigned.Certificate) func(context.Context, net.Listener) error {
+func metricsPort(
+	readers *delegatedauth.Reviewer, certificate *selfsigned.Certificate, admits func(netip.Addr) bool,
+) func(context.Context, net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", readers.Protect(promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: scrapesAtOnce,
@@ -62,12 +64,13 @@ func metricsPort(readers *delegatedauth.Reviewer, certificate *selfsigned.Certif
 	return httpPort(httpserver.Server{
 		Name: "the metrics", Handler: mux, Timeout: portTimeout,
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.Get},
-	})
+	}, admits)
 }
 
 // healthPort serves the probes: alive is who answers, ready is who knows the federation.
-// They tell nothing else.
-func healthPort(ready <-chan struct{}) func(context.Context, net.Listener) error {
+// They tell nothing else. The kubelet must find a place: without an answer it restarts the
+// sidecar.
+func healthPort(ready <-chan struct{}, admits func(netip.Addr) bool) func(context.Context, net.Listener) error {
 	mux := http.NewServeMux()
 	ok := func(w http.ResponseWriter) { _, _ = w.Write([]byte("ok")) }
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
@@ -79,11 +82,11 @@ func healthPort(ready <-chan struct{}) func(context.Context, net.Listener) error
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 		}
 	})
-	return httpPort(httpserver.Server{Name: "the probes", Handler: mux, Timeout: portTimeout})
+	return httpPort(httpserver.Server{Name: "the probes", Handler: mux, Timeout: portTimeout, Once: true}, admits)
 }
 
-func httpPort(s httpserver.Server) func(context.Context, net.Listener) error {
+func httpPort(s httpserver.Server, admits func(netip.Addr) bool) func(context.Context, net.Listener) error {
 	return func(ctx context.Context, listener net.Listener) error {
-		return s.Run(ctx, httpserver.Bound(listener, httpserver.Bounds{All: maxScrapers, Each: maxScrapersEach}))
+		return s.Run(ctx, httpserver.Bound(listener, httpserver.Bounds{Admits: admits, All: maxScrapers, Each: maxScrapersEach}))
 	}
 }

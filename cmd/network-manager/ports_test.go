@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -78,12 +79,43 @@ func get(t *testing.T, url, token string) (code int, body string) {
 	return response.StatusCode, string(content)
 }
 
+// everybody admits all addresses.
+func everybody(netip.Addr) bool { return true }
+
+// TestPortsRefusePeers opens the ports to nobody: a connection of a peer ends before a byte is read.
+func TestPortsRefusePeers(t *testing.T) {
+	nobody := func(netip.Addr) bool { return false }
+	certificate := selfsigned.New("metrics", func(context.Context, []byte) error { return nil })
+	for name, serve := range map[string]func(context.Context, net.Listener) error{
+		"metrics": metricsPort(delegatedauth.New(reviews{}), certificate, nobody), "probes": healthPort(make(chan struct{}), nobody),
+	} {
+		response, err := http.Get("http://" + open(t, serve) + "/healthz") //nolint:noctx // It ends at once, or the test fails.
+		if err == nil {
+			_ = response.Body.Close()
+			t.Errorf("the %s answer a peer with %s", name, response.Status)
+		}
+	}
+}
+
+// TestProbesHoldNoPlace asks twice: a connection that stayed would be a place that the kubelet does not find.
+func TestProbesHoldNoPlace(t *testing.T) {
+	address := open(t, healthPort(make(chan struct{}), everybody))
+	response, err := http.Get("http://" + address + "/healthz") //nolint:noctx // It ends at once, or the test fails.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if !response.Close {
+		t.Error("the connection stays for another request")
+	}
+}
+
 func TestMetricsAreForScrapers(t *testing.T) {
 	announced := make(chan struct{})
 	certificate := selfsigned.New("metrics", func(context.Context, []byte) error { close(announced); return nil })
 	open(t, func(ctx context.Context, l net.Listener) error { defer l.Close(); return certificate.Run(ctx) })
 	<-announced
-	address := open(t, metricsPort(delegatedauth.New(reviews{}), certificate))
+	address := open(t, metricsPort(delegatedauth.New(reviews{}), certificate, everybody))
 	cases := map[string]struct {
 		reason, url, token string
 		code               int
@@ -107,7 +139,7 @@ func TestMetricsAreForScrapers(t *testing.T) {
 
 func TestHealthTellsNothing(t *testing.T) {
 	ready := make(chan struct{})
-	address := open(t, healthPort(ready))
+	address := open(t, healthPort(ready, everybody))
 	look := func(path string, code int, want string) {
 		t.Helper()
 		if got, body := get(t, "http://"+address+path, ""); got != code || strings.TrimSpace(body) != want {

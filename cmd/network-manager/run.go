@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc/credentials"
@@ -31,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/announcer"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/callers"
@@ -122,11 +124,15 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		log.Info("Serving the remote IPAM", "address", listener.Addr().String(), "broker", broker)
 		return api.Serve(ctx, listener)
 	}
-	readers := delegatedauth.New(mgr.GetClient())
+	readers, peers := delegatedauth.New(mgr.GetClient()), &peernet.Peers{}
+	if err := peers.Watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	noPeer := func(a netip.Addr) bool { return !peers.Includes(a) }
 	if err := addPorts(ctx, mgr, []port{
 		{"--listen", c.listen, serve},
-		{"--metrics-address", c.metricsAddress, metricsPort(readers, certificate)},
-		{"--health-address", c.healthAddress, healthPort(ready)},
+		{"--metrics-address", c.metricsAddress, metricsPort(readers, certificate, peers.Excludes)},
+		{"--health-address", c.healthAddress, healthPort(ready, noPeer)},
 	}); err != nil {
 		return err
 	}

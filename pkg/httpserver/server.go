@@ -39,6 +39,8 @@ type Server struct {
 	TLS *tls.Config
 	// Timeout is how long a request may take.
 	Timeout time.Duration
+	// Once ends a connection after one request, so that none of the bounded places is held.
+	Once bool
 }
 
 // Run serves on a listener until ctx ends, and returns when all requests have ended.
@@ -58,6 +60,7 @@ func (s Server) Run(ctx context.Context, listener net.Listener) error {
 		ErrorLog:          silent, // What strangers do wrong would fill the log.
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
+	server.SetKeepAlivesEnabled(!s.Once)
 	served := make(chan struct{})
 	stopped := make(chan struct{})
 	go func() {

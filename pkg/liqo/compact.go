@@ -4,6 +4,7 @@
 package liqo
 
 import (
+	"slices"
 	"sync"
 
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
@@ -13,11 +14,18 @@ import (
 
 // Compactor makes objects small of which a cache holds many: they name the same
 // clusters again and again, and share these names. The zero Compactor is ready for
-// use, also concurrently. It grows with the number of clusters, and never shrinks.
+// use, also concurrently. It never shrinks, and does not grow beyond maxNames.
 type Compactor struct {
 	mu    sync.Mutex
 	names map[string]string
 }
+
+// maxNames is how many names are shared, and maxName how long they are at most: consumers
+// write names into their pods as they like.
+const (
+	maxNames = 10_000
+	maxName  = 253
+)
 
 // Offloading drops what package liqo does not read of a NamespaceOffloading that the
 // broker keeps. An offloading can have the state of a namespace on a thousand clusters.
@@ -45,10 +53,23 @@ func (c *Compactor) Pod(pod *corev1.Pod) {
 	case pod.Spec.NodeName != "" || affinity == nil || affinity.NodeAffinity == nil:
 		pod.Spec.Affinity = nil
 	default:
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: affinity.NodeAffinity}
-		if required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+		if required != nil {
+			dropForeign(required)
 			c.selector(required)
 		}
+	}
+}
+
+// dropForeign drops requirements that say nothing of clusters.
+func dropForeign(selector *corev1.NodeSelector) {
+	for i := range selector.NodeSelectorTerms {
+		term := &selector.NodeSelectorTerms[i]
+		term.MatchFields = nil
+		term.MatchExpressions = slices.DeleteFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key != LabelRemoteClusterID && e.Key != LabelNodeType
+		})
 	}
 }
 
@@ -73,7 +94,9 @@ func (c *Compactor) name(name string) string {
 	if c.names == nil {
 		c.names = map[string]string{}
 	}
-	c.names[name] = name
+	if len(c.names) < maxNames && len(name) <= maxName {
+		c.names[name] = name
+	}
 	return name
 }
 

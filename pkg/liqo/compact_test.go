@@ -4,6 +4,7 @@
 package liqo
 
 import (
+	"fmt"
 	"testing"
 	"time"
 	"unsafe"
@@ -94,5 +95,31 @@ func TestCompactPod(t *testing.T) {
 	}
 	if data(one) != data(two) {
 		t.Error("two pods have the name of one cluster twice")
+	}
+}
+
+// TestCompactorIsBounded has a consumer write names as it likes: what says nothing of clusters is dropped, and of the rest only so
+// many names are kept.
+func TestCompactorIsBounded(t *testing.T) {
+	c := &Compactor{}
+	for i := range 12 {
+		values := make([]string, 1000)
+		for j := range values {
+			values[j] = fmt.Sprintf("value-%d-%d", i, j)
+		}
+		pod := &corev1.Pod{}
+		Place(pod, []cluster.ID{"a"})
+		terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		terms[0].MatchExpressions = append(terms[0].MatchExpressions,
+			corev1.NodeSelectorRequirement{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: values},
+			corev1.NodeSelectorRequirement{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpNotIn, Values: values})
+		c.Pod(pod)
+		left := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions
+		if len(left) != 2 || left[0].Key != LabelRemoteClusterID || left[1].Key != LabelRemoteClusterID {
+			t.Fatalf("kept %d requirements", len(left))
+		}
+	}
+	if len(c.names) > maxNames {
+		t.Errorf("%d names are kept, more than %d", len(c.names), maxNames)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 )
@@ -88,11 +90,22 @@ func (w *PeerWrite) Check(peer, own cluster.ID) error {
 	if len(w.New) == 0 {
 		return nil
 	}
+	if size := len(w.New); size > maxPeerObject {
+		return fmt.Errorf("the object has %d bytes: a peer may write up to %d", size, maxPeerObject)
+	}
 	if err := check(w, peer, own); err != nil {
 		return err
 	}
 	return lenient.Check(w.New, peerTypes[w.Resource])
 }
+
+// maxPeerObject bounds, in bytes, what a peer writes here, and maxMappings how many
+// namespaces it offloads: everything that it writes is kept in memory, and each namespace
+// becomes several objects.
+const (
+	maxPeerObject = 256 << 10
+	maxMappings   = 1000
+)
 
 // peerTypes are the types of these objects. What does not fit them, Liqo's own controllers could not read, nor anything
 // else of that kind.
@@ -136,18 +149,48 @@ func (w *PeerWrite) checkRequest(peer, _ cluster.ID) error {
 	return mustBe("spec.clusterIdentity.clusterID", request.Spec.ClusterIdentity.ClusterID, peer)
 }
 
+// network is the part of a NetworkConfig that is checked.
+type network struct {
+	Spec struct {
+		Cluster struct {
+			ClusterID string `json:"clusterID"`
+		} `json:"cluster"`
+		PodCIDR      string `json:"podCIDR"`
+		ExternalCIDR string `json:"externalCIDR"`
+	} `json:"spec"`
+}
+
+// checkNetwork refuses too prefixes that are not private, because Liqo leads to the peer
+// what goes there, and those that change, because Liqo goes on to route the first ones
+// (getOrRemapNetwork in pkg/liqonet/ipam/ipam.go@v0.9.4).
 func (w *PeerWrite) checkNetwork(_, own cluster.ID) error {
-	var network struct {
-		Spec struct {
-			Cluster struct {
-				ClusterID string `json:"clusterID"`
-			} `json:"cluster"`
-		} `json:"spec"`
-	}
-	if err := decode(w.New, &network); err != nil {
+	var old, n network
+	if err := decode(w.New, &n); err != nil {
 		return err
 	}
-	return mustBe("spec.cluster.clusterID", network.Spec.Cluster.ClusterID, own)
+	if len(w.Old) > 0 {
+		if err := decode(w.Old, &old); err != nil {
+			return err
+		}
+	}
+	for _, cidr := range []struct{ field, is, was string }{
+		{"spec.podCIDR", n.Spec.PodCIDR, old.Spec.PodCIDR}, {"spec.externalCIDR", n.Spec.ExternalCIDR, old.Spec.ExternalCIDR},
+	} {
+		if cidr.was != "" && cidr.is != cidr.was {
+			return fmt.Errorf("%s cannot change: make another peering", cidr.field)
+		}
+		if cidr.is == "" {
+			continue // Not told yet.
+		}
+		prefix, err := netip.ParsePrefix(cidr.is)
+		if err != nil {
+			return fmt.Errorf("%s: %w", cidr.field, err)
+		}
+		if err := addressing.CheckReport(prefix); err != nil {
+			return fmt.Errorf("%s: %w", cidr.field, err)
+		}
+	}
+	return mustBe("spec.cluster.clusterID", n.Spec.Cluster.ClusterID, own)
 }
 
 // checkMap refuses too what would take the name of a tenant namespace, so that the
@@ -163,6 +206,9 @@ func (w *PeerWrite) checkMap(_, own cluster.ID) error {
 	}
 	if err := decode(w.New, &namespaces); err != nil {
 		return err
+	}
+	if n := len(namespaces.Spec.DesiredMapping); n > maxMappings {
+		return fmt.Errorf("spec.desiredMapping has %d namespaces: a peer may offload up to %d", n, maxMappings)
 	}
 	for _, name := range slices.Sorted(maps.Keys(namespaces.Spec.DesiredMapping)) {
 		if to := namespaces.Spec.DesiredMapping[name]; strings.HasPrefix(to, tenantnamespace.NamePrefix+"-") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+	"github.com/liqotech/liqo/pkg/consts"
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -83,11 +84,12 @@ func SeenPrefixes(tunnel *TunnelEndpoint) []netip.Prefix {
 		{tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR},
 		{tunnel.Spec.RemoteExternalCIDR, tunnel.Spec.RemoteNATExternalCIDR},
 	} {
-		if r.remapped == "" {
-			continue
+		routed := r.remapped
+		if routed == consts.DefaultCIDRValue {
+			routed = r.own
 		}
-		if view, err := addressing.NewView(r.own, r.remapped); err == nil {
-			seen = append(seen, view.Seen)
+		if prefix, err := netip.ParsePrefix(routed); err == nil {
+			seen = append(seen, prefix.Masked())
 		}
 	}
 	return seen

@@ -53,18 +53,23 @@ func (p *Peers) Watch(ctx context.Context, c cache.Cache) error {
 // known, every address may be one of theirs.
 func (p *Peers) Excludes(a netip.Addr) bool {
 	p.mu.RLock()
+	complete := p.complete
+	p.mu.RUnlock()
+	return complete != nil && complete() && !p.Includes(a)
+}
+
+// Includes reports whether an address is known to be a peer's.
+func (p *Peers) Includes(a netip.Addr) bool {
+	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if p.complete == nil || !p.complete() {
-		return false
-	}
 	for _, prefixes := range p.prefixes {
 		for _, prefix := range prefixes {
 			if prefix.Contains(a) {
-				return false
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }
 
 func (p *Peers) set(o any) {

@@ -46,6 +46,7 @@ func TestExcludes(t *testing.T) {
 		"Moved":         {reason: "A peer may get another prefix.", events: func(p *Peers) { p.set(tunnel("a", "10.200.0.0/16", "10.62.0.0/16", "", "")) }, from: "10.62.1.2"},
 		"Undecided":     {reason: "What a peer asks for is not yet what it has: it may be our own.", events: func(p *Peers) { p.set(tunnel("c", "192.0.2.0/24", "", "", "")) }, from: "192.0.2.1", want: true},
 		"Unreadable":    {reason: "What cannot be read hides nothing else.", events: func(p *Peers) { p.set(tunnel("c", "all", "None", "10.63.0.0/16", "None")) }, from: "10.63.0.1"},
+		"OtherLength":   {reason: "A peer is routed where it is seen, whatever it says of itself later.", events: func(p *Peers) { p.set(tunnel("a", "10.99.0.0/24", "10.60.0.0/16", "", "")) }, from: "10.60.1.2"},
 		"SomethingElse": {reason: "Other objects say nothing.", events: func(p *Peers) { p.set("x"); p.remove("x") }, from: "10.60.1.2"},
 	}
 	for name, tc := range cases {
@@ -56,8 +57,12 @@ func TestExcludes(t *testing.T) {
 			if tc.events != nil {
 				tc.events(p)
 			}
-			if got := p.Excludes(netip.MustParseAddr(tc.from)); got != tc.want {
+			from := netip.MustParseAddr(tc.from)
+			if got := p.Excludes(from); got != tc.want {
 				t.Errorf("%s\nExcludes(%s) = %t, want %t", tc.reason, tc.from, got, tc.want)
+			}
+			if got := p.Includes(from); got == (tc.want || tc.unknown) {
+				t.Errorf("%s\nIncludes(%s) = %t", tc.reason, tc.from, got)
 			}
 		})
 	}

@@ -36,14 +36,14 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 		7000: {"http://%s/", closed},                               // The resource plugin: Liqo's controller manager alone.
 		8000: {"https://%s/api/toggle?id=any&enable=false", "401"}, // The HTTP API.
 		8080: {"https://%s/metrics", closed},                       // Metrics.
-		8081: {"http://%s/healthz", "200"},                         // Probes, which say ok.
+		8081: {"http://%s/healthz", closed},                        // Probes.
 		9443: {"https://%s/place-pods", closed},                    // Webhooks: no address of a peer.
 	}
 	manager := map[int]answer{
-		6000: {"http://%s/", closed},        // Liqo's IPAM, which the guard closes.
-		6001: {"https://%s/", closed},       // The remote IPAM: no handshake without a certificate.
-		6002: {"https://%s/metrics", "401"}, // Metrics.
-		6003: {"http://%s/healthz", "200"},  // Probes.
+		6000: {"http://%s/", closed},         // Liqo's IPAM, which the guard closes.
+		6001: {"https://%s/", closed},        // The remote IPAM: no handshake without a certificate.
+		6002: {"https://%s/metrics", closed}, // Metrics.
+		6003: {"http://%s/healthz", closed},  // Probes.
 	}
 	kubelet := map[int]answer{10250: {"https://%s/pods", "401"}}
 

@@ -32,6 +32,9 @@ import (
 // Path is where the webhook is served.
 const Path = "/isolate-pods"
 
+// maxLabels bounds the labels of a pod, all of which the broker keeps in memory.
+const maxLabels = 64
+
 // Level is a level of the Pod Security Standards.
 type Level = podsecurity.Level
 
@@ -116,6 +119,9 @@ func (h *Handler) pod(pod *corev1.Pod) []string {
 // (RemotePodSpec in liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
 func (h *Handler) wish(shadow *liqo.ShadowPod) []string {
 	wrong := h.insecure(&shadow.ObjectMeta, &shadow.Spec.Pod)
+	if n := len(shadow.Labels); n > maxLabels {
+		wrong = append(wrong, fmt.Sprintf("it has %d labels, more than %d", n, maxLabels))
+	}
 	if shadow.Spec.Pod.PriorityClassName != "" || shadow.Spec.Pod.Priority != nil {
 		wrong = append(wrong, "it has a priority")
 	}

@@ -5,6 +5,7 @@ package isolation
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -127,6 +128,19 @@ func TestPriority(t *testing.T) {
 	named.Spec.Pod.PriorityClassName, numbered.Spec.Pod.Priority = "system-node-critical", new(int32(5))
 	check(t, "A class is a priority.", DefaultLevel, "ShadowPod", named, "priority")
 	check(t, "So is a number.", DefaultLevel, "ShadowPod", numbered, "priority")
+}
+
+// TestLabels has wishes for pods with more labels than anybody needs.
+func TestLabels(t *testing.T) {
+	labelled := func(n int) *liqo.ShadowPod {
+		labels := map[string]string{}
+		for i := range n {
+			labels[fmt.Sprintf("label-%d", i)] = "value"
+		}
+		return liqotest.ShadowPod("web-consumer", "web", labels)
+	}
+	check(t, "Some are usual.", DefaultLevel, "ShadowPod", labelled(maxLabels), "")
+	check(t, "Each takes memory.", DefaultLevel, "ShadowPod", labelled(maxLabels+1), "65 labels")
 }
 
 // TestChanged changes wishes of a time before the broker refused them.

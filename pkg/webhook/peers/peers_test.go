@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -291,6 +293,69 @@ func TestWhoeverPeersWhere(t *testing.T) {
 			h := newHandler(t, interceptor.Funcs{}, liqotest.TenantNamespace(cluster.Identity{ID: "id-young", Name: "young"}), liqotest.TwinNamespace("twin", peer))
 			check(t, h, tc.reason, tc.write, tc.refusal)
 		})
+	}
+}
+
+// TestNetworks has what Liqo would route to a peer.
+func TestNetworks(t *testing.T) {
+	cases := map[string]struct {
+		reason           string
+		before, pods, ex string
+		refusal          string
+	}{
+		"Private":  {"Private prefixes are what clusters have.", "", "10.55.0.0/16", "10.56.0.0/16", ""},
+		"NotYet":   {"The external one may come later.", "", "10.55.0.0/16", "", ""},
+		"Same":     {"They stay.", "10.55.0.0/16", "10.55.0.0/16", "10.56.0.0/16", ""},
+		"Public":   {"What is not private is somebody else's.", "", "8.8.0.0/16", "", "spec.podCIDR: prefix 8.8.0.0/16 is not in a private range"},
+		"External": {"Of either.", "", "10.55.0.0/16", "1.0.0.0/8", "spec.externalCIDR"},
+		"All":      {"Everything is not private.", "", "0.0.0.0/0", "", "spec.podCIDR"},
+		"Junk":     {"Nor is what is none.", "", "all", "", "spec.podCIDR"},
+		"Changed":  {"Liqo goes on to route the first.", "10.55.0.0/16", "10.99.0.0/24", "10.56.0.0/16", "spec.podCIDR cannot change"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			write := of(admissionv1.Create, "networkconfigs").with(tc.pods, "spec", "podCIDR").with(tc.ex, "spec", "externalCIDR")
+			object, err := json.Marshal(write.new)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := liqo.PeerWrite{Group: "net.liqo.io", Resource: "networkconfigs", New: object}
+			if tc.before != "" {
+				before, err := json.Marshal(of(admissionv1.Create, "networkconfigs").with(tc.before, "spec", "podCIDR").with("10.56.0.0/16", "spec", "externalCIDR").new)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check.Old = before
+			}
+			err = check.Check(peer.ID, own)
+			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
+				t.Errorf("%s\nCheck(): %v, want %q", tc.reason, err, tc.refusal)
+			}
+		})
+	}
+}
+
+// TestSizes has more than a peer may write.
+func TestSizes(t *testing.T) {
+	mappings := object{}
+	for i := range 1001 {
+		mappings[fmt.Sprintf("n%d", i)] = fmt.Sprintf("n%d-peer", i)
+	}
+	for _, tc := range []struct {
+		resource, group, refusal string
+		write                    write
+	}{
+		{"namespacemaps", "virtualkubelet.liqo.io", "has 1001 namespaces", of(admissionv1.Create, "namespacemaps").with(mappings, "spec", "desiredMapping")},
+		{"resourceoffers", "sharing.liqo.io", "bytes", of(admissionv1.Create, "resourceoffers").with(strings.Repeat("x", 300<<10), "spec", "labels", "huge")},
+	} {
+		object, err := json.Marshal(tc.write.new)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := liqo.PeerWrite{Group: tc.group, Resource: tc.resource, New: object}
+		if err := check.Check(peer.ID, own); err == nil || !strings.Contains(err.Error(), tc.refusal) {
+			t.Errorf("%s: %.200v, want %q", tc.resource, err, tc.refusal)
+		}
 	}
 }
 
