@@ -19,7 +19,6 @@ import (
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	liqofake "github.com/liqotech/liqo/pkg/client/clientset/versioned/fake"
-	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/namespacemap"
 	corev1 "k8s.io/api/core/v1"
@@ -110,8 +109,7 @@ type offloadingCluster struct {
 // their local names.
 func newOffloadingCluster(t *testing.T, current, desired map[string]string, offloadings []*liqo.NamespaceOffloading, objects ...runtime.Object) *offloadingCluster {
 	t.Helper()
-	forge.Init(discoveryv1alpha1.ClusterIdentity{ClusterID: string(testHome.ID), ClusterName: testHome.Name},
-		discoveryv1alpha1.ClusterIdentity{ClusterID: testForeign, ClusterName: testForeign}, testVirtual, "127.0.0.1")
+	beBroker()
 	namespaceMap := &vkv1alpha1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: testTenant, Name: testForeign, Labels: map[string]string{liqo.LabelRemoteClusterID: testForeign},
 	}}

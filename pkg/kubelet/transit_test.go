@@ -6,6 +6,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,11 +146,12 @@ type unstarted struct{ manager.Reflector }
 
 func (unstarted) StartNamespace(*options.NamespacedOpts) {}
 
-// beBroker says to Liqo's forge, which keeps it in package variables, where it runs.
-func beBroker() {
+// beBroker says to Liqo's forge, which keeps it in package variables, where it runs: once,
+// because informers of tests that have ended may still read it.
+var beBroker = sync.OnceFunc(func() {
 	forge.Init(discoveryv1alpha1.ClusterIdentity{ClusterID: "broker", ClusterName: "broker"},
 		discoveryv1alpha1.ClusterIdentity{ClusterID: "provider", ClusterName: "provider"}, "liqo-provider", "10.0.0.9")
-}
+})
 
 // apiServer is all in a pod that speaks of an API server.
 type apiServer struct {
