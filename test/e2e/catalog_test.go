@@ -110,8 +110,8 @@ func TestDaemonRefusesPeers(t *testing.T) {
 		t.Fatal("the broker has no daemon")
 	}
 	address := seen(t, fed.Consumer, fed.Broker, daemons.Items[0].Status.PodIP)
-	if got, err := fed.Consumer.Curl(t.Context(), "http://"+address+":8081/healthz?verbose"); err != nil || strings.TrimSpace(got) != "ok" {
-		t.Fatalf("the consumer's pod does not reach the daemon's, or the probe tells more than it is for: %q, %v", got, err)
+	if got, err := fed.Consumer.Curl(t.Context(), "--insecure", "https://"+address+":8000/api/clusters"); err != nil {
+		t.Fatalf("the consumer's pod does not reach the daemon's: %q, %v", got, err)
 	}
 	for port, path := range map[string]string{"9443": "/place-pods", "8080": "/metrics"} {
 		got, err := fed.Consumer.Curl(t.Context(), "--insecure", "--header", "Content-Type: application/json", "--data", "{}", "https://"+address+":"+port+path)

@@ -73,14 +73,15 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 		reason      string
 		certificate tls.Certificate
 		code        codes.Code
-		message     string
+		// message is part of the answer. A connection that ends in its handshake may end before the alert arrives that says why.
+		message string
 	}{
 		"Consumer":      {"the identity that Liqo gave to the consumer", consumerIdentity(t), codes.OK, ""},
 		"Renewed":       {"another certificate of the broker's CA for the key of the consumer", renew(t, ca, consumerIdentity(t), in(time.Hour)), codes.OK, ""},
 		"Forged":        {"a certificate of the broker's CA with the consumer's name, as Liqo signs for whoever has the token", issue(t, ca, fed.Consumer.ID, in(time.Hour)), codes.PermissionDenied, "not the one that was issued"},
-		"None":          {"no certificate", tls.Certificate{}, codes.Unavailable, "tls: certificate required"},
-		"OtherCA":       {"the right name, signed by another CA", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, "tls: unknown certificate authority"},
-		"Expired":       {"the right name and the right CA, until a minute ago", issue(t, ca, fed.Consumer.ID, in(-time.Minute)), codes.Unavailable, "tls: expired certificate"},
+		"None":          {"no certificate", tls.Certificate{}, codes.Unavailable, ""},
+		"OtherCA":       {"the right name, signed by another CA", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, ""},
+		"Expired":       {"the right name and the right CA, until a minute ago", issue(t, ca, fed.Consumer.ID, in(-time.Minute)), codes.Unavailable, ""},
 		"NoConsumer":    {"a cluster that does not use this broker", issue(t, ca, "stranger", in(time.Hour)), codes.PermissionDenied, "is not a consumer"},
 		"Administrator": {"the broker cluster's own administrator", administrator, codes.PermissionDenied, "is not a consumer"},
 	}
