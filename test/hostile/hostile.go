@@ -55,7 +55,10 @@ func (p *Peer) Connect(config *rest.Config, identity map[string][]byte) error {
 }
 
 // What the API server answers: for want of a right, and for an admission webhook or policy.
-const forbidden, refused = "cannot", "denied"
+const (
+	NoRight = "cannot"
+	refused = "denied"
+)
 
 // Attempt is something that a peer must not achieve.
 type Attempt struct {
@@ -84,13 +87,13 @@ func (p *Peer) Attempts() []Attempt {
 		return map[string]any{"clusterId": string(owner), "labels": labels, "resourceQuota": map[string]any{"hard": map[string]any{"cpu": cpu}}}
 	}
 	attempts := []Attempt{
-		{"read the Secrets of namespace liqo", "the identities of all peers", forbidden, p.list("v1", "Secret", "liqo")},
-		{"read the Secrets of the victim's tenant namespace", "the broker's identity there", forbidden, p.list("v1", "Secret", p.VictimTenant)},
-		{"read all pods", "what all consumers run", forbidden, p.list("v1", "Pod", "")},
-		{"read the Providers", "who they are", forbidden, p.list("brokering.liqo.io/v1alpha1", "Provider", "")},
-		{"read the webhook configurations", "their certificates", forbidden, p.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "")},
-		{"create a namespace that counts as the victim's", "pods there", forbidden, p.create("v1", "Namespace", "", nil, nil)},
-		{"write into the victim's tenant namespace", "to speak for the victim", forbidden,
+		{"read the Secrets of namespace liqo", "the identities of all peers", NoRight, p.list("v1", "Secret", "liqo")},
+		{"read the Secrets of the victim's tenant namespace", "the broker's identity there", NoRight, p.list("v1", "Secret", p.VictimTenant)},
+		{"read all pods", "what all consumers run", NoRight, p.list("v1", "Pod", "")},
+		{"read the Providers", "who they are", NoRight, p.list("brokering.liqo.io/v1alpha1", "Provider", "")},
+		{"read the webhook configurations", "their certificates", NoRight, p.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "")},
+		{"create a namespace that counts as the victim's", "pods there", NoRight, p.create("v1", "Namespace", "", nil, nil)},
+		{"write into the victim's tenant namespace", "to speak for the victim", NoRight,
 			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.VictimTenant, replicated, offer(p.Victim, "1", nil))},
 		{"offer resources in the victim's name", "to take its place, or turn it off", refused,
 			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant, replicated, offer(p.Victim, "1000", nil))},
@@ -127,8 +130,8 @@ func (p *Peer) Attempts() []Attempt {
 		return p.create("virtualkubelet.liqo.io/v1alpha1", "ShadowPod", namespace, labels, pod(more))
 	}
 	return append(attempts,
-		Attempt{"create a pod past Liqo", "a pod on the broker", forbidden, p.create("v1", "Pod", p.Twin, nil, pod(nil)["pod"].(map[string]any))},
-		Attempt{"ask for a pod in kube-system", "root on the broker", forbidden, wish("kube-system", origin, nil)},
+		Attempt{"create a pod past Liqo", "a pod on the broker", NoRight, p.create("v1", "Pod", p.Twin, nil, pod(nil)["pod"].(map[string]any))},
+		Attempt{"ask for a pod in kube-system", "root on the broker", NoRight, wish("kube-system", origin, nil)},
 		Attempt{"ask for a pod in the victim's name", "the victim's pods", refused,
 			wish(p.Twin, map[string]any{"virtualkubelet.liqo.io/origin": string(p.Victim)}, nil)},
 		Attempt{"ask for a pod on a node of the broker", "root on the broker", refused, wish(p.Twin, origin, map[string]any{"nodeName": p.Node})},
@@ -137,9 +140,9 @@ func (p *Peer) Attempts() []Attempt {
 		Attempt{"ask for a pod in its node's network", "ports of the node", refused, wish(p.Twin, origin, map[string]any{"hostNetwork": true})},
 		Attempt{"ask for a pod that is more important than all others", "the room of others", refused,
 			wish(p.Twin, origin, map[string]any{"priorityClassName": "system-node-critical"})},
-		Attempt{"offload the twin namespace", "pods at providers that no policy chose", forbidden,
+		Attempt{"offload the twin namespace", "pods at providers that no policy chose", NoRight,
 			p.create("offloading.liqo.io/v1alpha1", "NamespaceOffloading", p.Twin, nil, map[string]any{})},
-		Attempt{"lift the quota of the twin namespace", "what belongs to all", forbidden, p.create("v1", "ResourceQuota", p.Twin, nil, map[string]any{})},
+		Attempt{"lift the quota of the twin namespace", "what belongs to all", NoRight, p.create("v1", "ResourceQuota", p.Twin, nil, map[string]any{})},
 	)
 }
 
@@ -189,7 +192,7 @@ func Report(attempts []Attempt) string {
 	table.WriteString("| what the peer tried | to get | what it got |\n|---|---|---|\n")
 	for _, a := range attempts {
 		got := "refused by admission"
-		if a.Got == forbidden {
+		if a.Got == NoRight {
 			got = "no right to it"
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", a.Name, a.Gain, got)
