@@ -134,7 +134,7 @@ func (b *broker) setup(ctx context.Context) error {
 		return err
 	}
 	b.metricsReaders = newReaders(direct)
-	certificate := newCertificate(direct)
+	certificate, announcer := newCertificate(direct)
 	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{
 		Scheme:                        b.scheme,
 		Logger:                        b.cfg.log,
@@ -165,7 +165,7 @@ func (b *broker) setup(ctx context.Context) error {
 	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
 	}
-	if err := setupWebhooks(b.mgr, certificate, direct, b.plugin != nil); err != nil {
+	if err := setupWebhooks(b.mgr, certificate, announcer, direct, b.plugin != nil); err != nil {
 		return err
 	}
 	if b.plugin != nil {

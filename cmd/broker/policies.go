@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -47,7 +48,9 @@ func newWebhooks(o *options, certificate *selfsigned.Certificate, peers *peernet
 // setupWebhooks adds what answers the API server in all modes: whom Liqo may give a
 // certificate, and that Liqo's namespace stays protected. The reader must not be a cache.
 // A mere catalog leaves all else as it is, because deploy/ has the API server ask about it.
-func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, direct client.Reader, brokers bool) error {
+func setupWebhooks(
+	mgr ctrl.Manager, certificate *selfsigned.Certificate, announcer *webhook.Announcer, direct client.Reader, brokers bool,
+) error {
 	mgr.GetWebhookServer().Register(identities.Path, &admission.Webhook{Handler: identities.New(mgr.GetScheme(), direct)})
 	mgr.GetWebhookServer().Register(offering.Path, &admission.Webhook{Handler: offering.New(mgr.GetScheme())})
 	if !brokers {
@@ -55,7 +58,7 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, direct
 			mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: admission.HandlerFunc(leaveAlone)})
 		}
 	}
-	if err := mgr.Add(everyReplica(certificate.Run)); err != nil {
+	if err := errors.Join(mgr.Add(everyReplica(certificate.Run)), mgr.Add(everyReplica(announcer.Keep))); err != nil {
 		return fmt.Errorf("add the certificate of the webhook: %w", err)
 	}
 	return nil
@@ -107,9 +110,10 @@ func newAsker(cfg prometheus.Config) (policy.Asker, error) {
 	return asker, nil
 }
 
-// newCertificate returns the certificate of the webhook.
-func newCertificate(direct client.Client) *selfsigned.Certificate {
-	return selfsigned.New(webhook.ServerName, webhook.Announcer{Client: direct}.Announce)
+// newCertificate returns the certificate of the webhooks, and what announces it.
+func newCertificate(direct client.Client) (*selfsigned.Certificate, *webhook.Announcer) {
+	announcer := &webhook.Announcer{Client: direct}
+	return selfsigned.New(webhook.ServerName, announcer.Announce), announcer
 }
 
 // everyReplica runs also where another replica leads.

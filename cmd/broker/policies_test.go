@@ -31,7 +31,8 @@ func TestWebhookCallers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newWebhooks(&options{webhookAllow: tc.allow}, newCertificate(nil), &peernet.Peers{})
+			certificate, _ := newCertificate(nil)
+			s := newWebhooks(&options{webhookAllow: tc.allow}, certificate, &peernet.Peers{})
 			if got := s.Admits(netip.MustParseAddr(tc.from)); got != tc.want {
 				t.Errorf("%s\n%s may call: %t, want %t", tc.reason, tc.from, got, tc.want)
 			}

@@ -7,8 +7,10 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -28,16 +30,40 @@ const (
 	ServerName = "liqo-broker-webhook.liqo-broker.svc"
 )
 
-// Announcer tells the API server which certificates the webhooks may show.
+// keepInterval is how long a certificate can be missing that somebody took out, as who
+// replaces the configuration by its manifest does.
+const keepInterval = 10 * time.Second
+
+// Announcer tells the API server which certificates the webhooks may show. It may be used
+// concurrently.
 type Announcer struct {
 	// Client reads past any cache.
 	Client client.Client
+
+	last atomic.Pointer[[]byte]
+}
+
+// Keep announces the last certificate again where it is missing, until the context ends.
+func (a *Announcer) Keep(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(keepInterval):
+		}
+		if last := a.last.Load(); last != nil {
+			if err := a.Announce(ctx, *last); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot look whether the certificate of the webhooks is announced")
+			}
+		}
+	}
 }
 
 // Announce adds a certificate, as PEM, to those that are announced and have not
 // expired: several replicas each have their own. A configuration that does not exist
 // is reported in the log: the API server then asks nobody.
-func (a Announcer) Announce(ctx context.Context, certificate []byte) error {
+func (a *Announcer) Announce(ctx context.Context, certificate []byte) error {
+	a.last.Store(&certificate)
 	var mutating admissionv1.MutatingWebhookConfiguration
 	if err := a.announce(ctx, certificate, &mutating, func() (configs []*admissionv1.WebhookClientConfig) {
 		for i := range mutating.Webhooks {
@@ -58,16 +84,21 @@ func (a Announcer) Announce(ctx context.Context, certificate []byte) error {
 
 // announce writes a certificate into one configuration, whose webhooks clients returns
 // once the configuration is read.
-func (a Announcer) announce(
+func (a *Announcer) announce(
 	ctx context.Context, certificate []byte, configuration client.Object, clients func() []*admissionv1.WebhookClientConfig,
 ) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := a.Client.Get(ctx, client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
 			return err
 		}
-		before := configuration.DeepCopyObject().(client.Object)
+		before, missing := configuration.DeepCopyObject().(client.Object), false
 		for _, c := range clients() {
-			c.CABundle = selfsigned.Join(time.Now(), certificate, c.CABundle)
+			if !bytes.Contains(c.CABundle, certificate) {
+				c.CABundle, missing = selfsigned.Join(time.Now(), certificate, c.CABundle), true
+			}
+		}
+		if !missing {
+			return nil
 		}
 		return a.Client.Patch(ctx, configuration, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})

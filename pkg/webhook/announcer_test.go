@@ -33,7 +33,7 @@ func TestAnnounce(t *testing.T) {
 		certificate := selfsigned.New(ServerName, func(ctx context.Context, ca []byte) error {
 			defer cancel()
 			made = append(made, ca)
-			return Announcer{Client: c}.Announce(ctx, ca)
+			return (&Announcer{Client: c}).Announce(ctx, ca)
 		})
 		if err := certificate.Run(ctx); err != nil {
 			t.Fatalf("Run(): %v", err)
@@ -56,10 +56,39 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
+// TestKeep takes a certificate out, and announces it again as often as it is there already: once more, and never twice.
+func TestKeep(t *testing.T) {
+	configuration := &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []admissionv1.MutatingWebhook{{Name: "place"}},
+	}
+	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(configuration).Build()
+	a, certificate := &Announcer{Client: c}, []byte("-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n")
+	for _, taken := range []bool{false, true, false, false} {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+			t.Fatal(err)
+		}
+		if taken {
+			configuration.Webhooks[0].ClientConfig.CABundle = nil
+			if err := c.Update(t.Context(), configuration); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.Announce(t.Context(), certificate); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+			t.Fatal(err)
+		}
+		if got := configuration.Webhooks[0].ClientConfig.CABundle; !bytes.Equal(got, certificate) {
+			t.Errorf("announced:\n%s\nwant the certificate, once", got)
+		}
+	}
+}
+
 // TestNobodyToTell has no configuration.
 func TestNobodyToTell(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build()
-	if err := (Announcer{Client: c}).Announce(t.Context(), nil); err != nil {
+	if err := (&Announcer{Client: c}).Announce(t.Context(), nil); err != nil {
 		t.Errorf("Announce(): %v", err)
 	}
 }

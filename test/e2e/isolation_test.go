@@ -423,7 +423,7 @@ func confinedWithoutWebhooks(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for kind, manifest := range saved {
-			if err := fed.Broker.Apply(context.WithoutCancel(t.Context()), stripped(t, manifest)); err != nil {
+			if err := createAs(t, "--as=", stripped(t, manifest)); err != nil {
 				t.Errorf("restore the %s: %v", kind, err)
 			}
 		}
@@ -462,7 +462,7 @@ func createAs(t *testing.T, user, manifest string) error {
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := fed.Broker.Kubectl(t.Context(), "create", "--filename="+file, user)
+	_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "create", "--filename="+file, user)
 	return err
 }
 
