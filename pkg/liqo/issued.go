@@ -25,10 +25,6 @@ import (
 // liqo/pkg/identityManager/certificateIdentityProvider.go@v0.9.4).
 const IssuedName = "liqo-remote-certificate"
 
-// IdentityOrganization is the group of all peers (defaultOrganization in
-// liqo/pkg/identityManager/const.go@v0.9.4).
-const IdentityOrganization = "liqo.io"
-
 // issuedKey is the key of the certificate in that Secret.
 const issuedKey = "certificate"
 

@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/steering"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 )
 
 // reasonNoProvider is the reason of the events, and of the condition DisruptionTarget
@@ -42,11 +43,6 @@ const reasonNoProvider = "NoProviderFits"
 // unexplained is all that a consumer is told that must not learn of providers.
 const unexplained = "what it requires is not free in one place"
 
-// Hider tells from which twin namespaces providers are hidden.
-type Hider interface {
-	Hides(ctx context.Context, namespace string) (bool, error)
-}
-
 // Config is what the controller needs.
 type Config struct {
 	Client   client.Client
@@ -54,7 +50,7 @@ type Config struct {
 	// Pins tells which pods may run on one provider only.
 	Pins steering.Pins
 	// Hider tells who must not be told what the scheduler says of the broker's nodes.
-	Hider Hider
+	Hider opaque.Hider
 	// After is how long a pod waits for a provider.
 	After time.Duration
 	// Given counts the pods that were given back.

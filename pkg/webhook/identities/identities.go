@@ -127,8 +127,8 @@ func parse(spec *certificatesv1.CertificateSigningRequestSpec) (*x509.Certificat
 // (NewKeyAndRequest in liqo/pkg/utils/csr/create.go@v0.9.4).
 func check(request *x509.CertificateRequest) error {
 	subject := request.Subject
-	if len(subject.Organization) != 1 || subject.Organization[0] != liqo.IdentityOrganization || len(subject.Names) != 2 {
-		return fmt.Errorf("the group must be %s, and nothing else may be in the subject but the common name", liqo.IdentityOrganization)
+	if len(subject.Organization) != 1 || subject.Organization[0] != liqo.PeerGroup || len(subject.Names) != 2 {
+		return fmt.Errorf("the group must be %s, and nothing else may be in the subject but the common name", liqo.PeerGroup)
 	}
 	if !clusterID.MatchString(subject.CommonName) {
 		return errors.New("the common name must be the ID of a cluster")
