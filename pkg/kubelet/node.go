@@ -7,15 +7,21 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	foreigncluster "github.com/liqotech/liqo/pkg/utils/foreignCluster"
 	nodeprovider "github.com/liqotech/liqo/pkg/virtualKubelet/liqoNodeProvider"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -26,31 +32,55 @@ import (
 type virtualNode struct {
 	liqo   *nodeprovider.LiqoNodeProvider
 	steady *steadyNode
+	// answers reports whether Liqo reaches the foreign cluster.
+	answers func(context.Context) (bool, error)
+	nodes   typedcorev1.NodeInterface
+	leases  coordinationv1.LeaseInterface
+	log     logr.Logger
 }
 
 // newVirtualNode sets up the node.
-func newVirtualNode(o *Options, local, remote *rest.Config, client kubernetes.Interface, pods answering) (*virtualNode, error) {
-	version, err := client.Discovery().ServerVersion()
+func newVirtualNode(o *Options, first *given, local *rest.Config, client kubernetes.Interface, pods answering, log logr.Logger) (*virtualNode, error) {
+	foreign, err := dynamic.NewForConfig(local)
 	if err != nil {
-		return nil, fmt.Errorf("ask this cluster for its version: %w", err)
+		return nil, fmt.Errorf("set up the client of this cluster's API: %w", err)
 	}
 	provider := nodeprovider.NewLiqoNodeProvider(&nodeprovider.InitConfig{
 		HomeConfig:           local,
-		RemoteConfig:         remote,
+		RemoteConfig:         first.identity.config,
 		HomeClusterID:        o.HomeCluster.ClusterID,
 		RemoteClusterID:      o.ForeignCluster.ClusterID,
 		Namespace:            o.TenantNamespace,
 		NodeName:             o.NodeName,
 		InternalIP:           o.NodeIP,
 		DaemonPort:           o.ListenPort,
-		Version:              version.GitVersion,
+		Version:              first.version,
 		ExtraLabels:          withSign(o.NodeExtraLabels.StringMap),
 		ExtraAnnotations:     o.NodeExtraAnnotations.StringMap,
 		InformerResyncPeriod: o.InformerResyncPeriod,
-		PingDisabled:         o.NodePingInterval == 0,
+		PingDisabled:         true, // What it would ask, steadyNode does.
 		CheckNetworkStatus:   o.NodeCheckNetwork,
 	})
-	return &virtualNode{liqo: provider, steady: newSteadyNode(provider, pods)}, nil
+	return &virtualNode{
+		liqo:    provider,
+		steady:  newSteadyNode(provider, pods, o.NodeLeaseDuration, time.Now, log),
+		answers: foreignAnswers(foreign, o.ForeignCluster.ClusterID),
+		nodes:   client.CoreV1().Nodes(),
+		leases:  client.CoordinationV1().Leases(corev1.NamespaceNodeLease),
+		log:     log,
+	}, nil
+}
+
+// foreignAnswers returns what asks this cluster whether its Liqo reaches the API server
+// of a foreign one.
+func foreignAnswers(client dynamic.Interface, id string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		found, err := foreigncluster.GetForeignClusterByIDWithDynamicClient(ctx, client, id)
+		if err != nil {
+			return false, fmt.Errorf("read the ForeignCluster of %s: %w", id, err)
+		}
+		return foreigncluster.IsAPIServerReady(found), nil
+	}
 }
 
 // withSign returns the labels of a virtual node with the one by which it is known that no
@@ -68,50 +98,77 @@ func withSign(labels map[string]string) map[string]string {
 }
 
 // run keeps the node until the context ends.
-func (v *virtualNode) run(ctx context.Context, o *Options, client kubernetes.Interface, log logr.Logger) error {
-	nodes := client.CoreV1().Nodes()
-	restore := func(ctx context.Context, _ error) error {
-		if v.liqo.IsTerminating() {
-			return nil
-		}
-		wanted := v.liqo.GetNode().DeepCopy()
-		wanted.ResourceVersion = ""
-		existing, err := nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			log.Info("Creating the virtual node", "virtualNode", wanted.Name)
-			_, err = nodes.Create(ctx, wanted, metav1.CreateOptions{})
-		case err == nil:
-			existing.Status = wanted.Status
-			_, err = nodes.UpdateStatus(ctx, existing, metav1.UpdateOptions{})
-		}
-		if err != nil {
-			return fmt.Errorf("restore virtual node %s: %w", wanted.Name, err)
-		}
-		return nil
+func (v *virtualNode) run(ctx context.Context, o *Options) error {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	if o.NodePingInterval > 0 {
+		asking.Go(func() { v.steady.ask(ctx, o.NodePingInterval, o.NodePingTimeout, v.answers) })
 	}
 	// Before the provider's informers run, nobody else holds its node.
 	ready := v.liqo.StartProvider(ctx)
-	controller, err := node.NewNodeController(v.steady, v.liqo.GetNode(), nodes,
-		node.WithNodeEnableLeaseV1(client.CoordinationV1().Leases(corev1.NamespaceNodeLease), int32(o.NodeLeaseDuration.Seconds())),
-		node.WithNodePingInterval(o.NodePingInterval),
-		node.WithNodePingTimeout(o.NodePingTimeout),
-		node.WithNodeStatusUpdateErrorHandler(restore))
-	if err != nil {
-		return fmt.Errorf("set up virtual node %s: %w", o.NodeName, err)
+	registered := sync.OnceFunc(func() {
+		close(ready)
+		// It may wait for a controller that has ended with the context, and then ends with
+		// the process.
+		go v.steady.run(ctx)
+	})
+	return patiently(ctx, v.log, func() error {
+		controller, err := v.newController(o)
+		if err != nil {
+			return err
+		}
+		return runController(ctx, controller, registered)
+	})
+}
+
+// newController returns what shows the node to Kubernetes.
+func (v *virtualNode) newController(o *Options) (*node.NodeController, error) {
+	options := []node.NodeControllerOpt{
+		node.WithNodeEnableLeaseV1(v.leases, int32(o.NodeLeaseDuration.Seconds())),
+		node.WithNodeStatusUpdateErrorHandler(v.restore),
 	}
-	go func() {
+	controller, err := node.NewNodeController(v.steady, v.liqo.GetNode(), v.nodes, options...)
+	if err != nil {
+		return nil, fmt.Errorf("set up virtual node %s: %w", o.NodeName, err)
+	}
+	return controller, nil
+}
+
+// runController shows the node until the context ends, or fails to register it; it calls
+// registered when that is done.
+func runController(ctx context.Context, controller *node.NodeController, registered func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	waiting.Go(func() {
 		select {
 		case <-controller.Ready():
-			close(ready)
+			registered()
 		case <-ctx.Done():
 		}
-	}()
-	// It may wait for a controller that has ended with the context, and then ends with
-	// the process.
-	go v.steady.run(ctx)
-	if err := controller.Run(ctx); err != nil {
-		return fmt.Errorf("run virtual node %s: %w", o.NodeName, err)
+	})
+	return controller.Run(ctx)
+}
+
+// restore creates the node again if it is gone, and otherwise writes its status.
+func (v *virtualNode) restore(ctx context.Context, _ error) error {
+	if v.liqo.IsTerminating() {
+		return nil
+	}
+	wanted := v.liqo.GetNode().DeepCopy()
+	wanted.ResourceVersion = ""
+	existing, err := v.nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		v.log.Info("Creating the virtual node", "virtualNode", wanted.Name)
+		_, err = v.nodes.Create(ctx, wanted, metav1.CreateOptions{})
+	case err == nil:
+		existing.Status = wanted.Status
+		_, err = v.nodes.UpdateStatus(ctx, existing, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("restore virtual node %s: %w", wanted.Name, err)
 	}
 	return nil
 }

@@ -4,9 +4,19 @@
 package kubelet
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -23,5 +33,46 @@ func TestSign(t *testing.T) {
 	}
 	if len(given) != 1 {
 		t.Errorf("the labels that are given change: %v", given)
+	}
+}
+
+// TestNodeIsRegisteredLater has an API server that is too slow when the node is registered: the virtual kubelet goes on, and registers
+// it when it can.
+func TestNodeIsRegisteredLater(t *testing.T) {
+	o := NewOptions()
+	o.NodeName, o.NodeIP, o.HomeCluster.ClusterID, o.ForeignCluster.ClusterID = "virtual", "10.0.0.1", "home", "foreign"
+	o.NodePingInterval = 0 // There is no Liqo to ask.
+	client := fake.NewSimpleClientset()
+	var slow atomic.Bool
+	slow.Store(true)
+	client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if slow.Swap(false) {
+			return true, nil, apierrors.NewTimeoutError("slow", 1)
+		}
+		return false, nil, nil
+	})
+	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
+	none := answering{present: func() bool { return false }, direct: func() bool { return false }}
+	node, err := newVirtualNode(o, &given{identity: &identity{config: nowhere}, version: "v1.34.0"}, nowhere, client, none, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- node.run(ctx, o) }()
+	for {
+		_, err := client.CoreV1().Nodes().Get(ctx, "virtual", metav1.GetOptions{})
+		if err == nil {
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the virtual kubelet ends because this cluster is slow: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("run() after its end: %v", err)
 	}
 }

@@ -47,13 +47,14 @@ type reflection struct {
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
 // @v0.9.4 does, each behind a guard.
 func newReflection(
-	o *Options, local, remote *rest.Config, addresses *translation, events record.EventBroadcaster, metrics *metrics, log logr.Logger,
+	o *Options, first *given, local *rest.Config, addresses *translation, events record.EventBroadcaster, metrics *metrics, log logr.Logger,
 ) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)
 	}
 	forge.Init(o.HomeCluster, o.ForeignCluster, o.NodeName, o.NodeIP)
 
+	remote := first.identity.config
 	localClient, err1 := kubernetes.NewForConfig(local)
 	localLiqo, err2 := liqoclient.NewForConfig(local)
 	remoteClient, err3 := kubernetes.NewForConfig(remote)
@@ -63,10 +64,7 @@ func newReflection(
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, fmt.Errorf("set up API clients: %w", err)
 	}
-	apiServer, err := apiServerSupport(o, localClient)
-	if err != nil {
-		return nil, err
-	}
+	apiServer := first.apiServer
 	configs, err := o.reflectors()
 	if err != nil {
 		return nil, err

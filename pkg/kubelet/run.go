@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	identitymanager "github.com/liqotech/liqo/pkg/identityManager"
 	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
 	"github.com/liqotech/liqo/pkg/utils"
 	"github.com/liqotech/liqo/pkg/utils/restcfg"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/leaderelection"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -38,10 +40,11 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("set up the client of this cluster's API: %w", err)
 	}
-	remote, err := readIdentity(ctx, o, localClient)
+	first, err := askCluster(ctx, o, localClient, log)
 	if err != nil {
 		return err
 	}
+	remote := first.identity
 
 	group, ctx := errgroup.WithContext(ctx)
 	events := record.NewBroadcaster()
@@ -54,12 +57,12 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	}
 	defer translation.close()
 	metrics := newMetrics()
-	reflected, err := newReflection(o, local, remote.config, translation, events, metrics, log)
+	reflected, err := newReflection(o, first, local, translation, events, metrics, log)
 	if err != nil {
 		return err
 	}
 	reflected.start(ctx)
-	node, err := newVirtualNode(o, local, remote.config, localClient, reflected.answering)
+	node, err := newVirtualNode(o, first, local, localClient, reflected.answering, log.WithName("node"))
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		group.Go(func() error { return serveHTTP(ctx, "metrics", o.MetricsAddress, metrics.handler()) })
 	}
 	if o.CreateNode {
-		group.Go(func() error { return node.run(ctx, o, localClient, log) })
+		group.Go(func() error { return node.run(ctx, o) })
 	}
 	err = group.Wait()
 	reflected.join()
@@ -117,6 +120,39 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	return nil
+}
+
+// answerTimeout bounds one attempt to ask this cluster for what must be known at first.
+const answerTimeout = 30 * time.Second
+
+// given is what a virtual kubelet asks its cluster before it begins.
+type given struct {
+	identity *identity
+	// version is that of Kubernetes.
+	version string
+	// apiServer is how offloaded pods authenticate at this cluster's API server.
+	apiServer forge.APIServerSupportType
+}
+
+// askCluster asks this cluster for what must be known at first, until it answers.
+func askCluster(ctx context.Context, o *Options, client kubernetes.Interface, log logr.Logger) (*given, error) {
+	var g given
+	err := patiently(ctx, log, func() error {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		var err error
+		if g.identity, err = readIdentity(ctx, o, client); err != nil {
+			return err
+		}
+		info, err := client.Discovery().ServerVersion()
+		if err != nil {
+			return fmt.Errorf("ask this cluster for its version: %w", err)
+		}
+		g.version = info.GitVersion
+		g.apiServer, err = apiServerSupport(o, client)
+		return err
+	})
+	return &g, err
 }
 
 // identity is how this cluster is known at the foreign one.

@@ -6,7 +6,9 @@ package kubelet
 import (
 	"context"
 	"sync"
+	"time"
 
+	"github.com/go-logr/logr"
 	nodeprovider "github.com/liqotech/liqo/pkg/virtualKubelet/liqoNodeProvider"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	corev1 "k8s.io/api/core/v1"
@@ -24,20 +26,32 @@ const (
 	// reasonPodsStay is the reason why a virtual node is Ready whose foreign cluster
 	// offers nothing any more.
 	reasonPodsStay = "PodsStay"
+	// reasonClusterSilent is the reason why a virtual node is not Ready whose foreign
+	// cluster has not answered for a while.
+	reasonClusterSilent = "ForeignClusterSilent"
 )
 
 // steadyNode is a virtual node that stays Ready while pods of it answer: without its
 // foreign cluster while pods are reached past that one, and with one that offers
 // nothing any more. Kubernetes takes the pods of a node that is not Ready out of all
-// Services, and after five minutes makes them anew elsewhere.
+// Services, and after five minutes recreates them elsewhere.
 //
 // The node takes no more pods meanwhile: its condition NetworkUnavailable is true, or
 // those of pressure, for which Kubernetes taints it. Pods that are reached through a
 // foreign cluster that is lost are marked one by one, see addresses.AdjustReady.
+//
+// Its lease says that the virtual kubelet runs, whatever becomes of the foreign
+// cluster, and its conditions what the virtual kubelet knows of that one. So a node
+// whose readiness is unknown is one at which nobody looks.
 type steadyNode struct {
 	node.NodeProvider
 
-	pods answering
+	pods  answering
+	clock func() time.Time
+	log   logr.Logger
+	// patience is for how long a foreign cluster may be silent, while no pod is reached
+	// past it, before its node is not Ready.
+	patience time.Duration
 	// stale holds a token when the node is to be shown again.
 	stale chan struct{}
 
@@ -46,22 +60,22 @@ type steadyNode struct {
 	show func(*corev1.Node)
 	// told is the node as Liqo has it; nil until Liqo says it.
 	told *corev1.Node
-	// mute is whether the foreign cluster did not answer when it was asked last.
-	mute bool
+	// silentSince is since when the foreign cluster has not answered; zero while it does.
+	silentSince time.Time
 	// readySince is when the node became Ready last.
 	readySince metav1.Time
 }
 
 // answering tells of the pods of a virtual node.
 type answering struct {
-	// present tells whether there is one.
+	// present reports whether there is one.
 	present func() bool
-	// direct tells whether one is reached past the foreign cluster.
+	// direct reports whether one is reached past the foreign cluster.
 	direct func() bool
 }
 
-func newSteadyNode(inner node.NodeProvider, pods answering) *steadyNode {
-	return &steadyNode{NodeProvider: inner, pods: pods, stale: make(chan struct{}, 1)}
+func newSteadyNode(inner node.NodeProvider, pods answering, patience time.Duration, clock func() time.Time, log logr.Logger) *steadyNode {
+	return &steadyNode{NodeProvider: inner, pods: pods, patience: patience, clock: clock, log: log, stale: make(chan struct{}, 1)}
 }
 
 // NotifyNodeStatus implements node.NodeProvider.
@@ -77,18 +91,43 @@ func (s *steadyNode) NotifyNodeStatus(ctx context.Context, show func(*corev1.Nod
 	})
 }
 
-// Ping implements node.NodeProvider. A node that is not heard of becomes not Ready
-// after some time.
-func (s *steadyNode) Ping(ctx context.Context) error {
-	err := s.NodeProvider.Ping(ctx)
+// Ping implements node.NodeProvider: the virtual kubelet runs, and renews the lease of
+// its node. What it knows of the foreign cluster is in the node's conditions.
+func (*steadyNode) Ping(context.Context) error { return nil }
+
+// ask asks again and again whether the foreign cluster answers, until the context
+// ends. Who cannot tell in time leaves it at what was known.
+func (s *steadyNode) ask(ctx context.Context, every, timeout time.Duration, answers func(context.Context) (bool, error)) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, timeout)
+		answer, err := answers(asking)
+		cancel()
+		if err != nil {
+			s.log.V(1).Info("This cluster does not tell whether the foreign one answers", "reason", err.Error())
+		} else {
+			s.heard(answer)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// heard notes whether the foreign cluster answers.
+func (s *steadyNode) heard(answer bool) {
 	s.mu.Lock()
-	s.mute = err != nil
+	switch {
+	case answer:
+		s.silentSince = time.Time{}
+	case s.silentSince.IsZero():
+		s.silentSince = s.clock()
+	}
 	s.mu.Unlock()
 	s.reconsider()
-	if s.pods.direct() {
-		return nil
-	}
-	return err
 }
 
 // reconsider shows the node again: something has changed that its state follows
@@ -126,12 +165,23 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 	if liqo.NodeReady(s.told) {
 		s.readySince = liqo.NodeCondition(s.told, corev1.NodeReady).LastTransitionTime
 	}
-	return s.show, steady(s.told, circumstances{s.mute, direct, present}, s.readySince)
+	is := circumstances{mute: !s.silentSince.IsZero(), direct: direct, present: present}
+	if is.mute {
+		is.silentSince = s.silentSince.Add(s.patience)
+		is.silent = !s.clock().Before(is.silentSince)
+	}
+	return s.show, steady(s.told, is, s.readySince)
 }
 
-// circumstances are what Liqo does not look at: whether the foreign cluster does not
-// answer, whether pods are reached past it, and whether there are any.
-type circumstances struct{ mute, direct, present bool }
+// circumstances are what Liqo does not look at.
+type circumstances struct {
+	// mute is whether the foreign cluster did not answer when it was asked last, and
+	// silent whether it has not for too long, which it is then since silentSince.
+	mute, silent bool
+	silentSince  time.Time
+	// direct is whether pods are reached past it, and present whether there are any.
+	direct, present bool
+}
 
 // steady returns a node as Kubernetes is to see it; told is how Liqo has it.
 func steady(told *corev1.Node, c circumstances, readySince metav1.Time) *corev1.Node {
@@ -139,20 +189,22 @@ func steady(told *corev1.Node, c circumstances, readySince metav1.Time) *corev1.
 	node := told.DeepCopy()
 	switch lost := c.mute || isTrue(told, unavailable); {
 	case lost && c.direct:
-		setReady(node, readySince, reasonReachedDirectly, "The foreign cluster is lost, and pods are reached past it")
+		setReady(node, corev1.ConditionTrue, readySince, reasonReachedDirectly, "The foreign cluster is lost, and pods are reached past it")
 		nodeprovider.UpdateNodeCondition(node, unavailable, func() (corev1.ConditionStatus, string, string) {
 			return corev1.ConditionTrue, reasonClusterLost, "The foreign cluster does not answer"
 		})
+	case c.silent && liqo.NodeReady(told):
+		setReady(node, corev1.ConditionFalse, metav1.NewTime(c.silentSince), reasonClusterSilent, "The API server of the foreign cluster does not answer")
 	case !lost && c.present && liqo.OnlyBare(told):
-		setReady(node, readySince, reasonPodsStay, "The foreign cluster offers nothing any more, and pods run there")
+		setReady(node, corev1.ConditionTrue, readySince, reasonPodsStay, "The foreign cluster offers nothing any more, and pods run there")
 	}
 	return node
 }
 
-// setReady says that a node is Ready, as it has been since some time.
-func setReady(node *corev1.Node, since metav1.Time, reason, message string) {
+// setReady says whether a node is Ready, and since when.
+func setReady(node *corev1.Node, is corev1.ConditionStatus, since metav1.Time, reason, message string) {
 	nodeprovider.UpdateNodeCondition(node, corev1.NodeReady, func() (corev1.ConditionStatus, string, string) {
-		return corev1.ConditionTrue, reason, message
+		return is, reason, message
 	})
 	if ready := liqo.NodeCondition(node, corev1.NodeReady); !since.IsZero() {
 		ready.LastTransitionTime = since

@@ -6,10 +6,13 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +52,9 @@ func TestSteady(t *testing.T) {
 		"Mute":         {"a broker whose API is away takes no pods", liqoNode(true, true), circumstances{mute: true, direct: true}, view{Ready: true, Unavailable: true}},
 		"BothLost":     {"the same", liqoNode(false, true), circumstances{mute: true, direct: true}, view{Ready: true, Unavailable: true}},
 		"NobodyDirect": {"no pod answers, as in stock Liqo", liqoNode(false, true), circumstances{present: true}, view{Unavailable: true}},
-		"MuteAlone":    {"its tunnel carries what there is; Ping lets the node go stale", liqoNode(true, true), circumstances{mute: true, present: true}, view{Ready: true}},
+		"MuteAlone":    {"its tunnel carries what there is, for a while", liqoNode(true, true), circumstances{mute: true, present: true}, view{Ready: true}},
+		"Silent":       {"nobody knows how its pods are", liqoNode(true, true), circumstances{mute: true, silent: true, present: true}, view{}},
+		"SilentDirect": {"pods answer past the broker", liqoNode(true, true), circumstances{mute: true, silent: true, present: true, direct: true}, view{Ready: true, Unavailable: true}},
 		"Empty":        {"a cluster that offers nothing is not ready", liqoNode(true, false), circumstances{}, view{}},
 		"OfferGone":    {"until its pods have left they answer", liqoNode(true, false), circumstances{present: true}, view{Ready: true}},
 		"AllGone":      {"not without the tunnel", liqoNode(false, false), circumstances{present: true}, view{Unavailable: true}},
@@ -82,39 +87,57 @@ func TestSteadySince(t *testing.T) {
 	}
 }
 
-// innerNode is what Liqo does.
-type innerNode struct {
-	show func(*corev1.Node)
-	err  error
+// TestSteadySilent looks at since when a silent cluster's node is said not to be Ready.
+func TestSteadySilent(t *testing.T) {
+	since := time.Unix(1000, 0)
+	for range 2 {
+		ready := liqo.NodeCondition(steady(liqoNode(true, true), circumstances{mute: true, silent: true, silentSince: since}, metav1.Time{}), corev1.NodeReady)
+		if !ready.LastTransitionTime.Time.Equal(since) || ready.Reason != reasonClusterSilent {
+			t.Errorf("got %v with reason %q, want %v", ready.LastTransitionTime, ready.Reason, since)
+		}
+	}
 }
 
-func (n *innerNode) Ping(context.Context) error { return n.err }
+// innerNode is what Liqo does.
+type innerNode struct{ show func(*corev1.Node) }
+
+func (*innerNode) Ping(context.Context) error { return errors.New("nobody asks") }
 
 func (n *innerNode) NotifyNodeStatus(_ context.Context, show func(*corev1.Node)) { n.show = show }
 
 func TestSteadyNode(t *testing.T) {
+	const patience, every = 40 * time.Second, time.Second
 	synctest.Test(t, func(t *testing.T) {
-		inner, direct, errMute := &innerNode{}, false, errors.New("mute")
-		node := newSteadyNode(inner, answering{present: func() bool { return true }, direct: func() bool { return direct }})
+		inner, direct := &innerNode{}, false
+		var answer atomic.Bool
+		var failure atomic.Pointer[error]
+		answer.Store(true)
+		node := newSteadyNode(inner, answering{present: func() bool { return true }, direct: func() bool { return direct }}, patience, time.Now, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var last *corev1.Node
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { last = now })
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			node.run(ctx)
-		}()
+		var running sync.WaitGroup
+		running.Go(func() { node.run(ctx) })
+		running.Go(func() {
+			node.ask(ctx, every, every/2, func(ctx context.Context) (bool, error) {
+				if err := failure.Load(); err != nil {
+					<-ctx.Done()
+					return false, *err
+				}
+				return answer.Load(), nil
+			})
+		})
 		expect := func(step string, ready bool) {
 			t.Helper()
 			synctest.Wait()
 			if last == nil || liqo.NodeReady(last) != ready {
 				t.Errorf("%s: shown as %+v, want ready to be %t", step, last, ready)
 			}
+			if err := node.Ping(ctx); err != nil {
+				t.Errorf("%s: the virtual kubelet runs, and the lease says it does not: %v", step, err)
+			}
 		}
 
-		if err := node.Ping(ctx); err != nil {
-			t.Errorf("Ping() of a cluster that answers: %v", err)
-		}
 		inner.show(liqoNode(true, true))
 		expect("well", true)
 		inner.show(liqoNode(false, true))
@@ -123,20 +146,28 @@ func TestSteadyNode(t *testing.T) {
 		node.reconsider()
 		expect("lost, and a pod became direct", true)
 
-		inner.err = errMute
-		if err := node.Ping(ctx); err != nil {
-			t.Errorf("Ping() with a direct pod: %v", err)
-		}
+		answer.Store(false)
+		time.Sleep(every)
 		inner.show(liqoNode(true, true))
 		expect("mute, and direct", true)
 		if !isTrue(last, corev1.NodeNetworkUnavailable) {
 			t.Error("new pods would be bound to a node whose cluster is mute")
 		}
 		direct = false
-		if err := node.Ping(ctx); !errors.Is(err, errMute) {
-			t.Errorf("Ping() without a direct pod: got %v, want %v", err, errMute)
-		}
+		time.Sleep(patience / 2)
+		expect("mute for a while", true)
+		time.Sleep(patience)
+		expect("mute for long", false)
+		answer.Store(true)
+		time.Sleep(every)
+		expect("it answers again", true)
+
+		errSlow := errors.New("slow")
+		failure.Store(&errSlow)
+		answer.Store(false)
+		time.Sleep(3 * patience)
+		expect("this cluster cannot tell for long", true)
 		cancel()
-		<-done
+		running.Wait()
 	})
 }
