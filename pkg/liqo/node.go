@@ -30,11 +30,17 @@ func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCo
 	return nil
 }
 
-// NodeReady tells whether a node is ready; one without the condition is not.
-func NodeReady(n *corev1.Node) bool {
-	ready := NodeCondition(n, corev1.NodeReady)
-	return ready != nil && ready.Status == corev1.ConditionTrue
+// NodeReadiness returns whether a node is ready. It is unknown of a node whose virtual
+// kubelet does not report, and of one without the condition.
+func NodeReadiness(n *corev1.Node) corev1.ConditionStatus {
+	if ready := NodeCondition(n, corev1.NodeReady); ready != nil {
+		return ready.Status
+	}
+	return corev1.ConditionUnknown
 }
+
+// NodeReady reports whether a node is known to be ready.
+func NodeReady(n *corev1.Node) bool { return NodeReadiness(n) == corev1.ConditionTrue }
 
 // OnlyBare tells whether Liqo calls a node not ready for no other reason than that its
 // cluster offers nothing any more. What runs there goes on

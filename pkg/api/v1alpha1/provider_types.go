@@ -37,6 +37,8 @@ const (
 	// ReasonNothingDeclared: the rule believes what people declare, and they declared nothing.
 	ReasonNothingDeclared = "NothingDeclared"
 	ReasonNodeNotReady    = "NodeNotReady"
+	// ReasonNodeUnknown: the virtual kubelet does not report how the virtual node is.
+	ReasonNodeUnknown = "NodeUnknown"
 	// ReasonWithdrawn: the cluster offers nothing any more, and pods leave it.
 	ReasonWithdrawn = "Withdrawn"
 	// ReasonNodeRefused: the provider's virtual node says that it is another cluster's. The

@@ -52,6 +52,8 @@ type offered struct {
 	resources corev1.ResourceList
 	node      string
 	nodeReady bool
+	// nodeUnknown is whether nobody reports how the node is.
+	nodeUnknown bool
 	// says is the other cluster that the node says it is of; empty if it does not.
 	says cluster.ID
 }
@@ -113,6 +115,8 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	switch slices.Sort(down); {
 	case len(sum) == 0 && slices.ContainsFunc(o.offers, offered.lies):
 		return not(v1alpha1.ReasonNodeRefused, refusals(o))
+	case len(sum) == 0 && !slices.ContainsFunc(o.offers, offered.watched):
+		return not(v1alpha1.ReasonNodeUnknown, "This cluster's virtual kubelet does not report: virtual node "+strings.Join(down, ", "))
 	case len(sum) == 0:
 		return not(v1alpha1.ReasonNodeNotReady, "Not ready: virtual node "+strings.Join(down, ", "))
 	}
@@ -125,6 +129,9 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		Reason: v1alpha1.ReasonOffering, Message: "Workloads can be placed on the provider",
 	}
 }
+
+// watched reports whether somebody says how the node of an offer is.
+func (of offered) watched() bool { return !of.nodeUnknown }
 
 // lies reports whether the node of an offer says that it is another cluster's.
 func (of offered) lies() bool { return of.says != "" }
@@ -170,15 +177,19 @@ func shorten(texts []string, shown int) string {
 
 // lostSince returns since when a provider is out of reach, whose nodes are given;
 // nil if it is not. A time that is known already stays, unless the clock was set
-// back behind it: Liqo and Kubernetes call a node not ready for one reason after
-// the other, and each begins anew. Who only offers nothing is not out of reach.
+// back behind it: Liqo calls a node not ready for one reason after the other, and each
+// begins anew. Who only offers nothing is not out of reach, and neither is one at which
+// nobody looks: the virtual kubelets of this cluster do not report.
 func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node) *metav1.Time {
-	since := now
+	var since time.Time
 	for i := range nodes {
 		if liqo.NodeReady(&nodes[i]) || liqo.OnlyBare(&nodes[i]) {
 			return nil
 		}
-		if began := liqo.NotReadySince(&nodes[i]); i == 0 || began.After(since) {
+		if liqo.NodeReadiness(&nodes[i]) == corev1.ConditionUnknown {
+			continue
+		}
+		if began := liqo.NotReadySince(&nodes[i]); began.After(since) {
 			since = began
 		}
 	}
@@ -187,6 +198,8 @@ func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node) *metav1.T
 		return nil
 	case known != nil && !known.After(now):
 		return known
+	case since.IsZero():
+		return nil
 	case since.After(now):
 		since = now
 	}

@@ -39,6 +39,11 @@ func TestLostSince(t *testing.T) {
 		}
 		return n
 	}
+	unknown := func(name string, minutes int) *corev1.Node {
+		n := node(false, name, minutes)
+		n.Status.Conditions[0].Status = corev1.ConditionUnknown
+		return n
+	}
 	cases := map[string]struct {
 		reason  string
 		known   *metav1.Time
@@ -50,7 +55,10 @@ func TestLostSince(t *testing.T) {
 		"Lost":      {reason: "One is lost since its node says so, also if the broker did not run then.", objects: []client.Object{node(false, "one", -3)}, want: at(-3)},
 		"Last":      {reason: "Of several nodes the last one counts.", objects: []client.Object{node(false, "one", -3), node(false, "two", -2)}, want: at(-2)},
 		"OneLeft":   {reason: "Of several nodes one is enough.", objects: []client.Object{node(false, "one", -3), node(true, "two", -2)}},
-		"Known":     {reason: "What is known stays: the node turned from not ready to unknown.", known: at(-8), objects: []client.Object{node(false, "one", -3)}, want: at(-8)},
+		"Known":     {reason: "What is known stays: the tunnel was lost after the API server.", known: at(-8), objects: []client.Object{node(false, "one", -3)}, want: at(-8)},
+		"Unwatched": {reason: "Where nobody looks nobody is lost.", objects: []client.Object{unknown("one", -3)}},
+		"Turned":    {reason: "One that was lost before stays so.", known: at(-8), objects: []client.Object{unknown("one", -3)}, want: at(-8)},
+		"HalfSeen":  {reason: "The node at which somebody looks counts.", objects: []client.Object{unknown("one", -9), node(false, "two", -3)}, want: at(-3)},
 		"Future":    {reason: "A node whose clock is ahead is lost now.", objects: []client.Object{node(false, "one", 3)}, want: at(0)},
 		"SetBack":   {reason: "So is one that was known to be lost in the future.", known: at(8), objects: []client.Object{node(false, "one", 3)}, want: at(0)},
 		"NoNode":    {reason: "Without a node there is nothing to lose."},

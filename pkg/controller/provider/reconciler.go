@@ -240,6 +240,7 @@ func (of *offered) look(nodes []registry.VirtualNode, provider cluster.ID) {
 			return
 		}
 		of.nodeReady = liqo.NodeReady(&nodes[i].Node)
+		of.nodeUnknown = liqo.NodeReadiness(&nodes[i].Node) == corev1.ConditionUnknown
 		return
 	}
 }

@@ -109,7 +109,8 @@ func TestReady(t *testing.T) {
 	for n := range 10 {
 		garrulous.Spec.ResourceQuota.Hard[corev1.ResourceName(strings.Repeat(strconv.Itoa(n), 317))] = resource.MustParse("-1")
 	}
-	up, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
+	up, down, unknown := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false), liqotest.VirtualNode(providerA, false)
+	unknown.Status.Conditions[0].Status = corev1.ConditionUnknown
 
 	cases := map[string]struct {
 		reason  string
@@ -199,6 +200,11 @@ func TestReady(t *testing.T) {
 			reason:  "A provider out of reach adds nothing.",
 			objects: []client.Object{peered, good, down, newProvider(true)}, why: v1alpha1.ReasonNodeNotReady,
 			message: "Not ready: virtual node liqo-provider-a",
+		},
+		"NodeUnknown": {
+			reason:  "A provider at which nobody looks adds nothing, and it is not the provider's fault.",
+			objects: []client.Object{peered, good, unknown, newProvider(true)}, why: v1alpha1.ReasonNodeUnknown,
+			message: "This cluster's virtual kubelet does not report: virtual node liqo-provider-a",
 		},
 		"NoNode": {
 			reason:  "A provider without a virtual node adds nothing.",

@@ -104,7 +104,7 @@ func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID,
 func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-		return liqo.NodeReady(before) != liqo.NodeReady(after) ||
+		return liqo.NodeReadiness(before) != liqo.NodeReadiness(after) ||
 			liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
 			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
