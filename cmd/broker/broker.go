@@ -42,8 +42,6 @@ import (
 )
 
 const (
-	// leaseName is the name of the replicas' lease.
-	leaseName = "liqo-broker"
 	// component is the source of the broker's events.
 	component = "liqo-broker"
 	// The broker's calls to the API server per second. The most calls come from
@@ -135,20 +133,19 @@ func (b *broker) setup(ctx context.Context) error {
 	}
 	b.metricsReaders = newReaders(direct)
 	certificate, announcer := newCertificate(direct)
-	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{
-		Scheme:                        b.scheme,
-		Logger:                        b.cfg.log,
-		Cache:                         cached,
-		Client:                        client.Options{Cache: uncached()},
-		Metrics:                       metricsserver.Options{BindAddress: "0"}, // They are served, as the probes are, by the daemon's own ports.
-		HealthProbeBindAddress:        "0",
-		WebhookServer:                 newWebhooks(&b.cfg.options, certificate, &b.peers),
-		LeaderElection:                b.cfg.leaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       b.cfg.leaderNamespace,
-		LeaderElectionReleaseOnCancel: true,
-	})
-	if err != nil {
+	managed := ctrl.Options{
+		Scheme:                 b.scheme,
+		Logger:                 b.cfg.log,
+		Cache:                  cached,
+		Client:                 client.Options{Cache: uncached()},
+		Metrics:                metricsserver.Options{BindAddress: "0"}, // They are served, as the probes are, by the daemon's own ports.
+		HealthProbeBindAddress: "0",
+		WebhookServer:          newWebhooks(&b.cfg.options, certificate, &b.peers),
+	}
+	if err := withLease(&managed, &b.cfg.options, b.cfg.rest); err != nil {
+		return err
+	}
+	if b.mgr, err = ctrl.NewManager(b.cfg.rest, managed); err != nil {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
 	b.api, err = httpapi.New(httpapi.Config{

@@ -62,6 +62,7 @@ type options struct {
 	anonymousCatalog bool
 	leaderElect      bool
 	leaderNamespace  string
+	leaderIdentity   string // Another one each time if empty.
 	namespace        string // The daemon's own; empty if it does not run in a pod.
 	liqoNamespace    string
 	mapping          string
@@ -234,6 +235,8 @@ func newCommand() *cobra.Command {
 	flags.BoolVar(&o.provideFromConsumers, "provide-from-consumers", false,
 		"turn on also those new providers that use the broker themselves; otherwise somebody has to")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
+	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
+		"name of this replica in the lease, the same after a restart, as that of its pod; another one each time if empty")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
