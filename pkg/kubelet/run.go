@@ -47,6 +47,18 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	remote := first.identity
 
 	group, ctx := errgroup.WithContext(ctx)
+	if o.VirtualKubeletLeaseEnabled {
+		this, err := newReplica(o, localClient, log.WithName("replica"))
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return this.run(ctx) })
+		select {
+		case <-this.leads:
+		case <-ctx.Done():
+			return group.Wait()
+		}
+	}
 	events := record.NewBroadcaster()
 	defer events.Shutdown()
 	events.StartRecordingToSink(ownEvents{&typedcorev1.EventSinkImpl{Interface: localClient.CoreV1().Events(corev1.NamespaceAll)}})
