@@ -76,7 +76,7 @@ func faults() []fault {
 //
 // It prints what the client saw, and adds it to the Markdown file that LIQO_BROKER_FAULT_REPORT names.
 func TestFaults(t *testing.T) {
-	duration := faultDuration(t)
+	duration := secondsOf(t, "LIQO_BROKER_FAULT_SECONDS", 5*time.Second)
 	start(t, v1alpha1.ModeOrchestrated)
 	failover(t, v1alpha1.FailoverNever, 0) // The pods are to be the same in the end.
 	deploy(t, faultNamespace, federation.Web, faultReplicas)
@@ -91,15 +91,16 @@ func TestFaults(t *testing.T) {
 	report.publish(t)
 }
 
-func faultDuration(t *testing.T) time.Duration {
+// secondsOf returns how many seconds an environment variable says, and otherwise the given time.
+func secondsOf(t *testing.T, variable string, otherwise time.Duration) time.Duration {
 	t.Helper()
-	value := os.Getenv("LIQO_BROKER_FAULT_SECONDS")
+	value := os.Getenv(variable)
 	if value == "" {
-		return 5 * time.Second
+		return otherwise
 	}
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds <= 0 {
-		t.Fatalf("LIQO_BROKER_FAULT_SECONDS is %q, not a number of seconds", value)
+		t.Fatalf("%s is %q, not a number of seconds", variable, value)
 	}
 	return time.Duration(seconds) * time.Second
 }

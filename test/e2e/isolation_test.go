@@ -7,11 +7,8 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -199,9 +195,7 @@ func (b *bindings) check(t *testing.T, pods int) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(b.strays)) {
-		t.Errorf("pod %s was bound to the broker's own node %s", key, b.strays[key])
-	}
+	b.reportStrays(t)
 	var took []time.Duration
 	for key, at := range b.bound {
 		took = append(took, at.Sub(b.asked[key]))
@@ -211,6 +205,25 @@ func (b *bindings) check(t *testing.T, pods int) {
 		t.Fatalf("%d pods were bound to virtual nodes, want %d", len(took), pods)
 	}
 	t.Logf("from ShadowPod to bound: median %.2f s, longest %.2f s, of %d pods", took[len(took)/2].Seconds(), took[len(took)-1].Seconds(), len(took))
+}
+
+// none fails if a pod was bound to any node.
+func (b *bindings) none(t *testing.T) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reportStrays(t)
+	for key := range b.bound {
+		t.Errorf("pod %s was bound to a virtual node", key)
+	}
+}
+
+// reportStrays fails if a pod was bound to a node of the broker itself. The caller holds the lock.
+func (b *bindings) reportStrays(t *testing.T) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(b.strays)) {
+		t.Errorf("pod %s was bound to the broker's own node %s", key, b.strays[key])
+	}
 }
 
 // TestPodsWait asks for pods where no provider may take them: they wait, whatever is down, and run when somebody may.
@@ -390,16 +403,6 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
-// withPolicies tells whether the broker's API server has admission policies.
-func withPolicies(t *testing.T) bool {
-	t.Helper()
-	resources, err := fed.Broker.Kubectl(t.Context(), "get", "--raw=/apis/admissionregistration.k8s.io/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Contains(resources, "validatingadmissionpolicies")
-}
-
 // confinedWithoutWebhooks makes pods in a namespace that looks like a consumer's, while the API server does not know the webhooks of the
 // broker, and Liqo's own does not look at the namespace.
 func confinedWithoutWebhooks(t *testing.T) {
@@ -413,26 +416,7 @@ func confinedWithoutWebhooks(t *testing.T) {
 		"metadata": {"name": %q, "labels": {"liqo.io/remote-cluster-id": %q}}}`, twin, fed.Consumer.ID)); err != nil {
 		t.Fatal(err)
 	}
-	saved := map[string]string{}
-	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
-		output, err := fed.Broker.Kubectl(t.Context(), "get", kind, "liqo-broker", "--output=json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		saved[kind] = output
-	}
-	t.Cleanup(func() {
-		for kind, manifest := range saved {
-			if err := createAs(t, "--as=", stripped(t, manifest)); err != nil {
-				t.Errorf("restore the %s: %v", kind, err)
-			}
-		}
-	})
-	for kind := range saved {
-		if _, err := fed.Broker.Kubectl(t.Context(), "delete", kind, "liqo-broker"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	withoutWebhooks(t)
 	const container = `"containers": [{"name": "web", "image": "lab.local/web:1"}]`
 	const virtual = `"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
 		{"matchExpressions": [{"key": "liqo.io/type", "operator": "In", "values": ["virtual-node"]}]}]}}}`
@@ -453,32 +437,4 @@ func confinedWithoutWebhooks(t *testing.T) {
 			return nil
 		})
 	}
-}
-
-// createAs makes an object on the broker, as a user.
-func createAs(t *testing.T, user, manifest string) error {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "object.json")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "create", "--filename="+file, user)
-	return err
-}
-
-// stripped returns a manifest without what the API server put in.
-func stripped(t *testing.T, manifest string) string {
-	t.Helper()
-	var object unstructured.Unstructured
-	if err := json.Unmarshal([]byte(manifest), &object); err != nil {
-		t.Fatal(err)
-	}
-	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
-	clean, err := json.Marshal(&object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(clean)
 }

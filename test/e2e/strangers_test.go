@@ -113,11 +113,17 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[2]s}]
 		t.Fatal(err)
 	}
 	// The broker's own replicator would write it, which copies what the provider says.
-	_, err = fed.Broker.Kubectl(ctx, "patch", "--namespace="+maps.Items[0].Namespace, "namespacemap", maps.Items[0].Name,
-		"--subresource=status", "--type=merge", "--patch="+string(status), "--as=system:serviceaccount:liqo:liqo-crd-replicator")
-	if err == nil || !strings.Contains(err.Error(), "currentMapping") {
+	claim := func() error {
+		_, err := fed.Broker.Kubectl(ctx, "patch", "--namespace="+maps.Items[0].Namespace, "namespacemap", maps.Items[0].Name,
+			"--subresource=status", "--type=merge", "--patch="+string(status), "--as=system:serviceaccount:liqo:liqo-crd-replicator")
+		return err
+	}
+	if err := claim(); err == nil || !strings.Contains(err.Error(), "currentMapping") {
 		t.Errorf("the provider names a namespace that nobody offloads to it: %v", err)
 	}
+	// Also where nothing refuses it, the virtual kubelet goes by what this cluster offloads.
+	restore := withoutAdmission(t)
+	eventually(t, 30*time.Second, func(context.Context) error { return claim() }) // The API server needs a moment to forget them.
 	time.Sleep(3 * time.Second)
 	found, err := fed.ProviderA.Kubectl(ctx, "get", "secrets", "--namespace="+loot, "--output=name")
 	if err != nil {
@@ -126,4 +132,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[2]s}]
 	if strings.Contains(found, "secret/"+secret) {
 		t.Errorf("a Secret of the broker's namespace %s is on %s", private, fed.ProviderA.Name)
 	}
+	if _, err := fed.Broker.Kubectl(ctx, "patch", "--namespace="+maps.Items[0].Namespace, "namespacemap", maps.Items[0].Name,
+		"--subresource=status", "--type=merge", fmt.Sprintf(`--patch={"status": {"currentMapping": {%q: null}}}`, private)); err != nil {
+		t.Error(err)
+	}
+	restore()
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab"
 )
 
-// A Process is one of a federation's programs: a container of a Deployment's only pod.
+// A Process is one of a federation's programs: a container of a Deployment's only pod, or of a pod.
 type Process struct {
-	on                               *Cluster
-	namespace, deployment, container string
+	on *Cluster
+	// pod is the name of the Deployment, or of the pod.
+	namespace, pod, container string
 }
 
 // Daemon is the broker daemon.
@@ -66,12 +67,12 @@ func (p Process) find(ctx context.Context) (lab.Container, error) {
 	}
 	var found []*corev1.Pod
 	for i := range pods.Items {
-		if strings.HasPrefix(pods.Items[i].Name, p.deployment+"-") && pods.Items[i].DeletionTimestamp.IsZero() {
+		if strings.HasPrefix(pods.Items[i].Name+"-", p.pod+"-") && pods.Items[i].DeletionTimestamp.IsZero() {
 			found = append(found, &pods.Items[i])
 		}
 	}
 	if len(found) != 1 {
-		return lab.Container{}, fmt.Errorf("deployment %s of cluster %s has %d pods, want 1", p.deployment, p.on.Name, len(found))
+		return lab.Container{}, fmt.Errorf("%s of cluster %s has %d pods, want 1", p.pod, p.on.Name, len(found))
 	}
 	return p.on.Lab.Container(found[0], p.container)
 }
@@ -122,6 +123,30 @@ func (f *Federation) Restarts(ctx context.Context, namespace string, copied Copy
 	restarts := 0
 	for i := range pod.Status.ContainerStatuses {
 		restarts += int(pod.Status.ContainerStatuses[i].RestartCount)
+	}
+	return restarts, nil
+}
+
+// SlowAPIServer makes the API server of a cluster slow until the returned function is called: answers take seconds.
+func (c *Cluster) SlowAPIServer(ctx context.Context) (end func() error, err error) {
+	return c.Lab.Slow(ctx, "kube-apiserver")
+}
+
+// OwnRestarts returns how often each of the project's programs was started again, by cluster, pod and container.
+func (f *Federation) OwnRestarts(ctx context.Context) (map[string]int, error) {
+	restarts := map[string]int{}
+	for _, c := range []*Cluster{f.Broker, f.Consumer} {
+		var pods corev1.PodList
+		if err := c.List(ctx, &pods); err != nil {
+			return nil, err
+		}
+		for i := range pods.Items {
+			for _, status := range pods.Items[i].Status.ContainerStatuses {
+				if strings.Contains(status.Image, "capacitorset/") {
+					restarts[fmt.Sprintf("%s: %s/%s", c.Name, pods.Items[i].Name, status.Name)] = int(status.RestartCount)
+				}
+			}
+		}
 	}
 	return restarts, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -142,6 +143,101 @@ func (f *Federation) replaceVirtualKubelets(ctx context.Context, c *Cluster) err
 		}
 	}
 	return c.waitForVirtualNodes(ctx)
+}
+
+// StockVirtualKubelet gives the virtual node of a cluster that stands for another one Liqo's own virtual kubelet, as it was
+// before the installation. Install undoes it.
+func (f *Federation) StockVirtualKubelet(ctx context.Context, c, other *Cluster) error {
+	args, err := f.ProviderA.ControllerManagerArgs(ctx) // Nothing is installed on providers.
+	if err != nil {
+		return err
+	}
+	stock := virtualKubelet{digest: "stock"}
+	for _, arg := range args {
+		if image, found := strings.CutPrefix(arg, "--kubelet-image="); found {
+			stock.image = image
+		}
+	}
+	if stock.image == "" {
+		return fmt.Errorf("%s of %s does not say which virtual kubelet Liqo has: %q", controllerManager, f.ProviderA.Name, args)
+	}
+	node, err := c.virtualNode(ctx, other)
+	if err != nil {
+		return err
+	}
+	return stock.replace(ctx, c, client.ObjectKeyFromObject(node))
+}
+
+// virtualNode returns Liqo's object for the node that stands for another cluster.
+func (c *Cluster) virtualNode(ctx context.Context, other *Cluster) (*vkv1alpha1.VirtualNode, error) {
+	var nodes vkv1alpha1.VirtualNodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return nil, err
+	}
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; node.Spec.ClusterIdentity.ClusterID == string(other.ID) {
+			return node, nil
+		}
+	}
+	return nil, fmt.Errorf("cluster %s has no virtual node for %s", c.Name, other.Name)
+}
+
+// RunVirtualKubelets runs so many replicas of the virtual kubelet by which a cluster shows another one, and waits until there are no
+// more and no fewer.
+func (c *Cluster) RunVirtualKubelets(ctx context.Context, other *Cluster, replicas int) error {
+	node, err := c.virtualNode(ctx, other)
+	if err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "patch", "--namespace="+node.Namespace, "virtualnodes.virtualkubelet.liqo.io", node.Name, "--type=merge",
+		fmt.Sprintf(`--patch={"spec": {"template": {"spec": {"replicas": %d}}}}`, replicas))
+	if err != nil {
+		return err
+	}
+	return Until(ctx, patience, func(ctx context.Context) error {
+		pods, err := c.virtualKubelets(ctx, other)
+		if err != nil {
+			return err
+		}
+		running := 0
+		for i := range pods {
+			if podReady(&pods[i]) {
+				running++
+			}
+		}
+		if len(pods) != replicas || running != replicas {
+			return fmt.Errorf("%d of %d virtual kubelets of %s for %s run, want %d", running, len(pods), c.Name, other.Name, replicas)
+		}
+		return nil
+	})
+}
+
+// virtualKubelets returns the pods of the virtual kubelet by which a cluster shows another one, those that end as well.
+func (c *Cluster) virtualKubelets(ctx context.Context, other *Cluster) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return !strings.HasPrefix(pod.Name, "vk-liqo-"+other.Name+"-")
+	}), nil
+}
+
+// ActingVirtualKubelet returns which of the replicas of a virtual kubelet acts at the moment, and its process.
+func (f *Federation) ActingVirtualKubelet(ctx context.Context, c, other *Cluster) (pod string, process Process, err error) {
+	node, err := c.virtualNode(ctx, other)
+	if err != nil {
+		return "", Process{}, err
+	}
+	var lease coordinationv1.Lease
+	if err := c.Get(ctx, client.ObjectKeyFromObject(node), &lease); err != nil {
+		return "", Process{}, err
+	}
+	holder := lease.Spec.HolderIdentity
+	if holder == nil || *holder == "" {
+		return "", Process{}, fmt.Errorf("no virtual kubelet of %s acts for %s", c.Name, other.Name)
+	}
+	return *holder, Process{c, node.Namespace, *holder, "virtual-kubelet"}, nil
 }
 
 // virtualKubelet is what a virtual node is to run.

@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
@@ -63,6 +64,22 @@ func (f *Federation) Deploy(ctx context.Context, namespace, workload string, rep
 		}
 	}
 	return nil
+}
+
+// DeployTo makes a namespace of the consumer whose pods go to a cluster, or stay at home if that is nil, and web servers in it.
+func (f *Federation) DeployTo(ctx context.Context, namespace string, to *Cluster, replicas int) error {
+	if to == nil {
+		err := f.Consumer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		if err != nil {
+			return err
+		}
+	} else if err := f.WithBroker(to).offloadNamespace(ctx, namespace, false); err != nil {
+		return err
+	}
+	if err := f.apply(ctx, Web, namespace, replicas); err != nil {
+		return err
+	}
+	return f.Consumer.rollout(ctx, namespace, Web)
 }
 
 // offloadNamespace makes the namespace, and waits until Liqo has taken note: pods made earlier would stay at home. With stayHome,

@@ -6,6 +6,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,30 @@ func startTime(stat string) (uint64, error) {
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
 }
+
+// CPU returns how long the process has used a processor, with its children that have ended (fields 14 to 17 of proc_pid_stat(5)).
+func (id ID) CPU() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id.PID))
+	if err != nil {
+		return 0, fmt.Errorf("read the times of process %d: %w", id.PID, err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("unexpected stat line %q", stat)
+	}
+	var ticks int64
+	for _, field := range fields[11:15] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the times of process %d: %w", id.PID, err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * tick, nil
+}
+
+// tick is the unit of time in /proc, USER_HZ, which Linux does not let change.
+const tick = 10 * time.Millisecond
 
 // Alive tells whether the very process still runs. A zombie does not.
 func (id ID) Alive() bool {

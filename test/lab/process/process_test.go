@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 func TestStartTime(t *testing.T) {
@@ -68,4 +69,25 @@ func TestKillSparesSuccessor(t *testing.T) {
 	if err := id.Kill(t.Context()); err != nil {
 		t.Errorf("Kill: %v", err)
 	}
+}
+
+func TestCPU(t *testing.T) {
+	id, err := Lookup(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := id.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < 10*time.Second; {
+		after, err := id.CPU()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after > before {
+			return
+		}
+	}
+	t.Errorf("the process has used a processor for %s, and for no more after ten busy seconds", before)
 }

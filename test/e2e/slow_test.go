@@ -1,0 +1,72 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// recovery is how long everything may take to be as before when API servers are fast again.
+const recovery = 30 * time.Second
+
+// TestSlowAPIServers makes the API servers of a provider, of the broker and of the consumer slow, one after the other, for 20 seconds or
+// for as many as LIQO_BROKER_SLOW_SECONDS says. None of the project's programs is started again, no pod is replaced though no policy
+// says that they stay, nobody answers but who is asked, and all is as before soon after.
+func TestSlowAPIServers(t *testing.T) {
+	duration := secondsOf(t, "LIQO_BROKER_SLOW_SECONDS", 20*time.Second)
+	start(t, v1alpha1.ModeOrchestrated)
+	deploy(t, faultNamespace, federation.Web, faultReplicas)
+	for _, slow := range []*federation.Cluster{fed.ProviderA, fed.Broker, fed.Consumer} {
+		t.Run(slow.Name, func(t *testing.T) {
+			pods := bothPaths(t)
+			checkAddresses(t, pods)
+			started := ownRestarts(t)
+			watch := newFaultWatch(t, pods)
+			defer watch.prober.Stop()
+
+			began := time.Now()
+			end, err := slow.SlowAPIServer(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(duration)
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+			healed := watch.untilHealed(t, pods, time.Now())
+			watch.prober.Stop()
+			t.Logf("all was as before after %.1f s", healed.Seconds())
+			if healed > recovery {
+				t.Errorf("it took %s, want at most %s", healed, recovery)
+			}
+			if now := ownRestarts(t); !maps.Equal(started, now) {
+				t.Errorf("programs were started again: %v, before %v", now, started)
+			}
+			for target, answers := range watch.prober.Answers(began, time.Now()) {
+				if answers.Requests == 0 || answers.Wrong > 0 || answers.Gap > quiet {
+					t.Errorf("%v: %d requests, %d answers of others, none for %s", target, answers.Requests, answers.Wrong, answers.Gap)
+				}
+			}
+		})
+	}
+}
+
+func ownRestarts(t *testing.T) map[string]int {
+	t.Helper()
+	restarts, err := fed.OwnRestarts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(restarts) == 0 {
+		t.Fatal("none of the project's programs runs")
+	}
+	return restarts
+}

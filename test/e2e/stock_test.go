@@ -1,0 +1,201 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// offeredToAll offers namespace liqo to all virtual nodes, as who knows only Liqo does.
+const offeredToAll = `
+apiVersion: offloading.liqo.io/v1alpha1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: liqo}
+spec:
+  namespaceMappingStrategy: DefaultName
+  podOffloadingStrategy: Local
+  clusterSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: liqo.io/type, operator: In, values: [virtual-node]}]
+`
+
+// TestInstallationInTheWrongOrder offers namespace liqo while Liqo's own virtual kubelet runs for a provider, and nothing of the broker
+// is there to refuse it: the provider gets the Secrets. The installation takes them away again, and goes on to the end.
+func TestInstallationInTheWrongOrder(t *testing.T) {
+	ctx := t.Context()
+	const canary = "early-canary"
+	provider := fed.ProviderB
+	if err := fed.Broker.Apply(ctx, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": %q, "namespace": "liqo"}}`, canary)); err != nil {
+		t.Fatal(err)
+	}
+	installed := false
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		if !installed {
+			if err := fed.Install(ctx, federation.NewProgress(t.Output())); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := fed.Broker.Kubectl(ctx, "delete", "--namespace=liqo", "secret", canary); err != nil {
+			t.Error(err)
+		}
+	})
+
+	// Liqo's virtual kubelet says so by taking the label off the node, and the namespace is not offloaded to it any more.
+	if err := fed.StockVirtualKubelet(ctx, fed.Broker, provider); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		node, err := fed.Broker.VirtualNode(ctx, provider)
+		if err == nil && node.Labels[liqo.LabelVirtualKubelet] != "" {
+			err = fmt.Errorf("node %s says that its virtual kubelet is ours", node.Name)
+		}
+		if twins := twinsOfLiqo(t, provider); err == nil && len(twins) > 0 {
+			err = fmt.Errorf("%s still has %v", provider.Name, twins)
+		}
+		return err
+	})
+
+	restore := withoutAdmission(t)
+	scaleBroker(t, 0)
+	eventually(t, 30*time.Second, func(ctx context.Context) error { return fed.Broker.Apply(ctx, offeredToAll) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return hasSecret(ctx, t, provider, canary) })
+
+	// The daemon comes, and the provider loses what it got, while its virtual kubelet is still Liqo's.
+	restore()
+	scaleBroker(t, 1)
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		if err := hasSecret(ctx, t, provider, canary); !errors.Is(err, errNotReflected) {
+			return fmt.Errorf("%s has the Secret %s: %w", provider.Name, canary, err)
+		}
+		return nil
+	})
+	events, err := fed.Broker.Kubectl(ctx, "get", "events", "--namespace=liqo", "--field-selector=reason=SecretsProtected", "--output=name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events == "" {
+		t.Error("no event on the offloading says that it was taken back")
+	}
+
+	if err := fed.Install(ctx, federation.NewProgress(t.Output())); err != nil {
+		t.Fatal(err)
+	}
+	installed = true
+	eventually(t, time.Minute, func(context.Context) error {
+		if twins := twinsOfLiqo(t, provider); len(twins) != 1 {
+			return fmt.Errorf("%s has %v, want one twin of namespace liqo", provider.Name, twins)
+		}
+		return nil
+	})
+	if err := hasSecret(ctx, t, provider, canary); !errors.Is(err, errNotReflected) {
+		t.Errorf("%s has the Secret %s: %v", provider.Name, canary, err)
+	}
+}
+
+// TestTwinOfLiqo has the consumer offload its own namespace liqo, whose twin no policy places: no pod there runs on the broker.
+func TestTwinOfLiqo(t *testing.T) {
+	ctx := t.Context()
+	start(t, v1alpha1.ModeOrchestrated)
+	const wish = "wish"
+	if err := fed.Consumer.Apply(ctx, fmt.Sprintf(offered, fed.Broker.ID)); err != nil {
+		t.Fatal(err)
+	}
+	name := func(namespace *corev1.Namespace) bool {
+		owner, ok := liqo.TwinOf(namespace)
+		return ok && owner == fed.Consumer.ID && liqo.OriginalName(namespace) == "liqo"
+	}
+	var twin string
+	find := func(ctx context.Context) error {
+		var namespaces corev1.NamespaceList
+		if err := fed.Broker.List(ctx, &namespaces); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(namespaces.Items, func(n corev1.Namespace) bool { return name(&n) })
+		if i < 0 {
+			return errNoTwin
+		}
+		twin = namespaces.Items[i].Name
+		return nil
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		if _, err := fed.Consumer.Kubectl(ctx, "delete", "--namespace=liqo", "namespaceoffloading", "offloading"); err != nil {
+			t.Error(err)
+		}
+		err := federation.Until(ctx, time.Minute, func(ctx context.Context) error {
+			if err := find(ctx); !errors.Is(err, errNoTwin) {
+				return fmt.Errorf("the broker still has namespace %s: %w", twin, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, time.Minute, find)
+
+	bindings := watchBindings(t, twin+"/")
+	shadow := fmt.Sprintf(`{"apiVersion": "virtualkubelet.liqo.io/v1alpha1", "kind": "ShadowPod",
+		"metadata": {"name": %q, "namespace": %q, "labels": {"virtualkubelet.liqo.io/origin": %q, "virtualkubelet.liqo.io/destination": %q}},
+		"spec": {"pod": {"containers": [{"name": "web", "image": "lab.local/web:1", "imagePullPolicy": "IfNotPresent"}]}}}`,
+		wish, twin, fed.Consumer.ID, fed.Broker.ID)
+	eventually(t, 30*time.Second, func(context.Context) error { return createAs(t, "--as="+string(fed.Consumer.ID), shadow) })
+	for range 10 {
+		time.Sleep(time.Second)
+		var pod corev1.Pod
+		err := fed.Broker.Get(ctx, client.ObjectKey{Namespace: twin, Name: wish}, &pod)
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		if err == nil && pod.Spec.NodeName != "" {
+			t.Fatalf("a pod of the twin of namespace liqo is bound to %s", pod.Spec.NodeName)
+		}
+	}
+	bindings.none(t)
+}
+
+// offered is the consumer's offloading of its own namespace liqo to the broker.
+const offered = `
+apiVersion: offloading.liqo.io/v1alpha1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: liqo}
+spec:
+  namespaceMappingStrategy: DefaultName
+  podOffloadingStrategy: Local
+  clusterSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]
+`
+
+var (
+	errNotReflected = errors.New("not reflected")
+	errNoTwin       = errors.New("the broker has no twin of namespace liqo")
+)
+
+// hasSecret returns errNotReflected unless a cluster has a Secret of the broker's namespace liqo.
+func hasSecret(ctx context.Context, t *testing.T, c *federation.Cluster, name string) error {
+	t.Helper()
+	for _, namespace := range twinsOfLiqo(t, c) {
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Secret{})
+		if client.IgnoreNotFound(err) != nil || err == nil {
+			return err
+		}
+	}
+	return errNotReflected
+}
