@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 )
 
@@ -73,5 +75,25 @@ func TestListOfAForeignCluster(t *testing.T) {
 	}
 	if _, err := client.CoreV1().Secrets("shop").List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("list secrets: %v", err)
+	}
+}
+
+// What the virtual kubelet asks the foreign cluster, it asks with this identity.
+func TestIdentityIsBounded(t *testing.T) {
+	o := NewOptions()
+	o.TenantNamespace, o.RemoteKubeconfigSecretName = testTenant, "liqo-identity-x"
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.TenantNamespace, Name: o.RemoteKubeconfigSecretName},
+		Data:       map[string][]byte{"apiServerUrl": []byte("https://provider.example"), "private-key": []byte("key"), "certificate": []byte("certificate")},
+	}
+	identity, err := readIdentity(t.Context(), o, fake.NewSimpleClientset(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if identity.config.WrapTransport == nil {
+		t.Fatal("nothing bounds what the foreign cluster answers")
+	}
+	if bounded, is := identity.config.WrapTransport(http.DefaultTransport).(*boundedTransport); !is || bounded.limit != maxAnswer {
+		t.Errorf("what the foreign cluster answers is not bounded to %d bytes", int64(maxAnswer))
 	}
 }

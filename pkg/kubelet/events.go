@@ -9,8 +9,15 @@ import (
 
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 )
+
+// recordEvents has the events of the virtual kubelet written with a client of this cluster.
+func recordEvents(events record.EventBroadcaster, client kubernetes.Interface) {
+	events.StartRecordingToSink(ownEvents{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)}})
+}
 
 // ownEvents is a sink of events that keeps those of the virtual kubelet in this cluster.
 //

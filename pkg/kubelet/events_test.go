@@ -14,14 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 )
 
 func TestOwnEventsStayHere(t *testing.T) {
 	client, events := fake.NewSimpleClientset(), record.NewBroadcaster()
 	defer events.Shutdown()
-	events.StartRecordingToSink(ownEvents{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)}})
+	recordEvents(events, client)
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 	// What the consumer's virtual kubelet does with an event of the twin namespace.
 	reflector := generic.NewNamespacedReflector(options.NewNamespaced().WithEventBroadcaster(events).WithReflectionType(consts.DenyList), "Event")

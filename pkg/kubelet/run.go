@@ -17,10 +17,8 @@ import (
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/leaderelection"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 )
@@ -61,7 +59,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	}
 	events := record.NewBroadcaster()
 	defer events.Shutdown()
-	events.StartRecordingToSink(ownEvents{&typedcorev1.EventSinkImpl{Interface: localClient.CoreV1().Events(corev1.NamespaceAll)}})
+	recordEvents(events, localClient)
 
 	translation, err := newTranslation(ctx, o, local, localClient, remote, log)
 	if err != nil {
