@@ -170,6 +170,18 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
+// Close implements net.Listener. Who waits at that moment is not heard any more: the server
+// could not end before.
+func (l *listener) Close() error {
+	err := l.Listener.Close()
+	l.gate.mu.Lock()
+	defer l.gate.mu.Unlock()
+	for _, c := range append([]*connection(nil), l.gate.waiting...) {
+		l.gate.drop(c)
+	}
+	return err
+}
+
 // source returns the address of the peer; one that is not valid if it has none.
 func source(c net.Conn) netip.Addr {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {

@@ -73,3 +73,35 @@ func TestGRPC(t *testing.T) {
 		t.Errorf("the server does not answer when the address is allowed: %v", err)
 	}
 }
+
+// TestStop ends a server while somebody waits and nobody has told yet who may speak.
+func TestStop(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, server := New(nil, patience), grpc.NewServer()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(gate.Listener(disguised{listener, stranger})) }()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Read(make([]byte, 1)); err != nil { // What the server says first.
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		server.Stop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(5 * time.Second):
+		t.Fatal("the server waits for somebody that it does not hear")
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
