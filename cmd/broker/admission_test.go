@@ -6,17 +6,19 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	"sigs.k8s.io/yaml"
 )
 
-// policySpec is what is tested of a ValidatingAdmissionPolicy.
-type policySpec struct {
-	MatchConditions, Validations []struct{ Expression string }
-}
+// policySpec is that of the version before v1, which has the same fields.
+type policySpec = admissionregistrationv1beta1.ValidatingAdmissionPolicySpec
 
 // policies reads the policies of deploy/admission, by name.
 func policies(t *testing.T) map[string]policySpec {
@@ -48,11 +50,11 @@ func policies(t *testing.T) map[string]policySpec {
 	return found
 }
 
-// holds evaluates an expression as far as the API server does: without types, and with optional fields.
-func holds(t *testing.T, expression string, input map[string]any) bool {
+// evaluate evaluates an expression as far as the API server does: without types, and with optional fields.
+func evaluate(t *testing.T, expression string, input map[string]any) any {
 	t.Helper()
 	var variables []cel.EnvOption
-	for _, name := range []string{"object", "oldObject", "request", "namespaceObject"} {
+	for _, name := range []string{"object", "oldObject", "request", "namespaceObject", "params", "variables"} {
 		variables = append(variables, cel.Variable(name, cel.DynType))
 		if _, given := input[name]; !given {
 			input[name] = map[string]any{}
@@ -74,46 +76,151 @@ func holds(t *testing.T, expression string, input map[string]any) bool {
 	if err != nil {
 		t.Fatalf("%s: %v", expression, err)
 	}
-	return got.Value() == true
+	return got
 }
 
-// TestAdmissionPolicies asks the policies about the daemon and about the offloading of namespace liqo.
+// holds reports whether an expression is true.
+func holds(t *testing.T, expression string, input map[string]any) bool {
+	t.Helper()
+	return evaluate(t, expression, input) == types.True
+}
+
+// admits reports whether all validations of a policy hold.
+func admits(t *testing.T, spec policySpec, input map[string]any) bool {
+	t.Helper()
+	variables := map[string]any{}
+	for _, v := range spec.Variables {
+		variables[v.Name] = evaluate(t, v.Expression, input)
+	}
+	input["variables"] = variables
+	return !slices.ContainsFunc(spec.Validations, func(v admissionregistrationv1beta1.Validation) bool { return !holds(t, v.Expression, input) })
+}
+
+// asks reports whether the API server asks a policy about a request.
+func asks(t *testing.T, spec policySpec, input map[string]any) bool {
+	t.Helper()
+	request := input["request"].(map[string]any)
+	resource, operation := request["resource"].(map[string]any)["resource"].(string), request["operation"].(string)
+	return slices.ContainsFunc(spec.MatchConstraints.ResourceRules, func(r admissionregistrationv1beta1.NamedRuleWithOperations) bool {
+		return slices.Contains(r.Resources, resource) && slices.Contains(r.Operations, admissionregistrationv1.OperationType(operation))
+	}) && !slices.ContainsFunc(spec.MatchConditions, func(c admissionregistrationv1beta1.MatchCondition) bool { return !holds(t, c.Expression, input) })
+}
+
+// TestAdmissionPolicies asks the policies about what the daemon and the sidecar write, about the offloading of namespace liqo,
+// and about the pods of consumers.
 func TestAdmissionPolicies(t *testing.T) {
 	type fields = map[string]any
-	const daemon, offering, nodes = "daemon.brokering.liqo.io", "protect-liqo.brokering.liqo.io", "daemon-nodes.brokering.liqo.io"
+	const (
+		daemon, nodes, webhooks = "daemon.brokering.liqo.io", "daemon-nodes.brokering.liqo.io", "daemon-webhooks.brokering.liqo.io"
+		offering, consumers     = "protect-liqo.brokering.liqo.io", "consumers.brokering.liqo.io"
+		pods, security          = "pods.brokering.liqo.io", "pod-security.brokering.liqo.io"
+	)
+	by := func(user, resource, operation, namespace string) fields {
+		return fields{"resource": fields{"resource": resource}, "operation": operation, "namespace": namespace, "userInfo": fields{"username": user}}
+	}
 	request := func(resource, operation, namespace string) fields {
-		return fields{
-			"resource": fields{"resource": resource}, "operation": operation, "namespace": namespace,
-			"userInfo": fields{"username": "system:serviceaccount:liqo-broker:liqo-broker"},
-		}
+		return by("system:serviceaccount:liqo-broker:liqo-broker", resource, operation, namespace)
 	}
 	labelled := func(labels fields) fields { return fields{"metadata": fields{"labels": labels}} }
 	twin, bare := labelled(fields{"liqo.io/remote-cluster-id": "c"}), fields{"metadata": fields{}}
 	selector := func(terms ...any) fields {
-		return fields{"metadata": fields{}, "spec": fields{"clusterSelector": fields{"nodeSelectorTerms": terms}}}
+		return fields{
+			"request": request("namespaceoffloadings", "UPDATE", "liqo"),
+			"object":  fields{"metadata": fields{}, "spec": fields{"clusterSelector": fields{"nodeSelectorTerms": terms}}},
+		}
 	}
-	signed := fields{"matchExpressions": []any{fields{"key": "brokering.liqo.io/virtual-kubelet", "operator": "Exists"}}}
-	all := fields{"matchExpressions": []any{fields{"key": "liqo.io/type", "operator": "In", "values": []any{"virtual-node"}}}}
+	require := func(key, operator string, values ...any) fields {
+		return fields{"matchExpressions": []any{fields{"key": key, "operator": operator, "values": values}}}
+	}
+	signed, all := require("brokering.liqo.io/virtual-kubelet", "Exists"), require("liqo.io/type", "In", "virtual-node")
 	virtual, real := labelled(fields{"liqo.io/type": "virtual-node"}), labelled(fields{"kubernetes.io/os": "linux"})
+	node := func(before, after fields) fields {
+		return fields{"request": request("nodes", "UPDATE", ""), "oldObject": before, "object": after}
+	}
+	within := func(namespace fields, resource, operation, name string) fields {
+		return fields{"request": request(resource, operation, name), "namespaceObject": namespace}
+	}
+	hook := func(certificate, path string, more ...any) fields {
+		hooks := append([]any{fields{
+			"name": "isolate", "failurePolicy": "Fail", "rules": []any{fields{"resources": []any{"pods"}}},
+			"clientConfig": fields{"caBundle": certificate, "service": fields{"name": "liqo-broker-webhook", "path": path}},
+		}}, more...)
+		return fields{"metadata": fields{"name": "liqo-broker"}, "webhooks": hooks}
+	}
+	hooks := func(resource string, after fields) fields {
+		return fields{"request": request(resource, "UPDATE", ""), "oldObject": hook("old", "/isolate"), "object": after}
+	}
+	ignored := hook("new", "/isolate")
+	ignored["webhooks"].([]any)[0].(fields)["failurePolicy"] = "Ignore"
+	elsewhere := hook("new", "/isolate")
+	elsewhere["webhooks"].([]any)[0].(fields)["clientConfig"] = fields{"caBundle": "new", "url": "https://192.0.2.1/"}
+	narrowed := hook("new", "/isolate")
+	narrowed["webhooks"].([]any)[0].(fields)["matchConditions"] = []any{fields{"name": "never", "expression": "false"}}
+	told := func(status fields) fields {
+		return fields{
+			"request":   by("system:serviceaccount:liqo:liqo-network-manager", "consumers/status", "UPDATE", ""),
+			"oldObject": fields{"status": fields{"mode": "Aggregated", "roundTrips": []any{}}}, "object": fields{"status": status},
+		}
+	}
+	pod := func(spec fields, terms ...any) fields {
+		spec["containers"] = []any{fields{"name": "main"}}
+		if len(terms) > 0 {
+			spec["affinity"] = fields{"nodeAffinity": fields{"requiredDuringSchedulingIgnoredDuringExecution": fields{"nodeSelectorTerms": terms}}}
+		}
+		return fields{"request": by("system:serviceaccount:liqo:liqo-controller-manager", "pods", "CREATE", "shop"), "object": fields{"spec": spec}}
+	}
+	privileged := fields{"initContainers": []any{fields{"name": "init", "securityContext": fields{"privileged": true}}}}
+	allowed := pod(fields{"hostNetwork": true})
+	allowed["params"] = fields{"data": fields{"level": "privileged"}}
 	cases := map[string]struct {
 		reason string
 		policy string
 		input  fields
 		want   bool
 	}{
-		"Twin":       {"The daemon removes pods of consumers.", daemon, fields{"request": request("pods", "DELETE", "shop"), "namespaceObject": twin}, true},
-		"System":     {"It removes no others.", daemon, fields{"request": request("pods", "DELETE", "kube-system"), "namespaceObject": bare}, false},
-		"Offload":    {"It offloads nothing of the broker's own.", daemon, fields{"request": request("namespaceoffloadings", "CREATE", "kube-system"), "namespaceObject": bare}, false},
-		"Protect":    {"It takes back what namespace liqo shows ...", daemon, fields{"request": request("namespaceoffloadings", "UPDATE", "liqo"), "namespaceObject": bare}, true},
-		"NotOffer":   {"... and does not offer it.", daemon, fields{"request": request("namespaceoffloadings", "CREATE", "liqo"), "namespaceObject": bare}, false},
-		"LiqoPods":   {"Nor does it remove pods there.", daemon, fields{"request": request("pods", "DELETE", "liqo"), "namespaceObject": bare}, false},
-		"Virtual":    {"It taints virtual nodes.", nodes, fields{"request": request("nodes", "UPDATE", ""), "oldObject": virtual, "object": virtual}, true},
-		"Real":       {"It taints no others.", nodes, fields{"request": request("nodes", "UPDATE", ""), "oldObject": real, "object": real}, false},
-		"Disguise":   {"It makes no node virtual.", nodes, fields{"request": request("nodes", "UPDATE", ""), "oldObject": real, "object": virtual}, false},
-		"Relabel":    {"Nor another cluster's.", nodes, fields{"request": request("nodes", "UPDATE", ""), "oldObject": virtual, "object": labelled(fields{"liqo.io/type": "virtual-node", "a": "b"})}, false},
-		"Signed":     {"Namespace liqo is shown by our virtual kubelets.", offering, fields{"object": selector(signed)}, true},
-		"Everybody":  {"It is not by others.", offering, fields{"object": selector(signed, all)}, false},
-		"NoSelector": {"No selector selects all.", offering, fields{"object": fields{"metadata": fields{}, "spec": fields{}}}, false},
+		"Twin":     {"The daemon removes pods of consumers.", daemon, within(twin, "pods", "DELETE", "shop"), true},
+		"System":   {"It removes no others.", daemon, within(bare, "pods", "DELETE", "kube-system"), false},
+		"Status":   {"Nor does it end them.", daemon, within(bare, "pods/status", "UPDATE", "kube-system"), false},
+		"Quota":    {"It bounds no others.", daemon, within(bare, "resourcequotas", "CREATE", "kube-system"), false},
+		"Offload":  {"It offloads nothing of the broker's own.", daemon, within(bare, "namespaceoffloadings", "CREATE", "kube-system"), false},
+		"Protect":  {"It takes back what namespace liqo shows ...", daemon, within(bare, "namespaceoffloadings", "UPDATE", "liqo"), true},
+		"NotOffer": {"... and does not offer it.", daemon, within(bare, "namespaceoffloadings", "CREATE", "liqo"), false},
+		"LiqoPods": {"Nor does it remove pods there.", daemon, within(bare, "pods", "DELETE", "liqo"), false},
+
+		"Virtual":  {"It taints virtual nodes.", nodes, node(virtual, virtual), true},
+		"Real":     {"It taints no others.", nodes, node(real, real), false},
+		"Disguise": {"It makes no node virtual.", nodes, node(real, virtual), false},
+		"Relabel":  {"Nor another cluster's.", nodes, node(virtual, labelled(fields{"liqo.io/type": "virtual-node", "a": "b"})), false},
+
+		"Certificate": {"It announces its certificate.", webhooks, hooks("validatingwebhookconfigurations", hook("new", "/isolate")), true},
+		"Mutating":    {"There are two configurations.", webhooks, hooks("mutatingwebhookconfigurations", hook("new", "/isolate")), true},
+		"Path":        {"It changes nothing else of them: not what is asked, ...", webhooks, hooks("validatingwebhookconfigurations", hook("new", "/place")), false},
+		"URL":         {"... nor who, ...", webhooks, hooks("mutatingwebhookconfigurations", elsewhere), false},
+		"Ignore":      {"... nor what counts without an answer, ...", webhooks, hooks("validatingwebhookconfigurations", ignored), false},
+		"Never":       {"... nor when, ...", webhooks, hooks("validatingwebhookconfigurations", narrowed), false},
+		"Another":     {"... and adds none.", webhooks, hooks("mutatingwebhookconfigurations", hook("new", "/isolate", fields{"name": "all", "clientConfig": fields{}})), false},
+
+		"Signed":     {"Namespace liqo is shown by our virtual kubelets.", offering, selector(signed), true},
+		"Everybody":  {"It is not by others.", offering, selector(signed, all), false},
+		"NoSelector": {"No selector selects all.", offering, selector(), false},
+
+		"RoundTrips": {"The sidecar tells how far providers are.", consumers, told(fields{"mode": "Aggregated", "roundTrips": []any{fields{}}}), true},
+		"Mode":       {"It shows an aggregated consumer no providers.", consumers, told(fields{"mode": "Orchestrated", "roundTrips": []any{}}), false},
+
+		"Confined":     {"A consumer's pod goes to virtual nodes.", pods, pod(fields{}, all), true},
+		"Anywhere":     {"It goes to no others.", pods, pod(fields{}), false},
+		"NoTerms":      {"Nothing is required.", pods, pod(fields{"affinity": fields{"nodeAffinity": fields{}}}), false},
+		"Alternative":  {"One alternative is enough for the scheduler.", pods, pod(fields{}, all, require("a", "Exists")), false},
+		"AnotherType":  {"The other type may be a real node's.", pods, pod(fields{}, require("liqo.io/type", "In", "virtual-node", "x")), false},
+		"NotIn":        {"It is the opposite.", pods, pod(fields{}, require("liqo.io/type", "NotIn", "virtual-node")), false},
+		"NodeName":     {"The scheduler is not asked.", pods, pod(fields{"nodeName": "node"}, all), false},
+		"Plain":        {"It wants nothing of its node.", security, pod(fields{}), true},
+		"HostNetwork":  {"It would reach what the node reaches.", security, pod(fields{"hostNetwork": true}), false},
+		"HostPID":      {"It would see all processes.", security, pod(fields{"hostPID": true}), false},
+		"HostIPC":      {"It would read their memory.", security, pod(fields{"hostIPC": true}), false},
+		"HostPath":     {"It would have the node's disk.", security, pod(fields{"volumes": []any{fields{"hostPath": fields{"path": "/"}}}}), false},
+		"Privileged":   {"It would have the node, and may do it at once.", security, pod(privileged), false},
+		"OperatorsWay": {"The operator has allowed it.", security, allowed, true},
 	}
 	known := policies(t)
 	for name, tc := range cases {
@@ -122,24 +229,25 @@ func TestAdmissionPolicies(t *testing.T) {
 			if !ok {
 				t.Fatalf("deploy/admission has no policy %s", tc.policy)
 			}
-			for _, c := range spec.MatchConditions {
-				if !holds(t, c.Expression, tc.input) {
-					t.Fatalf("%s\nthe policy is not asked: %s", tc.reason, c.Expression)
-				}
+			if !asks(t, spec, tc.input) {
+				t.Fatalf("%s\nthe policy is not asked", tc.reason)
 			}
-			got := true
-			for _, v := range spec.Validations {
-				got = got && holds(t, v.Expression, tc.input)
-			}
-			if got != tc.want {
+			if got := admits(t, spec, tc.input); got != tc.want {
 				t.Errorf("%s\nadmitted: %t, want %t", tc.reason, got, tc.want)
 			}
 		})
 	}
-	person := fields{"request": fields{"userInfo": fields{"username": "admin"}}}
-	for _, c := range known[daemon].MatchConditions {
-		if holds(t, c.Expression, person) {
-			t.Errorf("people are asked as the daemon: %s", c.Expression)
+	for _, policy := range []string{daemon, nodes, webhooks, consumers} {
+		person := fields{"request": fields{"userInfo": fields{"username": "admin"}}}
+		for _, c := range known[policy].MatchConditions {
+			if holds(t, c.Expression, person) {
+				t.Errorf("people are asked as the daemon or the sidecar: %s", c.Expression)
+			}
+		}
+	}
+	for name, spec := range known {
+		if *spec.FailurePolicy != admissionregistrationv1beta1.Fail {
+			t.Errorf("%s admits what it cannot judge", name)
 		}
 	}
 }
