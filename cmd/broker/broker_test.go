@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +23,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -201,6 +204,20 @@ func TestDeploymentHasMemory(t *testing.T) {
 	t.Error("the daemon has no GOMEMLIMIT")
 }
 
+// TestDeploymentAsksForTokens checks that nobody toggles providers, or reads an aggregator's list of them, unless the operator
+// wants it.
+func TestDeploymentAsksForTokens(t *testing.T) {
+	manifest, err := os.ReadFile("../../deploy/broker/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--anonymous-toggle", "--anonymous-catalog"} {
+		if strings.Contains(string(manifest), "- "+flag) {
+			t.Errorf("deploy/broker has %s", flag)
+		}
+	}
+}
+
 // TestPlainModesNeedLess checks that a mode does not ask for the rights of another.
 func TestPlainModesNeedLess(t *testing.T) {
 	names := func(o options) []string {
@@ -318,6 +335,64 @@ func TestPreflight(t *testing.T) {
 // TestPluginServesBeforeAllElse starts a daemon whose API server is stuck: Liqo
 // must reach the resource plugin nevertheless. When the API server then turns out
 // to know no CRD, the daemon ends and says which.
+// elsewhere is a listener whose callers have an address that is nobody's.
+type elsewhere struct{ net.Listener }
+
+func (e elsewhere) Accept() (net.Conn, error) {
+	c, err := e.Listener.Accept()
+	return fromElsewhere{c}, err
+}
+
+type fromElsewhere struct{ net.Conn }
+
+func (fromElsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+
+// TestPluginHearsNoStrangers asks the resource plugin from an address that is not known to be Liqo's, and from one that is allowed.
+func TestPluginHearsNoStrangers(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	for name, tc := range map[string]struct {
+		reason string
+		allow  []netip.Prefix
+		want   codes.Code
+	}{
+		"Stranger": {"Pods of peers have a route to the port.", nil, codes.DeadlineExceeded},
+		"Allowed":  {"The operator knows the address.", []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := newBroker(brokerConfig{
+				options:  options{orchestrator: true, pluginAllow: tc.allow},
+				strategy: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
+			})
+			if err != nil {
+				t.Fatalf("newBroker(): %v", err)
+			}
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			running, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- b.runPlugin(running, elsewhere{listener}) }()
+			defer func() {
+				stop()
+				<-done
+			}()
+			conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err = healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true))
+			if status.Code(err) != tc.want {
+				t.Errorf("%s\nthe resource plugin answers %v, want %s", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
 func TestPluginServesBeforeAllElse(t *testing.T) {
 	stuck := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

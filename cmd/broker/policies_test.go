@@ -9,7 +9,13 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
@@ -37,6 +43,77 @@ func TestWebhookCallers(t *testing.T) {
 				t.Errorf("%s\n%s may call: %t, want %t", tc.reason, tc.from, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestFailurePolicies checks what counts while the daemon does not answer. Who cannot be asked about pods, events,
+// certificates and namespace liqo admits nothing.
+func TestFailurePolicies(t *testing.T) {
+	manifest, err := os.ReadFile("../../deploy/broker/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var configuration struct {
+			Webhooks []struct{ Name, FailurePolicy string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range configuration.Webhooks {
+			got = append(got, strings.TrimSuffix(w.Name, ".brokering.liqo.io")+" "+w.FailurePolicy)
+		}
+	}
+	want := []string{
+		"place Fail", "protect Fail",
+		"label Ignore", // An offer without labels is better than none.
+		"hide Fail", "hide-nodes Fail", "isolate Fail", "guard-identities Fail",
+		"peers Ignore", // Liqo does not repeat a write that failed.
+		"mappings Fail",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestNetworkPolicies checks from where deploy/broker opens which ports, where the network plugin knows policies. Pods of peers
+// are in no namespace of the broker's cluster.
+func TestNetworkPolicies(t *testing.T) {
+	const everywhere = "everywhere"
+	for file, want := range map[string]map[string]string{
+		"networkpolicy.yaml": {
+			"plugin": "kubernetes.io/metadata.name=liqo", "api": "", "metrics": "", "webhook": everywhere, "health": everywhere,
+		},
+		"networkpolicy-network-manager.yaml": {
+			"6000": "discovery.liqo.io/tenant-namespace", "6001": everywhere, "6002": "!liqo.io/remote-cluster-id", "6003": everywhere,
+		},
+	} {
+		manifest, err := os.ReadFile("../../deploy/broker/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var policy networkingv1.NetworkPolicy
+		if err := yaml.UnmarshalStrict(manifest, &policy); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, rule := range policy.Spec.Ingress {
+			from := everywhere
+			if len(rule.From) == 1 && rule.From[0].NamespaceSelector != nil && rule.From[0].IPBlock == nil {
+				selector, err := metav1.LabelSelectorAsSelector(rule.From[0].NamespaceSelector)
+				if err != nil {
+					t.Fatal(err)
+				}
+				from = selector.String()
+			}
+			for _, port := range rule.Ports {
+				got[port.Port.String()] = from
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: from which namespaces each port is reached: -want +got\n%s", file, diff)
+		}
 	}
 }
 

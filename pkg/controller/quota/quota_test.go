@@ -5,15 +5,23 @@ package quota
 
 import (
 	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
@@ -64,6 +72,38 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("%s\nbound %d after %d writes, want %d after %d", tc.reason, hard.Value(), writes, tc.bound, tc.writes)
 			}
 		})
+	}
+}
+
+// TestDefaultBounds compares the bounds with what Liqo lets a consumer create in a twin namespace.
+func TestDefaultBounds(t *testing.T) {
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
+	if err != nil {
+		t.Fatalf("find what Liqo lets a consumer do: %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.Unmarshal(text, &role); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources {
+			// Nobody counts events, which end by themselves; what is done with a pod is no object.
+			if slices.Contains(rule.Verbs, "create") && resource != "events" && !strings.Contains(resource, "/") {
+				want["count/"+strings.TrimSuffix(resource+"."+rule.APIGroups[0], ".")] = true
+			}
+		}
+	}
+	got := map[string]bool{}
+	for name, bound := range DefaultBounds() {
+		got[name] = bound > 0
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 

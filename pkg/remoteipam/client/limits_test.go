@@ -112,6 +112,40 @@ func TestStreamsAreBounded(t *testing.T) {
 	f.works(t, "after many streams", api)
 }
 
+// TestCallsAtATimeAreBounded has more calls wait on one connection than it may have.
+func TestCallsAtATimeAreBounded(t *testing.T) {
+	f := newFederation(t)
+	certificate := f.authority.issue(t, consumer, time.Now().Add(time.Hour))
+	api := f.with(t, certificate)
+	var all sync.WaitGroup
+	for range cap(f.reports) + 32 {
+		all.Go(func() { _, _ = api.ReportTunnels(t.Context(), &pb.ReportTunnelsRequest{}) }) // Nobody takes the reports.
+	}
+	defer func() {
+		done := make(chan struct{})
+		go func() {
+			for range f.reports {
+			}
+			close(done)
+		}()
+		all.Wait()
+		close(f.reports)
+		<-done
+	}()
+	for begin := time.Now(); ; {
+		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := api.MapRelay(soon, &pb.MapRelayRequest{})
+		cancel()
+		if status.Code(err) == codes.DeadlineExceeded {
+			break
+		}
+		if time.Since(begin) > 2*time.Second {
+			t.Fatalf("beside %d calls that wait, another one ends with %v", cap(f.reports)+32, err)
+		}
+	}
+	f.works(t, "on another connection", f.with(t, certificate))
+}
+
 // TestConnectionsAreBounded opens many connections, as one consumer and as nobody.
 func TestConnectionsAreBounded(t *testing.T) {
 	f := newFederation(t)
