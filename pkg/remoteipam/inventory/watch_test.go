@@ -4,13 +4,18 @@
 package inventory
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // see lets the inventory see a pod as it does through its cache.
@@ -83,5 +88,40 @@ func TestAliases(t *testing.T) {
 	f.deletePod(pod)
 	if store.HasAlias("provider", netip.MustParseAddr("10.91.0.2")) {
 		t.Error("a pod that is gone calls its API server")
+	}
+}
+
+// TestCacheKeepsLittle gives the cache what a consumer can write into its objects.
+func TestCacheKeepsLittle(t *testing.T) {
+	long := strings.Repeat("x", 1<<16)
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"a": long}, Annotations: map[string]string{"a": long}}
+	objects := map[string]client.Object{
+		"*v1.Pod": &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: []string{long}}}}},
+		"*v1.EndpointSlice": &discoveryv1.EndpointSlice{
+			ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.90.0.7"}, DeprecatedTopology: map[string]string{"a": long}}},
+		},
+	}
+	for kind, options := range CacheOptions() {
+		for name, object := range objects {
+			if fmt.Sprintf("%T", kind) != name {
+				continue
+			}
+			delete(objects, name)
+			if options.Transform == nil {
+				t.Errorf("the cache keeps all of a %s", name)
+				continue
+			}
+			kept, err := options.Transform(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(kept)
+			if err != nil || len(text) > 1<<10 {
+				t.Errorf("of a %s the cache keeps %d bytes, %v", name, len(text), err)
+			}
+		}
+	}
+	if len(objects) > 0 {
+		t.Errorf("the cache does not say what it keeps of %v", objects)
 	}
 }
