@@ -348,6 +348,17 @@ func Follows(pod *corev1.Pod, selected []cluster.ID) bool {
 // Waits tells whether a pod was made to wait, whatever else it requires.
 func Waits(pod *corev1.Pod) bool { return requires(pod, nowhere...) }
 
+// Excludes reports whether a pod cannot run on a cluster because it requires others,
+// whichever of the alternatives that it requires a node meets.
+func Excludes(pod *corev1.Pod, id cluster.ID) bool {
+	terms := required(pod)
+	return len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == LabelRemoteClusterID && e.Operator == corev1.NodeSelectorOpIn && !slices.Contains(e.Values, string(id))
+		})
+	})
+}
+
 // Confined tells whether a pod can run on virtual nodes only, whichever of the
 // alternatives that it requires a node meets.
 func Confined(pod *corev1.Pod) bool {

@@ -266,3 +266,25 @@ func TestPlacing(t *testing.T) {
 		t.Errorf("annotations %v, though there is nothing to note", o.Annotations)
 	}
 }
+
+// TestExcludes has pods that were led to clusters, once or twice.
+func TestExcludes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		to     [][]cluster.ID
+		want   bool // Whether that excludes cluster a.
+	}{
+		"Free":     {"It requires no cluster.", nil, false},
+		"Among":    {"It may be one of several.", [][]cluster.ID{{"a", "b"}}, false},
+		"Other":    {"It is another one.", [][]cluster.ID{{"b"}}, true},
+		"Narrowed": {"All that it requires must hold.", [][]cluster.ID{{"a", "b"}, {"b"}}, true},
+	} {
+		pod := &corev1.Pod{}
+		for _, on := range tc.to {
+			Place(pod, on)
+		}
+		if got := Excludes(pod, "a"); got != tc.want {
+			t.Errorf("%s: %s\nExcludes() = %t", name, tc.reason, got)
+		}
+	}
+}

@@ -218,3 +218,37 @@ func TestProviders(t *testing.T) {
 		})
 	}
 }
+
+// TestWiderPlacing has pods that wait and were led to provider-b alone. Since then, pods are placed on both providers.
+func TestWiderPlacing(t *testing.T) {
+	both := []cluster.ID{providerA.ID, providerB.ID}
+	on := func(id cluster.Identity) map[string]string {
+		return map[string]string{"app": "web", "virtualkubelet.liqo.io/nodename": pool.Name("id-broker", id)}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		labels map[string]string
+		want   bool
+	}{
+		"Anywhere":  {"It could go to provider-a now, and cannot.", map[string]string{"app": "web"}, true},
+		"PinnedToA": {"It must run on provider-a, and cannot.", on(providerA), true},
+		"PinnedToB": {"It must run on provider-b in any case.", on(providerB), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := liqotest.TwinNamespace(namespace, consumer)
+			o := liqo.ForgeOffloading(namespace, "DefaultName", both)
+			liqotest.PutInForce(ns, o, providerA, providerB)
+			shadow := liqotest.ShadowPod(namespace, "web-0", tc.labels)
+			pod := liqotest.Pod(shadow, "", both...)
+			liqo.Place(pod, []cluster.ID{providerB.ID})
+			c := registrytest.NewClient(t, interceptor.Funcs{}, o, shadow, pod)
+			got, err := registry.New(c).Of("id-broker").Namespace(t.Context(), ns)
+			if err != nil {
+				t.Fatalf("Namespace(): %v", err)
+			}
+			if outdated := got.Snapshot.Copies[0].Outdated; outdated != tc.want {
+				t.Errorf("%s\noutdated: %t", tc.reason, outdated)
+			}
+		})
+	}
+}

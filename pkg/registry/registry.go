@@ -315,8 +315,7 @@ func (r *Registry) copyOf(
 	}
 	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod)}
 	if pod.Spec.NodeName == "" {
-		c.Outdated = !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing) ||
-			len(s.Placing) > 0 && liqo.Waits(pod) && !pinned(pod)
+		c.Outdated = r.outdated(pod, s)
 		return c, nil
 	}
 	at, known := nodes[pod.Spec.NodeName]
@@ -344,10 +343,20 @@ func (r *Registry) copyOf(
 	return c, nil
 }
 
-// pinned tells whether a pod is for one provider only. It waits while that is gone.
-func pinned(pod *corev1.Pod) bool {
-	_, is := pool.MarkOf(liqo.OriginNode(pod))
-	return is
+// outdated tells whether a pod that waits was made for other providers than those on which
+// pods are placed at this moment: it may go where they are not, or may not go where they
+// are. A pod that is for one provider only waits while that is gone.
+func (r *Registry) outdated(pod *corev1.Pod, s *placement.Snapshot) bool {
+	if !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing) {
+		return true
+	}
+	mark, pinned := pool.MarkOf(liqo.OriginNode(pod))
+	if liqo.Waits(pod) {
+		return len(s.Placing) > 0 && !pinned
+	}
+	return slices.ContainsFunc(s.Placing, func(id cluster.ID) bool {
+		return liqo.Excludes(pod, id) && (!pinned || pool.Mark(r.own, id) == mark)
+	})
 }
 
 func identity(p *v1alpha1.Provider) cluster.Identity {

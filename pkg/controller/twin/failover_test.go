@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -231,5 +232,53 @@ func TestAskAgain(t *testing.T) {
 		if result.RequeueAfter != tc.within {
 			t.Errorf("%s\nagain after %s, want %s", reason, result.RequeueAfter, tc.within)
 		}
+	}
+}
+
+// recreate makes a pod again, as Liqo does, with what the webhooks make it require at this moment. It waits.
+func (h *harness) recreate(name string) {
+	h.t.Helper()
+	o := h.offloading()
+	app, _, _ := strings.Cut(name, "-")
+	shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
+	pod := liqotest.Pod(shadow, "", liqo.Selected(&o.Spec.ClusterSelector)...)
+	if placing := liqo.Placing(o); !slices.Equal(placing, liqo.Selected(&o.Spec.ClusterSelector)) {
+		liqo.Place(pod, placing)
+	}
+	if err := h.client.Create(h.t.Context(), pod); err != nil {
+		h.t.Fatalf("Create(): %v", err)
+	}
+}
+
+// TestReturn replaces the pods of a lost provider, and the other one turns out to have no room for them: when the first is
+// back, they can go there again.
+func TestReturn(t *testing.T) {
+	clock := testingclock.NewFakeClock(began.Add(time.Minute))
+	h := startLost(t, clock)
+	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
+	h.reconcile() // Leads new pods past the lost provider.
+	h.reconcile()
+	replaced := []string{"web-0", "web-1"}
+	if !slices.Equal(h.deleted, replaced) {
+		t.Fatalf("deleted %v, want %v", h.deleted, replaced)
+	}
+	for _, name := range replaced {
+		h.recreate(name)
+	}
+	h.lose(false)
+	clock.Step(time.Minute)
+	h.deleted = nil
+	h.reconcile() // Places pods on both again.
+	h.reconcile()
+	if !slices.Equal(h.deleted, replaced) {
+		t.Fatalf("deleted %v, want %v: they wait for provider-b alone", h.deleted, replaced)
+	}
+	clock.Step(time.Minute)
+	h.deleted = nil
+	for _, name := range replaced {
+		h.recreate(name)
+	}
+	if h.reconcile(); len(h.deleted) > 0 {
+		t.Errorf("deleted %v, which may go to both providers", h.deleted)
 	}
 }
