@@ -72,7 +72,7 @@ func (c Copy) isLost(providers map[cluster.ID]member) bool {
 
 // replace decides about the copies of one workload that are on a lost provider.
 // None of them serves, so that they need no budget.
-func (plan *Plan) replace(copies []Copy, providers map[cluster.ID]member, f Failover, target bool) {
+func (plan *Plan) replace(copies []Copy, providers map[cluster.ID]member, f Failover, room func() *vacancies) {
 	for _, c := range copies {
 		if !c.isLost(providers) {
 			continue
@@ -86,9 +86,13 @@ func (plan *Plan) replace(copies []Copy, providers map[cluster.ID]member, f Fail
 			reason = OutOfReach
 		case c.Sole && !f.ReplaceSole && !p.Ending:
 			reason = MayRunThere
-		case !target && !p.Ending:
+		case p.Ending:
+		case room().none():
 			reason = NoTarget
-		default:
+		case !room().take(c):
+			reason = NoRoom
+		}
+		if reason == "" {
 			plan.Replace = append(plan.Replace, c.Pod)
 			continue
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
 
@@ -18,9 +20,10 @@ import (
 // returns nothing.
 func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 	var targets []cluster.ID
+	room := map[cluster.ID]corev1.ResourceList{}
 	for _, p := range s.Providers {
 		if p.usable() && p.Receiving && slices.Contains(place, p.ID) {
-			targets = append(targets, p.ID)
+			targets, room[p.ID] = append(targets, p.ID), p.Room
 		}
 	}
 	if len(targets) < 2 {
@@ -38,7 +41,7 @@ func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, p
 			if len(on[id]) > len(crowded) {
 				crowded = on[id]
 			}
-			if len(on[id]) < len(copies)/len(targets) && fits(copies, id) {
+			if len(on[id]) < len(copies)/len(targets) && allFit(copies, room[id]) {
 				short = append(short, id)
 			}
 		}
@@ -69,15 +72,16 @@ func tally(now time.Time, copies []Copy, targets []cluster.ID) (on map[cluster.I
 	return on, bound, ready
 }
 
-// fits tells whether the copies of a workload that exist fit a provider, one by one.
-func fits(copies []Copy, id cluster.ID) bool {
+// allFit tells whether the copies of a workload that exist may go to a provider and fit it,
+// one by one.
+func allFit(copies []Copy, room corev1.ResourceList) bool {
 	exist := false
 	for _, c := range copies {
 		if c.Missing {
 			continue
 		}
 		exist = true
-		if !slices.Contains(c.Fits, id) {
+		if c.Pinned || !fit(c.Requests, room) {
 			return false
 		}
 	}

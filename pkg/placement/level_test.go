@@ -21,17 +21,9 @@ var ids = []cluster.ID{"a", "b", "c"}
 func usable(ids ...cluster.ID) []Provider {
 	providers := make([]Provider, len(ids))
 	for i, id := range ids {
-		providers[i] = Provider{ID: id, Enabled: true, Ready: true, Receiving: true}
+		providers[i] = Provider{ID: id, Enabled: true, Ready: true, Receiving: true, Room: cores(9)}
 	}
 	return providers
-}
-
-// fitting returns copies that fit some providers.
-func fitting(fits []cluster.ID, copies []Copy) []Copy {
-	for i := range copies {
-		copies[i].Fits = fits
-	}
-	return copies
 }
 
 func TestLevel(t *testing.T) {
@@ -45,58 +37,66 @@ func TestLevel(t *testing.T) {
 		move    []string
 	}{
 		"Announce": {
-			reason: "At first it is said where the pods go.", copies: fitting(ab, copies("web", 4, "a")), placing: ab,
+			reason: "At first it is said where the pods go.", copies: copies("web", 4, "a"), placing: ab,
 			place: []cluster.ID{"b"},
 		},
 		"Move": {
-			reason: "Then one of the first workload moves.", copies: append(fitting(ab, copies("web", 4, "a")), fitting(ab, copies("db", 2, "a"))...),
+			reason: "Then one of the first workload moves.", copies: append(copies("web", 4, "a"), copies("db", 2, "a")...),
 			placing: []cluster.ID{"b"}, place: []cluster.ID{"b"}, move: []string{"db-1"},
 		},
 		"OnItsWay": {
-			reason: "Until it is there, no other one moves.", copies: fitting(ab, copies("web", 4, "a", missing)), placing: []cluster.ID{"b"},
+			reason: "Until it is there, no other one moves.", copies: copies("web", 4, "a", missing), placing: []cluster.ID{"b"},
 			place: []cluster.ID{"b"},
 		},
 		"NotReady": {
-			reason: "Nor before it is ready.", copies: fitting(ab, copies("web", 4, "a", as("b"), func(c *Copy) { c.Provider, c.Ready = "b", false })),
+			reason: "Nor before it is ready.", copies: copies("web", 4, "a", as("b"), func(c *Copy) { c.Provider, c.Ready = "b", false }),
 			placing: ab, place: ab,
 		},
 		"Crashing": {
 			reason: "Who does not get ready does not hold up the others.", placing: []cluster.ID{"b"}, place: []cluster.ID{"b"}, move: []string{"web-1"},
-			copies: append(fitting(ab, copies("db", 4, "a", notReady)), fitting(ab, copies("web", 2, "a"))...),
+			copies: append(copies("db", 4, "a", notReady), copies("web", 2, "a")...),
 		},
 		"Level": {
-			reason: "Half of them are there.", copies: fitting(ab, copies("web", 4, "a", as("b"), as("b"))), placing: []cluster.ID{"b"}, place: ab,
+			reason: "Half of them are there.", copies: copies("web", 4, "a", as("b"), as("b")), placing: []cluster.ID{"b"}, place: ab,
 		},
 		"Odd": {
-			reason: "One more here or there is even.", copies: fitting(ab, copies("web", 3, "a", as("b"))), placing: ab, place: ab,
+			reason: "One more here or there is even.", copies: copies("web", 3, "a", as("b")), placing: ab, place: ab,
 		},
 		"Single": {
-			reason: "One pod cannot be at two places.", copies: fitting(ab, copies("web", 1, "a")), placing: ab, place: ab,
+			reason: "One pod cannot be at two places.", copies: copies("web", 1, "a"), placing: ab, place: ab,
 		},
 		"Starting": {
-			reason: "A workload that comes is placed by the scheduler.", copies: fitting(ab, copies("web", 4, "a", waiting)), placing: ab, place: ab,
+			reason: "A workload that comes is placed by the scheduler.", copies: copies("web", 4, "a", waiting), placing: ab, place: ab,
 		},
 		"NoRoom": {
-			reason: "There is no room.", copies: fitting(ids[:1], copies("web", 4, "a")), placing: ab, place: ab,
+			reason: "There is no room.", copies: copies("web", 4, "a"), placing: ab, place: ab, change: func(s *Snapshot) { s.Providers[1].Room = nil },
 		},
 		"NoRoomAnyMore": {
 			reason: "There was room, and a pod waits for it: it goes elsewhere.",
-			copies: fitting(ids[:1], copies("web", 4, "a", waiting)), placing: []cluster.ID{"b"}, place: ab,
+			copies: copies("web", 4, "a", waiting), placing: []cluster.ID{"b"}, place: ab, change: func(s *Snapshot) { s.Providers[1].Room = nil },
+		},
+		"TooLarge": {
+			reason: "There is room for another pod, but for none of these.", copies: copies("web", 4, "a", func(c *Copy) { c.Requests = cores(10) }),
+			placing: ab, place: ab,
+		},
+		"Pinned": {
+			reason: "Nor does a workload move of which the consumer placed a pod.", copies: copies("web", 4, "a", func(c *Copy) { c.Pinned = true }),
+			placing: ab, place: ab,
 		},
 		"OutOfReach": {
-			reason: "The other one cannot be reached.", copies: fitting(ab, copies("web", 4, "a")), placing: ab, place: ab,
+			reason: "The other one cannot be reached.", copies: copies("web", 4, "a"), placing: ab, place: ab,
 			change: func(s *Snapshot) { s.Providers[1].Ready = false },
 		},
 		"NotThere": {
-			reason: "The namespace is still to be made on the other one.", copies: fitting(ab, copies("web", 4, "a", waiting)),
+			reason: "The namespace is still to be made on the other one.", copies: copies("web", 4, "a", waiting),
 			placing: ids[:1], place: ab, change: func(s *Snapshot) { s.Providers[1].Receiving = false },
 		},
 		"Unchosen": {
-			reason: "The other one is no longer used: pods leave it, a few at a time.", copies: fitting(ab, copies("web", 4, "b", as("a"))), placing: ids[:1],
+			reason: "The other one is no longer used: pods leave it, a few at a time.", copies: copies("web", 4, "b", as("a")), placing: ids[:1],
 			change: func(s *Snapshot) { s.Providers[1].Unchosen = true }, place: ids[:1], move: []string{"web-1"},
 		},
 		"NotAsked": {
-			reason: "Nobody asked for it.", copies: fitting(ab, copies("web", 4, "a")), placing: ab, place: ab,
+			reason: "Nobody asked for it.", copies: copies("web", 4, "a"), placing: ab, place: ab,
 			change: func(s *Snapshot) { s.Level = false },
 		},
 	} {
@@ -121,7 +121,7 @@ func TestLevelEnds(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s := Snapshot{Providers: usable(ids...), Level: true, Selected: ids, Placing: ids, Effective: true}
 		for w := range 1 + r.IntN(3) {
-			s.Copies = append(s.Copies, fitting(ids, copies(fmt.Sprintf("w%d", w), 1+r.IntN(9), ids[r.IntN(3)]))...)
+			s.Copies = append(s.Copies, copies(fmt.Sprintf("w%d", w), 1+r.IntN(9), ids[r.IntN(3)])...)
 		}
 		moved, quiet := 0, 0
 		for step := 0; quiet < 2; step++ {

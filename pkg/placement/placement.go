@@ -15,7 +15,10 @@ package placement
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -52,6 +55,9 @@ type Provider struct {
 	Ending bool
 	// LostSince tells since when the provider is out of reach; zero if it is not.
 	LostSince time.Time
+	// Room is the largest pod that the scheduler can place on the provider; empty if it
+	// takes none.
+	Room corev1.ResourceList
 	// Direct tells that the consumer of the namespace reaches the provider past the
 	// broker, so that its pods serve there also while the provider is lost.
 	Direct bool
@@ -116,9 +122,11 @@ type Copy struct {
 	// Sole tells that no second pod of the same name may run anywhere at the same time,
 	// as of a StatefulSet.
 	Sole bool
-	// Fits are the providers that have room for one more such pod, if the snapshot's
-	// Level asks for it.
-	Fits []cluster.ID
+	// Requests is what the pod takes of its provider; nil if no pod exists.
+	Requests corev1.ResourceList
+	// Pinned tells that its consumer's scheduler chose the provider, so that the pod runs
+	// there or goes back to its consumer.
+	Pinned bool
 	// Outdated tells that a pod Nowhere was made with another selection than the
 	// current one, so that the scheduler does not see the current one.
 	Outdated bool
@@ -176,6 +184,8 @@ type Reason string
 const (
 	// NoTarget: no other provider can take the pod.
 	NoTarget Reason = "no other provider can take it"
+	// NoRoom: no other provider has room for it at this moment.
+	NoRoom Reason = "no other provider has room for it"
 	// LastReady: it is the last ready copy of its workload.
 	LastReady Reason = "it is the last ready copy of its workload"
 	// TooManyNotReady: a quarter of the workload's copies is not ready.
@@ -251,13 +261,10 @@ func Decide(now time.Time, s Snapshot) Plan {
 		return plan // Pods made before the selection is in force would go astray.
 	}
 
-	target := false
-	for _, p := range s.Providers {
-		target = target || p.usable() && p.Receiving
-	}
+	room := sync.OnceValue(func() *vacancies { return vacate(s, plan.Place) })
 	for _, copies := range byWorkload(s.Copies) {
-		plan.replace(copies, providers, s.Failover, target)
-		remake, held := move(now, copies, providers, target, s.MoveSingletons)
+		plan.replace(copies, providers, s.Failover, room)
+		remake, held := move(now, copies, providers, room, s.MoveSingletons)
 		for _, c := range remake {
 			if c.Spot == OnProvider && providers[c.Provider].onlyUnchosen() && c.Ready {
 				plan.Move = append(plan.Move, c.Pod)
@@ -355,7 +362,7 @@ func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID 
 
 // move decides about the copies of one workload that are not on a lost provider.
 func move(
-	now time.Time, copies []Copy, providers map[cluster.ID]member, target, singletons bool,
+	now time.Time, copies []Copy, providers map[cluster.ID]member, room func() *vacancies, singletons bool,
 ) (remake []Copy, held []Held) {
 	ready := 0
 	for _, c := range copies {
@@ -367,24 +374,33 @@ func move(
 	// of us, those included that are not ready for other reasons or not yet settled.
 	budget := (len(copies)+3)/4 - (len(copies) - ready)
 	for _, c := range copies {
+		if c.Missing || c.Leaving || c.isLost(providers) || !misplaced(c, providers) {
+			continue
+		}
+		if c.Spot == Nowhere {
+			remake = append(remake, c)
+			continue
+		}
+		// The broker's own nodes are no place to stay. A single pod got there in its first
+		// moments, before the selection was in force.
+		serves := c.Ready && (len(copies) > 1 || c.Spot != OnBroker && !singletons)
+		var reason Reason
 		switch {
-		case c.Missing || c.Leaving || c.isLost(providers) || !misplaced(c, providers):
-		case c.Spot == Nowhere:
-			remake = append(remake, c)
-		case !target:
-			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: NoTarget})
-		case !c.Ready:
-			remake = append(remake, c)
-		case len(copies) == 1 && (c.Spot == OnBroker || singletons):
-			// The broker's own nodes are no place to stay. A single pod got there in its
-			// first moments, before the selection was in force.
-			remake = append(remake, c)
-		case ready == 1:
-			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: LastReady})
-		case budget <= 0:
-			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: TooManyNotReady})
-		default:
-			remake = append(remake, c)
+		case room().none():
+			reason = NoTarget
+		case serves && ready == 1:
+			reason = LastReady
+		case serves && budget <= 0:
+			reason = TooManyNotReady
+		case !room().take(c):
+			reason = NoRoom
+		}
+		if reason != "" {
+			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: reason})
+			continue
+		}
+		remake = append(remake, c)
+		if serves {
 			ready--
 			budget--
 		}

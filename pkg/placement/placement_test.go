@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 )
@@ -19,9 +21,14 @@ import (
 // The providers of most tests: a has been turned off, b can take pods.
 var (
 	off    = Provider{ID: "a", Ready: false, Closed: true, Receiving: true}
-	on     = Provider{ID: "b", Enabled: true, Ready: true, Receiving: true}
+	on     = Provider{ID: "b", Enabled: true, Ready: true, Receiving: true, Room: cores(9)}
 	origin = Provider{ID: "consumer", Enabled: true, Ready: true, Passed: true, Receiving: true}
 )
+
+// cores returns so many, as what a provider has room for, or a pod requests.
+func cores(n int64) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
+}
 
 // copies returns n ready copies of workload w on a provider, with the states
 // that the changes make of the first ones.
@@ -240,7 +247,7 @@ func newWorld(seed uint64) *world {
 	w.s.Effective = true
 	w.s.Providers = []Provider{{ID: "origin", Enabled: true, Ready: true, Receiving: true, Passed: true}}
 	for _, id := range []cluster.ID{"a", "b", "c"} {
-		w.s.Providers = append(w.s.Providers, Provider{ID: id, Enabled: true, Ready: true, Receiving: true})
+		w.s.Providers = append(w.s.Providers, Provider{ID: id, Enabled: true, Ready: true, Receiving: true, Room: cores(9)})
 		w.s.Selected = append(w.s.Selected, id)
 	}
 	for i := range 1 + w.rnd.IntN(3) {
@@ -374,8 +381,8 @@ func TestSettling(t *testing.T) {
 		if diff := cmp.Diff(want, Decide(now, s), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("ready for %s: -want +got\n%s", served, diff)
 		}
-		s.Providers[0] = Provider{ID: "a", Enabled: true, Ready: true, Receiving: true}
-		s.Level, s.Copies = true, fitting(both, append(s.Copies, copies("web", 5, "a")[2:]...))
+		s.Providers[0] = usable("a")[0]
+		s.Level, s.Copies = true, append(s.Copies, copies("web", 5, "a")[2:]...)
 		s.Placing = Decide(now, s).Place
 		if got := Decide(now, s); len(got.Move) > 0 != (served >= settle) || got.Wait != want.Wait && served < settle {
 			t.Errorf("ready for %s: plan %+v to even out", served, got)

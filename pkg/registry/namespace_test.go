@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -111,7 +112,7 @@ func TestCopies(t *testing.T) {
 				p.Labels["virtualkubelet.liqo.io/nodename"] = pool.Name("id-broker", cluster.Identity{ID: "gone"})
 				liqo.Place(p, nil)
 			})},
-			want: with(func(*placement.Copy) {}),
+			want: with(func(c *placement.Copy) { c.Pinned = true }),
 		},
 		"Leaving": {
 			reason:  "A pod that ends while it is deleted is leaving, and comes back.",
@@ -134,7 +135,7 @@ func TestCopies(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(tc.want, got.Snapshot.Copies, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, got.Snapshot.Copies, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(placement.Copy{}, "Requests")); diff != "" {
 				t.Errorf("%s\nNamespace().Snapshot.Copies: -want +got\n%s", tc.reason, diff)
 			}
 			if !got.Snapshot.Effective || !cmp.Equal(got.Snapshot.Selected, []cluster.ID{providerA.ID}) {
@@ -216,6 +217,38 @@ func TestProviders(t *testing.T) {
 				t.Errorf("%s\nNamespace().Snapshot.Providers: -want +got\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestRoom has a pod of one core, beside a wish for one that does not exist, and a provider with some room. Only a policy that uses
+// another number of providers from time to time evens out.
+func TestRoom(t *testing.T) {
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}}
+	p.Status.LargestPod = room
+	shadow := liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web"})
+	pod := liqotest.Pod(shadow, "liqo-provider-a", providerA.ID)
+	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: one}}}
+	policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: v1alpha1.PlacementPolicySpec{Default: true}}
+	for _, levels := range []bool{false, true} {
+		if levels {
+			policy.Spec.Keep = &v1alpha1.Keep{}
+		}
+		c := registrytest.NewClient(t, interceptor.Funcs{}, p, policy, shadow, pod, liqotest.ShadowPod(namespace, "web-1", nil), liqotest.VirtualNode(providerA, true))
+		got, err := registry.New(c).Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+		if err != nil {
+			t.Fatalf("Namespace(): %v", err)
+		}
+		if diff := cmp.Diff(room, got.Snapshot.Providers[0].Room); diff != "" || got.Snapshot.Level != levels {
+			t.Errorf("to level is %t, the provider has: -want +got\n%s", got.Snapshot.Level, diff)
+		}
+		want := []corev1.ResourceList{{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourcePods: resource.MustParse("1")}, nil}
+		for i, c := range got.Snapshot.Copies {
+			if diff := cmp.Diff(want[i], c.Requests); diff != "" {
+				t.Errorf("%s requests: -want +got\n%s", c.Pod, diff)
+			}
+		}
 	}
 }
 

@@ -146,7 +146,6 @@ func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen, ba
 	known := provider(p, ns, n.Offloading)
 	known.Unchosen, known.Barred = unchosen, barred
 	n.Snapshot.Providers = append(n.Snapshot.Providers, known)
-	n.room[known.ID] = p.Status.LargestPod
 	if n.Offloading == nil {
 		return
 	}

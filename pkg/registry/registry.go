@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
@@ -239,14 +240,11 @@ type Namespace struct {
 	Refused map[cluster.ID]time.Time
 	// Pods are the pods of the snapshot's copies, by name.
 	Pods map[string]*corev1.Pod
-
-	// room is the largest pod that each provider can take.
-	room map[cluster.ID]corev1.ResourceList
 }
 
 // Namespace reads a twin namespace.
 func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
-	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}, room: map[cluster.ID]corev1.ResourceList{}}
+	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
 	offloading := &liqo.NamespaceOffloading{}
 	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
 	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
@@ -295,7 +293,8 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 	if err := r.markDirect(ctx, n, consumer); err != nil {
 		return nil, err
 	}
-	n.level()
+	// Only a policy that uses another number of providers from time to time evens out.
+	n.Snapshot.Level = n.Policy != nil && n.Policy.Spec.Keep != nil
 	return n, nil
 }
 
@@ -313,7 +312,8 @@ func (r *Registry) copyOf(
 	if pod == nil {
 		return placement.Copy{Missing: true}, nil
 	}
-	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod)}
+	_, pinned := pool.MarkOf(liqo.OriginNode(pod))
+	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod), Requests: capacity.Requests(&pod.Spec), Pinned: pinned}
 	if pod.Spec.NodeName == "" {
 		c.Outdated = r.outdated(pod, s)
 		return c, nil
@@ -382,6 +382,7 @@ func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.Names
 		Closed:    seen && !p.IsEnabled(),
 		Passed:    liqo.Passed(ns, id),
 		Receiving: offloading != nil && liqo.Receives(offloading, id),
+		Room:      p.Status.LargestPod,
 	}
 }
 

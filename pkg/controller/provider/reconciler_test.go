@@ -512,7 +512,7 @@ func TestDraining(t *testing.T) {
 	o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID, providerB.ID})
 	liqotest.PutInForce(ns, o, providerA, providerB)
 	b := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerB.ID)}}
-	b.Status.ClusterName = providerB.Name
+	b.Status.ClusterName, b.Status.LargestPod = providerB.Name, resources("2")
 	b.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	// The twin controller relies on what an earlier reconciliation has written.
 	closed := newProvider(false)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
@@ -232,6 +233,38 @@ func TestAskAgain(t *testing.T) {
 		if result.RequeueAfter != tc.within {
 			t.Errorf("%s\nagain after %s, want %s", reason, result.RequeueAfter, tc.within)
 		}
+	}
+}
+
+// TestNoRoomForReplacements has pods on a lost provider, and another one that has room for none of them, and then for one.
+func TestNoRoomForReplacements(t *testing.T) {
+	h := startLost(t, testingclock.NewFakeClock(began.Add(time.Minute)))
+	roomOfB := func(cores string) {
+		var b v1alpha1.Provider
+		err := h.client.Get(t.Context(), client.ObjectKey{Name: string(providerB.ID)}, &b)
+		b.Status.LargestPod = room(cores)
+		if err := errors.Join(err, h.client.Status().Update(t.Context(), &b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roomOfB("100m")
+	for _, name := range []string{"web-0", "web-1"} {
+		var pod corev1.Pod
+		err := h.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &pod)
+		core := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: core}}}
+		if err := errors.Join(err, h.client.Update(t.Context(), &pod)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again > lookForRoom {
+			t.Fatalf("deleted %v, which fit nowhere, and looks again after %s", h.deleted, again)
+		}
+	}
+	roomOfB("1500m")
+	if h.reconcile(); !slices.Equal(h.deleted, []string{"web-0"}) {
+		t.Errorf("deleted %v: there is room for one", h.deleted)
 	}
 }
 

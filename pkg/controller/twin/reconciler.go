@@ -49,6 +49,10 @@ const (
 // lookAgain is when a namespace is looked at again that is one too many.
 const lookAgain = time.Minute
 
+// lookForRoom is when to look again for room for pods that stay only because there is none:
+// what is free changes too often to look at all namespaces each time.
+const lookForRoom = 10 * time.Second
+
 // A provider that cannot make a namespace is tried again ever more seldom: who
 // used the name may have gone. What lasts for a shorter time than the patience
 // is no refusal: a namespace that was deleted a moment ago is in its own way.
@@ -145,6 +149,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	moved, err := r.remake(ctx, twin, slices.Concat(plan.Remake, moves), r.move)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if slices.ContainsFunc(plan.Held, func(h placement.Held) bool { return h.Reason == placement.NoRoom }) {
+		again = placement.Sooner(again, lookForRoom)
 	}
 	for _, other := range []time.Duration{replaced, moved, wait, plan.Wait} {
 		again = placement.Sooner(again, other)

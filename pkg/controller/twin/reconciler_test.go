@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
@@ -44,9 +45,14 @@ var (
 // ready returns a Provider as the provider controller leaves it.
 func ready(id cluster.Identity) *v1alpha1.Provider {
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
-	p.Status.ClusterName = id.Name
+	p.Status.ClusterName, p.Status.LargestPod = id.Name, room("100")
 	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	return p
+}
+
+// room returns so many cores, with memory.
+func room(cores string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores), corev1.ResourceMemory: resource.MustParse("100Gi")}
 }
 
 func off(id cluster.Identity) *v1alpha1.Provider {
