@@ -83,6 +83,9 @@ type Memory struct {
 	Better time.Time
 	// Away tells since when chosen providers are away.
 	Away map[cluster.ID]time.Time
+	// Substitutes are those of the chosen providers that go when the ones are back that
+	// are away, in order of their IDs.
+	Substitutes []cluster.ID
 }
 
 // Decision is what was decided, and why.
@@ -181,6 +184,7 @@ func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (De
 	}
 	absent := c.absent(now, away, memory)
 	memory.Chosen = slices.DeleteFunc(slices.Clone(memory.Chosen), func(id cluster.ID) bool { _, ok := absent[id]; return ok })
+	memory.Chosen = c.dismiss(ranked, memory)
 
 	// Those that are chosen have an advantage over the others: the margin.
 	for i := range ranked {
@@ -197,6 +201,7 @@ func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (De
 		return decision, ErrSpread
 	}
 	decision.Memory, decision.Wait = c.settle(now, ranked, wanted, memory)
+	decision.Substitutes = c.substitutes(ranked, away, absent, decision.Chosen, memory)
 	decision.Chosen, decision.Away = slices.Clone(decision.Chosen), nil
 	for id := range absent {
 		decision.Chosen, decision.Away = append(decision.Chosen, id), absent
@@ -213,15 +218,11 @@ func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (De
 func (c *Chooser) Count(ranking []Ranked, chosen []cluster.ID) (of, passed int) {
 	all, good := map[string]bool{}, map[string]bool{}
 	for _, r := range ranking {
-		group := string(r.ID)
-		if c.criteria.Group != "" {
-			group = r.labels[c.criteria.Group]
-		}
 		if slices.Contains(chosen, r.ID) {
-			all[group] = true
+			all[c.unit(r)] = true
 		}
 		if r.Excluded == "" {
-			good[group] = true
+			good[c.unit(r)] = true
 		}
 	}
 	return len(all), len(good)
@@ -289,6 +290,79 @@ func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, me
 		return Memory{Chosen: resized, Better: memory.Better}, wait
 	}
 	return Memory{Chosen: wanted}, 0
+}
+
+// dismiss returns the chosen providers without the substitutes whose place is needed by
+// those that are back: the worst of them go.
+func (c *Chooser) dismiss(ranked []Ranked, memory Memory) []cluster.ID {
+	if c.criteria.Most <= 0 || len(memory.Substitutes) == 0 {
+		return memory.Chosen
+	}
+	seats := map[string]bool{}
+	for _, r := range ranked {
+		if slices.Contains(memory.Chosen, r.ID) && !slices.Contains(memory.Substitutes, r.ID) {
+			seats[c.unit(r)] = true
+		}
+	}
+	stay := map[cluster.ID]bool{}
+	for _, r := range ranked {
+		if slices.Contains(memory.Substitutes, r.ID) && (seats[c.unit(r)] || len(seats) < c.criteria.Most) {
+			seats[c.unit(r)], stay[r.ID] = true, true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(memory.Chosen), func(id cluster.ID) bool {
+		return slices.Contains(memory.Substitutes, id) && !stay[id]
+	})
+}
+
+// substitutes returns those of the chosen providers that stand in for absent ones: those
+// that did already, and then the worst of those that were not chosen before.
+func (c *Chooser) substitutes(ranked, away []Ranked, absent map[cluster.ID]time.Time, chosen []cluster.ID, memory Memory) []cluster.ID {
+	if c.criteria.Most <= 0 {
+		return nil
+	}
+	held := c.units(slices.DeleteFunc(slices.Clone(ranked), func(r Ranked) bool { return !slices.Contains(chosen, r.ID) }))
+	empty := map[string]bool{}
+	for _, r := range away {
+		if _, is := absent[r.ID]; is && !held[c.unit(r)] {
+			empty[c.unit(r)] = true
+		}
+	}
+	standing := map[string]bool{}
+	for _, again := range []bool{true, false} {
+		for _, r := range slices.Backward(ranked) {
+			was := slices.Contains(memory.Substitutes, r.ID)
+			kept := !was && slices.Contains(memory.Chosen, r.ID)
+			if slices.Contains(chosen, r.ID) && !kept && was == again && len(standing) < len(empty) {
+				standing[c.unit(r)] = true
+			}
+		}
+	}
+	var ids []cluster.ID
+	for _, r := range ranked {
+		if slices.Contains(chosen, r.ID) && standing[c.unit(r)] {
+			ids = append(ids, r.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// unit returns what is chosen as one: the provider, or its group.
+func (c *Chooser) unit(r Ranked) string {
+	if c.criteria.Group == "" {
+		return string(r.ID)
+	}
+	return r.labels[c.criteria.Group]
+}
+
+// units returns the units of some providers.
+func (c *Chooser) units(ranked []Ranked) map[string]bool {
+	units := make(map[string]bool, len(ranked))
+	for _, r := range ranked {
+		units[c.unit(r)] = true
+	}
+	return units
 }
 
 // pick returns the first of the ranked providers, as many as allowed, that meet

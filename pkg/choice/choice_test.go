@@ -338,6 +338,99 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestSubstitute loses links to chosen providers for a moment. The margin is ten of a hundred, and the prices are out of a hundred.
+func TestSubstitute(t *testing.T) {
+	weigh := Criteria{Weights: map[string]int{"price": -1}, Margin: 10, Lasting: 5 * time.Minute}
+	type step struct {
+		seconds int
+		prices  []float64
+		away    string // Their IDs.
+		want    string
+	}
+	grouped := weigh
+	grouped.Group = "region"
+	for name, tc := range map[string]struct {
+		reason   string
+		criteria Criteria
+		most     int
+		steps    []step
+	}{
+		"Better": {
+			reason: "A substitute that is better, by less than the margin, goes when the first is back.", criteria: weigh, most: 1,
+			steps: []step{
+				{0, []float64{10, 20}, "", "a"}, {30, []float64{15, 12}, "", "a"}, {60, []float64{15, 12}, "a", "ab"}, {65, []float64{15, 12}, "", "a"},
+			},
+		},
+		"Equal": {
+			reason: "So does one that is as good, and first by its ID.", criteria: weigh, most: 1,
+			steps: []step{{0, []float64{20, 10}, "", "b"}, {1, []float64{10, 10}, "b", "ab"}, {2, []float64{10, 10}, "", "b"}},
+		},
+		"MuchBetter": {
+			reason: "One that is better by the margin has to last like any other.", criteria: weigh, most: 1,
+			steps: []step{
+				{0, []float64{50, 60}, "", "a"}, {1, []float64{50, 10}, "a", "ab"}, {2, []float64{50, 10}, "", "a"},
+				{301, []float64{50, 10}, "", "a"}, {302, []float64{50, 10}, "", "b"},
+			},
+		},
+		"ForGood": {
+			reason: "When the first loses its place, the substitute has it.", criteria: weigh, most: 1,
+			steps: []step{{0, []float64{10, 20}, "", "a"}, {1, []float64{10, 20}, "a", "ab"}, {301, []float64{10, 20}, "a", "b"}, {302, []float64{10, 20}, "", "b"}},
+		},
+		"OneOfTwoIsBack": {
+			reason: "One of two substitutes goes, the worse one.", criteria: weigh, most: 2,
+			steps: []step{
+				{0, []float64{10, 20, 30, 40}, "", "ab"}, {1, []float64{10, 20, 30, 40}, "ab", "abcd"},
+				{2, []float64{10, 20, 30, 40}, "a", "abc"}, {3, []float64{10, 20, 30, 40}, "", "ab"},
+			},
+		},
+		"SubstituteIsAway": {
+			reason: "A substitute has a substitute, and both go.", criteria: weigh, most: 1,
+			steps: []step{
+				{0, []float64{10, 20, 30}, "", "a"}, {1, []float64{10, 20, 30}, "a", "ab"}, {2, []float64{10, 20, 30}, "ab", "abc"}, {3, []float64{10, 20, 30}, "", "a"},
+			},
+		},
+		"Newcomer": {
+			reason: "Who joins at the same time because there is one place more is none.", criteria: weigh, most: 3,
+			steps: []step{
+				{0, []float64{10}, "", "az"}, {1, []float64{10, 20, 30}, "a", "abcz"}, {2, []float64{10, 20, 30}, "", "abz"},
+			},
+		},
+		"Group": {
+			reason: "A region stands in for a region, each of which has one provider.", criteria: grouped, most: 1,
+			steps: []step{{0, []float64{20, 10}, "", "b"}, {1, []float64{10, 10}, "b", "ab"}, {2, []float64{10, 10}, "", "b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := New(tc.criteria)
+			if err != nil {
+				t.Fatalf("New(): %v", err)
+			}
+			var memory Memory
+			for _, step := range tc.steps {
+				providers := append(prices(step.prices...), provider("z", "", map[string]float64{"price": 100}))
+				for i := range providers {
+					providers[i].Labels["region"] = string(providers[i].ID)
+					if strings.Contains(step.away, string(providers[i].ID)) {
+						providers[i].Away = "out of reach"
+					}
+				}
+				got, err := c.Limited(tc.most).Choose(now.Add(time.Duration(step.seconds)*time.Second), providers, memory)
+				if err != nil {
+					t.Fatalf("Choose(): %v", err)
+				}
+				memory = got.Memory
+				chosen := ""
+				for _, id := range memory.Chosen {
+					chosen += string(id)
+				}
+				if chosen != step.want {
+					t.Fatalf("%s\nafter %d s: chosen %s, want %s; substitutes %v", tc.reason, step.seconds, chosen, step.want, memory.Substitutes)
+				}
+			}
+		})
+	}
+}
+
 // TestClockSetBack keeps a Chooser from waiting for a time that was never.
 func TestClockSetBack(t *testing.T) {
 	criteria := cheapest

@@ -232,6 +232,10 @@ type ChosenProvider struct {
 	// of steady, and has a substitute.
 	// +optional
 	AwaySince *metav1.Time `json:"awaySince,omitempty"`
+	// Substitute is true while the provider stands in for one that cannot be used, and goes
+	// when that is back.
+	// +optional
+	Substitute bool `json:"substitute,omitempty"`
 	// Barred is true while the policy cannot decide and may exclude the provider: what
 	// runs there stays, and no new pod goes there.
 	// +optional

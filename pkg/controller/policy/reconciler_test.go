@@ -366,6 +366,24 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestAwayForAMoment has a provider that would be chosen if none was, and restarts the daemon while it stands in for the chosen one.
+func TestAwayForAMoment(t *testing.T) {
+	a, b := provider("a", "10"), provider("b", "20")
+	h := begin(t, cheapest(), consumer("c"), a, b, provider("dear", "100"))
+	h.decide(0)
+	h.change(b, func() { setPrice(b, "9") }) // By less than the margin.
+	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
+	p, _ := h.decide(30 * time.Second)
+	if got := p.Status.Decisions[0].Chosen; chosen(p)["c"] != "a,b" || got[0].Substitute || !got[1].Substitute {
+		t.Errorf("out of reach: chosen %v", got)
+	}
+	h.r = New(h.client, h.recorder, h.clock, prometheus.None{})
+	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionTrue })
+	if p, _ = h.decide(5 * time.Second); chosen(p)["c"] != "a" {
+		t.Errorf("after 5 s: chosen %v, want the one that was away for a moment", chosen(p))
+	}
+}
+
 // TestWrites lets prices wander without another decision.
 func TestWrites(t *testing.T) {
 	a := provider("a", "1")

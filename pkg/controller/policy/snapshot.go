@@ -110,7 +110,7 @@ func (s *snapshot) decide(
 	}
 	decision.Chosen = nil
 	for _, id := range made.Chosen {
-		c := v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id]}
+		c := v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id], Substitute: slices.Contains(made.Substitutes, id)}
 		if since, away := made.Away[id]; away {
 			c.AwaySince = &metav1.Time{Time: since.Truncate(time.Second)}
 		}
@@ -192,6 +192,9 @@ func memory(d v1alpha1.PlacementDecision) choice.Memory {
 	m := choice.Memory{Away: map[cluster.ID]time.Time{}}
 	for _, c := range d.Chosen {
 		m.Chosen = append(m.Chosen, cluster.ID(c.ID))
+		if c.Substitute {
+			m.Substitutes = append(m.Substitutes, cluster.ID(c.ID))
+		}
 		if c.AwaySince != nil {
 			m.Away[cluster.ID(c.ID)] = c.AwaySince.Time
 		}
