@@ -262,11 +262,10 @@ func (c *Chooser) absent(now time.Time, away []Ranked, memory Memory) map[cluste
 	return absent
 }
 
-// settle decides whether the wanted providers take the place of the chosen ones:
-// at once if that takes nothing away or the chosen ones cannot stay as they are,
-// and otherwise when others have been better for long enough. Until then the worst
-// of the chosen ones go if there are too many, and others join them if there are
-// too few.
+// settle decides whether the wanted providers take the place of those of the chosen ones
+// that pass the filters: at once if that takes nothing away or these cannot stay as they
+// are, and otherwise when others have been better for long enough. Until then the worst
+// of them go if there are too many, and others join them if there are too few.
 func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, memory Memory) (Memory, time.Duration) {
 	var kept, others []Ranked
 	adds := true
@@ -279,9 +278,8 @@ func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, me
 		}
 	}
 	resized, fits := c.pick(slices.Concat(kept, others))
-	stays := len(kept) == len(memory.Chosen) && fits
 	switch {
-	case adds || !stays || slices.Equal(resized, wanted):
+	case adds || !fits || slices.Equal(resized, wanted):
 		return Memory{Chosen: wanted}, 0
 	case memory.Better.IsZero() || memory.Better.After(now):
 		memory.Better = now

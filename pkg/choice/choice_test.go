@@ -338,6 +338,36 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestOneIsReplaced has two chosen providers that others are better than, since a minute of the hour that it has to last.
+func TestOneIsReplaced(t *testing.T) {
+	c, err := New(Criteria{
+		Filters: []string{`id != "a" || kpi.price < 50`}, Weights: map[string]int{"price": -1}, Most: 2, Margin: 10, Lasting: time.Hour,
+	})
+	if err != nil {
+		t.Fatalf("New(): %v", err)
+	}
+	var memory Memory
+	for minute, step := range []struct {
+		reason string
+		prices []float64
+		want   []cluster.ID
+		wait   time.Duration
+	}{
+		{"The best are chosen.", []float64{1, 2, 30, 40, 100}, []cluster.ID{"a", "b"}, 0},
+		{"One of them is not any more.", []float64{1, 60, 5, 6, 100}, []cluster.ID{"a", "b"}, time.Hour},
+		{"The other fails the filter, and is replaced alone.", []float64{60, 60, 5, 6, 100}, []cluster.ID{"b", "c"}, 59 * time.Minute},
+		{"Its place is taken.", []float64{1, 60, 5, 6, 100}, []cluster.ID{"b", "c"}, 58 * time.Minute},
+	} {
+		got, err := c.Choose(now.Add(time.Duration(minute)*time.Minute), prices(step.prices...), memory)
+		if err != nil {
+			t.Fatalf("Choose(): %v", err)
+		}
+		if memory = got.Memory; !slices.Equal(memory.Chosen, step.want) || got.Wait != step.wait {
+			t.Errorf("minute %d: chosen %v, wait %s: want %v, %s\n%s", minute, memory.Chosen, got.Wait, step.want, step.wait, step.reason)
+		}
+	}
+}
+
 // TestSubstitute loses links to chosen providers for a moment. The margin is ten of a hundred, and the prices are out of a hundred.
 func TestSubstitute(t *testing.T) {
 	weigh := Criteria{Weights: map[string]int{"price": -1}, Margin: 10, Lasting: 5 * time.Minute}
