@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -62,7 +63,7 @@ type Criteria struct {
 	// Spread are constraints that the chosen providers meet together.
 	Spread []Spread
 	// Margin is how much better, as a part of FullScore, a provider must be than a
-	// chosen one to take its place, and Lasting for how long. For so long, too, one
+	// chosen one to take its place, and Lasting for how long without a break. For so long, too, one
 	// that is away keeps its place, and has a substitute.
 	Margin  float64
 	Lasting time.Duration
@@ -79,8 +80,8 @@ type Spread struct {
 type Memory struct {
 	// Chosen are the chosen providers, in order of their IDs.
 	Chosen []cluster.ID
-	// Better tells since when others would be better by the margin; zero if none are.
-	Better time.Time
+	// Better tells since when others are better by the margin than a chosen one.
+	Better map[cluster.ID]time.Time
 	// Away tells since when chosen providers are away.
 	Away map[cluster.ID]time.Time
 	// Substitutes are those of the chosen providers that go when the ones are back that
@@ -264,30 +265,77 @@ func (c *Chooser) absent(now time.Time, away []Ranked, memory Memory) map[cluste
 
 // settle decides whether the wanted providers take the place of those of the chosen ones
 // that pass the filters: at once if that takes nothing away or these cannot stay as they
-// are, and otherwise when others have been better for long enough. Until then the worst
-// of them go if there are too many, and others join them if there are too few.
+// are. Otherwise the best of those do that have been better for long enough. Until then the
+// worst of the chosen ones go if there are too many, and others join them if there are too
+// few.
 func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, memory Memory) (Memory, time.Duration) {
 	var kept, others []Ranked
-	adds := true
+	beaten := -1 // The last of the chosen ones that would lose their place.
+	for i, r := range ranked {
+		if !r.Chosen {
+			others = append(others, r)
+			continue
+		}
+		kept = append(kept, r)
+		if !slices.Contains(wanted, r.ID) {
+			beaten = i
+		}
+	}
+	resized, fits := c.pick(slices.Concat(kept, others))
+	if beaten < 0 || !fits || slices.Equal(resized, wanted) {
+		return Memory{Chosen: wanted}, 0
+	}
+	better, wait := map[cluster.ID]time.Time{}, time.Duration(0)
+	open := c.units(kept)
+	for _, r := range c.contenders(ranked, beaten, wanted, open, memory) {
+		since := memory.Better[r.ID]
+		if since.IsZero() || since.After(now) {
+			since = now
+		}
+		better[r.ID] = since
+		if rest := c.criteria.Lasting - now.Sub(since); rest <= 0 {
+			open[c.unit(r)] = true
+		} else if wait == 0 || rest < wait {
+			wait = rest
+		}
+	}
+	var first, last []Ranked
 	for _, r := range ranked {
-		if r.Chosen {
-			kept = append(kept, r)
-			adds = adds && slices.Contains(wanted, r.ID)
+		if open[c.unit(r)] {
+			first = append(first, r)
+		} else {
+			last = append(last, r)
+		}
+	}
+	chosen, ok := c.pick(slices.Concat(first, last))
+	if !ok || slices.Equal(chosen, wanted) {
+		return Memory{Chosen: wanted}, 0
+	}
+	maps.DeleteFunc(better, func(id cluster.ID, _ time.Time) bool { return slices.Contains(chosen, id) })
+	return Memory{Chosen: chosen, Better: better}, wait
+}
+
+// maxContenders bounds how many providers are remembered to be better. Those that are
+// remembered stay, so that many that take turns being the best do not keep each other from
+// lasting.
+const maxContenders = 16
+
+// contenders returns the providers that would take the place of chosen ones, the first of
+// a ranking of which the one at beaten is the last to lose its place.
+func (c *Chooser) contenders(ranked []Ranked, beaten int, wanted []cluster.ID, kept map[string]bool, memory Memory) []Ranked {
+	var known, others []Ranked
+	for i, r := range ranked {
+		if kept[c.unit(r)] || i > beaten && !slices.Contains(wanted, r.ID) {
+			continue
+		}
+		if _, is := memory.Better[r.ID]; is {
+			known = append(known, r)
 		} else {
 			others = append(others, r)
 		}
 	}
-	resized, fits := c.pick(slices.Concat(kept, others))
-	switch {
-	case adds || !fits || slices.Equal(resized, wanted):
-		return Memory{Chosen: wanted}, 0
-	case memory.Better.IsZero() || memory.Better.After(now):
-		memory.Better = now
-	}
-	if wait := c.criteria.Lasting - now.Sub(memory.Better); wait > 0 {
-		return Memory{Chosen: resized, Better: memory.Better}, wait
-	}
-	return Memory{Chosen: wanted}, 0
+	all := slices.Concat(known, others)
+	return all[:min(len(all), maxContenders)]
 }
 
 // dismiss returns the chosen providers without the substitutes whose place is needed by

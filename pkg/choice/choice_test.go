@@ -368,6 +368,97 @@ func TestOneIsReplaced(t *testing.T) {
 	}
 }
 
+// TestLasting has others that are better than the chosen provider for a while, one after the other, by turns, or one beside another.
+func TestLasting(t *testing.T) {
+	criteria := cheapest
+	criteria.Margin, criteria.Lasting = 10, 30*time.Minute
+	type phase struct {
+		minutes int // From which minute on.
+		prices  [][]float64
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		phases []phase
+		want   map[cluster.ID]int // The first minute in which it is chosen.
+	}{
+		"Alone": {
+			reason: "It has lasted.", phases: []phase{{0, [][]float64{{50, 60, 60}}}, {1, [][]float64{{50, 10, 60}}}},
+			want: map[cluster.ID]int{"a": 0, "b": 31},
+		},
+		"OneAfterTheOther": {
+			reason: "What one lasted, the next one has not.",
+			phases: []phase{{0, [][]float64{{50, 60, 60}}}, {1, [][]float64{{50, 10, 60}}}, {20, [][]float64{{50, 50, 10}}}},
+			want:   map[cluster.ID]int{"a": 0, "c": 50},
+		},
+		"ByTurns": {
+			reason: "Both are better all the time, whichever of them is the best.",
+			phases: []phase{{0, [][]float64{{50, 60, 60}}}, {1, [][]float64{{50, 10, 11}, {50, 11, 10}}}},
+			want:   map[cluster.ID]int{"a": 0, "c": 31},
+		},
+		"Beside": {
+			reason: "One that has lasted does not wait for a better one, which follows when it is better than that by the margin.",
+			phases: []phase{{0, [][]float64{{50, 60, 60}}}, {1, [][]float64{{50, 20, 60}}}, {20, [][]float64{{50, 20, 1}}}},
+			want:   map[cluster.ID]int{"a": 0, "b": 31, "c": 50},
+		},
+		"Interrupted": {
+			reason: "It begins again.",
+			phases: []phase{{0, [][]float64{{50, 60, 60}}}, {1, [][]float64{{50, 10, 60}}}, {20, [][]float64{{50, 45, 60}}}, {21, [][]float64{{50, 10, 60}}}},
+			want:   map[cluster.ID]int{"a": 0, "b": 51},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := New(criteria)
+			if err != nil {
+				t.Fatalf("New(): %v", err)
+			}
+			var memory Memory
+			got := map[cluster.ID]int{}
+			for minute := range 90 {
+				var at []float64
+				for _, p := range tc.phases {
+					if minute >= p.minutes {
+						at = p.prices[minute%len(p.prices)]
+					}
+				}
+				decision, err := c.Choose(now.Add(time.Duration(minute)*time.Minute), append(prices(at...), provider("z", "r", map[string]float64{"price": 100})), memory)
+				if err != nil {
+					t.Fatalf("Choose(): %v", err)
+				}
+				memory = decision.Memory
+				if _, known := got[memory.Chosen[0]]; !known {
+					got[memory.Chosen[0]] = minute
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestManyAreBetter has more providers that are better than are remembered, in another order each time.
+func TestManyAreBetter(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	criteria := cheapest
+	criteria.Margin, criteria.Lasting = 10, 30*time.Minute
+	c, err := New(criteria)
+	if err != nil {
+		t.Fatalf("New(): %v", err)
+	}
+	memory := Memory{Chosen: []cluster.ID{"a"}}
+	for minute := range 31 {
+		providers := prices(90, 100)
+		for i := range 100 {
+			providers = append(providers, provider(cluster.ID(fmt.Sprint("p", i)), "r", map[string]float64{"price": 10 + 5*r.Float64()}))
+		}
+		got, err := c.Choose(now.Add(time.Duration(minute)*time.Minute), providers, memory)
+		if err != nil || len(got.Better) > maxContenders || (got.Chosen[0] != "a") != (minute == 30) {
+			t.Fatalf("minute %d: chosen %v, %v; %d are remembered", minute, got.Chosen, err, len(got.Better))
+		}
+		memory = got.Memory
+	}
+}
+
 // TestSubstitute loses links to chosen providers for a moment. The margin is ten of a hundred, and the prices are out of a hundred.
 func TestSubstitute(t *testing.T) {
 	weigh := Criteria{Weights: map[string]int{"price": -1}, Margin: 10, Lasting: 5 * time.Minute}
@@ -469,7 +560,7 @@ func TestClockSetBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
-	memory := Memory{Chosen: []cluster.ID{"a"}, Better: now.Add(24 * time.Hour)}
+	memory := Memory{Chosen: []cluster.ID{"a"}, Better: map[cluster.ID]time.Time{"b": now.Add(24 * time.Hour)}}
 	got, err := c.Choose(now, prices(2, 1), memory)
 	if err != nil || got.Wait != time.Minute {
 		t.Errorf("wait %s, %v: want a minute", got.Wait, err)

@@ -69,7 +69,7 @@ func TestResize(t *testing.T) {
 	if len(got.Chosen) != 2 || err != nil {
 		t.Fatalf("Choose(): %v", err)
 	}
-	if got, err = c.Choose(now, prices(1, 5, 6, 100), got.Memory); err != nil || !got.Better.IsZero() || got.Wait != 0 {
+	if got, err = c.Choose(now, prices(1, 5, 6, 100), got.Memory); err != nil || len(got.Better) > 0 || got.Wait != 0 {
 		t.Errorf("nobody is better, but since %v, to wait for %s, %v", got.Better, got.Wait, err)
 	}
 	for i, step := range []struct {
@@ -88,7 +88,7 @@ func TestResize(t *testing.T) {
 			t.Errorf("%d: %s\nchosen %v, %v: want %v", i, step.reason, got.Chosen, err, step.want)
 		}
 	}
-	if got.Better.IsZero() {
+	if len(got.Better) == 0 {
 		t.Error("the others have not begun to be better")
 	}
 	got, err = c.Limited(2).Choose(now.Add(5*time.Minute), prices(90, 80, 6, 1), got.Memory)

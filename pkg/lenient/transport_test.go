@@ -32,7 +32,7 @@ const (
 		`"spec":{"steady":{"duration":"10s"}}}`
 	badPolicy = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"bad","uid":"2","resourceVersion":"2"},` +
 		`"spec":{"consumers":["c1"],"failover":{"grace":"soon","mode":"Never"},"steady":{"duration":"10","marginPercent":7}},` +
-		`"status":{"decisions":[{"consumer":"c1","chosen":[{"id":"p1"}],"betterSince":"yesterday"}]}}`
+		`"status":{"decisions":[{"consumer":"c1","chosen":[{"id":"p1"}],"better":[{"id":"p2","since":"yesterday"}]}]}}`
 )
 
 // offered is an offer of some cores.
@@ -81,7 +81,7 @@ func TestOneBadObjectHidesNoOther(t *testing.T) {
 	if text := lenient.Unreadable(good); text != "" || good.Spec.Steady.Duration.Duration != 10*time.Second {
 		t.Errorf("the good one is changed: %q %v", text, good.Spec.Steady.Duration)
 	}
-	for _, field := range []string{"spec.steady.duration", "spec.failover.grace", "status.decisions[0].betterSince"} {
+	for _, field := range []string{"spec.steady.duration", "spec.failover.grace", "status.decisions[0].better[0].since"} {
 		if lenient.UnreadableIn(bad, field) == "" {
 			t.Errorf("the bad one does not say that %s is missing: %q", field, lenient.Unreadable(bad))
 		}

@@ -202,9 +202,12 @@ type PlacementDecision struct {
 	// +listMapKey=id
 	// +optional
 	Chosen []ChosenProvider `json:"chosen,omitempty"`
-	// BetterSince tells since when others would be better by the margin of steady.
+	// Better are providers that are better by the margin of steady than a chosen one, and
+	// take its place when that has lasted.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
 	// +optional
-	BetterSince *metav1.Time `json:"betterSince,omitempty"`
+	Better []BetterProvider `json:"better,omitempty"`
 	// Kept is where the figure of spec.keep stands.
 	// +optional
 	Kept *KeptFigure `json:"kept,omitempty"`
@@ -240,6 +243,15 @@ type ChosenProvider struct {
 	// runs there stays, and no new pod goes there.
 	// +optional
 	Barred bool `json:"barred,omitempty"`
+}
+
+// BetterProvider is a provider that is better than a chosen one.
+type BetterProvider struct {
+	// ID is its cluster ID.
+	// +kubebuilder:validation:MaxLength=253
+	ID string `json:"id"`
+	// Since tells since when.
+	Since metav1.Time `json:"since"`
 }
 
 // ExplainedProvider says what became of a provider.

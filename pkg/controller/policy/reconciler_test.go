@@ -320,14 +320,14 @@ func TestSteady(t *testing.T) {
 	// A spec that was changed a moment ago, as with the price, is no reason to go.
 	h.change(a, func() { setPrice(a, "3"); a.Generation = 7 })
 	p, again := h.decide(10 * time.Second)
-	if chosen(p)["c"] != "a" || again != interval || p.Status.Decisions[0].BetterSince == nil {
-		t.Errorf("at first: chosen %v, again after %s, better since %v", chosen(p), again, p.Status.Decisions[0].BetterSince)
+	if chosen(p)["c"] != "a" || again != interval || len(p.Status.Decisions[0].Better) != 1 {
+		t.Errorf("at first: chosen %v, again after %s, better %v", chosen(p), again, p.Status.Decisions[0].Better)
 	}
 	h.r = New(h.client, h.recorder, h.clock, prometheus.None{}) // The daemon was killed.
 	if p, again = h.decide(50 * time.Second); chosen(p)["c"] != "a" || again != 10*time.Second {
 		t.Errorf("then: chosen %v, again after %s", chosen(p), again)
 	}
-	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" || p.Status.Decisions[0].BetterSince != nil {
+	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" || len(p.Status.Decisions[0].Better) > 0 {
 		t.Errorf("after a minute: chosen %v", chosen(p))
 	}
 }

@@ -116,10 +116,11 @@ func (s *snapshot) decide(
 		}
 		decision.Chosen = append(decision.Chosen, c)
 	}
-	decision.BetterSince = nil
-	if !made.Better.IsZero() {
+	decision.Better = nil
+	for _, id := range slices.Sorted(maps.Keys(made.Better)) {
 		// The API keeps whole seconds; the next one, so that nothing moves too early.
-		decision.BetterSince = &metav1.Time{Time: made.Better.Add(time.Second - 1).Truncate(time.Second)}
+		since := metav1.Time{Time: made.Better[id].Add(time.Second - 1).Truncate(time.Second)}
+		decision.Better = append(decision.Better, v1alpha1.BetterProvider{ID: string(id), Since: since})
 	}
 	return decision, made.Wait, nil
 }
@@ -189,7 +190,7 @@ func (s *snapshot) seenBy(consumer *v1alpha1.Consumer) []choice.Provider {
 
 // memory returns what the next decision has to know of the one before.
 func memory(d v1alpha1.PlacementDecision) choice.Memory {
-	m := choice.Memory{Away: map[cluster.ID]time.Time{}}
+	m := choice.Memory{Away: map[cluster.ID]time.Time{}, Better: make(map[cluster.ID]time.Time, len(d.Better))}
 	for _, c := range d.Chosen {
 		m.Chosen = append(m.Chosen, cluster.ID(c.ID))
 		if c.Substitute {
@@ -200,8 +201,8 @@ func memory(d v1alpha1.PlacementDecision) choice.Memory {
 		}
 	}
 	slices.Sort(m.Chosen)
-	if d.BetterSince != nil {
-		m.Better = d.BetterSince.Time
+	for _, b := range d.Better {
+		m.Better[cluster.ID(b.ID)] = b.Since.Time
 	}
 	return m
 }
