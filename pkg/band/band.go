@@ -47,10 +47,10 @@ type Memory struct {
 
 // Supply is what there is to step on.
 type Supply struct {
-	// Used are the steps that have an effect: fewer than Memory.Steps where there are
-	// no more.
+	// Used are the steps that are taken where nobody remembers how many were decided.
 	Used int
-	// Available are the steps that could have one.
+	// Available are the steps that could have an effect. There may be fewer than were
+	// taken.
 	Available int
 }
 
@@ -72,7 +72,7 @@ const (
 )
 
 // Begin returns a memory whose steps are within the bounds. Without steps it begins
-// with those that have an effect.
+// with those that are used.
 func (b Band) Begin(m Memory, s Supply) Memory {
 	if m.Steps == 0 {
 		m.Steps = s.Used
@@ -95,8 +95,8 @@ func (b Band) Observe(now time.Time, value kpi.Figure, m Memory, s Supply) (Memo
 		return m, Unknown
 	}
 	steps := m.Steps
-	if s.Used > 0 {
-		steps = min(steps, s.Used)
+	if s.Available > 0 {
+		steps = min(steps, s.Available)
 	}
 	wants := b.wants(value.Value)
 	switch {

@@ -148,6 +148,11 @@ func TestStories(t *testing.T) {
 			reason: "One step less is less than there are.", supply: Supply{Used: 2, Available: 2}, memory: Memory{Steps: 3},
 			story: []moment{{at(0, 0), 0, 3, Waiting}, {at(30, 0), 0, 3, Waiting}, {at(60, 0), 0, 1, Stepped}},
 		},
+		"Fewer": {
+			reason: "Some of those that are used go in the moment of the step. It is one more than before all the same, as there are others.",
+			supply: Supply{Used: 1, Available: 9}, memory: Memory{Steps: 2},
+			story: []moment{{at(0, 250), 0, 2, Waiting}, {at(30, 250), 0, 2, Waiting}, {at(60, 250), 0, 3, Stepped}},
+		},
 		"Taken": {
 			reason: "The first time, what is used counts.", supply: Supply{Used: 2, Available: 9},
 			story: []moment{{at(0, 150), 0, 2, Inside}},
@@ -223,7 +228,7 @@ func FuzzObserve(f *testing.F) {
 				s.Available = 1 + r.IntN(6)
 			}
 			if m.Steps > 0 {
-				s.Used = min(m.Steps, s.Available)
+				s.Used = r.IntN(min(m.Steps, s.Available) + 1)
 			}
 			before := b.Begin(m, s)
 			next, state := b.Observe(now, value, m, s)
@@ -243,8 +248,8 @@ func FuzzObserve(f *testing.F) {
 			if !value.Known(now) {
 				t.Fatal("a step for what is unknown")
 			}
-			if used := before.Steps; s.Used > 0 && (next.Steps-min(used, s.Used) != int(b.wants(value.Value))) {
-				t.Fatalf("from %d steps, of which %d are used, to %d", used, s.Used, next.Steps)
+			if next.Steps-min(before.Steps, s.Available) != int(b.wants(value.Value)) {
+				t.Fatalf("from %d steps, of which %d are available, to %d", before.Steps, s.Available, next.Steps)
 			}
 			if !filled(b, known) {
 				t.Fatalf("a step after %v, with a window of %s", known, b.Window)
