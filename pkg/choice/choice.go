@@ -185,7 +185,7 @@ func (c *Chooser) Choose(now time.Time, providers []Provider, memory Memory) (De
 	}
 	absent := c.absent(now, away, memory)
 	memory.Chosen = slices.DeleteFunc(slices.Clone(memory.Chosen), func(id cluster.ID) bool { _, ok := absent[id]; return ok })
-	memory.Chosen = c.dismiss(ranked, memory)
+	memory.Chosen = c.dismiss(ranked, away, memory, absent)
 
 	// Those that are chosen have an advantage over the others: the margin.
 	for i := range ranked {
@@ -338,9 +338,10 @@ func (c *Chooser) contenders(ranked []Ranked, beaten int, wanted []cluster.ID, k
 	return all[:min(len(all), maxContenders)]
 }
 
-// dismiss returns the chosen providers without the substitutes whose place is needed by
-// those that are back: the worst of them go.
-func (c *Chooser) dismiss(ranked []Ranked, memory Memory) []cluster.ID {
+// dismiss returns the chosen providers that are here without the substitutes whose place is
+// needed by those that are back: the worst of them go. Substitutes that are absent
+// themselves are dropped when no place is left for any.
+func (c *Chooser) dismiss(ranked, away []Ranked, memory Memory, absent map[cluster.ID]time.Time) []cluster.ID {
 	if c.criteria.Most <= 0 || len(memory.Substitutes) == 0 {
 		return memory.Chosen
 	}
@@ -348,6 +349,11 @@ func (c *Chooser) dismiss(ranked []Ranked, memory Memory) []cluster.ID {
 	for _, r := range ranked {
 		if slices.Contains(memory.Chosen, r.ID) && !slices.Contains(memory.Substitutes, r.ID) {
 			seats[c.unit(r)] = true
+		}
+	}
+	for _, r := range away {
+		if slices.Contains(memory.Substitutes, r.ID) && !seats[c.unit(r)] && len(seats) >= c.criteria.Most {
+			delete(absent, r.ID)
 		}
 	}
 	stay := map[cluster.ID]bool{}
@@ -362,7 +368,8 @@ func (c *Chooser) dismiss(ranked []Ranked, memory Memory) []cluster.ID {
 }
 
 // substitutes returns those of the chosen providers that stand in for absent ones: those
-// that did already, and then the worst of those that were not chosen before.
+// that did already, and then the worst of those that were not chosen before. One that is
+// absent itself goes on to be one, and the providers of a group are or are not together.
 func (c *Chooser) substitutes(ranked, away []Ranked, absent map[cluster.ID]time.Time, chosen []cluster.ID, memory Memory) []cluster.ID {
 	if c.criteria.Most <= 0 {
 		return nil
@@ -387,6 +394,12 @@ func (c *Chooser) substitutes(ranked, away []Ranked, absent map[cluster.ID]time.
 	var ids []cluster.ID
 	for _, r := range ranked {
 		if slices.Contains(chosen, r.ID) && standing[c.unit(r)] {
+			ids = append(ids, r.ID)
+		}
+	}
+	for _, r := range away {
+		_, is := absent[r.ID]
+		if unit := c.unit(r); is && slices.Contains(memory.Substitutes, r.ID) && (standing[unit] || !held[unit]) {
 			ids = append(ids, r.ID)
 		}
 	}

@@ -510,6 +510,17 @@ func TestSubstitute(t *testing.T) {
 				{0, []float64{10, 20, 30}, "", "a"}, {1, []float64{10, 20, 30}, "a", "ab"}, {2, []float64{10, 20, 30}, "ab", "abc"}, {3, []float64{10, 20, 30}, "", "a"},
 			},
 		},
+		"SubstituteIsBack": {
+			reason: "It is one still.", criteria: weigh, most: 1,
+			steps: []step{
+				{0, []float64{20, 30, 40}, "", "a"}, {1, []float64{20, 10, 40}, "a", "ab"}, {2, []float64{20, 10, 40}, "ab", "abc"},
+				{3, []float64{20, 10, 40}, "a", "ab"}, {4, []float64{20, 10, 40}, "", "a"},
+			},
+		},
+		"InTurn": {
+			reason: "A substitute that is lost when the first is back is none any more.", criteria: weigh, most: 1,
+			steps: []step{{0, []float64{20, 30}, "", "a"}, {1, []float64{20, 15}, "a", "ab"}, {2, []float64{20, 15}, "b", "a"}, {3, []float64{20, 15}, "", "a"}},
+		},
 		"Newcomer": {
 			reason: "Who joins at the same time because there is one place more is none.", criteria: weigh, most: 3,
 			steps: []step{
