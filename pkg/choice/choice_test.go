@@ -99,6 +99,9 @@ func TestChoose(t *testing.T) {
 			reason: "In the other direction, too.", criteria: Criteria{Weights: map[string]int{"price": 1}, Most: 1},
 			providers: prices(0, -math.MaxFloat64, math.MaxFloat64), want: []cluster.ID{"c"},
 		},
+		"Tiny": {
+			reason: "Or as small.", criteria: cheapest, providers: prices(math.SmallestNonzeroFloat64, 0), want: []cluster.ID{"b"},
+		},
 		"Filter": {
 			reason:    "All filters must hold.",
 			criteria:  Criteria{Filters: []string{`kpi.price < 3`, `labels["region"] == "r" && id != "a"`}},
@@ -126,6 +129,11 @@ func TestChoose(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got.Chosen, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+			for _, r := range got.Ranking {
+				if math.IsNaN(r.Score) {
+					t.Errorf("%s\nthe score of %s is no number", tc.reason, r.ID)
+				}
 			}
 			if len(got.Ranking) != len(tc.providers) {
 				t.Errorf("%d providers are explained, of %d", len(got.Ranking), len(tc.providers))

@@ -81,14 +81,22 @@ func (s scale) term(now time.Time, f kpi.Figure, weight int) Term {
 	case s.least == s.most:
 		term.Normalized = 1
 	case weight > 0:
-		term.Normalized = (f.Value/2 - s.least/2) / (s.most/2 - s.least/2) // Halves do not overflow.
+		term.Normalized = part(f.Value, s.least, s.most)
 	default:
-		term.Normalized = (s.most/2 - f.Value/2) / (s.most/2 - s.least/2)
+		term.Normalized = 1 - part(f.Value, s.least, s.most)
 	}
 	if math.IsNaN(term.Value) || math.IsInf(term.Value, 0) {
 		term.Value, term.Unknown = 0, "not a number"
 	}
 	return term
+}
+
+// part returns where a value is between two others, as a part of their distance.
+func part(value, least, most float64) float64 {
+	if whole := most - least; !math.IsInf(whole, 0) {
+		return (value - least) / whole
+	}
+	return (value/2 - least/2) / (most/2 - least/2) // Halves do not overflow, but the smallest numbers have none.
 }
 
 // filter splits the providers into those that pass the filters, in order of their
