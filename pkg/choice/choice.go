@@ -424,10 +424,9 @@ func (c *Chooser) units(ranked []Ranked) map[string]bool {
 	return units
 }
 
-// pick returns the first of the ranked providers, as many as allowed, that meet
-// the spread constraints, in order of their IDs. A provider is passed over if the
-// places after it would not suffice for the values that are missing. With several
-// constraints it may miss a way to meet them all.
+// pick returns the first of the ranked providers, as many as allowed, that meet the
+// spread constraints, in order of their IDs. A provider is passed over if the places after
+// it would not suffice for the values that are missing.
 func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
 	if c.criteria.Group != "" {
 		return c.pickGroups(ranked)
@@ -436,14 +435,11 @@ func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
 	if most <= 0 || most > len(ranked) {
 		most = len(ranked)
 	}
-	picked := make([]Ranked, 0, most)
-	for _, r := range ranked {
-		if len(picked) == most {
-			break
-		}
-		picked = append(picked, r)
-		if c.missing(picked) > most-len(picked) {
-			picked = picked[:len(picked)-1]
+	picked := ranked[:most]
+	if len(c.criteria.Spread) > 0 {
+		var ok bool
+		if picked, ok = c.spread(ranked, most); !ok {
+			return nil, false
 		}
 	}
 	ids := make([]cluster.ID, len(picked))
@@ -451,7 +447,7 @@ func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
 		ids[i] = p.ID
 	}
 	slices.Sort(ids)
-	return ids, len(ids) > 0 && c.spreads(picked)
+	return ids, len(ids) > 0
 }
 
 // pickGroups returns the providers of the first groups of a ranking, as many as
@@ -467,25 +463,6 @@ func (c *Chooser) pickGroups(ranked []Ranked) ([]cluster.ID, bool) {
 	}
 	slices.Sort(ids)
 	return ids, len(ids) > 0
-}
-
-// spreads tells whether providers meet the spread constraints.
-func (c *Chooser) spreads(providers []Ranked) bool { return c.missing(providers) == 0 }
-
-// missing returns how many values the providers lack for the spread constraint
-// that is furthest from being met. A provider without the label has no value.
-func (c *Chooser) missing(providers []Ranked) int {
-	most := 0
-	for _, s := range c.criteria.Spread {
-		values := map[string]bool{}
-		for _, p := range providers {
-			if value, ok := p.labels[s.Label]; ok {
-				values[value] = true
-			}
-		}
-		most = max(most, s.Distinct-len(values))
-	}
-	return most
 }
 
 // better orders providers: by score, then those with fewer unknown figures, then
