@@ -319,8 +319,8 @@ func Sooner(a, b time.Duration) time.Duration {
 //   - the usable providers;
 //   - those selected already that are enabled but not ready, because taking a
 //     provider out removes what runs there, and it may only be out of reach;
-//   - those selected already that are not enabled, not chosen or withdrawn, while
-//     pods are there or can still come.
+//   - those selected already that are not enabled, not chosen, withdrawn or no providers
+//     any more, while pods are there or can still come.
 //
 // With no usable provider the selection stays as it is, because an empty one
 // would select every cluster, the consumer included.
@@ -341,6 +341,11 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 			usable = usable || p.usable()
 		}
 	}
+	for _, id := range s.Selected {
+		if _, known := providers[id]; !known && occupied[id] {
+			chosen = append(chosen, id)
+		}
+	}
 	if !usable {
 		chosen = slices.Clone(s.Selected)
 	}
@@ -349,11 +354,14 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 }
 
 // place returns the selected clusters on which new pods are to be placed: those that are
-// chosen, not barred, have not failed and are not withdrawn; if that leaves none, all that
-// are chosen and not barred. Where no policy has chosen, new pods do not go.
+// known, chosen, not barred, have not failed and are not withdrawn; if that leaves none, all
+// that are chosen and not barred. Where no policy has chosen, new pods do not go.
 func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
 	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return providers[id].Unchosen || providers[id].Barred })
-	left := slices.DeleteFunc(slices.Clone(chosen), func(id cluster.ID) bool { return providers[id].failed || providers[id].recedes() })
+	left := slices.DeleteFunc(slices.Clone(chosen), func(id cluster.ID) bool {
+		p, known := providers[id]
+		return !known || p.failed || p.recedes()
+	})
 	if len(left) > 0 {
 		return left
 	}

@@ -115,6 +115,11 @@ func TestSelect(t *testing.T) {
 			in:     Snapshot{Providers: []Provider{on}, Selected: []cluster.ID{"b", "z"}},
 			want:   []cluster.ID{"b"},
 		},
+		"GoneWithPods": {
+			reason: "But not while pods are there: somebody may have deleted its record, which is made again at once.",
+			in:     Snapshot{Providers: []Provider{on}, Selected: []cluster.ID{"b", "z"}, Copies: copies("web", 2, "z")},
+			want:   []cluster.ID{"b", "z"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -467,6 +472,11 @@ func TestPolicy(t *testing.T) {
 			reason: "Nor while no provider can be used.",
 			in:     Snapshot{Providers: []Provider{off}, Copies: copies("web", 1, "", onBroker)},
 			want:   Plan{Remake: []string{"web-0"}},
+		},
+		"Unknown": {
+			reason: "No new pods go to a cluster that is no provider at this moment, and none leave it.",
+			in:     Snapshot{Providers: []Provider{on}, Selected: both, Placing: onlyB, Copies: copies("web", 2, "a")},
+			want:   Plan{Select: both, Place: onlyB},
 		},
 		"Barred": {
 			reason: "What a policy may exclude keeps what runs there and gets nothing new; the others do.",

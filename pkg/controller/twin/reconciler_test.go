@@ -333,6 +333,29 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// TestDeletedProvider deletes the record of a provider that is well, and has all copies of a workload.
+func TestDeletedProvider(t *testing.T) {
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2"),
+		[]client.Object{ready(providerA), ready(providerB)})...)
+	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	if err := h.client.Delete(t.Context(), ready(providerA)); err != nil {
+		t.Fatal(err)
+	}
+	h.deleted = nil
+	for range 2 {
+		h.reconcile()
+	}
+	if !slices.Contains(selected(), providerA.ID) || len(h.deleted) > 0 {
+		t.Errorf("selected %v, deleted %v: Liqo removes at once what runs on provider-a", selected(), h.deleted)
+	}
+	if err := h.client.Create(t.Context(), ready(providerA)); err != nil {
+		t.Fatal(err)
+	}
+	if h.reconcile(); !slices.Equal(liqo.Placing(h.offloading()), []cluster.ID{providerA.ID, providerB.ID}) || len(h.deleted) > 0 {
+		t.Errorf("with the record again, pods are placed on %v, and deleted %v", liqo.Placing(h.offloading()), h.deleted)
+	}
+}
+
 // TestUndecided has a policy that has chosen nothing: nothing may be placed anywhere.
 func TestUndecided(t *testing.T) {
 	h := start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60))
