@@ -166,6 +166,26 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// TestEndingIsNoSubstitute turns off one provider while the peering with another one ends, whose pods Liqo evicts at once.
+func TestEndingIsNoSubstitute(t *testing.T) {
+	ending := usable("e")[0]
+	ending.Ready, ending.Ending = false, true
+	for name, tc := range map[string]struct {
+		reason string
+		copies []Copy
+		remake []string
+	}{
+		"Last": {"The last copy that stays ready stays.", copies("web", 2, "a", as("e")), nil},
+		"Some": {"A quarter of eight are two, and one of them goes already.", copies("web", 8, "a", as("e")), []string{"web-1"}},
+	} {
+		s := Snapshot{Providers: []Provider{off, on, ending}, Selected: []cluster.ID{"a", "b", "e"}, Effective: true, Copies: tc.copies}
+		s.Placing = Decide(now, s).Place
+		if diff := cmp.Diff(tc.remake, Decide(now, s).Remake, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s\n-want +got\n%s", name, tc.reason, diff)
+		}
+	}
+}
+
 // TestWithdrawn drains a provider that takes its offer back.
 func TestWithdrawn(t *testing.T) {
 	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}

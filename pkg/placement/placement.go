@@ -374,7 +374,8 @@ func move(
 ) (remake []Copy, held []Held) {
 	ready := 0
 	for _, c := range copies {
-		if c.settled(now) {
+		// Where the peering ends, Liqo evicts all copies at once.
+		if c.settled(now) && !(c.Spot == OnProvider && providers[c.Provider].Ending) {
 			ready++
 		}
 	}
