@@ -36,7 +36,8 @@ type remotePods struct {
 // remotePod is what is remembered of a remote pod.
 type remotePod struct {
 	address string
-	// own tells that the pod is on the virtual node.
+	// own tells that the pod is on the virtual node, and has not ended: one that has ended
+	// serves nobody, and its object stays until somebody deletes it.
 	own bool
 }
 
@@ -79,16 +80,17 @@ func (r *remotePods) StopNamespace(local, remote string) {
 
 // show returns the pod as Liqo's reflector is to see it.
 func (r *remotePods) show(pod *corev1.Pod) *corev1.Pod {
-	pod = withoutLostAddress(pod)
+	// A pod that is being moved has not ended.
+	pod = relocating(withoutLostAddress(pod))
 	r.seen(pod)
-	return relocating(pod)
+	return pod
 }
 
 // withoutLostAddress returns a pod that has ended without its address, which may be another
 // pod's by now: nobody translates it any more, and the end of the pod must not wait for
 // that. Other pods are returned as they are.
 func withoutLostAddress(pod *corev1.Pod) *corev1.Pod {
-	if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+	if !ended(pod) {
 		return pod
 	}
 	pod = pod.DeepCopy()
@@ -103,7 +105,7 @@ func (r *remotePods) seen(pod *corev1.Pod) {
 	if r.held[pod.Namespace] == nil {
 		r.held[pod.Namespace] = map[string]remotePod{}
 	}
-	r.held[pod.Namespace][string(pod.UID)] = remotePod{pod.Status.PodIP, liqo.OriginNode(pod) == r.node}
+	r.held[pod.Namespace][string(pod.UID)] = remotePod{pod.Status.PodIP, liqo.OriginNode(pod) == r.node && !ended(pod)}
 	r.hold(string(pod.UID), pod.Status.PodIP)
 }
 
@@ -115,7 +117,7 @@ func (r *remotePods) gone(pod *corev1.Pod) {
 	r.release(string(pod.UID))
 }
 
-// anyAt reports whether an address of any of the virtual node's own pods is one of those.
+// anyAt reports whether an address of any of the virtual node's own pods that have not ended is one of those.
 func (r *remotePods) anyAt(those func(address string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

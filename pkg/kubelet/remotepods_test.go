@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // TestAnyAt has pods of two virtual nodes in one namespace of the foreign cluster.
@@ -53,6 +55,46 @@ func TestEndedPodLosesItsAddress(t *testing.T) {
 			}
 			if held != want {
 				t.Errorf("relay addresses are kept for %q, want %q", held, want)
+			}
+		})
+	}
+}
+
+// TestEndedPodKeepsNoNodeReady looks at the virtual node when the broker is lost, and when it offers nothing any more, and
+// the node's only pod has ended.
+func TestEndedPodKeepsNoNodeReady(t *testing.T) {
+	deleted := metav1.Now()
+	for name, tc := range map[string]struct {
+		reason  string
+		phase   corev1.PodPhase
+		deleted *metav1.Time
+		// direct and present tell whether a pod counts that is reached past the broker, and one at all.
+		direct, present bool
+	}{
+		"Running":   {reason: "It serves.", phase: corev1.PodRunning, direct: true, present: true},
+		"Succeeded": {reason: "Nobody needs the node for it.", phase: corev1.PodSucceeded},
+		"Failed":    {reason: "The same.", phase: corev1.PodFailed},
+		"Moved":     {reason: "It is about to come back under the same name.", phase: corev1.PodFailed, deleted: &deleted, present: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRemotePods(nil, "liqo-broker", func(string, string) {}, func(string) {})
+			r.show(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "jobs", Name: "job", UID: "job", DeletionTimestamp: tc.deleted,
+					Labels: map[string]string{"virtualkubelet.liqo.io/nodename": "liqo-broker"},
+				},
+				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways},
+				Status: corev1.PodStatus{Phase: tc.phase, PodIP: "10.90.0.7"},
+			})
+			is := circumstances{
+				direct:  r.anyAt(func(address string) bool { return address == "10.90.0.7" }),
+				present: r.anyAt(func(string) bool { return true }),
+			}
+			if lost := steady(liqoNode(false, true), is, metav1.Time{}); liqo.NodeReady(lost) != tc.direct {
+				t.Errorf("%s\nWithout the broker the node is Ready: %t, want %t", tc.reason, !tc.direct, tc.direct)
+			}
+			if bare := steady(liqoNode(true, false), is, metav1.Time{}); liqo.NodeReady(bare) != tc.present {
+				t.Errorf("%s\nWithout resources the node is Ready: %t, want %t", tc.reason, !tc.present, tc.present)
 			}
 		})
 	}

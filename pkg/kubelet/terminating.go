@@ -28,7 +28,7 @@ func relocating(pod *corev1.Pod) *corev1.Pod {
 	}
 	pod = pod.DeepCopy()
 	status := &pod.Status
-	if status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded {
+	if ended(pod) {
 		status.Phase = corev1.PodRunning
 	}
 	for i := range status.Conditions {
@@ -60,18 +60,22 @@ func deletionRequested(pod *corev1.Pod) time.Time {
 	return requested
 }
 
+// ended reports whether a pod has ended for good.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
 // endedBefore reports whether a pod had ended by itself at a time. One whose
 // containers are always restarted never does.
 func endedBefore(pod *corev1.Pod, at time.Time) bool {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways ||
-		pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || !ended(pod) {
 		return false
 	}
 	for i := range pod.Status.ContainerStatuses {
-		ended := pod.Status.ContainerStatuses[i].State.Terminated
+		terminated := pod.Status.ContainerStatuses[i].State.Terminated
 		// Both times are whole seconds: within the same one, the end is taken for one
 		// that the deletion brought about.
-		if ended != nil && !ended.FinishedAt.Time.Before(at) {
+		if terminated != nil && !terminated.FinishedAt.Time.Before(at) {
 			return false
 		}
 	}
