@@ -94,8 +94,8 @@ func newReflection(
 	remotePods := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, o.NodeName, addresses.hold, addresses.release)
 	translated := []manager.Reflector{newGuard(remotePods, guarded)}
 	if !o.DisableIPReflection {
-		endpoints := exposition.NewEndpointSliceReflector(addresses.client(), configs[generic.EndpointSlice])
-		translated = append(translated, newGuard(addresses.passOwn(endpoints, newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints), guarded))
+		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints)
+		translated = append(translated, newGuard(endpoints, guarded))
 	}
 	for _, reflector := range translated {
 		m.With(reflector)

@@ -11,16 +11,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/liqotech/liqo/pkg/liqonet/ipam"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/exposition"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -33,6 +31,9 @@ import (
 // The other cluster writes into it what it likes, and each address that is passed
 // on is made one that leads there from the foreign cluster: it could open any
 // address that this cluster reaches.
+//
+// What is left out is left out where Liqo reads a slice, and not of what is kept of it:
+// an endpoint that cannot be passed on yet is when the slice is reflected again.
 type transitEndpoints struct {
 	manager.Reflector
 
@@ -48,9 +49,12 @@ type transitEndpoints struct {
 	ctx context.Context
 }
 
-// reasonTooMany is the reason of the event on an EndpointSlice of which not all
-// endpoints are passed on.
-const reasonTooMany = "TooManyEndpoints"
+// reflect makes Liqo's reflector of EndpointSlices the one that passes them on.
+func (t *transitEndpoints) reflect(client ipam.IpamClient, config *generic.ReflectorConfig) {
+	// As exposition.NewEndpointSliceReflector does.
+	t.Reflector = generic.NewReflector(exposition.EndpointSliceReflectorName, t.namespaced(exposition.NewNamespacedEndpointSliceReflector(client)),
+		generic.WithoutFallback(), config.NumWorkers, config.Type, generic.ConcurrencyModeLeader)
+}
 
 // Start begins the reflection.
 func (t *transitEndpoints) Start(ctx context.Context, opts *options.ReflectorOpts) {
@@ -58,62 +62,10 @@ func (t *transitEndpoints) Start(ctx context.Context, opts *options.ReflectorOpt
 	t.Reflector.Start(ctx, opts)
 }
 
-// StartNamespace begins the reflection of a namespace. It must not wait: until it
-// returns, Liqo takes the pods of this and the next namespaces for strays.
-func (t *transitEndpoints) StartNamespace(opts *options.NamespacedOpts) {
-	owner := &twinOwner{read: func() (*corev1.Namespace, error) {
-		return opts.LocalClient.CoreV1().Namespaces().Get(t.ctx, opts.LocalNamespace, metav1.GetOptions{})
-	}}
-	events := opts.EventBroadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-endpointslice-reflection"})
-	informer := opts.LocalFactory.Discovery().V1().EndpointSlices().Informer()
-	// Both fail only for an informer that runs already, and this one is made here.
-	utilruntime.Must(informer.SetTransform(func(object any) (any, error) {
-		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-			return t.ownOnly(owner, slice, events), nil
-		}
-		return object, nil
-	}))
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
-		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-			t.budget.forget(key, time.Now())
-		}
-	}})
-	utilruntime.Must(err)
-	t.Reflector.StartNamespace(opts)
-}
-
 // StopNamespace ends the reflection of a namespace.
 func (t *transitEndpoints) StopNamespace(local, remote string) {
 	t.Reflector.StopNamespace(local, remote)
 	t.budget.forget(local+"/", time.Now())
-}
-
-// ownOnly returns the slice without endpoints that are not the owner's own, or that
-// are too many. A slice that no other cluster has put here is returned as it is.
-func (t *transitEndpoints) ownOnly(owner *twinOwner, slice *discoveryv1.EndpointSlice, events record.EventRecorder) *discoveryv1.EndpointSlice {
-	if slice.Labels[liqo.LabelManagedBy] != liqo.ManagedByShadowEndpointSlice {
-		return slice
-	}
-	id, err := owner.get()
-	if err != nil {
-		t.log.Error(err, "It is not known whose twin the namespace is", "namespace", slice.Namespace)
-	}
-	key := slice.Namespace + "/" + slice.Name
-	passed := without(slice, func(address netip.Addr) bool { return !t.owns(id, address) })
-	if passed != slice {
-		t.log.Info("Endpoints are not passed on that are not the cluster's own", "endpointSlice", key, "cluster", id)
-	}
-	tooMany := t.budget.admit(id, key, addressesOf(passed), time.Now())
-	if len(tooMany) == 0 {
-		return passed
-	}
-	t.refused.Add(float64(len(tooMany)))
-	events.Eventf(slice, corev1.EventTypeWarning, reasonTooMany,
-		"%d addresses are not passed on: the cluster that they belong to may have %d", len(tooMany), t.budget.limit)
-	return without(passed, func(address netip.Addr) bool {
-		_, is := tooMany[address]
-		return is
-	})
 }
 
 // without returns the slice without the endpoints that have one of some addresses, or

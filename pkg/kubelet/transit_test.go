@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -96,20 +97,22 @@ func podOf(origin string, edit func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// clusters are the broker with one pod, and the provider.
+// clusters are the broker with one object, and the provider.
 type clusters struct {
 	local, remote *fake.Clientset
 	remoteLiqo    *liqofake.Clientset
 	events        record.EventBroadcaster
-	// handle reflects the pod.
+	// handle reflects the object.
 	handle func(context.Context) error
 }
 
 // startReflector starts a reflector of the broker for the provider; namespaced makes its part for a namespace.
-func startReflector(t *testing.T, pod *corev1.Pod, reflector manager.Reflector, namespaced func(*options.NamespacedOpts) manager.NamespacedReflector) *clusters {
+func startReflector(
+	t *testing.T, reflector manager.Reflector, namespaced func(*options.NamespacedOpts) manager.NamespacedReflector, objects ...runtime.Object,
+) *clusters {
 	t.Helper()
 	c := &clusters{
-		local: fake.NewSimpleClientset(pod), remote: fake.NewSimpleClientset(),
+		local: fake.NewSimpleClientset(objects...), remote: fake.NewSimpleClientset(),
 		remoteLiqo: liqofake.NewSimpleClientset(), events: record.NewBroadcaster(),
 	}
 	t.Cleanup(c.events.Shutdown)
@@ -125,9 +128,10 @@ func startReflector(t *testing.T, pod *corev1.Pod, reflector manager.Reflector, 
 	opts := options.NewNamespaced().
 		WithLocal("twin", c.local, localFactory).WithLiqoLocal(liqofake.NewSimpleClientset(), nil).
 		WithRemote("twin-broker", c.remote, remoteFactory).WithLiqoRemote(c.remoteLiqo, remoteLiqo).
-		WithHandlerFactory(handlers).WithEventBroadcaster(c.events).WithForgingOpts(&forgingOpts)
+		WithHandlerFactory(handlers).WithEventBroadcaster(c.events).WithForgingOpts(&forgingOpts).
+		WithReflectionType(consts.DenyList)
 	reflector.StartNamespace(opts)
-	pods := namespaced(opts)
+	reflected := namespaced(opts)
 	done := t.Context().Done()
 	localFactory.Start(done)
 	remoteFactory.Start(done)
@@ -136,7 +140,7 @@ func startReflector(t *testing.T, pod *corev1.Pod, reflector manager.Reflector, 
 	remoteFactory.WaitForCacheSync(done)
 	remoteLiqo.WaitForCacheSync(done)
 	c.handle = func(ctx context.Context) error {
-		return pods.Handle(trace.ContextWithTrace(ctx, trace.New("test")), "web")
+		return reflected.Handle(trace.ContextWithTrace(ctx, trace.New("test")), "web")
 	}
 	return c
 }
@@ -295,7 +299,7 @@ func TestAPIServerOfPod(t *testing.T) {
 			}
 			pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, addresses,
 				&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportTokenAPI}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-			c := startReflector(t, tc.pod, &transit{Reflector: unstarted{pods}, mapper: addresses}, pods.NewNamespaced)
+			c := startReflector(t, &transit{Reflector: unstarted{pods}, mapper: addresses}, pods.NewNamespaced, tc.pod)
 
 			if err := c.handle(t.Context()); (err != nil) != tc.wantErr {
 				t.Fatalf("%s\nHandle(): %v", tc.reason, err)
@@ -387,7 +391,7 @@ func TestTokens(t *testing.T) {
 				namespaced = made.NewNamespaced
 			}
 			pod := podOf(tc.origin, func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) })
-			c := startReflector(t, pod, tokenless{unstarted{tokens}}, namespaced)
+			c := startReflector(t, tokenless{unstarted{tokens}}, namespaced, pod)
 
 			// The fake API issues no token, so that the reflection of one fails. What counts is who asks.
 			_ = c.handle(t.Context())
@@ -414,7 +418,7 @@ func TestTolerationsOfPod(t *testing.T) {
 	})
 	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
 		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-	c := startReflector(t, pod, &transit{Reflector: unstarted{pods}}, pods.NewNamespaced)
+	c := startReflector(t, &transit{Reflector: unstarted{pods}}, pods.NewNamespaced, pod)
 	if err := c.handle(t.Context()); err != nil {
 		t.Fatalf("Handle(): %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/exposition"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -77,12 +79,14 @@ func (t *translation) client() ipam.IpamClient {
 	return t.addresses
 }
 
-// passOwn restricts a reflector of EndpointSlices to what may be translated.
-func (t *translation) passOwn(endpoints manager.Reflector, budget *endpointBudget, refused prometheus.Counter) manager.Reflector {
+// endpoints returns a reflector of EndpointSlices that passes on what may be translated.
+func (t *translation) endpoints(config *generic.ReflectorConfig, budget *endpointBudget, refused prometheus.Counter) manager.Reflector {
 	if t.addresses == nil {
-		return endpoints
+		return exposition.NewEndpointSliceReflector(nil, config)
 	}
-	return &transitEndpoints{Reflector: endpoints, owns: t.addresses.owns, budget: budget, refused: refused, log: t.log}
+	transit := &transitEndpoints{owns: t.addresses.owns, budget: budget, refused: refused, log: t.log}
+	transit.reflect(t.addresses, config)
+	return transit
 }
 
 // reachedDirectly reports whether a pod that the foreign cluster reports at an

@@ -1,0 +1,224 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/discovery"
+	discoveryv1informers "k8s.io/client-go/informers/discovery/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	discoveryv1listers "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+const (
+	// reasonTooMany is the reason of the event on an EndpointSlice of which not all
+	// endpoints are passed on.
+	reasonTooMany = "TooManyEndpoints"
+	// tooManyRetry is after what time such a slice is looked at again. Other slices may have
+	// left it more, and an address counts for an hour after it has left the last one.
+	tooManyRetry = 5 * time.Minute
+)
+
+// transitSlices reflects the EndpointSlices of one namespace.
+type transitSlices struct {
+	manager.NamespacedReflector
+
+	transit   *transitEndpoints
+	namespace string
+	owner     *twinOwner
+	// all are the slices with all of their endpoints.
+	all    discoveryv1listers.EndpointSliceNamespaceLister
+	events record.EventRecorder
+
+	mu sync.Mutex
+	// leftOut is what of each slice was left out last.
+	leftOut map[string]leftOut
+}
+
+// leftOut counts what of a slice is not passed on: endpoints that are not the owner's own,
+// and addresses that are too many.
+type leftOut struct{ strange, tooMany int }
+
+// namespaced restricts what reflects the slices of a namespace. It must not wait: until it
+// returns, Liqo takes the pods of this and the next namespaces for strays.
+func (t *transitEndpoints) namespaced(inner generic.NamespacedReflectorFactoryFunc) generic.NamespacedReflectorFactoryFunc {
+	return func(opts *options.NamespacedOpts) manager.NamespacedReflector {
+		namespace := opts.LocalNamespace
+		informer := opts.LocalFactory.Discovery().V1().EndpointSlices()
+		s := &transitSlices{
+			transit: t, namespace: namespace,
+			owner: &twinOwner{read: func() (*corev1.Namespace, error) {
+				return opts.LocalClient.CoreV1().Namespaces().Get(t.ctx, namespace, metav1.GetOptions{})
+			}},
+			all:     informer.Lister().EndpointSlices(namespace),
+			events:  opts.EventBroadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-endpointslice-reflection"}),
+			leftOut: map[string]leftOut{},
+		}
+		// While another replica leads, Liqo handles nothing.
+		_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+				s.forget(slice.Name)
+			}
+		}})
+		utilruntime.Must(err) // It fails only for an informer that has ended.
+		opts.LocalFactory = ownEndpointsFactory{opts.LocalFactory, s}
+		s.NamespacedReflector = inner(opts)
+		return s
+	}
+}
+
+// Handle reflects a slice. It fails, so that Liqo tries again, as long as it is not known
+// whose the endpoints must be; what was passed on before stays until then.
+func (s *transitSlices) Handle(ctx context.Context, name string) error {
+	if slice, err := s.all.Get(name); err == nil && fromPeer(slice) {
+		if _, err := s.owner.get(); err != nil {
+			// Liqo does not say why it tries again.
+			s.transit.log.Error(err, "It is not known whose twin the namespace is", "namespace", slice.Namespace)
+			return fmt.Errorf("find the owner of namespace %s: %w", slice.Namespace, err)
+		}
+	}
+	if err := s.NamespacedReflector.Handle(ctx, name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leftOut[name].tooMany > 0 {
+		return generic.EnqueueAfter(tooManyRetry)
+	}
+	return nil
+}
+
+// fromPeer reports whether another cluster has put a slice into its twin namespace.
+func fromPeer(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Labels[liqo.LabelManagedBy] == liqo.ManagedByShadowEndpointSlice
+}
+
+// get returns a slice as Liqo is to see it.
+func (s *transitSlices) get(name string) (*discoveryv1.EndpointSlice, error) {
+	slice, err := s.all.Get(name)
+	if err != nil || !fromPeer(slice) {
+		s.forget(name)
+		return slice, err
+	}
+	return s.ownOnly(slice), nil
+}
+
+// ownOnly returns a slice of another cluster without endpoints that are not its owner's
+// own, or that are too many.
+func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	id, err := s.owner.get()
+	if err != nil {
+		return without(slice, func(netip.Addr) bool { return true })
+	}
+	passed := without(slice, func(address netip.Addr) bool { return !s.transit.owns(id, address) })
+	tooMany := s.transit.budget.admit(id, s.key(slice.Name), addressesOf(passed), time.Now())
+	s.tell(slice, leftOut{strange: len(slice.Endpoints) - len(passed.Endpoints), tooMany: len(tooMany)})
+	return without(passed, func(address netip.Addr) bool {
+		_, is := tooMany[address]
+		return is
+	})
+}
+
+// tell says what is left out of a slice, once.
+func (s *transitSlices) tell(slice *discoveryv1.EndpointSlice, now leftOut) {
+	s.mu.Lock()
+	was := s.leftOut[slice.Name]
+	s.leftOut[slice.Name] = now
+	s.mu.Unlock()
+	if now.strange > 0 && now.strange != was.strange {
+		s.transit.log.Info("Endpoints are not passed on that are not the cluster's own", "endpointSlice", s.key(slice.Name), "endpoints", now.strange)
+	}
+	if now.tooMany > was.tooMany {
+		s.transit.refused.Add(float64(now.tooMany - was.tooMany))
+		s.events.Eventf(slice, corev1.EventTypeWarning, reasonTooMany,
+			"%d addresses are not passed on: the cluster that they belong to may have %d", now.tooMany, s.transit.budget.limit)
+	}
+}
+
+// forget notes that nothing of a slice is left out or counts.
+func (s *transitSlices) forget(name string) {
+	s.mu.Lock()
+	delete(s.leftOut, name)
+	s.mu.Unlock()
+	s.transit.budget.forget(s.key(name), time.Now())
+}
+
+// key names a slice to the budget.
+func (s *transitSlices) key(name string) string { return s.namespace + "/" + name }
+
+// ownEndpointsFactory is the factory of informers as Liqo sees it: its lister of slices
+// leaves out what is not to be passed on.
+type ownEndpointsFactory struct {
+	informers.SharedInformerFactory
+	slices *transitSlices
+}
+
+// Discovery restricts EndpointSlices.
+func (f ownEndpointsFactory) Discovery() discovery.Interface {
+	return ownEndpointsDiscovery{f.SharedInformerFactory.Discovery(), f.slices}
+}
+
+type ownEndpointsDiscovery struct {
+	discovery.Interface
+	slices *transitSlices
+}
+
+func (d ownEndpointsDiscovery) V1() discoveryv1informers.Interface {
+	return ownEndpointsV1{d.Interface.V1(), d.slices}
+}
+
+type ownEndpointsV1 struct {
+	discoveryv1informers.Interface
+	slices *transitSlices
+}
+
+func (v ownEndpointsV1) EndpointSlices() discoveryv1informers.EndpointSliceInformer {
+	return ownEndpointsInformer{v.Interface.EndpointSlices(), v.slices}
+}
+
+type ownEndpointsInformer struct {
+	discoveryv1informers.EndpointSliceInformer
+	slices *transitSlices
+}
+
+func (i ownEndpointsInformer) Lister() discoveryv1listers.EndpointSliceLister {
+	return ownEndpointsLister{i.EndpointSliceInformer.Lister(), i.slices}
+}
+
+type ownEndpointsLister struct {
+	discoveryv1listers.EndpointSliceLister
+	slices *transitSlices
+}
+
+func (l ownEndpointsLister) EndpointSlices(namespace string) discoveryv1listers.EndpointSliceNamespaceLister {
+	return ownEndpoints{l.EndpointSliceLister.EndpointSlices(namespace), l.slices}
+}
+
+type ownEndpoints struct {
+	discoveryv1listers.EndpointSliceNamespaceLister
+	slices *transitSlices
+}
+
+// Get returns a slice with what is passed on of it. Of lists Liqo needs only the names.
+func (e ownEndpoints) Get(name string) (*discoveryv1.EndpointSlice, error) { return e.slices.get(name) }
