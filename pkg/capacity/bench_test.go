@@ -35,9 +35,9 @@ func benchmarkBooks(b *testing.B, clusters int) {
 		terms[id("c", p)] = Terms{Reserved: list("cpu", "8"), Share: Whole}
 	}
 	b.Run("New", func(b *testing.B) {
-		percentile.Report(b, func() { NewBooks(accounts, terms, nil) })
+		percentile.Report(b, func() { NewBooks(accounts, terms, nil, nil) })
 	})
-	books := NewBooks(accounts, terms, nil)
+	books := NewBooks(accounts, terms, nil, nil)
 	b.Run("OfferedToOne", func(b *testing.B) {
 		percentile.Report(b, func() { books.Offered("c7") })
 	})

@@ -86,6 +86,7 @@ type Books struct {
 	accounts map[cluster.ID]Account
 	terms    map[cluster.ID]Terms
 	nodes    map[cluster.ID][]Node // Of each consumer that has more than one.
+	told     map[cluster.ID][]corev1.ResourceName
 
 	usedOf map[cluster.ID]corev1.ResourceList // Of each provider.
 	free   map[cluster.ID]corev1.ResourceList // Of each provider.
@@ -98,12 +99,16 @@ type Books struct {
 
 // NewBooks returns the books of the given accounts, terms and nodes. A consumer
 // without terms has no reservation and no limit, and its share is Whole; one without
-// nodes has one, without a name, for all providers.
-func NewBooks(accounts map[cluster.ID]Account, terms map[cluster.ID]Terms, nodes map[cluster.ID][]Node) *Books {
+// nodes has one, without a name, for all providers. told are the resources that each
+// consumer was told of.
+func NewBooks(
+	accounts map[cluster.ID]Account, terms map[cluster.ID]Terms, nodes map[cluster.ID][]Node, told map[cluster.ID][]corev1.ResourceName,
+) *Books {
 	b := &Books{
 		accounts: accounts,
 		terms:    terms,
 		nodes:    nodes,
+		told:     told,
 		usedOf:   make(map[cluster.ID]corev1.ResourceList, len(accounts)),
 		free:     make(map[cluster.ID]corev1.ResourceList, len(accounts)),
 		used:     map[cluster.ID]corev1.ResourceList{},

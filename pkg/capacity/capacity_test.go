@@ -125,7 +125,7 @@ func TestOffered(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := NewBooks(tc.accounts, tc.terms, nil).Offered(tc.consumer)
+			got := NewBooks(tc.accounts, tc.terms, nil, nil).Offered(tc.consumer)
 			if !offer.Equal(list("cpu", tc.want), got) {
 				t.Errorf("%s\nOffered() = %v, want %s", tc.reason, got, tc.want)
 			}

@@ -97,7 +97,7 @@ func (w *world) books() *Books {
 	for _, c := range w.consumers {
 		nodes[c.id] = w.nodesOf(c)
 	}
-	return NewBooks(accounts, terms, nodes)
+	return NewBooks(accounts, terms, nodes, nil)
 }
 
 // nodesOf returns the nodes that a consumer has or is to have: those that it was

@@ -5,6 +5,7 @@ package capacity
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
@@ -33,12 +34,19 @@ type Pool struct {
 // Pools returns what a consumer is offered on each of its nodes, in their order. In
 // sum it is no more than Offered. Each node has what its pods use. The rest is for
 // the open ones: each has what is free of its provider if that is no more than the
-// rest in sum, and else its part.
+// rest in sum, and else its part. What the consumer was told of is there as zero if
+// nobody has it any more: a node keeps a resource that its offer does not name.
 func (b *Books) Pools(consumer cluster.ID) []Pool {
 	total, used := b.Offered(consumer), b.used[consumer]
+	nothing := offer.Percent(total, 0)
+	for _, name := range b.told[consumer] {
+		if _, named := nothing[name]; !named {
+			nothing[name] = resource.Quantity{}
+		}
+	}
 	nodes := b.nodes[consumer]
 	if len(nodes) == 0 {
-		return []Pool{{Offered: total}}
+		return []Pool{{Offered: offer.Sum(nothing, total)}}
 	}
 	rest, room := offer.Less(total, used), corev1.ResourceList{}
 	free := make([]corev1.ResourceList, len(nodes))
@@ -56,8 +64,6 @@ func (b *Books) Pools(consumer cluster.ID) []Pool {
 	for i, node := range nodes {
 		// With a limit below the use, not even that is offered.
 		kept := offer.Part(node.Used, total, used)
-		// A node keeps a resource that its offer does not name.
-		nothing := offer.Percent(total, 0)
 		pools[i] = Pool{
 			Node: node.Name, Provider: node.Provider,
 			Offered: offer.Sum(nothing, kept, offer.Part(free[i], rest, room)),

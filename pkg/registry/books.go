@@ -61,7 +61,7 @@ func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
 	if err := r.count(ctx, accounts, nodes, ownersOf(offers.Items, tenants)); err != nil {
 		return nil, err
 	}
-	return capacity.NewBooks(accounts, terms, nodes), nil
+	return capacity.NewBooks(accounts, terms, nodes, toldOf(offers.Items, tenants)), nil
 }
 
 // TermsOf returns the terms of a consumer. What is reserved above the limit

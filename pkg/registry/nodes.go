@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,11 +29,8 @@ func (r *Registry) nodes(
 	offers []liqo.ResourceOffer, tenants map[string]cluster.Identity,
 ) (map[cluster.ID][]capacity.Node, error) {
 	told := map[cluster.ID][]string{}
-	for i := range offers {
-		o := &offers[i]
-		if id := liqo.OfferedTo(o); id != "" && tenants[o.Namespace].ID == id && o.DeletionTimestamp.IsZero() {
-			told[id] = append(told[id], o.Spec.NodeName)
-		}
+	for id, o := range toConsumers(offers, tenants) {
+		told[id] = append(told[id], o.Spec.NodeName)
 	}
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
@@ -57,6 +55,39 @@ func (r *Registry) nodes(
 		nodes[id] = r.nodesOf(told[id], perProvider, marks, open)
 	}
 	return nodes, nil
+}
+
+// toConsumers returns the offers that Liqo has told consumers of, each with its consumer.
+func toConsumers(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) iter.Seq2[cluster.ID, *liqo.ResourceOffer] {
+	return func(yield func(cluster.ID, *liqo.ResourceOffer) bool) {
+		for i := range offers {
+			o := &offers[i]
+			if id := liqo.OfferedTo(o); id != "" && tenants[o.Namespace].ID == id && o.DeletionTimestamp.IsZero() && !yield(id, o) {
+				return
+			}
+		}
+	}
+}
+
+// toldOf returns the resources that each consumer was told of: those of which it was told
+// zero are at most offer.MaxResources, because providers name resources as they like.
+func toldOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) map[cluster.ID][]corev1.ResourceName {
+	told, zero := map[cluster.ID][]corev1.ResourceName{}, map[cluster.ID][]corev1.ResourceName{}
+	for id, o := range toConsumers(offers, tenants) {
+		for name, quantity := range liqo.Quota(o) {
+			if quantity.IsZero() {
+				zero[id] = append(zero[id], name)
+			} else {
+				told[id] = append(told[id], name)
+			}
+		}
+	}
+	for id, names := range zero {
+		slices.Sort(names)
+		names = slices.Compact(names)
+		told[id] = append(told[id], names[:min(len(names), offer.MaxResources)]...)
+	}
+	return told
 }
 
 // marks returns the providers by the marks of their nodes.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -19,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -187,6 +189,70 @@ func TestPools(t *testing.T) {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestResourceThatNobodyHasAnyMore turns off the only provider with GPUs. Liqo's virtual kubelet writes into a node what its
+// offer names, and keeps the rest (updateFromVirtualNode in pkg/virtualKubelet/liqoNodeProvider/reconciler.go@v0.9.4).
+func TestResourceThatNobodyHasAnyMore(t *testing.T) {
+	const gpu = corev1.ResourceName("nvidia.com/gpu")
+	for _, nodes := range []v1alpha1.Nodes{v1alpha1.NodesOne, v1alpha1.NodesPerProvider} {
+		t.Run(string(nodes), func(t *testing.T) {
+			gpus, other := named("id-a", "a", "4", true), named("id-b", "b", "2", true)
+			gpus.Status.Offered[gpu] = resource.MustParse("8")
+			has := map[string]corev1.ResourceList{} // Each node of the consumer.
+			// tell offers the consumer what it is to have, and returns the offers.
+			tell := func(objects ...client.Object) (offers []client.Object) {
+				t.Helper()
+				objects = append(objects, seen(v1alpha1.ModeOrchestrated, nodes), liqotest.ForeignCluster(consumerC, false, true), gpus, other)
+				books, err := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...)).Of(ownID).Books(t.Context())
+				if err != nil {
+					t.Fatalf("Books(): %v", err)
+				}
+				for _, p := range books.Pools(consumerC.ID) {
+					if has[p.Node] == nil {
+						has[p.Node] = corev1.ResourceList{}
+					}
+					maps.Copy(has[p.Node], p.Offered)
+					o := told(p.Node)
+					o.Spec.ResourceQuota.Hard = p.Offered
+					offers = append(offers, o)
+				}
+				return offers
+			}
+			all := func() int64 {
+				sum := offer.Sum(slices.Collect(maps.Values(has))...)[gpu]
+				return sum.Value()
+			}
+			offers := tell()
+			if got := all(); got != 8 {
+				t.Fatalf("the consumer's nodes have %d GPUs, want 8", got)
+			}
+			gpus.Spec.Enabled, gpus.Status.Offered = new(false), nil
+			for round := range 3 {
+				if offers = tell(offers...); all() != 0 {
+					t.Errorf("round %d: the consumer's nodes have %d GPUs, and no provider has one: pods are bound to them that nobody can run", round, all())
+				}
+			}
+		})
+	}
+}
+
+// TestResourcesOfOtherNames has a provider that names its resources anew again and again.
+func TestResourcesOfOtherNames(t *testing.T) {
+	o := told("")
+	o.Spec.ResourceQuota.Hard = corev1.ResourceList{"example.com/last": resource.MustParse("1")}
+	for n := range 1000 {
+		o.Spec.ResourceQuota.Hard[corev1.ResourceName(fmt.Sprintf("example.com/%d", n))] = resource.Quantity{}
+	}
+	books, err := registry.New(registrytest.NewClient(t, interceptor.Funcs{},
+		seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesOne), liqotest.ForeignCluster(consumerC, false, true), o)).Of(ownID).Books(t.Context())
+	if err != nil {
+		t.Fatalf("Books(): %v", err)
+	}
+	offered := books.Pools(consumerC.ID)[0].Offered
+	if _, named := offered["example.com/last"]; !named || len(offered) > offer.MaxResources+4 {
+		t.Errorf("the offer names %d resources, and what the consumer has still: %t", len(offered), named)
 	}
 }
 

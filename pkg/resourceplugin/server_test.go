@@ -57,7 +57,7 @@ func newLedger() *ledger { return &ledger{accounts: map[cluster.ID]capacity.Acco
 func (l *ledger) Books(context.Context) (*capacity.Books, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return capacity.NewBooks(maps.Clone(l.accounts), nil, maps.Clone(l.nodes)), l.err
+	return capacity.NewBooks(maps.Clone(l.accounts), nil, maps.Clone(l.nodes), nil), l.err
 }
 
 func (l *ledger) set(provider cluster.ID, cpu string) {
