@@ -112,6 +112,17 @@ func TestChoose(t *testing.T) {
 			criteria: Criteria{Filters: []string{`kpi.price < 3`}}, providers: []Provider{provider("0", "r", nil), with(provider("1", "r", nil), "price", expired)},
 			err: ErrNobody,
 		},
+		"FilterUnits": {
+			reason:   "Nor for a value in the unit of few: the number of the filter is in that of most.",
+			criteria: Criteria{Filters: []string{`kpi.price < 9`}}, providers: append(prices(5, 10, 6), with(provider("z", "r", nil), "price", euro)),
+			want: []cluster.ID{"a", "c"},
+		},
+		"FilterUnitsOfRegion": {
+			reason:    "Most of those that pass the filters before it.",
+			criteria:  Criteria{Filters: []string{`labels["region"] == "s"`, `kpi.price < 9`}},
+			providers: append(prices(5, 10, 6), with(provider("y", "s", nil), "price", euro), with(provider("z", "s", nil), "price", euro)),
+			want:      []cluster.ID{"y", "z"},
+		},
 		"Nobody":  {reason: "There is nobody to choose.", err: ErrNobody},
 		"Spread":  {reason: "The second region is dearer, but demanded.", criteria: spread, providers: append(prices(1, 2), provider("z", "s", map[string]float64{"price": 9})), want: []cluster.ID{"a", "z"}},
 		"NoLabel": {reason: "No label is no region.", criteria: spread, providers: append(prices(1, 2), Provider{ID: "z"}), err: ErrSpread},
@@ -164,6 +175,24 @@ func TestExplanation(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.Ranking, cmpopts.IgnoreUnexported(Ranked{})); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestExplainedUnit has a provider whose price is in another unit than those of the others.
+func TestExplainedUnit(t *testing.T) {
+	c, err := New(Criteria{Filters: []string{`kpi.price < 9`}})
+	if err != nil {
+		t.Fatalf("New(): %v", err)
+	}
+	euro := figure(1)
+	euro.Unit = "EUR/h"
+	got, err := c.Choose(now, append(prices(5, 6), with(provider("z", "r", nil), "price", euro)), Memory{})
+	if err != nil {
+		t.Fatalf("Choose(): %v", err)
+	}
+	const want = `filter "kpi.price < 9": no such key: price: price is in EUR/h, while others are in u`
+	if last := got.Ranking[2]; last.ID != "z" || last.Excluded != want {
+		t.Errorf("%s is excluded because of %q, want %q", last.ID, last.Excluded, want)
 	}
 }
 

@@ -6,7 +6,10 @@ package choice
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -73,38 +76,132 @@ func compile(expressions []string) ([]filter, error) {
 	return filters, nil
 }
 
-// excludes returns which filter excludes a provider, and why; nothing if none
-// does. With errCostly a filter takes too long. What a filter takes can depend on
-// the labels, which are the provider's own: it is the filter's fault only if it
-// takes too long for all providers.
-func (c *Chooser) excludes(now time.Time, p Provider) (string, error) {
+// exclude returns, for each provider, which filter excludes it, and why; nothing if
+// none does. With errCostly a filter takes too long for one of them. What a filter takes
+// can depend on the labels, which are the provider's own: it is the filter's fault only if
+// it takes too long for all providers.
+//
+// A filter compares values with a number, so that all of them must be in one unit: that of
+// most of the providers that pass the filters before it. The others are unknown.
+func (c *Chooser) exclude(now time.Time, providers []Provider) (reasons []string, costly error) {
+	reasons = make([]string, len(providers))
 	if len(c.filters) == 0 {
-		return "", nil
+		return reasons, nil
 	}
+	seen, mixed := make([]variables, len(providers)), map[string]bool{}
+	units := map[string]string{}
+	for i, p := range providers {
+		if len(p.Labels) > maxLabels {
+			reasons[i] = fmt.Sprintf("more than %d labels", maxLabels)
+			continue
+		}
+		seen[i] = variablesOf(now, p)
+		for figure := range seen[i].known {
+			unit := p.Figures[figure].Unit
+			if other, ok := units[figure]; ok && other != unit {
+				mixed[figure] = true
+			}
+			units[figure] = unit
+		}
+	}
+	for _, f := range c.filters {
+		for figure := range mixed {
+			compare(now, figure, providers, reasons, seen)
+		}
+		for i := range providers {
+			if reasons[i] != "" {
+				continue
+			}
+			var err error
+			if reasons[i], err = f.excludes(seen[i]); err != nil {
+				costly = err
+			}
+		}
+	}
+	return reasons, costly
+}
+
+// variables are what a filter sees of a provider.
+type variables struct {
+	all   map[string]any
+	known map[string]float64
+	// otherwise is why known values are left out, by figure.
+	otherwise map[string]string
+}
+
+func variablesOf(now time.Time, p Provider) variables {
 	known := make(map[string]float64, len(p.Figures))
 	for name, f := range p.Figures {
 		if f.Known(now) {
 			known[name] = f.Value
 		}
 	}
-	labels := p.Labels
-	if len(labels) > maxLabels {
-		return fmt.Sprintf("more than %d labels", maxLabels), nil
-	}
-	variables := map[string]any{varID: string(p.ID), varName: p.Name, varLabels: labels, varKPI: known}
-	for _, f := range c.filters {
-		value, _, err := f.program.Eval(variables)
-		var cancelled interpreter.EvalCancelledError
-		switch {
-		case errors.As(err, &cancelled):
-			return "its labels cost too much: filter " + strconv.Quote(f.expression), fmt.Errorf("%w: %q takes too long", errCostly, f.expression)
-		case err != nil:
-			return fmt.Sprintf("filter %q: %v", f.expression, err), nil
-		case value.Value() != true:
-			return fmt.Sprintf("filter %q", f.expression), nil
+	all := map[string]any{varID: string(p.ID), varName: p.Name, varLabels: p.Labels, varKPI: known}
+	return variables{all: all, known: known}
+}
+
+// compare leaves one unit of a figure, for those that no filter excludes yet.
+func compare(now time.Time, figure string, providers []Provider, reasons []string, seen []variables) {
+	votes := map[string]int{}
+	for i, p := range providers {
+		if f := p.Figures[figure]; reasons[i] == "" && f.Known(now) {
+			votes[f.Unit]++
 		}
 	}
-	return "", nil
+	unit := usual(votes)
+	for i, p := range providers {
+		f := p.Figures[figure]
+		switch {
+		case reasons[i] != "" || !f.Known(now):
+		case f.Unit == unit:
+			seen[i].known[figure] = f.Value
+			delete(seen[i].otherwise, figure)
+		default:
+			delete(seen[i].known, figure)
+			if seen[i].otherwise == nil {
+				seen[i].otherwise = map[string]string{}
+			}
+			seen[i].otherwise[figure] = fmt.Sprintf("%s is %s", figure, inUnit(f.Unit, unit))
+		}
+	}
+}
+
+// usual returns the unit that the most providers use, and of several the first.
+func usual(votes map[string]int) string {
+	unit := ""
+	for other, n := range votes {
+		if most := votes[unit]; n > most || n == most && other < unit {
+			unit = other
+		}
+	}
+	return unit
+}
+
+// inUnit says why a value is not compared with others.
+func inUnit(unit, others string) string {
+	return fmt.Sprintf("in %s, while others are in %s", unit, others)
+}
+
+// excludes returns whether the filter excludes a provider, and why.
+func (f *filter) excludes(v variables) (string, error) {
+	value, _, err := f.program.Eval(v.all)
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled):
+		return "its labels cost too much: filter " + strconv.Quote(f.expression), fmt.Errorf("%w: %q takes too long", errCostly, f.expression)
+	case err != nil:
+		reason := fmt.Sprintf("filter %q: %v", f.expression, err)
+		for _, figure := range slices.Sorted(maps.Keys(v.otherwise)) {
+			if strings.Contains(f.expression, figure) {
+				reason += ": " + v.otherwise[figure]
+			}
+		}
+		return reason, nil
+	case value.Value() != true:
+		return fmt.Sprintf("filter %q", f.expression), nil
+	default:
+		return "", nil
+	}
 }
 
 // maxLabels and maxLength bound the labels of a provider that filters look at, and

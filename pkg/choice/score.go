@@ -53,13 +53,7 @@ func scaleOf(now time.Time, figure string, providers []Provider) scale {
 			votes[f.Unit]++
 		}
 	}
-	var s scale
-	for unit, n := range votes {
-		if most := votes[s.unit]; n > most || n == most && unit < s.unit {
-			s.unit = unit
-		}
-	}
-	s.least, s.most = math.Inf(1), math.Inf(-1)
+	s := scale{unit: usual(votes), least: math.Inf(1), most: math.Inf(-1)}
 	for _, p := range providers {
 		if f := p.Figures[figure]; f.Known(now) && f.Unit == s.unit {
 			s.least, s.most = min(s.least, f.Value), max(s.most, f.Value)
@@ -77,7 +71,7 @@ func (s scale) term(now time.Time, f kpi.Figure, weight int) Term {
 	case !f.Known(now):
 		term.Unknown = "expired"
 	case f.Unit != s.unit:
-		term.Unknown = fmt.Sprintf("in %s, while others are in %s", f.Unit, s.unit)
+		term.Unknown = inUnit(f.Unit, s.unit)
 	case s.least == s.most:
 		term.Normalized = 1
 	case weight > 0:
@@ -105,12 +99,9 @@ func (c *Chooser) filter(now time.Time, providers []Provider) (passed []Provider
 	sorted := slices.Clone(providers)
 	slices.SortFunc(sorted, func(a, b Provider) int { return cmp.Compare(a.ID, b.ID) })
 	passed = make([]Provider, 0, len(sorted))
-	var costly error
-	for _, p := range sorted {
-		reason, err := c.excludes(now, p)
-		if err != nil {
-			costly = err
-		}
+	reasons, costly := c.exclude(now, sorted)
+	for i, p := range sorted {
+		reason := reasons[i]
 		if _, ok := p.Labels[c.criteria.Group]; reason == "" && c.criteria.Group != "" && !ok {
 			reason = fmt.Sprintf("no label %s", c.criteria.Group)
 		}

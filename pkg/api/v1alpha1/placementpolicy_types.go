@@ -87,8 +87,9 @@ type PlacementPolicySpec struct {
 	// Filters are CEL expressions that must all hold for a provider. Its variables
 	// are id and name, labels (a map of strings: those of the Provider object, and
 	// those that Liqo shows of the cluster), and kpi (a map of numbers: the figures
-	// in the Provider's status that are known). An expression that asks for what is
-	// unknown does not hold.
+	// in the Provider's status that are known, in the unit that most of the providers use
+	// that pass the filters before it). An expression that asks for what is unknown does
+	// not hold.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
