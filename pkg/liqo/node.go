@@ -20,6 +20,25 @@ func NodeCluster(n *corev1.Node) cluster.ID {
 	return cluster.ID(n.Labels[LabelRemoteClusterID])
 }
 
+// CommonLabels returns the labels that all of some nodes have, with the same value: what
+// their cluster as a whole is. It may be the map of a node, which is not to be changed.
+func CommonLabels(nodes []*corev1.Node) map[string]string {
+	if len(nodes) == 0 {
+		return nil
+	}
+	common := nodes[0].Labels
+	for _, n := range nodes[1:] {
+		both := make(map[string]string, len(common))
+		for key, value := range common {
+			if other, has := n.Labels[key]; has && other == value {
+				both[key] = value
+			}
+		}
+		common = both
+	}
+	return common
+}
+
 // NodeCondition returns a condition of a node, or nil if the node does not have it.
 func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,7 +84,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 }
 
 // labels returns what a consumer may see of the labels of a node's provider: those
-// that Liqo shows on its virtual node, and those that people put on the Provider,
+// that Liqo shows on its virtual nodes, and those that people put on the Provider,
 // which go first. Every node is virtual from the beginning, also before Liqo has made
 // it: a namespace whose selector does not match it is not offloaded any more.
 func (h *Handler) labels(ctx context.Context, node string) (map[string]string, error) {
@@ -100,9 +101,11 @@ func (h *Handler) labels(ctx context.Context, node string) (map[string]string, e
 	if err != nil {
 		return nil, err
 	}
+	all := make([]*corev1.Node, len(nodes))
 	for i := range nodes {
-		show(labels, nodes[i].Labels)
+		all[i] = &nodes[i]
 	}
+	show(labels, liqo.CommonLabels(all))
 	show(labels, provider.Labels)
 	if len(validation.IsValidLabelValue(provider.Name)) == 0 {
 		labels[liqo.LabelProvider] = provider.Name

@@ -39,6 +39,11 @@ func TestHandle(t *testing.T) {
 	node.Labels["kubernetes.io/hostname"] = "liqo-a"
 	node.Labels["node-role.kubernetes.io/control-plane"] = ""
 	node.Labels["virtualkubelet.liqo.io/nodename"] = "a"
+	node.Labels["rack"] = "1"
+	second := node.DeepCopy() // Another node of the same provider.
+	second.Name, second.Labels["rack"] = "liqo-a-2", "2"
+	secondOffer := liqotest.Offer(a, nil)
+	secondOffer.Name, secondOffer.Spec.NodeName = second.Name, second.Name
 	lying := node.DeepCopy() // Another cluster's, which would tell of itself.
 	lying.Name, lying.Labels["flavour"] = "liqo-x", "bitter"
 	provider := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(a.ID), Labels: map[string]string{
@@ -64,7 +69,7 @@ func TestHandle(t *testing.T) {
 		fail   bool
 		want   map[string]string
 	}{
-		"Provider": {reason: "The labels of the provider go before those of the broker, and not what says what a node is.", offer: offered(pool.Name(own, a)), want: shown},
+		"Provider": {reason: "The labels of the provider go before those of the broker, and not what says what a node is or differs between its nodes.", offer: offered(pool.Name(own, a)), want: shown},
 		"Gone": {
 			reason: "A provider that is gone has no labels, and its node is virtual all the same.",
 			offer:  offered(pool.Name(own, cluster.Identity{ID: "id-b"})), want: map[string]string{"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node"},
@@ -84,7 +89,7 @@ func TestHandle(t *testing.T) {
 					}
 					return c.List(ctx, list, opts...)
 				},
-			}, node, provider, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(consumer, false, true), liqotest.Offer(a, nil), lying)
+			}, node, provider, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(consumer, false, true), liqotest.Offer(a, nil), second, secondOffer, lying)
 			raw, err := json.Marshal(tc.offer)
 			if err != nil {
 				t.Fatal(err)

@@ -19,10 +19,11 @@ import (
 // thousand.
 const mostCarbon = 10_000
 
-// carbon adds what people wrote into the provider's spec, or else what its label says.
+// carbon adds what people wrote into the provider's spec, or else what its label says. Of
+// several virtual nodes the worst one counts.
 func carbon(p *v1alpha1.Provider, nodes []corev1.Node, now time.Time, measured map[string]kpi.Figure) {
 	figure := kpi.Figure{Unit: kpi.GramsPerKWh, Measured: now, Expires: now.Add(validity)}
-	value, err := math.NaN(), error(nil)
+	value := math.NaN()
 	switch spec := p.Spec.Carbon; {
 	case spec != nil:
 		value = spec.Intensity.AsApproximateFloat64()
@@ -34,12 +35,20 @@ func carbon(p *v1alpha1.Provider, nodes []corev1.Node, now time.Time, measured m
 		}
 	default:
 		for i := range nodes {
-			if text, ok := nodes[i].Labels[liqo.LabelCarbon]; ok {
-				value, err = strconv.ParseFloat(text, 64)
+			text, ok := nodes[i].Labels[liqo.LabelCarbon]
+			if !ok {
+				continue
+			}
+			says, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(says >= 0) {
+				return
+			}
+			if !(value >= says) { // Also if it is not a number yet.
+				value = says
 			}
 		}
 	}
-	if err != nil || !(value >= 0 && value <= mostCarbon) { // Not a number, too.
+	if !(value >= 0 && value <= mostCarbon) { // Not a number, too.
 		return
 	}
 	figure.Value = value

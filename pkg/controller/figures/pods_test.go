@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -113,6 +114,7 @@ func TestCarbon(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		label  string
+		second string // The label of another virtual node.
 		spec   *v1alpha1.Carbon
 		want   string
 		until  time.Time
@@ -125,6 +127,9 @@ func TestCarbon(t *testing.T) {
 		"Absurd":   {reason: "Nothing emits ten kilograms.", label: "1e9"},
 		"NaN":      {reason: "What is no number is unknown.", label: "NaN"},
 		"Text":     {reason: "So is what cannot be read.", label: "green"},
+		"Dirtier":  {reason: "Of several nodes the worst one counts.", label: "12", second: "300", want: "300 gCO2e/kWh", until: now.Add(validity)},
+		"Cleaner":  {reason: "Whatever they are called.", label: "300", second: "12", want: "300 gCO2e/kWh", until: now.Add(validity)},
+		"Unclear":  {reason: "What cannot be read may be the worst.", label: "300", second: "green"},
 		"Unlikely": {reason: "People can be as wrong.", spec: spec("1M", nil)},
 	}
 	for name, tc := range cases {
@@ -133,7 +138,14 @@ func TestCarbon(t *testing.T) {
 			if tc.label != "" {
 				node.Labels[liqo.LabelCarbon] = tc.label
 			}
-			h := begin(t, node, liqotest.Offer(providerA, nil))
+			objects := []client.Object{node, liqotest.Offer(providerA, nil)}
+			if tc.second != "" {
+				other, offer := node.DeepCopy(), liqotest.Offer(providerA, nil)
+				other.Name, other.Labels[liqo.LabelCarbon] = "other", tc.second
+				offer.Name, offer.Spec.NodeName = other.Name, other.Name
+				objects = append(objects, other, offer)
+			}
+			h := begin(t, objects...)
 			p := h.reconcile()
 			p.Spec.Carbon = tc.spec
 			if err := h.client.Update(t.Context(), p); err != nil {

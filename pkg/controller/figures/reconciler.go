@@ -6,7 +6,6 @@ package figures
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -157,8 +156,8 @@ func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, mea
 }
 
 // prices adds what people wrote into the provider's spec, and for the rest what
-// the provider asks for. Without a currency prices have the unit of ISO 4217 for
-// none, and are taken to be for an hour.
+// the provider asks for: of several offers, the most. Without a currency prices have the
+// unit of ISO 4217 for none, and are taken to be for an hour.
 func (r *Reconciler) prices(
 	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.Figure,
 ) error {
@@ -166,10 +165,15 @@ func (r *Reconciler) prices(
 	if err != nil {
 		return err
 	}
-	amounts := corev1.ResourceList{}
+	amounts := map[corev1.ResourceName]float64{}
 	for i := range offers {
-		if _, ok := liqo.Accepted(&offers[i]); ok {
-			maps.Copy(amounts, offers[i].Spec.Prices)
+		if _, ok := liqo.Accepted(&offers[i]); !ok {
+			continue
+		}
+		for resource, price := range offers[i].Spec.Prices {
+			if price.Sign() >= 0 {
+				amounts[resource] = max(amounts[resource], price.AsApproximateFloat64())
+			}
 		}
 	}
 	currency, hours := "XXX", 1.0
@@ -179,16 +183,16 @@ func (r *Reconciler) prices(
 			hours = price.Period.Hours()
 		}
 		if price.CPU != nil {
-			amounts[corev1.ResourceCPU] = *price.CPU
+			amounts[corev1.ResourceCPU] = price.CPU.AsApproximateFloat64()
 		}
 		if price.Memory != nil {
-			amounts[corev1.ResourceMemory] = *price.Memory
+			amounts[corev1.ResourceMemory] = price.Memory.AsApproximateFloat64()
 		}
 	}
 	for resource, name := range map[corev1.ResourceName]string{corev1.ResourceCPU: kpi.PriceCPU, corev1.ResourceMemory: kpi.PriceMemory} {
-		if amount, ok := amounts[resource]; ok && amount.Sign() >= 0 {
+		if amount, ok := amounts[resource]; ok && amount >= 0 {
 			measured[name] = kpi.Figure{
-				Value: amount.AsApproximateFloat64() / hours, Unit: currency + "/h", Measured: now, Expires: now.Add(validity),
+				Value: amount / hours, Unit: currency + "/h", Measured: now, Expires: now.Add(validity),
 			}
 		}
 	}

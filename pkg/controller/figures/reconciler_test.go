@@ -20,6 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -135,9 +136,17 @@ func TestPrices(t *testing.T) {
 	refused := offered.DeepCopy()
 	refused.Status.Phase = "Refused"
 	day := &metav1.Duration{Duration: 24 * time.Hour}
+	// named returns another offer with a price, which a cache lists before the first one or after it.
+	named := func(name, price string) *liqo.ResourceOffer {
+		o := liqotest.Offer(providerA, nil)
+		o.Name, o.Spec.Prices = name, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(price)}
+		return o
+	}
 	cases := map[string]struct {
 		reason string
 		offer  client.Object
+		// second is another offer of the same provider.
+		second *liqo.ResourceOffer
 		price  *v1alpha1.Price
 		want   map[string]string
 	}{
@@ -145,6 +154,8 @@ func TestPrices(t *testing.T) {
 		"Offered":  {reason: "A provider says no currency; a negative price is none.", offer: offered, want: map[string]string{"priceCPU": "3 XXX/h"}},
 		"Refused":  {reason: "What is not in force does not count.", offer: refused, want: map[string]string{}},
 		"Currency": {reason: "People say in what, and for how long.", offer: offered, price: &v1alpha1.Price{Currency: "EUR", Period: day}, want: map[string]string{"priceCPU": "0.125 EUR/h"}},
+		"Dearer":   {reason: "Of several offers the dearest one counts.", offer: offered, second: named("0", "4"), want: map[string]string{"priceCPU": "4 XXX/h"}},
+		"Cheaper":  {reason: "Whatever they are called.", offer: offered, second: named("zzz", "2"), want: map[string]string{"priceCPU": "3 XXX/h"}},
 		"Override": {
 			reason: "What people say goes first.", offer: offered,
 			price: &v1alpha1.Price{Currency: "EUR", CPU: quantity("20m"), Memory: quantity("0")},
@@ -153,7 +164,11 @@ func TestPrices(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := begin(t, tc.offer)
+			objects := []client.Object{tc.offer}
+			if tc.second != nil {
+				objects = append(objects, tc.second)
+			}
+			h := begin(t, objects...)
 			p := h.reconcile()
 			p.Spec.Price = tc.price
 			if err := h.client.Update(t.Context(), p); err != nil {

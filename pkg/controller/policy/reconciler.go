@@ -294,11 +294,15 @@ func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := make(map[cluster.ID]map[string]string, len(nodes.Items))
+	of := make(map[cluster.ID][]*corev1.Node, len(nodes.Items))
 	for i := range nodes.Items {
 		if node := &nodes.Items[i]; owners.Offer(node) {
-			shown[liqo.NodeCluster(node)] = node.Labels
+			of[liqo.NodeCluster(node)] = append(of[liqo.NodeCluster(node)], node)
 		}
+	}
+	shown := make(map[cluster.ID]map[string]string, len(of))
+	for id, nodes := range of {
+		shown[id] = liqo.CommonLabels(nodes)
 	}
 	return newSnapshot(providers.Items, shown), nil
 }

@@ -6,12 +6,14 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -399,5 +401,44 @@ func TestWrites(t *testing.T) {
 	}
 	if _, again := h.decide(time.Second); again != time.Second {
 		t.Errorf("again after %s, want the rest of the pause", again)
+	}
+}
+
+// TestNodesOfOneProvider has a provider that is a broker itself, and has two virtual nodes here, in two regions. A cache
+// lists them in any order.
+func TestNodesOfOneProvider(t *testing.T) {
+	policy := cheapest()
+	policy.Spec.MaxProviders = nil
+	policy.Spec.Filters = []v1alpha1.Filter{`labels["continent"] == "europe"`, `"region" in labels`}
+	objects := []client.Object{policy, consumer("c")}
+	for id, regions := range map[cluster.ID][]string{"id-b": {"north", "south"}, "id-z": {"north", "north"}, "id-y": {"north"}} {
+		provider := provider(string(id), "1")
+		identity := cluster.Identity{ID: id, Name: string(id)}
+		objects = append(objects, provider, liqotest.ForeignCluster(identity, true, false))
+		for i, region := range regions {
+			node, offer := liqotest.VirtualNode(identity, true), liqotest.Offer(identity, nil)
+			node.Name = fmt.Sprint("liqo-", id, i)
+			node.Labels["continent"], node.Labels["region"] = "europe", region
+			offer.Name, offer.Spec.NodeName = node.Name, node.Name
+			objects = append(objects, node, offer)
+		}
+	}
+	h := begin(t, objects...)
+	reversed := false
+	h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			if nodes, ok := list.(*corev1.NodeList); ok && reversed {
+				slices.Reverse(nodes.Items)
+			}
+			return err
+		},
+	})
+	for range 4 {
+		p, _ := h.decide(30 * time.Second)
+		if got := chosen(p)["c"]; got != "id-y,id-z" {
+			t.Errorf("chosen %s, want those that are in one region", got)
+		}
+		reversed = !reversed
 	}
 }
