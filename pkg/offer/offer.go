@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/bits"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -113,13 +113,10 @@ func Cut(list, limit corev1.ResourceList) corev1.ResourceList {
 func Percent(list corev1.ResourceList, percent int32) corev1.ResourceList {
 	part := make(corev1.ResourceList, len(list))
 	for name, quantity := range list {
-		switch {
-		case percent == 100:
+		if percent == 100 {
 			part[name] = quantity.DeepCopy()
-		case name == corev1.ResourceCPU && quantity.Value() < math.MaxInt64/1000:
-			part[name] = *resource.NewMilliQuantity(percentOf(quantity.MilliValue(), percent), quantity.Format)
-		default:
-			part[name] = *resource.NewQuantity(percentOf(quantity.Value(), percent), quantity.Format)
+		} else {
+			part[name] = partOf(name, quantity, big.NewInt(int64(percent)), big.NewInt(100))
 		}
 	}
 	return part
@@ -130,57 +127,52 @@ func Percent(list corev1.ResourceList, percent int32) corev1.ResourceList {
 func Part(list, part, whole corev1.ResourceList) corev1.ResourceList {
 	of := make(corev1.ResourceList, len(list))
 	for name, quantity := range list {
-		p, w := part[name], whole[name]
-		switch {
-		case p.Cmp(w) >= 0:
+		if p, w := part[name], whole[name]; p.Cmp(w) >= 0 {
 			of[name] = quantity.DeepCopy()
-		case name == corev1.ResourceCPU && max(quantity.Value(), w.Value()) < math.MaxInt64/1000:
-			of[name] = *resource.NewMilliQuantity(partOf(milli(quantity), milli(p), w.MilliValue()), quantity.Format)
-		default:
-			of[name] = *resource.NewQuantity(partOf(units(quantity), units(p), w.Value()), quantity.Format)
+		} else {
+			of[name] = partOf(name, quantity, decimal(p, finest), decimal(w, finest))
 		}
 	}
 	return of
 }
 
-// partOf returns n*part/whole, for a part that is not more than the whole.
-func partOf(n, part, whole int64) int64 {
-	if whole <= 0 {
-		return 0
+// Decimal places: of a quantity at most, and of a core.
+const finest, ofCore = 9, 3
+
+// partOf returns the part part/whole of a quantity, rounded down, or the largest number
+// that a quantity usually has if that is too large: what many clusters offer in all can be.
+func partOf(name corev1.ResourceName, quantity resource.Quantity, part, whole *big.Int) resource.Quantity {
+	places := 0
+	if name == corev1.ResourceCPU {
+		places = ofCore
 	}
-	high, low := bits.Mul64(uint64(max(n, 0)), uint64(min(max(part, 0), whole)))
-	of, _ := bits.Div64(high, low, uint64(whole))
-	return int64(of) //nolint:gosec // It is not more than n.
+	n := decimal(quantity, places)
+	n.Mul(n, part).Quo(n, whole)
+	switch {
+	case n.Sign() < 0:
+		return resource.Quantity{Format: quantity.Format}
+	case places == ofCore && n.IsInt64():
+		return *resource.NewMilliQuantity(n.Int64(), quantity.Format)
+	case places == ofCore:
+		n.Quo(n, big.NewInt(1000))
+	}
+	if !n.IsInt64() {
+		n.SetInt64(math.MaxInt64)
+	}
+	return *resource.NewQuantity(n.Int64(), quantity.Format)
 }
 
-// milli returns a quantity in thousandths, rounded down. Quantity itself rounds up.
-func milli(q resource.Quantity) int64 {
-	n := q.MilliValue()
-	if resource.NewMilliQuantity(n, q.Format).Cmp(q) > 0 {
-		n--
+// decimal returns a quantity with so many decimal places, rounded down, as a number
+// without the point. The quantity's own methods round up, and wrap around.
+func decimal(q resource.Quantity, places int) *big.Int {
+	q = q.DeepCopy() // AsDec changes it.
+	number := q.AsDec()
+	n, shift := new(big.Int).Set(number.UnscaledBig()), places-int(number.Scale())
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(shift, -shift))), nil)
+	if shift < 0 {
+		return n.Quo(n, power)
 	}
-	return n
-}
-
-// units returns a quantity in whole units, rounded down.
-func units(q resource.Quantity) int64 {
-	n := q.Value()
-	if resource.NewQuantity(n, q.Format).Cmp(q) > 0 {
-		n--
-	}
-	return n
-}
-
-// percentOf returns a percentage of a number that is not negative, or the largest
-// number if that is too large.
-func percentOf(n int64, percent int32) int64 {
-	const whole = 100
-	high, low := bits.Mul64(uint64(max(n, 0)), uint64(max(percent, 0)))
-	if high >= whole {
-		return math.MaxInt64
-	}
-	part, _ := bits.Div64(high, low, whole)
-	return int64(min(part, math.MaxInt64)) //nolint:gosec // In bounds.
+	return n.Mul(n, power)
 }
 
 // Bounds of a list. Lists become part of objects that etcd takes, and offers of many clusters part of one.

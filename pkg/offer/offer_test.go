@@ -5,6 +5,7 @@ package offer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,7 @@ func TestSumLeavesItsInputAlone(t *testing.T) {
 
 func TestArithmetic(t *testing.T) {
 	a := list("cpu", "1500m", "memory", "1Gi")
+	huge := slices.Repeat([]corev1.ResourceList{list("cpu", "1Ei", "memory", "1Ei", "pods", "5")}, 20)
 	cases := map[string]struct {
 		reason    string
 		got, want corev1.ResourceList
@@ -77,7 +79,18 @@ func TestArithmetic(t *testing.T) {
 		"Cut":         {reason: "What the limit does not name is not cut.", got: Cut(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1", "memory", "1Gi")},
 		"Half":        {reason: "Of cores, thousandths count.", got: Percent(list("cpu", "1001m", "pods", "3"), 50), want: list("cpu", "500m", "pods", "1")},
 		"Double":      {reason: "More than all is possible.", got: Percent(a, 200), want: list("cpu", "3", "memory", "2Gi")},
-		"TooLarge":    {reason: "A number does not wrap around.", got: Percent(list("memory", "7Ei"), 1000), want: list("memory", "9223372036854775807")},
+		"OddHalf":     {reason: "What is left over goes to nobody.", got: Percent(list("cpu", "1000001n", "memory", "14306m"), 50), want: list("cpu", "0", "memory", "7")},
+		"OddPart": {
+			reason: "Two parts are no more than the whole.",
+			got:    Part(list("cpu", "3", "memory", "15500m"), list("cpu", "1000000001n", "memory", "1"), list("cpu", "2000000001n", "memory", "1500m")),
+			want:   list("cpu", "1500m", "memory", "10"),
+		},
+		"HugeHalf": {reason: "What many clusters have is more than a number can be.", got: Percent(Sum(huge...), 50), want: list("cpu", "9223372036854775807", "memory", "9223372036854775807", "pods", "50")},
+		"HugePart": {
+			reason: "So is what it is a part of.", got: Part(list("cpu", "1", "memory", "1000", "pods", "10"), huge[0], Sum(huge...)),
+			want: list("cpu", "50m", "memory", "50", "pods", "0"),
+		},
+		"TooLarge": {reason: "A number does not wrap around.", got: Percent(list("memory", "7Ei"), 1000), want: list("memory", "9223372036854775807")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
