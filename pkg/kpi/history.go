@@ -91,6 +91,15 @@ func (h History) Observe(now time.Time, up bool) History {
 	return h
 }
 
+// Resume returns the History for a watcher that has watched only since some time, and
+// what it saw then: before that, nobody watched.
+func (h History) Resume(since time.Time, up bool) History {
+	if h.At != 0 && h.At < since.Unix() {
+		h.At, h.Up = since.Unix(), up
+	}
+	return h
+}
+
 // Availability returns, by the names of the windows, the share of the watched
 // time in which the provider was up. A window of which too little was watched is
 // missing.

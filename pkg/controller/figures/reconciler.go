@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,18 +46,29 @@ type Reconciler struct {
 	registry *registry.Registry
 	clock    clock.PassiveClock
 	pods     *podWatcher
+
+	mu sync.Mutex
+	// watched is since when this process watches each provider, and what it saw then.
+	watched map[string]sight
+}
+
+// sight is what was seen of a provider at a time.
+type sight struct {
+	at time.Time
+	up bool
 }
 
 // New returns a Reconciler that reads and writes with c.
 func New(c client.Client, clock clock.PassiveClock) *Reconciler {
 	r := registry.New(c)
-	return &Reconciler{client: c, registry: r, clock: clock, pods: newPodWatcher(c, r, clock)}
+	return &Reconciler{client: c, registry: r, clock: clock, pods: newPodWatcher(c, r, clock), watched: map[string]sight{}}
 }
 
 // Reconcile measures a provider, and writes what it measured into its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &v1alpha1.Provider{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
+		r.unwatch(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
@@ -73,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	history := observe(ctx, p, nodes, now)
+	history := r.observe(ctx, p, nodes, now)
 	pods := r.pods.of(p.Name)
 	history.Pods = history.Pods.Add(now, pods)
 	measured := map[string]kpi.Figure{}
@@ -111,16 +123,39 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // observe notes whether a virtual node of the provider is ready. A provider
 // without virtual nodes is not peered, and not watched. A history that cannot be
-// read begins anew.
-func observe(ctx context.Context, p *v1alpha1.Provider, nodes []corev1.Node, now time.Time) kpi.History {
+// read begins anew. The one in the status is some minutes old, in which the broker may
+// not have run.
+func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.Provider, nodes []corev1.Node, now time.Time) kpi.History {
 	history, err := kpi.Parse(p.Status.History)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("The history of a provider begins anew", "provider", p.Name, "reason", err.Error())
 	}
 	if len(nodes) == 0 {
+		r.unwatch(p.Name)
 		return history
 	}
-	return history.Observe(now, slices.ContainsFunc(nodes, func(n corev1.Node) bool { return liqo.NodeReady(&n) }))
+	up := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return liqo.NodeReady(&n) })
+	first := r.watch(p.Name, sight{now, up})
+	return history.Resume(first.at, first.up).Observe(now, up)
+}
+
+// watch returns what this process saw of a provider first since it watches it.
+func (r *Reconciler) watch(provider string, seen sight) sight {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, watched := r.watched[provider]
+	if !watched || first.at.After(seen.at) { // Or the clock was set back.
+		first = seen
+		r.watched[provider] = first
+	}
+	return first
+}
+
+// unwatch notes that a provider is not watched any more.
+func (r *Reconciler) unwatch(provider string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.watched, provider)
 }
 
 // free adds what is free of the provider. One that offers nothing has nothing free.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -30,11 +31,12 @@ var (
 	now       = time.Unix(1_800_000_000, 0)
 )
 
-// harness is a reconciler with a clock and a count of what it wrote.
+// harness is a daemon with a clock and a count of what it wrote.
 type harness struct {
 	t      *testing.T
 	client client.Client
 	clock  *testingclock.FakeClock
+	r      *Reconciler
 	writes int
 }
 
@@ -47,16 +49,20 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, append(objects, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}}, liqotest.ForeignCluster(providerA, true, false))...)
+	h.restart()
 	return h
 }
 
-// reconcile returns the provider after a reconciliation by a daemon that has just started.
+// restart begins with a daemon that has no memory.
+func (h *harness) restart() { h.r = New(h.client, h.clock) }
+
+// reconcile returns the provider after a reconciliation.
 func (h *harness) reconcile() *v1alpha1.Provider {
 	h.t.Helper()
-	return h.reconcileWith(New(h.client, h.clock))
+	return h.reconcileWith(h.r)
 }
 
-// reconcileWith returns the provider after a reconciliation.
+// reconcileWith returns the provider after a reconciliation by a daemon.
 func (h *harness) reconcileWith(r *Reconciler) *v1alpha1.Provider {
 	h.t.Helper()
 	key := client.ObjectKey{Name: string(providerA.ID)}
@@ -115,6 +121,51 @@ func TestAvailability(t *testing.T) {
 	}
 	if got := values(h.minutes(60)); got["availability1h"] != "0.75 ratio" {
 		t.Errorf("after an hour in which it was not peered: %v", got)
+	}
+}
+
+// TestUnwatched has a broker that runs for a minute again and again, or a provider that is peered for one. What passes in
+// between counts neither as up nor as down.
+func TestUnwatched(t *testing.T) {
+	const rounds = 20
+	for name, leave := range map[string]func(*harness, *corev1.Node){
+		"BrokerGone": func(h *harness, _ *corev1.Node) {
+			h.clock.Step(210 * time.Second)
+			h.restart()
+		},
+		"NotPeered": func(h *harness, node *corev1.Node) {
+			if err := h.client.Delete(t.Context(), node); err != nil {
+				t.Fatalf("Delete(): %v", err)
+			}
+			h.reconcile()
+			h.clock.Step(210 * time.Second)
+			node.ResourceVersion = ""
+			if err := h.client.Create(t.Context(), node); err != nil {
+				t.Fatalf("Create(): %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := liqotest.VirtualNode(providerA, true)
+			h := begin(t, node, liqotest.Offer(providerA, nil))
+			var p *v1alpha1.Provider
+			for range rounds {
+				h.reconcile()
+				p = h.minutes(1)
+				leave(h, node)
+			}
+			history, err := kpi.Parse(p.Status.History)
+			if err != nil {
+				t.Fatalf("Parse(): %v", err)
+			}
+			watched := history.Rings[1].Filled + int64(max(0, len(history.Rings[1].Up)-1))*3600
+			if watched > rounds*60 {
+				t.Errorf("it was watched for %d minutes, and %d count", rounds, watched/60)
+			}
+			if got := values(h.minutes(30)); got["availability1h"] != "1 ratio" {
+				t.Errorf("after half an hour in which it was up: %v", got)
+			}
+		})
 	}
 }
 
