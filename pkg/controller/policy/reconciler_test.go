@@ -211,13 +211,39 @@ func TestBounded(t *testing.T) {
 		}
 		if len(d.Explained) > 0 {
 			explained++
-			if n := len(d.Explained) + int(d.NotExplained); len(d.Explained) > explainedPassed+explainedExcluded || n != 100 {
+			if n := len(d.Explained) + int(d.NotExplained); len(d.Explained) > explainedChosen+explainedPassed+explainedExcluded || n != 100 {
 				t.Errorf("%s: %d explained, %d not", d.Consumer, len(d.Explained), d.NotExplained)
 			}
 		}
 	}
 	if explained != explainedConsumers {
 		t.Errorf("%d consumers have their decision explained, want %d", explained, explainedConsumers)
+	}
+}
+
+// TestChosenIsExplained has a provider that keeps its place for a while, although many are better by now.
+func TestChosenIsExplained(t *testing.T) {
+	policy := cheapest()
+	policy.Spec.Steady.MarginPercent = new(int32(50))
+	h := begin(t, policy, consumer("c"), provider("chosen", "10"), provider("dearest", "100"))
+	h.decide(0)
+	for i := range explainedPassed + 1 {
+		better := provider(fmt.Sprint("p", i), "9")
+		status := better.Status
+		if err := h.client.Create(t.Context(), better); err != nil {
+			t.Fatal(err)
+		}
+		better.Status = status
+		if err := h.client.Status().Update(t.Context(), better); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, _ := h.decide(2 * time.Minute)
+	if got := chosen(p)["c"]; got != "chosen" {
+		t.Fatalf("chosen %s", got)
+	}
+	if !slices.ContainsFunc(p.Status.Decisions[0].Explained, func(e v1alpha1.ExplainedProvider) bool { return e.Chosen }) {
+		t.Errorf("nothing explains the one that is chosen: %v", p.Status.Decisions[0].Explained)
 	}
 }
 

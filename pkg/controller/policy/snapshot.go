@@ -20,10 +20,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
 )
 
-// The size of a status is bounded: so many consumers have their decision
-// explained, with so many providers that pass the filters and so many that do not.
+// The size of a status is bounded: so many consumers have their decision explained, with
+// so many chosen providers, so many others that pass the filters and so many that do not.
 const (
 	explainedConsumers = 20
+	explainedChosen    = 8
 	explainedPassed    = 8
 	explainedExcluded  = 8
 	maxExcluded        = 256 // Bytes of the reason.
@@ -218,10 +219,13 @@ func decisionFor(decisions []v1alpha1.PlacementDecision, consumer string) v1alph
 
 // explain returns the explanation of a decision, and how many providers it leaves out.
 func (s *snapshot) explain(ranking []choice.Ranked, consumer string) (explained []v1alpha1.ExplainedProvider, left int32) {
-	passed, excluded := 0, 0
+	chosen, passed, excluded := 0, 0, 0
 	add := func(e v1alpha1.ExplainedProvider) {
 		count, most := &passed, explainedPassed
-		if e.Excluded != "" {
+		switch {
+		case e.Chosen: // Also one that is far behind, and keeps its place for a while.
+			count, most = &chosen, explainedChosen
+		case e.Excluded != "":
 			count, most = &excluded, explainedExcluded
 		}
 		if *count++; *count > most {
