@@ -105,6 +105,7 @@ func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 		return liqo.NodeReadiness(before) != liqo.NodeReadiness(after) ||
+			liqo.OnlyBare(before) != liqo.OnlyBare(after) ||
 			liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
 			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)

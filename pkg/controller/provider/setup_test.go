@@ -21,9 +21,21 @@ import (
 func TestNodeChanged(t *testing.T) {
 	cases := map[string]struct {
 		reason string
+		before func(*corev1.Node)
 		change func(*corev1.Node)
 		want   bool
 	}{
+		"Lost": {
+			reason: "A provider that offered nothing, and was not ready for that, may be out of reach now.",
+			before: func(n *corev1.Node) {
+				n.Status.Conditions[0].Status = corev1.ConditionFalse
+				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue})
+			},
+			change: func(n *corev1.Node) {
+				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue})
+			},
+			want: true,
+		},
 		"Ready":     {reason: "Whether the node is ready counts.", change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
 		"Taint":     {reason: "A taint that somebody took away is put back.", change: func(n *corev1.Node) { n.Spec.Taints = nil }, want: true},
 		"Cluster":   {reason: "A node may come to stand for another cluster.", change: func(n *corev1.Node) { n.Labels = nil }, want: true},
@@ -32,6 +44,10 @@ func TestNodeChanged(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before, after := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, true)
+			if tc.before != nil {
+				tc.before(before)
+				tc.before(after)
+			}
 			tc.change(after)
 			if got := nodeChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 				t.Errorf("%s\nUpdate() = %v", tc.reason, got)
