@@ -25,6 +25,9 @@ const (
 	// longest is the most that a pod of a workload waits whose pods were given back
 	// again and again.
 	longest = time.Hour
+	// skew is how much the clocks of the broker and of the API server, which says when a
+	// pod was made, may differ.
+	skew = 5 * time.Second
 )
 
 // controllers are the labels that the pods of Deployments, StatefulSets and Jobs
@@ -81,8 +84,9 @@ type given struct {
 }
 
 // before tells whether a pod was made after the others had been given back. Pods know
-// when they were made in whole seconds, and wait longer than one.
-func (g given) before(made time.Time) bool { return !made.Before(g.at.Truncate(time.Second)) }
+// when they were made in whole seconds. Those that were made together with the others were
+// made much sooner: a whole wait.
+func (g given) before(made time.Time) bool { return made.After(g.at.Add(-min(skew, g.wait/2))) }
 
 // of returns how long a pod of a workload waits that was made at a time.
 func (p patience) of(workload string, made time.Time, first time.Duration) time.Duration {

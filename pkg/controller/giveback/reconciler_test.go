@@ -259,6 +259,21 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
+// TestClockAhead gives a pod back by a clock that is ahead of the one that says when pods were made, or behind it.
+func TestClockAhead(t *testing.T) {
+	for _, ahead := range []time.Duration{-3 * time.Second, 0, 3 * time.Second} {
+		const wait = 10 * time.Second
+		p := patience{}
+		p.note("web", began, began.Add(wait+ahead), wait)
+		if got := p.of("web", began.Add(time.Second), wait); got != wait {
+			t.Errorf("%s ahead: a pod that was made a second after the first waits %s, want %s", ahead, got, wait)
+		}
+		if got := p.of("web", began.Add(wait).Truncate(time.Second), wait); got != 2*wait {
+			t.Errorf("%s ahead: its successor waits %s, want %s", ahead, got, 2*wait)
+		}
+	}
+}
+
 // TestDrain gives back the pods of a workload that the broker makes anew one after the
 // other: none of them waits longer than the first, though each is made after the one
 // before was given back.
