@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/tunnels"
 )
 
 // newWebhooks returns the server of the admission webhooks. It listens
@@ -66,7 +67,7 @@ func setupWebhooks(
 
 // brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
 func brokeringPaths() []string {
-	return []string{steering.Path, isolation.Path, opaque.Path, nodelabels.Path, peers.Path}
+	return []string{steering.Path, isolation.Path, opaque.Path, nodelabels.Path, peers.Path, tunnels.Path}
 }
 
 // leaveAlone admits everything.
@@ -94,6 +95,11 @@ func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) er
 		Handler: nodelabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})
 	mgr.GetWebhookServer().Register(peers.Path, &admission.Webhook{Handler: peers.New(r, mgr.GetAPIReader(), r.Own())})
+	guard, err := tunnels.New(mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	mgr.GetWebhookServer().Register(tunnels.Path, &admission.Webhook{Handler: guard})
 	return nil
 }
 
