@@ -149,7 +149,7 @@ func (b *broker) setup(ctx context.Context) error {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
 	b.api, err = httpapi.New(httpapi.Config{
-		Client: b.mgr.GetClient(), Reviewer: delegatedauth.New(direct, b.cfg.apiAudiences...), Log: b.cfg.log.WithName("api"),
+		Client: b.mgr.GetClient(), Reviewer: delegatedauth.New(direct, b.cfg.apiAudiences...), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
 		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
 		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog,
 	})

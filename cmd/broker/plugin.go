@@ -32,7 +32,7 @@ func (b *broker) runPlugin(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err), listener.Close())
 	}
-	callers := gate.New(b.cfg.pluginAllow, callerPatience)
+	callers := gate.New(b.cfg.pluginAllow, b.peers.Source, callerPatience)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return resourceplugin.WatchCallers(ctx, client, b.cfg.liqoNamespace, callers.Allow)

@@ -99,6 +99,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	if err != nil {
 		return err
 	}
+	peers := &peernet.Peers{}
 	api, err := server.New(server.Config{
 		Broker:         broker,
 		Inventory:      store,
@@ -107,6 +108,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		RoundTrips:     roundtrip.NewRecorder(mgr.GetClient(), clock.RealClock{}),
 		Credentials:    credentials.NewTLS(server.TLSConfig(certificate, authorities.Pool)),
 		Callers:        callers.New(authorities, issued),
+		Source:         peers.Source,
 		MaxConnections: c.maxConnections,
 		Told:           []error{relay.ErrNotOffloaded, relay.ErrTaken, relay.ErrTooMany, liqo.ErrExternalCIDRFull},
 		Log:            log.WithName("remote-ipam"),
@@ -124,7 +126,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		log.Info("Serving the remote IPAM", "address", listener.Addr().String(), "broker", broker)
 		return api.Serve(ctx, listener)
 	}
-	readers, peers := delegatedauth.New(mgr.GetClient()), &peernet.Peers{}
+	readers := delegatedauth.New(mgr.GetClient())
 	if err := peers.Watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 	// maxWaiting bounds the connections of those of whom it is not known yet; the one
 	// that waits longest makes way.
 	maxWaiting = 256
-	// maxWaitingOfOne bounds those of one address.
+	// maxWaitingOfOne bounds those that count for the same.
 	maxWaitingOfOne = 8
 )
 
@@ -32,6 +34,7 @@ const (
 // whose address is not allowed any more.
 type Gate struct {
 	always   []netip.Prefix
+	of       source.Func
 	patience time.Duration
 
 	mu sync.Mutex
@@ -44,9 +47,9 @@ type Gate struct {
 
 // New returns a gate that lets the prefixes and the loopback interface pass, and what
 // [Gate.Allow] says. An address that is not allowed yet has until the end of the patience
-// to become so.
-func New(always []netip.Prefix, patience time.Duration) *Gate {
-	return &Gate{always: always, patience: patience, open: map[*connection]bool{}}
+// to become so; what waits of it counts for whom of says.
+func New(always []netip.Prefix, of source.Func, patience time.Duration) *Gate {
+	return &Gate{always: always, of: of, patience: patience, open: map[*connection]bool{}}
 }
 
 // Allow replaces the addresses that may speak, besides those that always may.
@@ -115,7 +118,7 @@ func (g *Gate) expire(c *connection) {
 func (g *Gate) queue(c *connection) {
 	same := 0
 	for _, other := range g.waiting {
-		if other.from == c.from {
+		if other.of == c.of {
 			same++
 		}
 	}
@@ -159,7 +162,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: raw, gate: l.gate, from: source(raw), admitted: make(chan struct{}), closed: make(chan struct{})}
+	from := source.AddressOf(raw)
+	c := &connection{Conn: raw, gate: l.gate, from: from, of: l.gate.of(from), admitted: make(chan struct{}), closed: make(chan struct{})}
 	l.gate.mu.Lock()
 	defer l.gate.mu.Unlock()
 	if l.gate.passes(c.from) {
@@ -182,19 +186,12 @@ func (l *listener) Close() error {
 	return err
 }
 
-// source returns the address of the peer; one that is not valid if it has none.
-func source(c net.Conn) netip.Addr {
-	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
-}
-
 // connection reads nothing before it is admitted.
 type connection struct {
 	net.Conn
 	gate *Gate
 	from netip.Addr
+	of   source.Source
 
 	admitted chan struct{}
 	once     sync.Once

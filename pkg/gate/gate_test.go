@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 const patience = 3 * time.Second
@@ -50,8 +52,11 @@ type server struct {
 	done chan struct{}
 }
 
-func newServer(always ...netip.Prefix) *server {
-	s := &server{network: &network{accepts: make(chan net.Conn)}, gate: New(always, patience), done: make(chan struct{})}
+func newServer(always ...netip.Prefix) *server { return newServerOf(source.Address, always...) }
+
+// newServerOf is a server for which addresses count for others.
+func newServerOf(of source.Func, always ...netip.Prefix) *server {
+	s := &server{network: &network{accepts: make(chan net.Conn)}, gate: New(always, of, patience), done: make(chan struct{})}
 	listener := s.gate.Listener(s.network)
 	go func() {
 		defer close(s.done)
@@ -196,6 +201,36 @@ func TestStrangersTakeNobodysPlace(t *testing.T) {
 			t.Errorf("%d connections of strangers are left", got)
 		}
 		for _, c := range append(flood, c) {
+			_ = c.Close()
+		}
+	})
+}
+
+// TestPeersHaveOneShare floods the gate from many addresses of one peer.
+func TestPeersHaveOneShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServerOf(func(a netip.Addr) source.Source {
+			if a == caller {
+				return source.Network(a)
+			}
+			return source.Peer("peer")
+		})
+		defer s.stop()
+		s.gate.Allow(nil)
+		var flood []net.Conn
+		for from := stranger; len(flood) < maxWaiting; from = from.Next() {
+			flood = append(flood, s.dial(t, from))
+		}
+		flood = append(flood, s.dial(t, caller))
+		synctest.Wait()
+		s.gate.mu.Lock()
+		got := len(s.gate.waiting)
+		s.gate.mu.Unlock()
+		if want := maxWaitingOfOne + 1; got != want {
+			t.Errorf("%d connections of a peer and of one more wait, want %d", got, want)
+		}
+		time.Sleep(patience)
+		for _, c := range flood {
 			_ = c.Close()
 		}
 	})

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 // disguised is a listener whose connections come from another address.
@@ -39,7 +41,7 @@ func TestGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := New(nil, patience)
+	gate := New(nil, source.Network, patience)
 	server := grpc.NewServer()
 	healthv1.RegisterHealthServer(server, health.NewServer())
 	served := make(chan error, 1)
@@ -80,7 +82,7 @@ func TestStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, server := New(nil, patience), grpc.NewServer()
+	gate, server := New(nil, source.Network, patience), grpc.NewServer()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(gate.Listener(disguised{listener, stranger})) }()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())

@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 // Audience is what tokens for the API are for, unless others are configured.
@@ -31,7 +32,7 @@ const Audience = "liqo-broker"
 
 const (
 	requestTimeout = 15 * time.Second
-	// Bounds of the connections in all, and of one address.
+	// Bounds of the connections in all, and of each for whom they count.
 	maxConnections, maxConnectionsEach = 256, 32
 )
 
@@ -41,7 +42,9 @@ type Config struct {
 	Client client.Client
 	// Reviewer says who callers are and what they may do.
 	Reviewer *delegatedauth.Reviewer
-	Log      logr.Logger
+	// Source tells for whom an address counts; nil for its network.
+	Source source.Func
+	Log    logr.Logger
 	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
 	// of clusters is served by a catalog and an orchestrator, the switch and the
 	// decisions only by an orchestrator.
@@ -71,7 +74,10 @@ func New(cfg Config) (*API, error) {
 	if cfg.Client == nil || cfg.Reviewer == nil {
 		return nil, errors.New("the HTTP API needs a client, and somebody who knows the callers")
 	}
-	return &API{cfg: cfg, limits: newLimits()}, nil
+	if cfg.Source == nil {
+		cfg.Source = source.Network
+	}
+	return &API{cfg: cfg, limits: newLimits(cfg.Source)}, nil
 }
 
 // Handler returns the handler of all paths.
@@ -113,6 +119,6 @@ func withoutTokenInClear(next http.Handler) http.Handler {
 // Run serves on a listener until ctx ends, and returns when all requests have ended.
 // Without a TLS configuration it accepts no tokens.
 func (a *API) Run(ctx context.Context, listener net.Listener, config *tls.Config) error {
-	bounded := httpserver.Bound(listener, httpserver.Bounds{All: maxConnections, Each: maxConnectionsEach})
+	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: a.cfg.Source, All: maxConnections, Each: maxConnectionsEach})
 	return httpserver.Server{Name: "the HTTP API", Handler: a.Handler(), TLS: config, Timeout: requestTimeout}.Run(ctx, bounded)
 }

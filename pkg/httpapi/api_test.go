@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -310,9 +312,15 @@ func TestTokenInClear(t *testing.T) {
 	}
 }
 
-// TestRate calls faster than the API answers one address: others are not held up.
+// TestRate calls faster than the API answers one peer, from all its addresses: others are not held up.
 func TestRate(t *testing.T) {
-	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}), Catalog: true})
+	peer := netip.MustParsePrefix("192.0.2.0/24")
+	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}), Catalog: true, Source: func(a netip.Addr) source.Source {
+		if peer.Contains(a) {
+			return source.Peer("peer")
+		}
+		return source.Address(a)
+	}})
 	from := func(address string) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/api/clusters", http.NoBody)
 		r.RemoteAddr = address
@@ -322,7 +330,7 @@ func TestRate(t *testing.T) {
 	}
 	refused := 0
 	for i := range 2 * atOnceEach {
-		if code := from(fmt.Sprintf("192.0.2.1:%d", 1000+i)); code == http.StatusTooManyRequests {
+		if code := from(fmt.Sprintf("192.0.2.%d:1000", i)); code == http.StatusTooManyRequests {
 			refused++
 		} else if code != http.StatusOK {
 			t.Fatalf("request %d: %d", i, code)
@@ -331,7 +339,7 @@ func TestRate(t *testing.T) {
 	if refused < atOnceEach/2 {
 		t.Errorf("of %d requests at once %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
 	}
-	if code := from("192.0.2.2:1000"); code != http.StatusOK {
+	if code := from("203.0.113.2:1000"); code != http.StatusOK {
 		t.Errorf("another caller: %d", code)
 	}
 	refused = 0

@@ -11,27 +11,31 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
-// What is answered per second, and at once: to one address, and to all.
+// What is answered per second, and at once: to each for whom callers count, and to all.
 const (
 	perSecondEach, atOnceEach = 10, 40
 	perSecondAll, atOnceAll   = 100, 200
-	// maxCallers bounds the addresses that are remembered; one that does not call is
-	// forgotten when it might call as often as a new one.
+	// maxCallers bounds those that are remembered; who does not call is forgotten when it
+	// might call as often as a new one.
 	maxCallers   = 4096
 	rememberedAs = atOnceEach / perSecondEach * time.Second
 )
 
 // limits bound how often the API is called.
 type limits struct {
+	source source.Func
+
 	mu   sync.Mutex
 	all  *rate.Limiter
 	each *cache.LRUExpireCache
 }
 
-func newLimits() *limits {
-	return &limits{all: rate.NewLimiter(perSecondAll, atOnceAll), each: cache.NewLRUExpireCache(maxCallers)}
+func newLimits(of source.Func) *limits {
+	return &limits{source: of, all: rate.NewLimiter(perSecondAll, atOnceAll), each: cache.NewLRUExpireCache(maxCallers)}
 }
 
 // handler passes on no more requests than the limits allow.
@@ -47,22 +51,22 @@ func (l *limits) handler(next http.Handler) http.Handler {
 }
 
 // allow takes a request of a host with a port into account. The one of all is asked
-// last, so that what a single address has too much takes nothing from the others.
+// last, so that what a single caller has too much takes nothing from the others.
 func (l *limits) allow(from string) bool {
 	port, err := netip.ParseAddrPort(from)
 	if err != nil {
 		return false
 	}
-	return l.of(port.Addr().Unmap()).Allow() && l.all.Allow()
+	return l.of(l.source(port.Addr().Unmap())).Allow() && l.all.Allow()
 }
 
-func (l *limits) of(address netip.Addr) *rate.Limiter {
+func (l *limits) of(caller source.Source) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limiter := rate.NewLimiter(perSecondEach, atOnceEach)
-	if known, ok := l.each.Get(address); ok {
+	if known, ok := l.each.Get(caller); ok {
 		limiter = known.(*rate.Limiter)
 	}
-	l.each.Add(address, limiter, rememberedAs)
+	l.each.Add(caller, limiter, rememberedAs)
 	return limiter
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -85,6 +87,12 @@ func answers(t *testing.T, c net.Conn) bool {
 func TestBounds(t *testing.T) {
 	const friend, other, third = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 	noPeer := func(a netip.Addr) bool { return a != netip.MustParseAddr(other) }
+	peers := func(a netip.Addr) source.Source {
+		if a == netip.MustParseAddr(friend) {
+			return source.Address(a)
+		}
+		return source.Peer("peer")
+	}
 	cases := map[string]struct {
 		reason string
 		bounds Bounds
@@ -98,6 +106,8 @@ func TestBounds(t *testing.T) {
 		"Each":       {reason: "One address cannot take all connections ...", bounds: Bounds{All: 4, Each: 2}, open: []string{other, other}, from: other},
 		"Others":     {reason: "... so that others have some.", bounds: Bounds{All: 4, Each: 2}, open: []string{other, other, other}, from: friend, want: true},
 		"Full":       {reason: "All have a bound too.", bounds: Bounds{All: 2, Each: 2}, open: []string{other, third}, from: friend},
+		"Peer":       {reason: "One who has several addresses counts as one.", bounds: Bounds{Of: peers, All: 4, Each: 2}, open: []string{other, third}, from: other},
+		"NoPeer":     {reason: "Who is none does not count for one.", bounds: Bounds{Of: peers, All: 4, Each: 2}, open: []string{other, third}, from: friend, want: true},
 		"NotCounted": {reason: "A refused connection takes no place.", bounds: Bounds{Admits: noPeer, All: 1, Each: 1}, open: []string{other, other}, from: friend, want: true},
 	}
 	for name, tc := range cases {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package peernet knows under which addresses the peers of this cluster are seen here,
-// so that a port can be closed to their pods, whatever the network plugin does.
+// so that a port can be closed to their pods, whatever the network plugin does, and what
+// they call counts for the peer, and not for each of their addresses.
 //
 // A peer cannot send with another address: Liqo's gateway accepts from a peer nothing
 // but its pod CIDR and its external CIDR, and moves both into the prefixes that its
@@ -17,8 +18,10 @@ import (
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 // Peers are the prefixes of the peers. The zero value knows of none, and that it does
@@ -26,7 +29,7 @@ import (
 type Peers struct {
 	mu       sync.RWMutex
 	complete func() bool
-	prefixes map[string][]netip.Prefix // By TunnelEndpoint.
+	prefixes map[client.ObjectKey][]netip.Prefix // By TunnelEndpoint.
 }
 
 // Watch follows the TunnelEndpoints of a cache, which is started later.
@@ -60,16 +63,31 @@ func (p *Peers) Excludes(a netip.Addr) bool {
 
 // Includes reports whether an address is known to be a peer's.
 func (p *Peers) Includes(a netip.Addr) bool {
+	_, is := p.tenantOf(a)
+	return is
+}
+
+// Source returns for whom an address counts: for the peer whose it is, or else for its
+// network.
+func (p *Peers) Source(a netip.Addr) source.Source {
+	if tenant, is := p.tenantOf(a); is {
+		return source.Peer(tenant)
+	}
+	return source.Network(a)
+}
+
+// tenantOf returns the tenant namespace of the peer whose an address is.
+func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, prefixes := range p.prefixes {
+	for tunnel, prefixes := range p.prefixes {
 		for _, prefix := range prefixes {
 			if prefix.Contains(a) {
-				return true
+				return tunnel.Namespace, true
 			}
 		}
 	}
-	return false
+	return "", false
 }
 
 func (p *Peers) set(o any) {
@@ -80,9 +98,9 @@ func (p *Peers) set(o any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.prefixes == nil {
-		p.prefixes = map[string][]netip.Prefix{}
+		p.prefixes = map[client.ObjectKey][]netip.Prefix{}
 	}
-	p.prefixes[keyOf(tunnel)] = liqo.SeenPrefixes(tunnel)
+	p.prefixes[client.ObjectKeyFromObject(tunnel)] = liqo.SeenPrefixes(tunnel)
 }
 
 func (p *Peers) remove(o any) {
@@ -92,8 +110,6 @@ func (p *Peers) remove(o any) {
 	if tunnel, ok := o.(*liqo.TunnelEndpoint); ok {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.prefixes, keyOf(tunnel))
+		delete(p.prefixes, client.ObjectKeyFromObject(tunnel))
 	}
 }
-
-func keyOf(t *liqo.TunnelEndpoint) string { return t.Namespace + "/" + t.Name }

@@ -73,3 +73,30 @@ func TestNothingWatched(t *testing.T) {
 		t.Error("without a watch, an address is excluded from peers that nobody knows")
 	}
 }
+
+// TestSource compares for whom two addresses count.
+func TestSource(t *testing.T) {
+	p := &Peers{}
+	p.set(tunnel("a", "10.200.0.0/16", "10.60.0.0/16", "10.201.0.0/16", "None"))
+	p.set(tunnel("b", "10.70.0.0/16", "None", "10.201.0.0/16", "10.61.0.0/16"))
+	cases := map[string]struct {
+		reason string
+		a, b   string
+		same   bool
+	}{
+		"Peer":     {reason: "All pods of a peer count for it.", a: "10.60.1.2", b: "10.60.250.9", same: true},
+		"External": {reason: "So does what it relays.", a: "10.60.1.2", b: "10.201.0.9", same: true},
+		"Peers":    {reason: "Another peer counts for itself.", a: "10.60.1.2", b: "10.70.1.2"},
+		"Network":  {reason: "Of others nothing is known but their network.", a: "192.0.2.1", b: "192.0.2.2", same: true},
+		"Networks": {reason: "Which is one of many.", a: "192.0.2.1", b: "198.51.100.1"},
+		"AtHome":   {reason: "What a peer is called at home is not whose it is here.", a: "10.60.1.2", b: "10.200.1.2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, b := p.Source(netip.MustParseAddr(tc.a)), p.Source(netip.MustParseAddr(tc.b))
+			if (a == b) != tc.same {
+				t.Errorf("%s\nSource(%s) = %+v, Source(%s) = %+v, want the same: %t", tc.reason, tc.a, a, tc.b, b, tc.same)
+			}
+		})
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 // DefaultMaxConnections is how many connections one consumer may have. Each of its virtual
@@ -29,7 +29,7 @@ const (
 	// asks for addresses in one call at a time, and reports two things.
 	maxStreams = 16
 	// maxHandshakes and maxHandshakesOfOne bound the connections of those who have not
-	// said yet who they are, in all and from one address.
+	// said yet who they are, in all and of each for whom they count.
 	maxHandshakes, maxHandshakesOfOne = 256, 32
 	// handshakeTimeout is how long they may take for it.
 	handshakeTimeout = 10 * time.Second
@@ -105,16 +105,18 @@ var errTooMany = errors.New("too many connections")
 // they are, and of each who has.
 type bounded struct {
 	credentials.TransportCredentials
+	strangers   *source.Limit
+	of          source.Func
 	connections *connections
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (b bounded) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	from := source(raw)
-	if !b.connections.begin(from) {
+	leave, ok := b.strangers.Enter(b.of(source.AddressOf(raw)))
+	if !ok {
 		return nil, nil, errTooMany
 	}
-	defer b.connections.end(from)
+	defer leave()
 	secure, info, err := b.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
@@ -131,15 +133,7 @@ func (b bounded) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 
 // Clone implements credentials.TransportCredentials.
 func (b bounded) Clone() credentials.TransportCredentials {
-	return bounded{b.TransportCredentials.Clone(), b.connections}
-}
-
-// source returns the address of the peer; one that is not valid if it has none.
-func source(c net.Conn) netip.Addr {
-	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
+	return bounded{b.TransportCredentials.Clone(), b.strangers, b.of, b.connections}
 }
 
 // counted is a connection that says when it is closed.
@@ -154,42 +148,15 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// connections counts connections.
+// connections counts those of each caller.
 type connections struct {
 	most int
 
 	mu sync.Mutex
-	// handshakes are those whose caller is not known yet.
-	handshakes     int
-	handshakesFrom map[netip.Addr]int
-	of             map[string]int
+	of map[string]int
 }
 
-func newConnections(most int) *connections {
-	return &connections{most: most, handshakesFrom: map[netip.Addr]int{}, of: map[string]int{}}
-}
-
-// begin counts a connection of an unknown caller; false if it is one too many.
-func (c *connections) begin(from netip.Addr) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.handshakes >= maxHandshakes || c.handshakesFrom[from] >= maxHandshakesOfOne {
-		return false
-	}
-	c.handshakes++
-	c.handshakesFrom[from]++
-	return true
-}
-
-// end is the inverse of begin.
-func (c *connections) end(from netip.Addr) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.handshakes--
-	if c.handshakesFrom[from]--; c.handshakesFrom[from] == 0 {
-		delete(c.handshakesFrom, from)
-	}
-}
+func newConnections(most int) *connections { return &connections{most: most, of: map[string]int{}} }
 
 // enter counts a connection of a caller; false if it is one too many.
 func (c *connections) enter(name string) bool {

@@ -30,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 // Inventory tells what the broker knows of its federation. Its methods are
@@ -70,7 +71,7 @@ type RoundTripRecorder interface {
 	RecordRoundTrips(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error
 }
 
-// Config is what a [Server] needs; every field but Told is required.
+// Config is what a [Server] needs; every field but Source and Told is required.
 type Config struct {
 	// Broker is the cluster that serves.
 	Broker    cluster.ID
@@ -82,6 +83,9 @@ type Config struct {
 	// Credentials must verify the client's certificate.
 	Credentials credentials.TransportCredentials
 	Callers     Callers
+	// Source tells for whom a connection counts until its caller is known; nil for its
+	// network.
+	Source source.Func
 	// MaxConnections is how many connections one caller may have.
 	MaxConnections int
 	// Told are the errors of Relay whose texts callers are told. Others are logged.
@@ -119,6 +123,9 @@ func New(config Config) (*Server, error) {
 	case config.MaxConnections < 1:
 		return nil, fmt.Errorf("remote IPAM server: %d connections: must be positive", config.MaxConnections)
 	}
+	if config.Source == nil {
+		config.Source = source.Network
+	}
 	return &Server{config: config}, nil
 }
 
@@ -135,7 +142,9 @@ const (
 // and returns after the last call has ended.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(
-		grpc.Creds(bounded{s.config.Credentials, newConnections(s.config.MaxConnections)}),
+		grpc.Creds(bounded{
+			s.config.Credentials, source.NewLimit(maxHandshakes, maxHandshakesOfOne), s.config.Source, newConnections(s.config.MaxConnections),
+		}),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ReadBufferSize(bufferBytes),

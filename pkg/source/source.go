@@ -1,0 +1,96 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package source says for whom a caller counts who has not said yet who it is, so that
+// nobody holds more of a server than its share by calling from many addresses.
+//
+// It does not know which peers there are; see package peernet.
+package source
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Source is for whom a caller counts: a peer, a network or an address. It is comparable.
+// The zero value is that of callers without an address.
+type Source struct {
+	peer    string
+	network netip.Prefix
+}
+
+// Func returns for whom an address counts. It is called for each connection, also
+// concurrently, and must not block.
+type Func func(netip.Addr) Source
+
+// The networks for which strangers count: a /24 is the smallest that is routed on the
+// Internet, and what a node has for its pods in most clusters; one host may have a whole /64.
+const networkIPv4, networkIPv6 = 24, 64
+
+// Peer is a peer with all its addresses.
+func Peer(name string) Source { return Source{peer: name} }
+
+// Network is the network of an address of which nothing else is known.
+func Network(a netip.Addr) Source {
+	a = a.Unmap().WithZone("")
+	bits := networkIPv6
+	if a.Is4() {
+		bits = networkIPv4
+	}
+	network, err := a.Prefix(bits)
+	if err != nil {
+		return Source{} // No address.
+	}
+	return Source{network: network}
+}
+
+// Address is one address, for where peers do not call.
+func Address(a netip.Addr) Source {
+	a = a.Unmap().WithZone("")
+	return Source{network: netip.PrefixFrom(a, a.BitLen())}
+}
+
+// AddressOf returns the address at the other end of a connection; one that is not valid if
+// it has none.
+func AddressOf(c net.Conn) netip.Addr {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}
+
+// Limit bounds how much is held at the same time, in all and by each source. It may be used
+// concurrently.
+type Limit struct {
+	all, each int
+
+	mu   sync.Mutex
+	held int
+	by   map[Source]int
+}
+
+// NewLimit returns a Limit of which nothing is held.
+func NewLimit(all, each int) *Limit { return &Limit{all: all, each: each, by: map[Source]int{}} }
+
+// Enter counts one more of a source; false if it is one too many. Who has entered must call
+// leave; all calls but the first do nothing.
+func (l *Limit) Enter(s Source) (leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held >= l.all || l.by[s] >= l.each {
+		return nil, false
+	}
+	l.held++
+	l.by[s]++
+	return sync.OnceFunc(func() { l.leave(s) }), true
+}
+
+func (l *Limit) leave(s Source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held--
+	if l.by[s]--; l.by[s] == 0 {
+		delete(l.by, s)
+	}
+}
