@@ -154,3 +154,39 @@ func TestProtect(t *testing.T) {
 		})
 	}
 }
+
+func TestKnown(t *testing.T) {
+	server := &apiServer{}
+	r := New(server)
+	review := func(token string) {
+		t.Helper()
+		if _, err := r.Review(t.Context(), token, Right{Verb: "get", Path: "/metrics"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := r.Known("good@" + ownAudience); ok {
+		t.Error("a caller is known before it was looked up")
+	}
+	for _, token := range []string{"good@" + ownAudience, "weak@" + ownAudience, "nobody@" + ownAudience, ""} {
+		review(token)
+	}
+	asked := server.reviews
+	cases := map[string]struct{ reason, token, want string }{
+		"Allowed": {"Who was looked up is known.", "good@" + ownAudience, "good"},
+		"Weak":    {"Also without the right.", "weak@" + ownAudience, "weak"},
+		"Nobody":  {"A made-up token is nobody's.", "nobody@" + ownAudience, ""},
+		"Other":   {"Another token is not known yet.", "good@us", ""},
+		"None":    {"No token is nobody's.", "", ""},
+		"Long":    {"No token is that long.", strings.Repeat("a", maxToken+1), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got, ok := r.Known(tc.token); got != tc.want || ok != (tc.want != "") {
+				t.Errorf("%s\nKnown() = %q, %t, want %q", tc.reason, got, ok, tc.want)
+			}
+		})
+	}
+	if server.reviews != asked {
+		t.Error("the API server is asked who is known")
+	}
+}

@@ -77,7 +77,7 @@ func New(cfg Config) (*API, error) {
 	if cfg.Source == nil {
 		cfg.Source = source.Network
 	}
-	return &API{cfg: cfg, limits: newLimits(cfg.Source)}, nil
+	return &API{cfg: cfg, limits: newLimits(cfg.Source, cfg.Reviewer.Known)}, nil
 }
 
 // Handler returns the handler of all paths.

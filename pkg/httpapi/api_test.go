@@ -353,6 +353,38 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestRateOfKnownCallers has strangers call more often than is answered: who is known is not held up, and has a bound too.
+func TestRateOfKnownCallers(t *testing.T) {
+	c := newClient(t, reviews(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+	h := newHandler(t, Config{Client: c, Catalog: true, Orchestrator: true})
+	toggle := func() int {
+		return call(t, h, http.MethodPost, "/api/toggle?enable=false&id="+providerID, "Authorization", "Bearer good").Code
+	}
+	if code := toggle(); code != http.StatusOK {
+		t.Fatalf("before anybody else calls: %d", code)
+	}
+	for range 2 * atOnceEach {
+		call(t, h, http.MethodGet, "/api/clusters")
+	}
+	if code := call(t, h, http.MethodGet, "/api/clusters").Code; code != http.StatusTooManyRequests {
+		t.Fatalf("strangers are answered %d", code)
+	}
+	if code := call(t, h, http.MethodPost, "http://"+host+"/api/toggle?enable=false&id="+providerID, "Authorization", "Bearer good").Code; code != http.StatusTooManyRequests {
+		t.Errorf("a token in clear is answered %d", code)
+	}
+	refused := 0
+	for i := range 2 * atOnceEach {
+		if code := toggle(); code == http.StatusTooManyRequests {
+			refused++
+		} else if code != http.StatusOK {
+			t.Fatalf("request %d: %d", i, code)
+		}
+	}
+	if refused == 2*atOnceEach || refused < atOnceEach/2 {
+		t.Errorf("of %d requests of a known caller %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
+	}
+}
+
 func enabled(t *testing.T, c client.Client) bool {
 	t.Helper()
 	var p v1alpha1.Provider

@@ -12,10 +12,12 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
 
+	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
-// What is answered per second, and at once: to each for whom callers count, and to all.
+// What is answered per second, and at once: to each for whom callers count, and to all who
+// are not known.
 const (
 	perSecondEach, atOnceEach = 10, 40
 	perSecondAll, atOnceAll   = 100, 200
@@ -28,20 +30,21 @@ const (
 // limits bound how often the API is called.
 type limits struct {
 	source source.Func
+	known  func(token string) (name string, ok bool)
 
 	mu   sync.Mutex
 	all  *rate.Limiter
 	each *cache.LRUExpireCache
 }
 
-func newLimits(of source.Func) *limits {
-	return &limits{source: of, all: rate.NewLimiter(perSecondAll, atOnceAll), each: cache.NewLRUExpireCache(maxCallers)}
+func newLimits(of source.Func, known func(token string) (name string, ok bool)) *limits {
+	return &limits{source: of, known: known, all: rate.NewLimiter(perSecondAll, atOnceAll), each: cache.NewLRUExpireCache(maxCallers)}
 }
 
 // handler passes on no more requests than the limits allow.
 func (l *limits) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !l.allow(r.RemoteAddr) {
+		if !l.allow(r) {
 			w.Header().Set("Retry-After", "1")
 			writeProblem(w, http.StatusTooManyRequests, "too many requests: try again in a second")
 			return
@@ -50,14 +53,20 @@ func (l *limits) handler(next http.Handler) http.Handler {
 	})
 }
 
-// allow takes a request of a host with a port into account. The one of all is asked
-// last, so that what a single caller has too much takes nothing from the others.
-func (l *limits) allow(from string) bool {
-	port, err := netip.ParseAddrPort(from)
+// allow takes a request into account. A caller that is known counts for itself, wherever
+// it calls from, so that strangers take nothing from it. Of strangers, the limit of all is
+// asked last, so that what a single one has too much takes nothing from the others.
+func (l *limits) allow(r *http.Request) bool {
+	if r.TLS != nil { // A token that was sent in clear is nobody's.
+		if name, ok := l.known(delegatedauth.Bearer(r)); ok {
+			return l.of(source.Caller(name)).Allow()
+		}
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return false
 	}
-	return l.of(l.source(port.Addr().Unmap())).Allow() && l.all.Allow()
+	return l.of(l.source(from.Addr().Unmap())).Allow() && l.all.Allow()
 }
 
 func (l *limits) of(caller source.Source) *rate.Limiter {

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source says for whom a caller counts who has not said yet who it is, so that
-// nobody holds more of a server than its share by calling from many addresses.
+// Package source says for whom a caller counts, also as long as it has not said who it is,
+// so that nobody holds more of a server than its share by calling from many addresses.
 //
 // It does not know which peers there are; see package peernet.
 package source
@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// Source is for whom a caller counts: a peer, a network or an address. It is comparable.
-// The zero value is that of callers without an address.
+// Source is for whom a caller counts: itself, a peer, a network or an address. It is
+// comparable. The zero value is that of callers without an address.
 type Source struct {
-	peer    string
-	network netip.Prefix
+	caller, peer string
+	network      netip.Prefix
 }
 
 // Func returns for whom an address counts. It is called for each connection, also
@@ -27,6 +27,9 @@ type Func func(netip.Addr) Source
 // The networks for which strangers count: a /24 is the smallest that is routed on the
 // Internet, and what a node has for its pods in most clusters; one host may have a whole /64.
 const networkIPv4, networkIPv6 = 24, 64
+
+// Caller is somebody who has proved to have a name, from wherever it calls.
+func Caller(name string) Source { return Source{caller: name} }
 
 // Peer is a peer with all its addresses.
 func Peer(name string) Source { return Source{peer: name} }

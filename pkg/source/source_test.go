@@ -26,6 +26,8 @@ func TestSources(t *testing.T) {
 		"SameAddress":  {"In all its forms.", Address(addr("192.0.2.1")), Address(addr("::ffff:192.0.2.1")), true},
 		"Peer":         {"A peer counts as a whole.", Peer("a"), Peer("a"), true},
 		"OtherPeer":    {"And alone.", Peer("a"), Peer("b"), false},
+		"Caller":       {"Who has a name counts for it.", Caller("a"), Caller("a"), true},
+		"CallerOrPeer": {"A name may be that of a peer, and is something else.", Caller("a"), Peer("a"), false},
 		"None":         {"Who has no address counts with all who have none.", Network(netip.Addr{}), Source{}, true},
 	}
 	for name, tc := range cases {
