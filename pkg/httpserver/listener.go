@@ -4,6 +4,7 @@
 package httpserver
 
 import (
+	"crypto/tls"
 	"net"
 	"net/netip"
 
@@ -56,7 +57,18 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// conn is a connection that is counted until it is closed.
+// Known counts a connection of a [Bound] listener no more, under TLS or without, because it
+// has turned out whose it is: the bounds are left to those of whom that is not known.
+func Known(c net.Conn) {
+	if secure, is := c.(*tls.Conn); is {
+		c = secure.NetConn()
+	}
+	if bounded, is := c.(*conn); is {
+		bounded.leave()
+	}
+}
+
+// conn is a connection that is counted until it is closed, or known.
 type conn struct {
 	net.Conn
 	leave func()

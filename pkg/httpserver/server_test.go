@@ -6,6 +6,7 @@ package httpserver
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -140,6 +141,47 @@ func TestClosedConnectionsAreNotCounted(t *testing.T) {
 			t.Fatalf("connection %d is refused, though all before are closed", i)
 		}
 	}
+}
+
+// TestKnown takes a connection out of the bounds, as it is and under TLS.
+func TestKnown(t *testing.T) {
+	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	bounded := Bound(inner, Bounds{All: 1, Each: 1})
+	accept := func() net.Conn {
+		t.Helper()
+		dial(t, "127.0.0.1", inner.Addr().String())
+		if err := inner.(*net.TCPListener).SetDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := bounded.Accept()
+		if err != nil {
+			return nil
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	plain := accept()
+	Known(plain)
+	under := accept()
+	if under == nil {
+		t.Fatal("a connection that is known takes the place of others")
+	}
+	if c := accept(); c != nil {
+		t.Error("one that is not known takes no place")
+	}
+	Known(tls.Server(under, &tls.Config{MinVersion: tls.VersionTLS13}))
+	if accept() == nil {
+		t.Error("a connection that is known under TLS takes the place of others")
+	}
+	_ = plain.Close()
+	if c := accept(); c != nil {
+		t.Error("a place is free twice: once known, and once closed")
+	}
+	Known(nil) // Of whatever else it is nothing known.
 }
 
 // TestSlowRequestsEnd checks that neither a handler nor a sender can hold a connection.

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 // relay is what is needed of a broker's remote IPAM. Implementations may be used
@@ -208,6 +209,19 @@ func (a *addresses) setPeer(id cluster.ID, peer addressing.Peer) bool {
 	a.peers[id] = peer
 	a.rebuild()
 	return true
+}
+
+// source returns for whom a caller counts: for the cluster whose address it has, or else
+// for its network.
+func (a *addresses) source(caller netip.Addr) source.Source {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, peer := range a.peers {
+		if peer.Pods.Seen.Contains(caller) || peer.External.Seen.Contains(caller) {
+			return source.Peer(string(id))
+		}
+	}
+	return source.Network(caller)
 }
 
 // setRoundTrip passes on what was measured in the tunnel to a cluster, and when; zero

@@ -278,3 +278,37 @@ func TestRoundTripsArePassedOn(t *testing.T) {
 	}
 	(&addresses{foreign: "provider"}).setRoundTrip("other", time.Millisecond, time.Now()) // Without a broker there is nobody to tell.
 }
+
+// TestSource compares for whom two callers count.
+func TestSource(t *testing.T) {
+	view := func(own, seen string) addressing.View {
+		v, err := addressing.NewView(own, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	a := newAddresses(nil, "provider", nil)
+	a.setPeer("provider", addressing.Peer{Pods: view("10.200.0.0/16", "10.60.0.0/16"), External: view("10.201.0.0/16", "10.61.0.0/16")})
+	a.setPeer("consumer", addressing.Peer{Pods: view("10.70.0.0/16", "None")})
+	cases := map[string]struct {
+		reason string
+		a, b   string
+		same   bool
+	}{
+		"Peer":     {reason: "All pods of a cluster count for it.", a: "10.60.1.2", b: "10.60.250.9", same: true},
+		"External": {reason: "So does what it relays.", a: "10.60.1.2", b: "10.61.0.9", same: true},
+		"Peers":    {reason: "Another one counts for itself.", a: "10.60.1.2", b: "10.70.1.2"},
+		"AtHome":   {reason: "What a cluster is called at home is not whose it is here.", a: "10.60.1.2", b: "10.200.1.2"},
+		"Network":  {reason: "Of others nothing is known but their network.", a: "192.0.2.1", b: "192.0.2.2", same: true},
+		"Networks": {reason: "Which is one of many.", a: "192.0.2.1", b: "198.51.100.1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			of, other := a.source(netip.MustParseAddr(tc.a)), a.source(netip.MustParseAddr(tc.b))
+			if (of == other) != tc.same {
+				t.Errorf("%s\n%s counts for %+v, %s for %+v, want the same: %t", tc.reason, tc.a, of, tc.b, other, tc.same)
+			}
+		})
+	}
+}

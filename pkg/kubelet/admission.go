@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -26,6 +28,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/capacitorset/liqo-broker/pkg/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 const (
@@ -46,9 +51,10 @@ const (
 
 	// maxRequests are answered at once; a stream counts until it ends.
 	maxRequests = 256
-	// maxChecks callers are being identified at once, so that those who have no right to
-	// be here cannot take the place of those who have.
-	maxChecks = 64
+	// maxChecks callers are being identified at once, and maxChecksEach of each for whom they
+	// count, so that those who have no right to be here cannot take the place of those who
+	// have. What one makes the API server do takes less than two seconds of reviewTimeout.
+	maxChecks, maxChecksEach = 256, 32
 
 	tooMany = "too many requests"
 
@@ -74,16 +80,21 @@ type admission struct {
 	certificates authenticator.Request
 	client       kubernetes.Interface
 	// as returns a client with the identity of whoever has a token.
-	as  func(token string) (kubernetes.Interface, error)
-	log logr.Logger
+	as func(token string) (kubernetes.Interface, error)
+	// source tells for whom an address counts.
+	source source.Func
+	log    logr.Logger
 
-	checks, requests places
-	noRights         sync.Once
+	checks   *source.Limit
+	requests places
+	noRights sync.Once
 }
 
 // newAdmission reads nothing yet: until [admission.run] has read the authority, no
 // certificate is accepted.
-func newAdmission(o *Options, client kubernetes.Interface, as func(string) (kubernetes.Interface, error), log logr.Logger) (*admission, error) {
+func newAdmission(
+	o *Options, client kubernetes.Interface, as func(string) (kubernetes.Interface, error), of source.Func, log logr.Logger,
+) (*admission, error) {
 	namespace, name, key, err := splitClientCA(o.ClientCA)
 	if err != nil {
 		return nil, err
@@ -93,9 +104,9 @@ func newAdmission(o *Options, client kubernetes.Interface, as func(string) (kube
 		return nil, fmt.Errorf("follow the authority of client certificates: %w", err)
 	}
 	return &admission{
-		node: o.NodeName, authority: authority, client: client, as: as, log: log,
+		node: o.NodeName, authority: authority, client: client, as: as, source: of, log: log,
 		certificates: x509.NewDynamic(authority.VerifyOptions, x509.CommonNameUserConversion),
-		checks:       make(places, maxChecks), requests: make(places, maxRequests),
+		checks:       source.NewLimit(maxChecks, maxChecksEach), requests: make(places, maxRequests),
 	}, nil
 }
 
@@ -153,6 +164,7 @@ func (a *admission) guard(next http.Handler) http.Handler {
 			http.Error(w, refused.text, refused.code)
 			return
 		}
+		admitted(r)
 		if !a.requests.enter() {
 			http.Error(w, tooMany, http.StatusServiceUnavailable)
 			return
@@ -165,24 +177,55 @@ func (a *admission) guard(next http.Handler) http.Handler {
 // admit returns a refusal unless the sender of a request may do what it asks; any
 // other error tells why nobody knows.
 func (a *admission) admit(r *http.Request) error {
-	if !a.checks.enter() {
+	// The error says what is wrong with a certificate; there may be a token besides.
+	owner, certified, err := a.certificates.AuthenticateRequest(r)
+	certified = certified && err == nil
+	from := a.sourceOf(r)
+	if certified {
+		from = source.Caller(owner.User.GetName())
+	}
+	leave, ok := a.checks.Enter(from)
+	if !ok {
 		return &refusal{http.StatusServiceUnavailable, tooMany}
 	}
-	defer a.checks.leave()
+	defer leave()
 	wanted := attributes(a.node, r)
 	if wanted.Verb == "" {
 		return &refusal{http.StatusMethodNotAllowed, r.Method + " is not served"}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	// The error says what is wrong with a certificate; there may be a token besides.
-	if caller, ok, err := a.certificates.AuthenticateRequest(r); err == nil && ok {
-		return a.admitCertificate(ctx, caller.User, wanted)
+	if certified {
+		return a.admitCertificate(ctx, owner.User, wanted)
 	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && strings.TrimSpace(token) != "" {
 		return a.admitToken(ctx, strings.TrimSpace(token), wanted)
 	}
 	return &refusal{http.StatusUnauthorized, "show a client certificate of this cluster, or a token"}
+}
+
+// sourceOf returns for whom a request counts as long as nobody knows who sends it.
+func (a *admission) sourceOf(r *http.Request) source.Source {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return source.Source{}
+	}
+	return a.source(from.Addr().Unmap())
+}
+
+// connection is the key of the connection of a request.
+type connection struct{}
+
+// withConnection keeps the connection of a request for [admitted].
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connection{}, c)
+}
+
+// admitted makes the connection of a request one that is no stranger's.
+func admitted(r *http.Request) {
+	if c, ok := r.Context().Value(connection{}).(net.Conn); ok {
+		httpserver.Known(c)
+	}
 }
 
 // admitToken asks the API server as the owner of the token.

@@ -12,11 +12,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +40,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 const testNode = "liqo-provider-a"
@@ -156,7 +161,7 @@ func serveKubelet(t *testing.T, client kubernetes.Interface, as func(string) (ku
 	if err := o.CertificateType.Set(root.CertificateTypeSelfSigned); err != nil {
 		t.Fatal(err)
 	}
-	admission, err := newAdmission(o, client, as, logr.Discard())
+	admission, err := newAdmission(o, client, as, source.Network, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +358,7 @@ func TestAttributes(t *testing.T) {
 func TestRequestsAreBounded(t *testing.T) {
 	o := NewOptions()
 	o.NodeName = testNode
-	a, err := newAdmission(o, fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), logr.Discard())
+	a, err := newAdmission(o, fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), source.Network, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +391,128 @@ func TestRequestsAreBounded(t *testing.T) {
 			t.Errorf("a request within the bound is answered with %d", code)
 		}
 	}
-	if len(a.requests) != 0 || len(a.checks) != 0 {
-		t.Errorf("%d requests and %d checks keep their places", len(a.requests), len(a.checks))
+	if len(a.requests) != 0 {
+		t.Errorf("%d requests keep their places", len(a.requests))
+	}
+}
+
+// TestChecksAreShared has a peer send tokens from many addresses while the API server does not answer who has them.
+func TestChecksAreShared(t *testing.T) {
+	authority := newTestAuthority(t)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	as := func(string) (kubernetes.Interface, error) {
+		asked <- struct{}{}
+		<-answer
+		return nil, errors.New("the API server does not answer")
+	}
+	o := NewOptions()
+	o.NodeName = testNode
+	peer := netip.MustParsePrefix("10.60.0.0/16")
+	a, err := newAdmission(o, fake.NewSimpleClientset(authorities(authority.pem)), as, func(a netip.Addr) source.Source {
+		if peer.Contains(a) {
+			return source.Peer("peer")
+		}
+		return source.Network(a)
+	}, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := make(chan int, maxChecks)
+	refused := 0
+	handler := a.guard(http.NotFoundHandler())
+	send := func(from netip.Addr) {
+		go func() {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/containerLogs/a/b/c", http.NoBody)
+			request.RemoteAddr = netip.AddrPortFrom(from, 40000).String()
+			request.Header.Set("Authorization", "Bearer made-up")
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, request)
+			codes <- recorder.Code
+		}()
+		select {
+		case <-asked:
+		case code := <-codes:
+			refused++
+			if code != http.StatusServiceUnavailable {
+				t.Errorf("answered %d", code)
+			}
+		}
+	}
+	from := peer.Addr()
+	for range 2 * maxChecksEach {
+		from = from.Next()
+		send(from)
+	}
+	if refused != maxChecksEach {
+		t.Errorf("of %d tokens of a peer %d are refused, want %d", 2*maxChecksEach, refused, maxChecksEach)
+	}
+	refused = 0
+	send(netip.MustParseAddr("192.0.2.1"))
+	if refused > 0 {
+		t.Error("a peer takes the place of those who are to be identified")
+	}
+	close(answer)
+	for range maxChecksEach + 1 {
+		<-codes
+	}
+}
+
+// TestStrangersHaveAShare connects from one network without a word, and then as the API server: from another one, and,
+// where it is known already, from the same.
+func TestStrangersHaveAShare(t *testing.T) {
+	authority := newTestAuthority(t)
+	client := fake.NewSimpleClientset(authorities(authority.pem))
+	url := serveKubelet(t, client, tokens(nil)) + "/containerLogs/shop/db/db"
+	apiServer := authority.sign(t, "kube-apiserver-kubelet-client", "system:masters")
+	eventually(t, func() bool {
+		code, _ := ask(t, http.MethodGet, url, apiServer, "")
+		return code == http.StatusOK
+	})
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/containerLogs/shop/db/db")
+	from := func(host string) *net.Dialer { return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}} }
+	// caller keeps its one connection.
+	caller := func(host string, http2 bool) func() error {
+		transport := &http.Transport{
+			ForceAttemptHTTP2: http2,
+			DialContext:       from(host).DialContext,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*apiServer}}, //nolint:gosec // Of the server nothing is to be proved here.
+		}
+		t.Cleanup(transport.CloseIdleConnections)
+		return func() error {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+			if err != nil {
+				return err
+			}
+			response, err := transport.RoundTrip(request)
+			if err != nil {
+				return err
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			return response.Body.Close()
+		}
+	}
+	known := caller("127.0.0.9", false)
+	for i := range maxStrangersEach + 1 {
+		if i == 0 {
+			if err := known(); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := caller("127.0.0.9", i%2 == 0)(); err != nil {
+			t.Fatalf("who is let in counts as a stranger: connection %d: %v", i+1, err)
+		}
+	}
+	for i := range maxStrangersEach {
+		c, err := from(fmt.Sprintf("127.0.0.%d", 10+i)).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	eventually(t, func() bool { return caller("127.0.0.9", false)() != nil }) // All have been accepted.
+	if err := known(); err != nil {
+		t.Errorf("strangers end the connection of who is known: %v", err)
+	}
+	if err := caller("127.0.1.9", true)(); err != nil {
+		t.Errorf("strangers of one network keep another one out: %v", err)
 	}
 }

@@ -106,7 +106,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	admission, err := newAdmission(o, reviewer, as, log.WithName("admission"))
+	admission, err := newAdmission(o, reviewer, as, translation.source(), log.WithName("admission"))
 	if err != nil {
 		return err
 	}

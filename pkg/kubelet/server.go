@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	utilexec "k8s.io/utils/exec"
+
+	"github.com/capacitorset/liqo-broker/pkg/httpserver"
 )
 
 const (
@@ -36,8 +38,11 @@ const (
 	shutdownTimeout   = 5 * time.Second
 
 	maxHeaderBytes = 64 << 10
-	// maxConnections are open at once, of callers that are known and of others.
+	// maxConnections are open at once, of callers that are let in and of strangers.
 	maxConnections = 1024
+	// maxStrangers and maxStrangersEach bound the connections of those who have not been let
+	// in yet, in all and of each for whom they count.
+	maxStrangers, maxStrangersEach = 512, 64
 )
 
 // server is the part of the kubelet's API that kube-apiserver calls for logs,
@@ -78,6 +83,7 @@ func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface,
 			ReadHeaderTimeout: readHeaderTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
+			ConnContext:       withConnection,
 			// A certificate is verified when it is used: who shows none may have a token.
 			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, ClientAuth: tls.RequestClientCert},
 		},
@@ -104,7 +110,8 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	defer group.Wait()
 	defer stop()
 	stopped := make(chan error, 1)
-	go func() { stopped <- s.http.ServeTLS(listener, "", "") }()
+	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: s.admission.source, All: maxStrangers, Each: maxStrangersEach})
+	go func() { stopped <- s.http.ServeTLS(bounded, "", "") }()
 	select {
 	case err := <-stopped:
 		return fmt.Errorf("serve the kubelet API on %s: %w", s.http.Addr, err)

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/capacitorset/liqo-broker/pkg/source"
 )
 
 // translation owns everything that addresses are translated with. Without an
@@ -69,6 +71,14 @@ func (t *translation) mapper() endpointMapper {
 		return nil
 	}
 	return t.addresses
+}
+
+// source returns what tells for whom callers count.
+func (t *translation) source() source.Func {
+	if t.addresses == nil {
+		return source.Network
+	}
+	return t.addresses.source
 }
 
 // client returns the IPAM that the reflectors use; nil if there is none.
