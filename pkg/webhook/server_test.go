@@ -66,6 +66,9 @@ func serve(t *testing.T, hook http.Handler, clientCAFile string) string {
 		}
 	})
 	<-announced
+	for _, err := certificate.Get(nil); err != nil; _, err = certificate.Get(nil) {
+		time.Sleep(time.Millisecond) // It is announced before it is shown.
+	}
 	s := NewServer(address, certificate.Get, func(a netip.Addr) bool { return a != netip.MustParseAddr(peerHost) }, clientCAFile)
 	s.Register(path, hook)
 	if s.StartedChecker()(nil) == nil {

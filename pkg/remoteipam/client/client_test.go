@@ -246,6 +246,9 @@ func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.
 	f.address = listener.Addr().String()
 	run(t, func(ctx context.Context) error { return certificate.Run(ctx) })
 	f.announcement = remoteipam.Announcement{Broker: broker, CA: <-announced}
+	for _, err := certificate.Get(nil); err != nil; _, err = certificate.Get(nil) {
+		time.Sleep(time.Millisecond) // It is announced before it is shown.
+	}
 	run(t, func(ctx context.Context) error { return s.Serve(ctx, listener) })
 	return f
 }
