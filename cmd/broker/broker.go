@@ -149,7 +149,7 @@ func (b *broker) setup(ctx context.Context) error {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
 	b.api, err = httpapi.New(httpapi.Config{
-		Client: b.mgr.GetClient(), Reviewer: delegatedauth.New(direct, b.cfg.apiAudiences...), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
+		Client: b.mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
 		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
 		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog,
 	})
@@ -277,4 +277,10 @@ func (b *broker) run(ctx context.Context) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// reviewer returns what knows the callers of the HTTP API. A token for the API server does not
+// count there: who sees it on its way could do more with it.
+func (c *brokerConfig) reviewer(creator delegatedauth.Creator) *delegatedauth.Reviewer {
+	return delegatedauth.New(creator, c.apiAudiences...)
 }

@@ -28,6 +28,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -42,6 +43,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
@@ -335,6 +337,30 @@ func TestPreflight(t *testing.T) {
 // TestPluginServesBeforeAllElse starts a daemon whose API server is stuck: Liqo
 // must reach the resource plugin nevertheless. When the API server then turns out
 // to know no CRD, the daemon ends and says which.
+// reviews are the audiences for which tokens were to be.
+type reviews struct{ audiences []string }
+
+func (r *reviews) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	r.audiences = o.(*authenticationv1.TokenReview).Spec.Audiences
+	return nil
+}
+
+// TestTokensAreForTheBroker checks for whom tokens have to be that the HTTP API takes.
+func TestTokensAreForTheBroker(t *testing.T) {
+	audiences, err := newCommand().Flags().GetStringSlice("api-audience")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked reviews
+	config := brokerConfig{options: options{apiAudiences: audiences}}
+	if _, err := config.reviewer(&asked).Review(t.Context(), "token", delegatedauth.Right{Verb: "get", Path: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"liqo-broker"}; !slices.Equal(asked.audiences, want) {
+		t.Errorf("a token counts for the audiences %q, want %q", asked.audiences, want)
+	}
+}
+
 // elsewhere is a listener whose callers have an address that is nobody's.
 type elsewhere struct{ net.Listener }
 
