@@ -55,7 +55,7 @@ func newGuardCommand() *cobra.Command {
 
 func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 	if c.shut {
-		return install(c.allow, 0)
+		return portguard.Install(rule(c.allow, 0))
 	}
 	logging.Capture(log)
 	restConfig, err := ctrl.GetConfig()
@@ -76,10 +76,13 @@ func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 }
 
 // lease opens the port for as long as a guard that ends is expected to be away.
-func lease(sources []netip.Prefix) error { return install(sources, ipamguard.Lifetime) }
+func lease(sources []netip.Prefix) error { return portguard.Install(leased(sources)) }
 
-func install(sources []netip.Prefix, lifetime time.Duration) error {
-	return portguard.Install(portguard.Rule{Port: liqo.IPAMPort, Sources: sources, Lifetime: lifetime})
+// leased is the rule of a guard that stays.
+func leased(sources []netip.Prefix) portguard.Rule { return rule(sources, ipamguard.Lifetime) }
+
+func rule(sources []netip.Prefix, lifetime time.Duration) portguard.Rule {
+	return portguard.Rule{Port: liqo.IPAMPort, Sources: sources, Lifetime: lifetime}
 }
 
 // prefixes are the values of a flag that may be repeated.

@@ -66,6 +66,25 @@ func TestUnservedBooks(t *testing.T) {
 	}
 }
 
+// TestConfusedBooks has a consumer that cannot be told apart from another cluster.
+func TestConfusedBooks(t *testing.T) {
+	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	for reason, want := range map[string]string{v1alpha1.ReasonOffering: "4", v1alpha1.ReasonClusterNameTaken: "1"} {
+		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+		consumer.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
+		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
+		books, err := registry.New(registrytest.NewClient(t, interceptor.Funcs{},
+			provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning),
+		)).Books(t.Context())
+		if err != nil {
+			t.Fatalf("Books(): %v", err)
+		}
+		if got := books.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("%s: offered %s cpu, want %s", reason, got.String(), want)
+		}
+	}
+}
+
 // TestBooks has two consumers, one of which is a provider as well.
 func TestBooks(t *testing.T) {
 	a, b := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"}

@@ -60,3 +60,18 @@ func TestImagesHaveOneVersion(t *testing.T) {
 		t.Errorf("only %d images with a tag are found", seen)
 	}
 }
+
+// TestVirtualKubeletsHaveALimit checks that a peer that answers lists with gigabytes ends the virtual kubelet for it, and not
+// the node.
+func TestVirtualKubeletsHaveALimit(t *testing.T) {
+	limit := regexp.MustCompile(`"--kubelet-ram-limits=[1-9][0-9]*[MG]i"`)
+	for _, name := range []string{"controller-manager-broker.json", "controller-manager-consumer.json"} {
+		text, err := os.ReadFile(filepath.Join(root, "patches/liqo-install", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !limit.Match(text) {
+			t.Errorf("%s gives virtual kubelets all memory", name)
+		}
+	}
+}
