@@ -113,7 +113,7 @@ func (v *virtualNode) run(ctx context.Context, o *Options) error {
 		go v.steady.run(ctx)
 	})
 	return patiently(ctx, v.log, func() error {
-		controller, err := v.newController(o)
+		controller, err := v.newController(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -121,13 +121,23 @@ func (v *virtualNode) run(ctx context.Context, o *Options) error {
 	})
 }
 
-// newController returns what shows the node to Kubernetes.
-func (v *virtualNode) newController(o *Options) (*node.NodeController, error) {
-	options := []node.NodeControllerOpt{
-		node.WithNodeEnableLeaseV1(v.leases, int32(o.NodeLeaseDuration.Seconds())),
-		node.WithNodeStatusUpdateErrorHandler(v.restore),
+// newController returns what shows the node to Kubernetes. A node that is there stays as it
+// is until more is known: it would be without resources, and neither ready nor not, and
+// Kubernetes calls its pods not ready then.
+func (v *virtualNode) newController(ctx context.Context, o *Options) (*node.NodeController, error) {
+	first := v.liqo.GetNode().DeepCopy()
+	existing, err := v.nodes.Get(ctx, first.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		v.steady.begin(existing)
+		first.Status.Conditions, first.Status.Images = existing.Status.Conditions, existing.Status.Images
+		first.Status.Capacity, first.Status.Allocatable = existing.Status.Capacity, existing.Status.Allocatable
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read virtual node %s: %w", o.NodeName, err)
 	}
-	controller, err := node.NewNodeController(v.steady, v.liqo.GetNode(), v.nodes, options...)
+	controller, err := node.NewNodeController(v.steady, first, v.nodes,
+		node.WithNodeEnableLeaseV1(v.leases, int32(o.NodeLeaseDuration.Seconds())),
+		node.WithNodeStatusUpdateErrorHandler(v.restore))
 	if err != nil {
 		return nil, fmt.Errorf("set up virtual node %s: %w", o.NodeName, err)
 	}

@@ -64,6 +64,25 @@ type steadyNode struct {
 	silentSince time.Time
 	// readySince is when the node became Ready last.
 	readySince metav1.Time
+	// settled is until when a node that was Ready before this virtual kubelet began is left
+	// as it was, while Liqo finds out how it is; zero when it has. learned is when Liqo found
+	// that it was Ready all the time, since readySince; zero if it was not.
+	settled time.Time
+	learned metav1.Time
+}
+
+// settling is for how long a node may stay as it was: Liqo begins with a node that has no
+// tunnel and no resources, and learns of them one after the other.
+const settling = 30 * time.Second
+
+// begin tells how the node was before this virtual kubelet began, if it was there.
+func (s *steadyNode) begin(before *corev1.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if liqo.NodeReady(before) {
+		s.readySince = liqo.NodeCondition(before, corev1.NodeReady).LastTransitionTime
+		s.settled = s.clock().Add(settling)
+	}
 }
 
 // answering tells of the pods of a virtual node.
@@ -159,11 +178,8 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 	direct, present := s.pods.direct(), s.pods.present()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told == nil {
+	if s.told == nil || s.settles() {
 		return s.show, nil
-	}
-	if liqo.NodeReady(s.told) {
-		s.readySince = liqo.NodeCondition(s.told, corev1.NodeReady).LastTransitionTime
 	}
 	is := circumstances{mute: !s.silentSince.IsZero(), direct: direct, present: present}
 	if is.mute {
@@ -171,6 +187,26 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 		is.silent = !s.clock().Before(is.silentSince)
 	}
 	return s.show, steady(s.told, is, s.readySince)
+}
+
+// settles reports whether Liqo does not know yet how the node is, and notes since when it
+// is Ready. The caller holds the lock.
+func (s *steadyNode) settles() bool {
+	if !liqo.NodeReady(s.told) {
+		return s.clock().Before(s.settled)
+	}
+	ready := liqo.NodeCondition(s.told, corev1.NodeReady)
+	if s.clock().Before(s.settled) {
+		// It was so before: Liqo has only learned it now.
+		s.learned = ready.LastTransitionTime
+	}
+	s.settled = time.Time{}
+	if ready.LastTransitionTime.Equal(&s.learned) {
+		ready.LastTransitionTime = s.readySince
+	} else if !ready.LastTransitionTime.Equal(&s.readySince) {
+		s.readySince, s.learned = ready.LastTransitionTime, metav1.Time{}
+	}
+	return false
 }
 
 // circumstances are what Liqo does not look at.

@@ -171,3 +171,61 @@ func TestSteadyNode(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// TestSettling restarts the virtual kubelet of a node that was Ready, or was not: Liqo learns of its resources and then of its tunnel.
+func TestSettling(t *testing.T) {
+	since := metav1.NewTime(time.Unix(1000, 0))
+	before := func(ready bool) *corev1.Node {
+		node := liqoNode(ready, true)
+		liqo.NodeCondition(node, corev1.NodeReady).LastTransitionTime = since
+		return node
+	}
+	now := time.Unix(2000, 0)
+	told := func(ready bool, at time.Time) *corev1.Node {
+		node := liqoNode(ready, true)
+		liqo.NodeCondition(node, corev1.NodeReady).LastTransitionTime = metav1.NewTime(at)
+		return node
+	}
+	start := func(ready bool) *steadyNode {
+		s := newSteadyNode(&innerNode{}, answering{present: func() bool { return true }, direct: func() bool { return false }},
+			time.Minute, func() time.Time { return now }, logr.Discard())
+		s.begin(before(ready))
+		return s
+	}
+	show := func(s *steadyNode, node *corev1.Node) *corev1.NodeCondition {
+		s.told = node
+		_, shown := s.current()
+		if shown == nil {
+			return nil
+		}
+		return liqo.NodeCondition(shown, corev1.NodeReady)
+	}
+
+	s := start(true)
+	if got := show(s, told(false, now)); got != nil {
+		t.Errorf("Liqo has just begun: shown as %+v, want as it was", got)
+	}
+	learned := now
+	for range 2 {
+		if got := show(s, told(true, learned)); got == nil || got.Status != corev1.ConditionTrue || !got.LastTransitionTime.Equal(&since) {
+			t.Errorf("it was ready all the time: shown as %+v, want since %v", got, since)
+		}
+		now = now.Add(settling)
+	}
+	if got := show(s, told(false, now)); got == nil || got.Status != corev1.ConditionFalse {
+		t.Errorf("lost later: shown as %+v", got)
+	}
+	now = now.Add(time.Second)
+	if got := show(s, told(true, now)); got == nil || !got.LastTransitionTime.Time.Equal(now) {
+		t.Errorf("back later: shown as %+v, want since %v", got, now)
+	}
+
+	s = start(true)
+	now = now.Add(settling)
+	if got := show(s, told(false, now)); got == nil || got.Status != corev1.ConditionFalse {
+		t.Errorf("lost while the virtual kubelet was away: shown as %+v", got)
+	}
+	if got := show(start(false), told(false, now)); got == nil || got.Status != corev1.ConditionFalse {
+		t.Errorf("lost before: shown as %+v", got)
+	}
+}

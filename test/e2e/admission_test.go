@@ -104,6 +104,8 @@ func stripped(t *testing.T, manifest string) string {
 	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
+	// With it kubectl would take what others wrote for its own, and the next apply would remove it.
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 	clean, err := json.Marshal(&object)
 	if err != nil {
 		t.Fatal(err)

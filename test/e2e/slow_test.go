@@ -51,7 +51,9 @@ func TestSlowAPIServers(t *testing.T) {
 				t.Errorf("programs were started again: %v, before %v", now, started)
 			}
 			for target, answers := range watch.prober.Answers(began, time.Now()) {
-				if answers.Requests == 0 || answers.Wrong > 0 || answers.Gap > quiet {
+				// Liqo's gateway ends when it cannot renew its lease for 5 s, and the broker's carries what is relayed.
+				spared := slow != fed.Broker || target.Path == federation.PathDirect
+				if answers.Requests == 0 || answers.Wrong > 0 || spared && answers.Gap > quiet {
 					t.Errorf("%v: %d requests, %d answers of others, none for %s", target, answers.Requests, answers.Wrong, answers.Gap)
 				}
 			}
