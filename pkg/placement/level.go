@@ -16,8 +16,8 @@ import (
 // are placed, so that one that was added gets its share. It does so for one workload
 // after the other, and moves one pod at a time, while all copies are ready. It returns
 // the clusters that have too few and have room, on which alone pods are to be placed
-// meanwhile, also while the pod is on its way; and the pod. Without such clusters it
-// returns nothing.
+// meanwhile, also while the pod is on its way; and the pod. Without such clusters, or if
+// all have too few, it returns nothing.
 func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
 	var targets []cluster.ID
 	room := map[cluster.ID]corev1.ResourceList{}
@@ -31,6 +31,7 @@ func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, p
 	}
 	begun := len(s.Placing) < len(place)
 	for _, copies := range byWorkload(s.Copies) {
+		short = nil
 		on, bound, ready := tally(now, copies, targets)
 		settled := bound == len(copies) && ready == len(copies)
 		if onItsWay := begun && bound < len(copies); !settled && !onItsWay {
@@ -41,11 +42,11 @@ func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, p
 			if len(on[id]) > len(crowded) {
 				crowded = on[id]
 			}
-			if len(on[id]) < len(copies)/len(targets) && allFit(copies, room[id]) {
+			if len(on[id]) < len(copies)/len(targets) && allFit(copies, room[id]) && !slices.Contains(s.Declined[copies[0].Workload], id) {
 				short = append(short, id)
 			}
 		}
-		if len(short) > 0 {
+		if len(short) > 0 && len(short) < len(targets) {
 			if settled {
 				pod = crowded[len(crowded)-1].Pod
 			}
@@ -73,7 +74,7 @@ func tally(now time.Time, copies []Copy, targets []cluster.ID) (on map[cluster.I
 }
 
 // allFit tells whether the copies of a workload that exist may go to a provider and fit it,
-// one by one.
+// one by one. Those of a StatefulSet do not go: their volumes may be where they are.
 func allFit(copies []Copy, room corev1.ResourceList) bool {
 	exist := false
 	for _, c := range copies {
@@ -81,7 +82,7 @@ func allFit(copies []Copy, room corev1.ResourceList) bool {
 			continue
 		}
 		exist = true
-		if c.Pinned || !fit(c.Requests, room) {
+		if c.Pinned || c.Sole || !fit(c.Requests, room) {
 			return false
 		}
 	}

@@ -83,6 +83,22 @@ func TestLevel(t *testing.T) {
 			reason: "Nor does a workload move of which the consumer placed a pod.", copies: copies("web", 4, "a", func(c *Copy) { c.Pinned = true }),
 			placing: ab, place: ab,
 		},
+		"StatefulSet": {
+			reason: "Nor do pods whose volumes may be where they are.", copies: copies("web", 4, "a", func(c *Copy) { c.Sole = true }), placing: ab, place: ab,
+		},
+		"Declined": {
+			reason: "A pod waited there in vain: it goes elsewhere.", copies: copies("web", 4, "a", waiting), placing: []cluster.ID{"b"}, place: ab,
+			change: func(s *Snapshot) { s.Declined = map[string][]cluster.ID{"web": {"b"}} },
+		},
+		"DeclinedBefore": {
+			reason: "Nor does another one go there, and other workloads do.", copies: append(copies("web", 4, "a"), copies("x", 4, "a")...),
+			placing: []cluster.ID{"b"}, place: []cluster.ID{"b"}, move: []string{"x-3"},
+			change: func(s *Snapshot) { s.Declined = map[string][]cluster.ID{"web": {"b"}} },
+		},
+		"AllAreShort": {
+			reason: "Who has a copy nowhere yet does not hold up another workload.", copies: append(copies("db", 4, "a", waiting, waiting, waiting, waiting), copies("web", 4, "a")...),
+			placing: []cluster.ID{"b"}, place: []cluster.ID{"b"}, move: []string{"web-3"},
+		},
 		"OutOfReach": {
 			reason: "The other one cannot be reached.", copies: copies("web", 4, "a"), placing: ab, place: ab,
 			change: func(s *Snapshot) { s.Providers[1].Ready = false },

@@ -161,6 +161,9 @@ type Snapshot struct {
 	// Level tells that the copies of a workload are to be spread over the providers as
 	// evenly as they can.
 	Level bool
+	// Declined are providers on which copies of a workload waited in vain, by workload: none
+	// is evened out onto them.
+	Declined map[string][]cluster.ID
 	// Selected are the clusters that are selected for the namespace.
 	Selected []cluster.ID
 	// Placing are those of them on which pods are placed that are made at this moment;

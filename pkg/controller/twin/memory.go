@@ -4,11 +4,14 @@
 package twin
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
@@ -17,9 +20,18 @@ import (
 // went in another way. Until then its workload counts with the copies that it had.
 const replaceTime = time.Minute
 
+// A pod that is evened out onto a provider has placeTime until it is placed there. If it
+// is not, something but its requests is in the way, as a volume or what the pod requires,
+// and no copy of its workload is evened out onto the provider for declineTime.
+const (
+	placeTime   = 30 * time.Second
+	declineTime = time.Hour
+)
+
 // memory knows what no object says of the copies in twin namespaces: since when they
 // serve by the broker's own clock, because the time in their conditions is that of the
-// provider; and how many there were a while ago. It may be used concurrently.
+// provider; how many there were a while ago; and where copies waited in vain. It may be used
+// concurrently.
 type memory struct {
 	mu         sync.Mutex
 	namespaces map[string]past
@@ -29,6 +41,9 @@ type memory struct {
 type past struct {
 	served map[types.UID]time.Time // By pod; zero for longer than the namespace is watched.
 	most   map[string]peak         // By workload.
+	waits  map[types.UID]time.Time // Since when pods wait that may not go everywhere.
+	// declined tells when copies waited for providers in vain, by workload.
+	declined map[string]map[cluster.ID]time.Time
 }
 
 // peak is the largest number of copies of a workload, and when there were so many last.
@@ -47,6 +62,9 @@ func (m *memory) recall(now time.Time, namespace string, twin *registry.Namespac
 	defer m.mu.Unlock()
 	before, watched := m.namespaces[namespace]
 	after := past{served: map[types.UID]time.Time{}, most: map[string]peak{}}
+	if twin.Snapshot.Level {
+		wait = after.leveled(now, before, twin)
+	}
 	copies := map[string]int{}
 	for i := range twin.Snapshot.Copies {
 		c := &twin.Snapshot.Copies[i]
@@ -75,6 +93,51 @@ func (m *memory) recall(now time.Time, namespace string, twin *registry.Namespac
 		}
 	}
 	m.namespaces[namespace] = after
+	return wait
+}
+
+// leveled remembers on which providers copies waited in vain while they could go nowhere
+// else, and tells the namespace. It returns when to look at those that wait.
+func (p *past) leveled(now time.Time, before past, twin *registry.Namespace) (wait time.Duration) {
+	s := &twin.Snapshot
+	p.waits, p.declined = map[types.UID]time.Time{}, map[string]map[cluster.ID]time.Time{}
+	for workload, at := range before.declined {
+		maps.DeleteFunc(at, func(_ cluster.ID, at time.Time) bool { return now.Sub(at).Abs() >= declineTime })
+		if len(at) > 0 {
+			p.declined[workload] = at
+		}
+	}
+	for _, c := range s.Copies {
+		if c.Missing {
+			continue
+		}
+		uid := twin.Pods[c.Pod].UID
+		since, waited := before.waits[uid]
+		switch {
+		case c.Spot == placement.OnProvider && waited:
+			delete(p.declined[c.Workload], c.Provider) // It took one.
+		case c.Spot != placement.Nowhere || c.Leaving || c.Outdated || len(s.Placing) >= len(s.Selected):
+		default:
+			if !waited {
+				since = now
+			}
+			p.waits[uid] = since
+			if rest := placeTime - now.Sub(since); rest > 0 {
+				wait = placement.Sooner(wait, rest)
+				continue
+			}
+			for _, id := range s.Placing {
+				if p.declined[c.Workload] == nil {
+					p.declined[c.Workload] = map[cluster.ID]time.Time{}
+				}
+				p.declined[c.Workload][id] = now
+			}
+		}
+	}
+	s.Declined = make(map[string][]cluster.ID, len(p.declined))
+	for workload, at := range p.declined {
+		s.Declined[workload] = slices.Collect(maps.Keys(at))
+	}
 	return wait
 }
 

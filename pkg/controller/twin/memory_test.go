@@ -10,9 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
@@ -64,6 +68,53 @@ func TestReplaced(t *testing.T) {
 	h.reconcile()
 	if !slices.Equal(h.deleted, []string{"web-2"}) {
 		t.Errorf("deleted %v, want one of the two that the consumer is left with", h.deleted)
+	}
+}
+
+// TestLevelInVain has a policy that came to use provider-b as well, which has room for the pods, and on which the scheduler places
+// none of them all the same.
+func TestLevelInVain(t *testing.T) {
+	clock := testingclock.NewFakeClock(began)
+	keeps := policy(60, providerA, providerB)
+	keeps.Spec.Keep = &v1alpha1.Keep{}
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
+		[]client.Object{ready(providerA), ready(providerB), keeps})...)
+	h.r.clock, h.r.pacer = clock, newPacer(clock)
+	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
+	moved, waited := 0, 0
+	for second := range 3600 {
+		clock.Step(time.Second)
+		if second%5 > 0 {
+			continue
+		}
+		h.deleted = nil
+		h.reconcile()
+		moved += len(h.deleted)
+		for _, name := range h.deleted {
+			h.recreate(name)
+		}
+		for _, name := range []string{"web-0", "web-1", "web-2", "web-3"} {
+			pod := &corev1.Pod{}
+			if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case pod.Spec.NodeName != "":
+			case liqo.Excludes(pod, providerA.ID):
+				waited++
+			default: // The scheduler takes provider-a.
+				running := liqotest.Pod(liqotest.ShadowPod(namespace, name, map[string]string{"app": "web"}), "liqo-provider-a", providerA.ID, providerB.ID)
+				if err := errors.Join(h.client.Delete(t.Context(), pod), h.client.Create(t.Context(), running)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if moved != 2 || waited > 8 {
+		t.Errorf("in an hour %d pods were deleted, and one waited for %d s: want one to be tried, and to go back after %s", moved, 5*waited, placeTime)
+	}
+	if placing := liqo.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID, providerB.ID}) {
+		t.Errorf("new pods are placed on %v", placing)
 	}
 }
 
