@@ -375,16 +375,21 @@ func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID 
 func move(
 	now time.Time, copies []Copy, providers map[cluster.ID]member, room func() *vacancies, singletons bool,
 ) (remake []Copy, held []Held) {
-	ready := 0
+	// Those on the broker's own nodes count for each other only: they may be on a virtual
+	// node that is gone. Where the peering ends, Liqo evicts all copies at once.
+	ready, aside := 0, 0
 	for _, c := range copies {
-		// Where the peering ends, Liqo evicts all copies at once.
-		if c.settled(now) && !(c.Spot == OnProvider && providers[c.Provider].Ending) {
+		switch {
+		case !c.settled(now) || c.Spot == OnProvider && providers[c.Provider].Ending:
+		case c.Spot == OnBroker:
+			aside++
+		default:
 			ready++
 		}
 	}
 	// Of a workload, a quarter of the copies, rounded up, may be not ready because
 	// of us, those included that are not ready for other reasons or not yet settled.
-	budget := (len(copies)+3)/4 - (len(copies) - ready)
+	budget := (len(copies)+3)/4 - (len(copies) - ready - aside)
 	for _, c := range copies {
 		if c.Missing || c.Leaving || c.isLost(providers) || !misplaced(c, providers) {
 			continue
@@ -396,13 +401,17 @@ func move(
 		// The broker's own nodes are no place to stay. A single pod got there in its first
 		// moments, before the selection was in force.
 		serves := c.Ready && (len(copies) > 1 || c.Spot != OnBroker && !singletons)
+		others := 0 // That do not count for this one.
+		if c.Spot != OnBroker {
+			others = aside
+		}
 		var reason Reason
 		switch {
 		case room().none():
 			reason = NoTarget
-		case serves && ready == 1:
+		case serves && ready+aside-others == 1:
 			reason = LastReady
-		case serves && budget <= 0:
+		case serves && budget-others <= 0:
 			reason = TooManyNotReady
 		case !room().take(c):
 			reason = NoRoom
@@ -412,9 +421,14 @@ func move(
 			continue
 		}
 		remake = append(remake, c)
-		if serves {
+		if !serves {
+			continue
+		}
+		budget--
+		if c.Spot == OnBroker {
+			aside--
+		} else {
 			ready--
-			budget--
 		}
 	}
 	return remake, held

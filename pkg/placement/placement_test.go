@@ -216,6 +216,15 @@ func TestMove(t *testing.T) {
 			remake: []string{"one-0", "two-0"},
 			held:   []Held{{"two-1", "", LastReady}},
 		},
+		"OnNoNode": {
+			reason: "Nobody knows whether a pod serves that is on none of the virtual nodes: it may be on one that is gone.",
+			copies: slices.Concat(copies("web", 2, "a", as("a"), onBroker), copies("x", 8, "a", onBroker, onBroker)),
+			remake: []string{"web-1", "x-0", "x-1"},
+			held: []Held{
+				{"web-0", "a", LastReady}, {"x-2", "a", TooManyNotReady}, {"x-3", "a", TooManyNotReady}, {"x-4", "a", TooManyNotReady},
+				{"x-5", "a", TooManyNotReady}, {"x-6", "a", TooManyNotReady}, {"x-7", "a", TooManyNotReady},
+			},
+		},
 		"BackAtTheOrigin": {
 			reason:    "Pods leave a cluster that the namespace came from.",
 			providers: []Provider{origin, off, on},

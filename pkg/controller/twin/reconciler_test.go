@@ -529,6 +529,11 @@ func TestRemake(t *testing.T) {
 			objects: slices.Concat(offloaded(providerB), workload("broker", "web-0")),
 			want:    []string{"web-0"},
 		},
+		"NodeGone": {
+			reason:  "A pod whose virtual node is gone is recreated, and stands in for no other one, whatever it said last.",
+			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0"), workload("liqo-gone", "web-1")),
+			want:    []string{"web-1"},
+		},
 		"Untouched": {
 			reason:  "A pod that waits and that the webhook did not see is made anew.",
 			objects: append(offloaded(providerB), shadow, untouched),
