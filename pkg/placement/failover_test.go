@@ -47,6 +47,8 @@ func TestFailover(t *testing.T) {
 	future := lost(-time.Hour)
 	direct := failed
 	direct.Direct = true
+	turnedOffDirect := turnedOff
+	turnedOffDirect.Direct = true
 
 	cases := map[string]struct {
 		reason   string
@@ -99,6 +101,11 @@ func TestFailover(t *testing.T) {
 			reason: "Pods that the consumer reaches without the broker serve, and stay.",
 			rule:   Failover{Mode: Immediate}, provider: direct, copies: copies("web", 2, "a", notReady, notReady),
 			want: Plan{Select: both, Place: both},
+		},
+		"DirectTurnedOff": {
+			reason: "They do also if people turn the provider off: nobody would know when the last one goes.",
+			rule:   after, provider: turnedOffDirect, copies: copies("web", 2, "a", notReady, notReady),
+			want: Plan{Select: both, Place: both, Held: []Held{{"web-0", "a", OutOfReach}, {"web-1", "a", OutOfReach}}},
 		},
 		"Unchosen": {
 			reason: "Nor does it matter that the provider is not chosen any more.",
