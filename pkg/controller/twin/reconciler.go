@@ -141,19 +141,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, err
 		}
 	}
-	replaced, err := r.remake(ctx, twin, plan.Replace, r.replace)
-	if err != nil {
+	replace, afterReplace := r.due(twin, plan.Replace)
+	if err := r.remake(ctx, twin, replace, r.replace); err != nil {
 		return ctrl.Result{}, err
 	}
-	moves, wait := r.pacer.allow(twin.Policy, plan.Move)
-	moved, err := r.remake(ctx, twin, slices.Concat(plan.Remake, moves), r.move)
-	if err != nil {
+	remake, afterRemake := r.due(twin, plan.Remake)
+	moves, afterMoves := r.due(twin, plan.Move)
+	moves, wait := r.pacer.allow(twin.Policy, moves)
+	if err := r.remake(ctx, twin, slices.Concat(remake, moves), r.move); err != nil {
 		return ctrl.Result{}, err
 	}
 	if slices.ContainsFunc(plan.Held, func(h placement.Held) bool { return h.Reason == placement.NoRoom }) {
 		again = placement.Sooner(again, lookForRoom)
 	}
-	for _, other := range []time.Duration{replaced, moved, wait, plan.Wait} {
+	for _, other := range []time.Duration{afterReplace, afterRemake, afterMoves, wait, plan.Wait} {
 		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
@@ -259,26 +260,34 @@ func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, 
 	r.recorder.Event(o, corev1.EventTypeNormal, reasonSelected, "The selection of providers has changed")
 }
 
+// due returns those of some pods that were not deleted a short time ago, and when to try the
+// others again; zero if there are none.
+func (r *Reconciler) due(twin *registry.Namespace, names []string) (due []string, again time.Duration) {
+	now := r.backoff.Clock.Now()
+	for _, name := range names {
+		if id := backoffID(twin.Pods[name]); r.backoff.IsInBackOffSinceUpdate(id, now) {
+			again = placement.Sooner(again, r.backoff.Get(id))
+		} else {
+			due = append(due, name)
+		}
+	}
+	return due, again
+}
+
+func backoffID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
 // remake deletes pods, in the order of the plan: the next snapshot then sees all
 // deletions up to some pod, so that a plan from it is not larger than it should be.
-// It returns when to try those again that were deleted a short time ago.
-func (r *Reconciler) remake(
-	ctx context.Context, twin *registry.Namespace, names []string, remove func(context.Context, *corev1.Pod) error,
-) (again time.Duration, err error) {
+func (r *Reconciler) remake(ctx context.Context, twin *registry.Namespace, names []string, remove func(context.Context, *corev1.Pod) error) error {
 	for _, name := range names {
 		pod := twin.Pods[name]
-		id := pod.Namespace + "/" + pod.Name
-		if now := r.backoff.Clock.Now(); r.backoff.IsInBackOffSinceUpdate(id, now) {
-			again = placement.Sooner(again, r.backoff.Get(id))
-			continue
-		}
 		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			return again, fmt.Errorf("delete pod %s: %w", id, err)
+			return fmt.Errorf("delete pod %s: %w", client.ObjectKeyFromObject(pod), err)
 		}
-		r.backoff.Next(id, r.backoff.Clock.Now())
+		r.backoff.Next(backoffID(pod), r.backoff.Clock.Now())
 		r.remade.Inc()
 	}
-	return again, nil
+	return nil
 }
 
 // move deletes a pod. The UID keeps us from deleting the pod that Liqo has made in

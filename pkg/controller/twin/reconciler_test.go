@@ -356,6 +356,29 @@ func TestDeletedProvider(t *testing.T) {
 	}
 }
 
+// TestMovesOfOthers has a pod that went astray again and again, so that it is not tried for minutes. Those of another workload move
+// meanwhile, one in a second.
+func TestMovesOfOthers(t *testing.T) {
+	clock := testingclock.NewFakeClock(began)
+	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "a-0", "a-1", "b-0", "b-1"),
+		[]client.Object{ready(providerA), ready(providerB), policy(60, providerB)})...)
+	h.r.clock, h.r.pacer = clock, newPacer(clock)
+	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
+	for range 12 {
+		h.r.backoff.Next(namespace+"/a-0", clock.Now())
+	}
+	h.reconcile()
+	for range 3 {
+		clock.Step(time.Second)
+		if again := h.reconcile().RequeueAfter; again <= 0 || again > maxBackoff {
+			t.Errorf("looks again after %s", again)
+		}
+	}
+	if !slices.Equal(h.deleted, []string{"b-0"}) {
+		t.Errorf("deleted %v", h.deleted)
+	}
+}
+
 // TestUndecided has a policy that has chosen nothing: nothing may be placed anywhere.
 func TestUndecided(t *testing.T) {
 	h := start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60))
