@@ -221,6 +221,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	}
 	return twin.Setup(b.mgr, twin.Config{
 		Client:   b.mgr.GetClient(),
+		Live:     b.mgr.GetAPIReader(),
 		Registry: b.registry,
 		Recorder: b.mgr.GetEventRecorderFor(component),
 		Own:      own,

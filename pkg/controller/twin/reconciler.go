@@ -49,6 +49,9 @@ const (
 // lookAgain is when a namespace is looked at again that is one too many.
 const lookAgain = time.Minute
 
+// lateness is when to plan again with what a cache has got meanwhile.
+const lateness = time.Second
+
 // lookForRoom is when to look again for room for pods that stay only because there is none:
 // what is free changes too often to look at all namespaces each time.
 const lookForRoom = 10 * time.Second
@@ -65,6 +68,7 @@ const (
 // Reconciler offloads one twin namespace.
 type Reconciler struct {
 	client   client.Client
+	live     client.Reader
 	registry *registry.Registry
 	recorder record.EventRecorder
 	own      cluster.Identity
@@ -82,6 +86,7 @@ type Reconciler struct {
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
 		client:   cfg.Client,
+		live:     cfg.Live,
 		registry: cfg.Registry,
 		recorder: cfg.Recorder,
 		own:      cfg.Own,
@@ -136,6 +141,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
 	plan := placement.Decide(now, twin.Snapshot)
 	r.explainWaiting(&ns, twin, plan)
+	if late, err := r.isLate(ctx, twin, plan); err != nil || late {
+		return ctrl.Result{RequeueAfter: lateness}, err
+	}
 	if len(plan.Select) > 0 {
 		if err := r.ensureOffloading(ctx, &ns, twin.Offloading, plan); err != nil {
 			return ctrl.Result{}, err
@@ -223,6 +231,24 @@ func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twi
 		}
 	}
 	return again
+}
+
+// isLate tells whether a plan takes a provider out of the selection and was made without
+// pods that are bound to a node by now, or were when another one was. Liqo would remove at
+// once what runs there. The caches of pods and providers do not wait for each other.
+func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan placement.Plan) (bool, error) {
+	stays := func(id cluster.ID) bool { return slices.Contains(plan.Select, id) }
+	if len(plan.Select) == 0 || !slices.ContainsFunc(twin.Snapshot.Selected, func(id cluster.ID) bool { return !stays(id) }) {
+		return false, nil
+	}
+	var pods corev1.PodList
+	if err := r.live.List(ctx, &pods, client.InNamespace(twin.Offloading.Namespace)); err != nil {
+		return false, fmt.Errorf("list pods of namespace %s: %w", twin.Offloading.Namespace, err)
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		known := twin.Pods[pod.Name]
+		return pod.Spec.NodeName != "" && (known == nil || known.UID != pod.UID || known.Spec.NodeName != pod.Spec.NodeName)
+	}), nil
 }
 
 // ensureOffloading creates the namespace's offloading or changes what it selects.

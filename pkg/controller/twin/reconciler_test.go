@@ -96,7 +96,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 		},
 	}, objects...)
 	h.r = New(Config{
-		Client: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
+		Client: h.client, Live: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	return h
@@ -330,6 +330,21 @@ func TestPolicy(t *testing.T) {
 			t.Fatalf("deleted %v, again after %s: want %s, and two seconds", h.deleted, again, want)
 		}
 		clock.Step(2 * time.Second)
+	}
+}
+
+// TestLateCache turns off a provider of whose pod the cache does not know yet.
+func TestLateCache(t *testing.T) {
+	objects := append(offloaded(providerA, providerB), off(providerA), ready(providerB))
+	h := start(t, objects...)
+	h.r.live = registrytest.NewClient(t, interceptor.Funcs{}, workload("liqo-provider-a", "web-0")...)
+	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
+		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
+	}
+	h.r.live = h.client
+	if h.reconcile(); !slices.Equal(selected(), []cluster.ID{providerB.ID}) {
+		t.Errorf("selected %v: nothing runs on provider-a", selected())
 	}
 }
 
@@ -607,7 +622,7 @@ func TestWriteFails(t *testing.T) {
 			return nil
 		},
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
-	r := New(Config{Client: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Strategy: "DefaultName"})
+	r := New(Config{Client: h.client, Live: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Strategy: "DefaultName"})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)
 	}

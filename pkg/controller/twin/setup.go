@@ -36,7 +36,9 @@ import (
 
 // Config is what the controller needs.
 type Config struct {
-	Client   client.Client
+	Client client.Client
+	// Live reads from the API server, and not from a cache.
+	Live     client.Reader
 	Registry *registry.Registry
 	Recorder record.EventRecorder
 	// Own is what the broker's cluster is called.
