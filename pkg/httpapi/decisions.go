@@ -16,7 +16,7 @@ import (
 // decision is what a policy has decided for a consumer, and why.
 type decision struct {
 	Policy string `json:"policy"`
-	v1alpha1.PlacementDecision
+	v1alpha1.ConsumerDecision
 }
 
 // decisions answers with the decisions of all policies, in order of policy and consumer;
@@ -42,7 +42,7 @@ func (a *API) decisions(w http.ResponseWriter, r *http.Request) {
 	}
 	found := []decision{}
 	for i := range policies.Items {
-		for _, d := range policies.Items[i].Status.Decisions {
+		for _, d := range policies.Items[i].Status.PerConsumer() {
 			if consumer == "" || consumer == d.Consumer {
 				found = append(found, decision{policies.Items[i].Name, d})
 			}

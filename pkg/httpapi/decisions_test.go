@@ -17,12 +17,14 @@ import (
 // decided returns a policy that has decided for some consumers.
 func decided(name string, consumers ...string) *v1alpha1.PlacementPolicy {
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	var decisions []v1alpha1.ConsumerDecision
 	for _, c := range consumers {
-		p.Status.Decisions = append(p.Status.Decisions, v1alpha1.PlacementDecision{
+		decisions = append(decisions, v1alpha1.ConsumerDecision{
 			Consumer: c, Chosen: []v1alpha1.ChosenProvider{{ID: "of " + name}},
 			Explained: []v1alpha1.ExplainedProvider{{ID: "other", Excluded: "it costs too much"}},
 		})
 	}
+	p.Status.Decide(decisions)
 	return p
 }
 

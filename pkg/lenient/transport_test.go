@@ -32,7 +32,7 @@ const (
 		`"spec":{"steady":{"duration":"10s"}}}`
 	badPolicy = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"bad","uid":"2","resourceVersion":"2"},` +
 		`"spec":{"consumers":["c1"],"failover":{"grace":"soon","mode":"Never"},"steady":{"duration":"10","marginPercent":7}},` +
-		`"status":{"decisions":[{"consumer":"c1","chosen":[{"id":"p1"}],"better":[{"id":"p2","since":"yesterday"}]}]}}`
+		`"status":{"decisions":[{"consumers":[{"id":"c1"}],"chosen":[{"id":"p1"}],"better":[{"id":"p2","since":"yesterday"}]}]}}`
 )
 
 // offered is an offer of some cores.

@@ -71,7 +71,7 @@ func TestPools(t *testing.T) {
 	forged.Namespace = "liqo-tenant-evil"
 	policy := func(name string, chosen ...string) *v1alpha1.PlacementPolicy {
 		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		decision := v1alpha1.PlacementDecision{Consumer: string(consumerC.ID)}
+		decision := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumerC.ID)}}}
 		for _, id := range chosen {
 			decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: id})
 		}
@@ -298,11 +298,12 @@ func TestNodesChanged(t *testing.T) {
 	updated.Spec.ResourceQuota.Hard = cpu("1")
 	policy := func(generation int64, explained string, chosen ...string) *v1alpha1.PlacementPolicy {
 		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
-		d := v1alpha1.PlacementDecision{Consumer: "id-c", Explained: []v1alpha1.ExplainedProvider{{ID: explained}}}
+		d := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: "id-c"}}}
 		for _, id := range chosen {
 			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})
 		}
 		p.Status.Decisions = []v1alpha1.PlacementDecision{d}
+		p.Status.Explanations = []v1alpha1.Explanation{{Consumer: "id-c", Providers: []v1alpha1.ExplainedProvider{{ID: explained}}}}
 		return p
 	}
 	cases := map[string]struct {

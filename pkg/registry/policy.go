@@ -84,14 +84,9 @@ func barred(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.I
 
 func choices(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, which func(v1alpha1.ChosenProvider) bool) map[cluster.ID]bool {
 	ids := map[cluster.ID]bool{}
-	for _, d := range policy.Status.Decisions {
-		if d.Consumer != string(consumer) {
-			continue
-		}
-		for _, c := range d.Chosen {
-			if which(c) {
-				ids[cluster.ID(c.ID)] = true
-			}
+	for _, c := range policy.Status.DecisionFor(string(consumer)).Chosen {
+		if which(c) {
+			ids[cluster.ID(c.ID)] = true
 		}
 	}
 	return ids
@@ -178,28 +173,50 @@ func ChoiceChanged(before, after *v1alpha1.PlacementPolicy) bool {
 
 // Rechosen returns the consumers whose providers differ between two statuses of a policy.
 func Rechosen(before, after []v1alpha1.PlacementDecision) map[cluster.ID]bool {
-	type choice struct {
-		consumer, provider string
-		barred             bool
-	}
-	was, is := map[choice]bool{}, map[choice]bool{}
-	for _, side := range []struct {
-		decisions []v1alpha1.PlacementDecision
-		choices   map[choice]bool
-	}{{before, was}, {after, is}} {
-		for _, d := range side.decisions {
-			for _, c := range d.Chosen {
-				side.choices[choice{d.Consumer, c.ID, c.Barred}] = true
-			}
-		}
-	}
+	was, is := byConsumer(before), byConsumer(after)
+	compared := map[[2]*v1alpha1.PlacementDecision]bool{} // Many consumers share a decision.
 	changed := map[cluster.ID]bool{}
-	for _, pair := range [][2]map[choice]bool{{was, is}, {is, was}} {
-		for c := range pair[0] {
-			if !pair[1][c] {
-				changed[cluster.ID(c.consumer)] = true
+	for _, decisions := range []map[string]*v1alpha1.PlacementDecision{was, is} {
+		for consumer := range decisions {
+			pair := [2]*v1alpha1.PlacementDecision{was[consumer], is[consumer]}
+			same, known := compared[pair]
+			if !known {
+				same = sameChoice(pair, "")
+				compared[pair] = same
+			}
+			if !same && !sameChoice(pair, consumer) {
+				changed[cluster.ID(consumer)] = true
 			}
 		}
 	}
 	return changed
+}
+
+// byConsumer returns the decision for each consumer.
+func byConsumer(decisions []v1alpha1.PlacementDecision) map[string]*v1alpha1.PlacementDecision {
+	by := map[string]*v1alpha1.PlacementDecision{}
+	for i := range decisions {
+		for _, c := range decisions[i].Consumers {
+			by[c.ID] = &decisions[i]
+		}
+	}
+	return by
+}
+
+// sameChoice tells whether two decisions, either of which may be nil, choose the same for
+// a consumer; for all if it is empty.
+func sameChoice(pair [2]*v1alpha1.PlacementDecision, consumer string) bool {
+	var chosen [2]map[string]bool // Whether each is barred.
+	for i, d := range pair {
+		chosen[i] = map[string]bool{}
+		if d == nil {
+			continue
+		}
+		for _, c := range d.Chosen {
+			if c.ID != consumer {
+				chosen[i][c.ID] = c.Barred
+			}
+		}
+	}
+	return maps.Equal(chosen[0], chosen[1])
 }

@@ -24,7 +24,7 @@ import (
 func policy(name string, change func(*v1alpha1.PlacementPolicySpec)) *v1alpha1.PlacementPolicy {
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	change(&p.Spec)
-	p.Status.Decisions = []v1alpha1.PlacementDecision{{Consumer: "id-c", Chosen: []v1alpha1.ChosenProvider{{ID: "id-b"}}}}
+	p.Status.Decisions = []v1alpha1.PlacementDecision{{Consumers: []v1alpha1.DecidedConsumer{{ID: "id-c"}}, Chosen: []v1alpha1.ChosenProvider{{ID: "id-b"}}}}
 	return p
 }
 
@@ -42,7 +42,7 @@ func TestPolicy(t *testing.T) {
 		return liqotest.ShadowPod(namespace, "pod-"+name, map[string]string{liqo.LabelPolicy: name})
 	}
 	undecided := policy("a", byDefault)
-	undecided.Status.Decisions[0].Consumer = "id-x"
+	undecided.Status.Decisions[0].Consumers[0].ID = "id-x"
 	barring := policy("a", byDefault)
 	barring.Status.Decisions[0].Chosen[0].Barred = true
 	cases := map[string]struct {

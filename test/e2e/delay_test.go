@@ -170,7 +170,7 @@ func holds(t *testing.T, d time.Duration) {
 		if err := fed.Broker.Get(t.Context(), client.ObjectKey{Name: "delayed"}, &policy); err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range policy.Status.Decisions {
+		for _, d := range policy.Status.PerConsumer() {
 			if len(d.Chosen) != 2 || d.Kept.Count != 2 {
 				t.Fatalf("without a figure: %+v", d)
 			}

@@ -136,7 +136,7 @@ func decided(ctx context.Context, policy string) (*v1alpha1.PlacementPolicyStatu
 	if p.Status.ObservedGeneration != p.Generation {
 		return nil, fmt.Errorf("policy %s has not been looked at since it was changed", policy)
 	}
-	for _, d := range p.Status.Decisions {
+	for _, d := range p.Status.PerConsumer() {
 		if d.Consumer != string(fed.Consumer.ID) {
 			return nil, fmt.Errorf("policy %s decides for %s, which it is not bound to", policy, d.Consumer)
 		}
@@ -147,7 +147,7 @@ func decided(ctx context.Context, policy string) (*v1alpha1.PlacementPolicyStatu
 // choiceIn returns the IDs, in order, of the providers that are chosen.
 func choiceIn(status *v1alpha1.PlacementPolicyStatus) []string {
 	var chosen []string
-	for _, d := range status.Decisions {
+	for _, d := range status.PerConsumer() {
 		for _, c := range d.Chosen {
 			chosen = append(chosen, c.ID)
 		}
@@ -174,7 +174,7 @@ func explains(t *testing.T) {
 		want string
 	}{
 		{[]string{"get", "placementpolicies"}, fed.ProviderB.Name},
-		{[]string{"get", "placementpolicy", "cheapest", "--output=jsonpath={.status.decisions[0].explained[0].terms[0].value}"}, "0.03 EUR/h"},
+		{[]string{"get", "placementpolicy", "cheapest", "--output=jsonpath={.status.explanations[0].providers[0].terms[0].value}"}, "0.03 EUR/h"},
 		{[]string{"explain", "placementpolicies.spec.weights"}, "less is better"},
 	} {
 		output, err := fed.Broker.Kubectl(t.Context(), tc.args...)

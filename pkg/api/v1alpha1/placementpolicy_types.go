@@ -19,6 +19,7 @@ const (
 	ReasonFilterFailed      = "FilterFailed"
 	ReasonNobodyPasses      = "NobodyPasses"
 	ReasonSpreadUnsatisfied = "SpreadUnsatisfied"
+	ReasonTooLarge          = "TooLarge"
 )
 
 // PlacementPolicy says by what criteria the broker chooses providers for the
@@ -174,12 +175,16 @@ type PlacementPolicyStatus struct {
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Decisions are the last good ones, one for each consumer.
+	// Decisions are the last good ones; consumers for which the same was decided share one.
 	// +kubebuilder:validation:MaxItems=10000
-	// +listType=map
-	// +listMapKey=consumer
+	// +listType=atomic
 	// +optional
 	Decisions []PlacementDecision `json:"decisions,omitempty"`
+	// Explanations say why, for a few consumers.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Explanations []Explanation `json:"explanations,omitempty"`
 	// Conditions are Decided and, where a figure is kept, Measured.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -188,19 +193,16 @@ type PlacementPolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PlacementDecision is what was decided for one consumer.
+// PlacementDecision is what was decided for some consumers.
 type PlacementDecision struct {
-	// Consumer is the cluster ID of the consumer, which is never chosen itself.
-	// +kubebuilder:validation:MaxLength=253
-	Consumer string `json:"consumer"`
-	// ConsumerName is its name for people.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	ConsumerName string `json:"consumerName,omitempty"`
-	// Chosen are the providers on which its pods are placed.
+	// Consumers are those for which it was decided, each once in all decisions.
 	// +kubebuilder:validation:MaxItems=10000
-	// +listType=map
-	// +listMapKey=id
+	// +listType=atomic
+	Consumers []DecidedConsumer `json:"consumers"`
+	// Chosen are the providers on which the pods of the consumers are placed. A consumer
+	// that is one of them is chosen for the others, and never for itself.
+	// +kubebuilder:validation:MaxItems=10000
+	// +listType=atomic
 	// +optional
 	Chosen []ChosenProvider `json:"chosen,omitempty"`
 	// Better are providers that are better by the margin of steady than a chosen one, and
@@ -209,15 +211,32 @@ type PlacementDecision struct {
 	// +listType=atomic
 	// +optional
 	Better []BetterProvider `json:"better,omitempty"`
+}
+
+// DecidedConsumer is a consumer for which was decided.
+type DecidedConsumer struct {
+	// ID is its cluster ID.
+	// +kubebuilder:validation:MaxLength=253
+	ID string `json:"id"`
+	// Name is its name for people.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
 	// Kept is where the figure of spec.keep stands.
 	// +optional
 	Kept *KeptFigure `json:"kept,omitempty"`
-	// Explained says why, for the providers that come first and for some that do not
-	// come into question. It is left out for all but a few consumers.
+}
+
+// Explanation says why it was decided so for a consumer.
+type Explanation struct {
+	// Consumer is the cluster ID of the consumer.
+	// +kubebuilder:validation:MaxLength=253
+	Consumer string `json:"consumer"`
+	// Providers are the ones that come first, and some that do not come into question.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
-	Explained []ExplainedProvider `json:"explained,omitempty"`
+	Providers []ExplainedProvider `json:"providers,omitempty"`
 	// NotExplained is the number of further providers.
 	// +optional
 	NotExplained int32 `json:"notExplained,omitempty"`

@@ -35,7 +35,7 @@ func BenchmarkDecide(b *testing.B) {
 			percentile.Report(b, func() {
 				s := newSnapshot(providers, nil)
 				for i := range n {
-					if _, _, err := s.decide(now, state, consumer(fmt.Sprintf("c%04d", i)), v1alpha1.PlacementDecision{}, i < explainedConsumers); err != nil {
+					if _, _, err := s.decide(now, state, consumer(fmt.Sprintf("c%04d", i)), v1alpha1.ConsumerDecision{}, i < explainedConsumers); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -48,15 +48,15 @@ func BenchmarkDecide(b *testing.B) {
 // cannot, in one snapshot, and for each of them alone.
 func TestSharedDecisions(t *testing.T) {
 	providers, state := many(t, 20)
-	chose := func(id string) v1alpha1.PlacementDecision {
-		return v1alpha1.PlacementDecision{Chosen: []v1alpha1.ChosenProvider{{ID: id}}}
+	chose := func(id string) v1alpha1.ConsumerDecision {
+		return v1alpha1.ConsumerDecision{Chosen: []v1alpha1.ChosenProvider{{ID: id}}}
 	}
 	type wish struct {
 		consumer string
-		before   v1alpha1.PlacementDecision
+		before   v1alpha1.ConsumerDecision
 	}
 	shared := newSnapshot(providers, nil)
-	for _, w := range []wish{{"c1", chose("p0007")}, {"c2", chose("p0007")}, {"c3", chose("p0001")}, {"p0000", chose("p0000")}, {"c4", chose("gone")}, {"c5", v1alpha1.PlacementDecision{}}} {
+	for _, w := range []wish{{"c1", chose("p0007")}, {"c2", chose("p0007")}, {"c3", chose("p0001")}, {"p0000", chose("p0000")}, {"c4", chose("gone")}, {"c5", v1alpha1.ConsumerDecision{}}} {
 		together, _, err := shared.decide(now, state, consumer(w.consumer), w.before, true)
 		if err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ func TestExamples(t *testing.T) {
 			t.Fatalf("%s: %v", p.Name, err)
 		}
 		decision, _, err := newSnapshot(providers, nil).decide(
-			now, &state{chooser: chooser, keeper: keeper}, consumer("c"), v1alpha1.PlacementDecision{}, true)
+			now, &state{chooser: chooser, keeper: keeper}, consumer("c"), v1alpha1.ConsumerDecision{}, true)
 		if err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}

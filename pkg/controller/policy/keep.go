@@ -119,7 +119,7 @@ func (k *keeper) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1al
 
 // choose decides by the criteria, and by the figure that is kept, if there is one.
 func (s *state) choose(
-	now time.Time, providers []choice.Provider, consumer *v1alpha1.Consumer, before v1alpha1.PlacementDecision,
+	now time.Time, providers []choice.Provider, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision,
 ) (choice.Decision, *v1alpha1.KeptFigure, error) {
 	if s.keeper == nil {
 		made, err := s.chooser.Choose(now, providers, memory(before))
@@ -177,7 +177,7 @@ func shownKept(m band.Memory, value kpi.Figure, unknown error, before *v1alpha1.
 
 // stepped returns the reason and the message of an event if a decision uses another
 // number of providers than the one before it, because of a figure.
-func stepped(before, after v1alpha1.PlacementDecision) (reason, message string) {
+func stepped(before, after v1alpha1.ConsumerDecision) (reason, message string) {
 	if before.Kept == nil || after.Kept == nil || before.Kept.Count == after.Kept.Count {
 		return "", ""
 	}

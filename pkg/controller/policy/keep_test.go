@@ -92,23 +92,23 @@ func TestKeep(t *testing.T) {
 	h, s := keep(t, keeping())
 	s.samples = map[string]float64{"c": 150}
 	p := h.pass(time.Minute)
-	if got := chosen(p)["c"]; got != "a" || measured(p) != "True Measured" || p.Status.Decisions[0].Kept.Value != "150 ms" {
-		t.Fatalf("inside: chosen %s, measured %s, %+v", got, measured(p), p.Status.Decisions[0].Kept)
+	if got := chosen(p)["c"]; got != "a" || measured(p) != "True Measured" || p.Status.DecisionFor("c").Kept.Value != "150 ms" {
+		t.Fatalf("inside: chosen %s, measured %s, %+v", got, measured(p), p.Status.DecisionFor("c").Kept)
 	}
 	h.events()
 	s.samples["c"] = 250
 	p = h.pass(time.Minute)
-	if kept := p.Status.Decisions[0].Kept; chosen(p)["c"] != "a" || kept.Wants != "More" || kept.Since.Unix() != now.Add(75*time.Second).Unix() {
+	if kept := p.Status.DecisionFor("c").Kept; chosen(p)["c"] != "a" || kept.Wants != "More" || kept.Since.Unix() != now.Add(75*time.Second).Unix() {
 		t.Errorf("above, not for long enough: chosen %s, %+v", chosen(p)["c"], kept)
 	}
 	h.r = New(h.client, h.recorder, h.clock, s) // The daemon was killed.
-	if p = h.pass(15 * time.Second); chosen(p)["c"] != "a,b" || p.Status.Decisions[0].Kept.Since != nil {
-		t.Errorf("above for a minute: chosen %s, %+v", chosen(p)["c"], p.Status.Decisions[0].Kept)
+	if p = h.pass(15 * time.Second); chosen(p)["c"] != "a,b" || p.Status.DecisionFor("c").Kept.Since != nil {
+		t.Errorf("above for a minute: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Kept)
 	}
 	if got := h.events(); got != "Normal SteppedUp 2 instead of 1 for consumer c, at 250 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" || p.Status.Decisions[0].Kept.Count != 3 {
+	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Kept.Count != 3 {
 		t.Errorf("above for ever: chosen %s", chosen(p)["c"])
 	}
 	s.samples["c"] = 150
@@ -123,7 +123,7 @@ func TestKeep(t *testing.T) {
 	if got := h.events(); got != "Normal SteppedDown 2 instead of 3 for consumer c, at 0 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a" || p.Status.Decisions[0].Kept.Count != 1 {
+	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a" || p.Status.DecisionFor("c").Kept.Count != 1 {
 		t.Errorf("below for ever: chosen %s", chosen(p)["c"])
 	}
 }
@@ -158,7 +158,7 @@ func TestKeepHolds(t *testing.T) {
 			if got := chosen(p)["c"]; got != "a,b" || measured(p) != "False "+tc.want || condition(p) != "True Decided" {
 				t.Errorf("%s\nchosen %s, measured %s, %s", tc.reason, got, measured(p), condition(p))
 			}
-			if kept := p.Status.Decisions[0].Kept; kept.Count != 2 || kept.Value != "250 ms" || kept.Unknown == "" {
+			if kept := p.Status.DecisionFor("c").Kept; kept.Count != 2 || kept.Value != "250 ms" || kept.Unknown == "" {
 				t.Errorf("%s\nkept %+v", tc.reason, kept)
 			}
 			if events := h.events(); !strings.HasPrefix(events, "Warning "+tc.want+" ") || strings.Contains(events, "\n") {
@@ -177,8 +177,8 @@ func TestKeepNamesake(t *testing.T) {
 	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
 	s := &server{h: h, samples: map[string]float64{"c": 250}}
 	h.r = New(h.client, h.recorder, h.clock, s)
-	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.Decisions[0].Kept.Value != "" {
-		t.Errorf("measured %s, kept %+v", measured(p), p.Status.Decisions[0].Kept)
+	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.DecisionFor("evil").Kept.Value != "" {
+		t.Errorf("measured %s, kept %+v", measured(p), p.Status.DecisionFor("evil").Kept)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestKeepAlone(t *testing.T) {
 		t.Errorf("two values: chosen %s, measured %s", chosen(p)["c"], measured(p))
 	}
 	h.change(policy, func() { policy.Spec.Keep, policy.Generation = nil, 2; policy.Spec.MaxProviders = new(int32(1)) })
-	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || measured(p) != "" || p.Status.Decisions[0].Kept != nil {
+	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || measured(p) != "" || p.Status.DecisionFor("c").Kept != nil {
 		t.Errorf("kept no more: chosen %s, measured %s", chosen(p)["c"], measured(p))
 	}
 	h.change(policy, func() { policy.Spec = keeping().Spec; policy.Spec.Keep.OffloadAbove = "50"; policy.Generation = 3 })
@@ -226,11 +226,11 @@ func TestKeepZones(t *testing.T) {
 	if p := h.pass(time.Minute); chosen(p)["c"] != "a" {
 		t.Errorf("at first: chosen %s", chosen(p)["c"])
 	}
-	if p := h.pass(15 * time.Second); chosen(p)["c"] != "a,b,d" || p.Status.Decisions[0].Kept.Count != 2 {
+	if p := h.pass(15 * time.Second); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Kept.Count != 2 {
 		t.Errorf("one zone more: chosen %s", chosen(p)["c"])
 	}
-	if p := h.pass(150 * time.Second); chosen(p)["c"] != "a,b,d,e" || p.Status.Decisions[0].Kept.Count != 3 {
-		t.Errorf("all zones: chosen %s, %+v", chosen(p)["c"], p.Status.Decisions[0].Kept)
+	if p := h.pass(150 * time.Second); chosen(p)["c"] != "a,b,d,e" || p.Status.DecisionFor("c").Kept.Count != 3 {
+		t.Errorf("all zones: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Kept)
 	}
 }
 

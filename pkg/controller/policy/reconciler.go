@@ -213,9 +213,9 @@ func (r *Reconciler) decide(
 	if len(consumers) == 0 {
 		condition.Reason, condition.Message = v1alpha1.ReasonNoConsumer, "The policy applies to no consumer"
 	}
-	var decisions []v1alpha1.PlacementDecision
+	decisions := make([]v1alpha1.ConsumerDecision, len(consumers))
 	for i := range consumers {
-		before := decisionFor(p.Status.Decisions, consumers[i].Name)
+		before := p.Status.DecisionFor(consumers[i].Name)
 		decision, again, err := snapshot.decide(now, s, &consumers[i], before, i < explainedConsumers)
 		if err != nil && condition.Status == metav1.ConditionTrue {
 			condition.Status, condition.Reason = metav1.ConditionFalse, reason(s.err, err)
@@ -224,13 +224,18 @@ func (r *Reconciler) decide(
 		if again > 0 {
 			wait = min(wait, again)
 		}
-		decisions = append(decisions, decision)
+		decisions[i] = decision
 	}
 	if s.err != nil { // Also without consumers.
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonInvalidCriteria
 		condition.Message = fmt.Sprintf("%s. The last good decision stays", brief(s.err))
 	}
-	status.Decisions = decisions
+	if size, fits := fit(status, decisions); !fits {
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonTooLarge
+		condition.Message = fmt.Sprintf("What is chosen for %d consumers takes %d KiB, and %d KiB can be stored: bound it by maxProviders, "+
+			"or let several policies decide. The last decision stays", len(consumers), size>>10, maxDecisions>>10)
+		fit(status, lasting(&p.Status, decisions))
+	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	if s.keeper == nil {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionMeasured)
@@ -321,8 +326,8 @@ func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
 		}
 		r.recorder.Event(after, kind, is.Reason, is.Message)
 	}
-	for _, d := range after.Status.Decisions {
-		if reason, message := stepped(decisionFor(before.Status.Decisions, d.Consumer), d); reason != "" {
+	for _, d := range after.Status.PerConsumer() {
+		if reason, message := stepped(before.Status.DecisionFor(d.Consumer), d); reason != "" {
 			r.recorder.Event(after, corev1.EventTypeNormal, reason, message)
 		}
 	}
@@ -331,10 +336,12 @@ func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
 // withoutScores returns what of a status matters to others than people.
 func withoutScores(status *v1alpha1.PlacementPolicyStatus) *v1alpha1.PlacementPolicyStatus {
 	rest := status.DeepCopy()
+	rest.Explanations = nil
 	for i := range rest.Decisions {
-		rest.Decisions[i].Explained, rest.Decisions[i].NotExplained = nil, 0
-		if kept := rest.Decisions[i].Kept; kept != nil {
-			kept.Value, kept.Measured, kept.Unknown = "", nil, ""
+		for _, c := range rest.Decisions[i].Consumers {
+			if c.Kept != nil {
+				c.Kept.Value, c.Kept.Measured, c.Kept.Unknown = "", nil, ""
+			}
 		}
 	}
 	if measured := meta.FindStatusCondition(rest.Conditions, v1alpha1.ConditionMeasured); measured != nil {

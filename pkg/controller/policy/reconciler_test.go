@@ -122,7 +122,7 @@ func (h *harness) change(o client.Object, change func()) {
 
 func chosen(p *v1alpha1.PlacementPolicy) map[string]string {
 	found := map[string]string{}
-	for _, d := range p.Status.Decisions {
+	for _, d := range p.Status.PerConsumer() {
 		var ids []string
 		for _, c := range d.Chosen {
 			ids = append(ids, c.ID)
@@ -192,7 +192,7 @@ func TestExplained(t *testing.T) {
 		{ID: "off", Name: "name-off", Excluded: "The provider is turned off"},
 		{ID: "young", Name: "name-young", Excluded: "The provider is not known yet"},
 	}
-	if diff := cmp.Diff(want, p.Status.Decisions[0].Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {
+	if diff := cmp.Diff(want, p.Status.DecisionFor("c").Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -205,7 +205,7 @@ func TestBounded(t *testing.T) {
 	}
 	p, _ := begin(t, objects...).decide(0)
 	explained := 0
-	for _, d := range p.Status.Decisions {
+	for _, d := range p.Status.PerConsumer() {
 		if len(d.Chosen) != 1 {
 			t.Errorf("%s: chosen %v", d.Consumer, d.Chosen)
 		}
@@ -242,8 +242,8 @@ func TestChosenIsExplained(t *testing.T) {
 	if got := chosen(p)["c"]; got != "chosen" {
 		t.Fatalf("chosen %s", got)
 	}
-	if !slices.ContainsFunc(p.Status.Decisions[0].Explained, func(e v1alpha1.ExplainedProvider) bool { return e.Chosen }) {
-		t.Errorf("nothing explains the one that is chosen: %v", p.Status.Decisions[0].Explained)
+	if !slices.ContainsFunc(p.Status.DecisionFor("c").Explained, func(e v1alpha1.ExplainedProvider) bool { return e.Chosen }) {
+		t.Errorf("nothing explains the one that is chosen: %v", p.Status.DecisionFor("c").Explained)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%s\nchosen %s, want what was chosen before", tc.reason, got)
 			}
 			// A spread alone excludes no provider.
-			if got, want := p.Status.Decisions[0].Chosen[0].Barred, tc.want != "False SpreadUnsatisfied"; got != want {
+			if got, want := p.Status.DecisionFor("c").Chosen[0].Barred, tc.want != "False SpreadUnsatisfied"; got != want {
 				t.Errorf("%s\nnew pods are kept away: %t, want %t", tc.reason, got, want)
 			}
 			if events := fmt.Sprint(len(h.recorder.Events)); events != "2" {
@@ -294,8 +294,8 @@ func TestFailures(t *testing.T) {
 				policy.Spec.Filters, policy.Spec.Spread = nil, nil
 				policy.Generation, policy.Annotations = 3, nil
 			})
-			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" || p.Status.Decisions[0].Chosen[0].Barred {
-				t.Errorf("after it was repaired: condition %s, chosen %+v", condition(p), p.Status.Decisions[0].Chosen)
+			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" || p.Status.DecisionFor("c").Chosen[0].Barred {
+				t.Errorf("after it was repaired: condition %s, chosen %+v", condition(p), p.Status.DecisionFor("c").Chosen)
 			}
 		})
 	}
@@ -310,7 +310,7 @@ func TestAwayIsNotBarred(t *testing.T) {
 	h.change(policy, func() { policy.Spec.Filters = []v1alpha1.Filter{"kpi.priceCPU < 2.0"}; policy.Generation = 2 })
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
 	p, _ := h.decide(time.Minute)
-	if got := p.Status.Decisions[0].Chosen; condition(p) != "False NobodyPasses" || len(got) != 1 || got[0].ID != "a" || got[0].Barred {
+	if got := p.Status.DecisionFor("c").Chosen; condition(p) != "False NobodyPasses" || len(got) != 1 || got[0].ID != "a" || got[0].Barred {
 		t.Errorf("condition %s, chosen %+v: want a, which keeps its pods when it is back", condition(p), got)
 	}
 }
@@ -348,14 +348,14 @@ func TestSteady(t *testing.T) {
 	// A spec that was changed a moment ago, as with the price, is no reason to go.
 	h.change(a, func() { setPrice(a, "3"); a.Generation = 7 })
 	p, again := h.decide(10 * time.Second)
-	if chosen(p)["c"] != "a" || again != interval || len(p.Status.Decisions[0].Better) != 1 {
-		t.Errorf("at first: chosen %v, again after %s, better %v", chosen(p), again, p.Status.Decisions[0].Better)
+	if chosen(p)["c"] != "a" || again != interval || len(p.Status.DecisionFor("c").Better) != 1 {
+		t.Errorf("at first: chosen %v, again after %s, better %v", chosen(p), again, p.Status.DecisionFor("c").Better)
 	}
 	h.r = New(h.client, h.recorder, h.clock, prometheus.None{}) // The daemon was killed.
 	if p, again = h.decide(50 * time.Second); chosen(p)["c"] != "a" || again != 10*time.Second {
 		t.Errorf("then: chosen %v, again after %s", chosen(p), again)
 	}
-	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" || len(p.Status.Decisions[0].Better) > 0 {
+	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" || len(p.Status.DecisionFor("c").Better) > 0 {
 		t.Errorf("after a minute: chosen %v", chosen(p))
 	}
 }
@@ -382,7 +382,7 @@ func TestAway(t *testing.T) {
 	h.decide(0)
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
 	p, _ := h.decide(10 * time.Second)
-	if got := p.Status.Decisions[0].Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySince == nil || got[1].AwaySince != nil {
+	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySince == nil || got[1].AwaySince != nil {
 		t.Errorf("out of reach: chosen %v", got)
 	}
 	h.r = New(h.client, h.recorder, h.clock, prometheus.None{})
@@ -402,7 +402,7 @@ func TestAwayForAMoment(t *testing.T) {
 	h.change(b, func() { setPrice(b, "9") }) // By less than the margin.
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
 	p, _ := h.decide(30 * time.Second)
-	if got := p.Status.Decisions[0].Chosen; chosen(p)["c"] != "a,b" || got[0].Substitute || !got[1].Substitute {
+	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].Substitute || !got[1].Substitute {
 		t.Errorf("out of reach: chosen %v", got)
 	}
 	h.r = New(h.client, h.recorder, h.clock, prometheus.None{})

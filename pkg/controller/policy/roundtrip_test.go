@@ -48,7 +48,7 @@ func TestEachConsumerHasItsOwnRoundTrips(t *testing.T) {
 		{"What is no number is unknown.", of("nan", trip("a", "NaN", time.Minute), trip("b", "2", time.Minute)), "b"},
 		{"Who told nothing has none, whatever somebody writes into a Provider.", of("silent"), ""},
 	} {
-		decision, _, _ := s.decide(now, &state{chooser: chooser}, tc.consumer, v1alpha1.PlacementDecision{}, false)
+		decision, _, _ := s.decide(now, &state{chooser: chooser}, tc.consumer, v1alpha1.ConsumerDecision{}, false)
 		var got []string
 		for _, c := range decision.Chosen {
 			got = append(got, c.ID)

@@ -91,39 +91,26 @@ func candidate(p *v1alpha1.Provider, shown map[string]string) choice.Provider {
 // decide decides for one consumer. With an error, the decision is the one before,
 // and the explanation tells of the present.
 func (s *snapshot) decide(
-	now time.Time, policy *state, consumer *v1alpha1.Consumer, before v1alpha1.PlacementDecision, explain bool,
-) (v1alpha1.PlacementDecision, time.Duration, error) {
+	now time.Time, policy *state, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision, explain bool,
+) (v1alpha1.ConsumerDecision, time.Duration, error) {
 	decision := before
 	decision.Consumer, decision.ConsumerName = consumer.Name, consumer.Status.ClusterName
 	if policy.err != nil {
 		decision.Chosen = barred(before.Chosen, nil)
 		return decision, 0, policy.err
 	}
-	made, kept, err := s.choose(now, policy, consumer, before)
-	decision.Kept = kept
+	made := s.choose(now, policy, consumer, before)
+	decision.Kept = made.kept
 	decision.Explained, decision.NotExplained = nil, 0
 	if explain {
-		decision.Explained, decision.NotExplained = s.explain(made.Ranking, consumer.Name)
+		decision.Explained, decision.NotExplained = s.explain(made.ranking, consumer.Name)
 	}
-	if err != nil {
-		decision.Chosen = barred(before.Chosen, made.Ranking)
-		return decision, 0, err
+	if made.err != nil {
+		decision.Chosen = barred(before.Chosen, made.ranking)
+		return decision, 0, made.err
 	}
-	decision.Chosen = nil
-	for _, id := range made.Chosen {
-		c := v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id], Substitute: slices.Contains(made.Substitutes, id)}
-		if since, away := made.Away[id]; away {
-			c.AwaySince = &metav1.Time{Time: since.Truncate(time.Second)}
-		}
-		decision.Chosen = append(decision.Chosen, c)
-	}
-	decision.Better = nil
-	for _, id := range slices.Sorted(maps.Keys(made.Better)) {
-		// The API keeps whole seconds; the next one, so that nothing moves too early.
-		since := metav1.Time{Time: made.Better[id].Add(time.Second - 1).Truncate(time.Second)}
-		decision.Better = append(decision.Better, v1alpha1.BetterProvider{ID: string(id), Since: since})
-	}
-	return decision, made.Wait, nil
+	decision.Chosen, decision.Better = made.chosen, made.better
+	return decision, made.wait, nil
 }
 
 // barred returns the providers of the last good decision, and marks those that a policy
@@ -141,29 +128,51 @@ func barred(chosen []v1alpha1.ChosenProvider, ranking []choice.Ranked) []v1alpha
 	return marked
 }
 
-// outcome is what was decided.
+// outcome is what was decided, as the status has it.
 type outcome struct {
-	made choice.Decision
-	kept *v1alpha1.KeptFigure
-	err  error
+	chosen  []v1alpha1.ChosenProvider
+	better  []v1alpha1.BetterProvider
+	kept    *v1alpha1.KeptFigure
+	wait    time.Duration
+	ranking []choice.Ranked
+	err     error
+}
+
+// outcome returns a decision as the status has it.
+func (s *snapshot) outcome(made choice.Decision, kept *v1alpha1.KeptFigure, err error) outcome {
+	o := outcome{kept: kept, wait: made.Wait, ranking: made.Ranking, err: err}
+	if err != nil {
+		return o
+	}
+	for _, id := range made.Chosen {
+		c := v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id], Substitute: slices.Contains(made.Substitutes, id)}
+		if since, away := made.Away[id]; away {
+			c.AwaySince = &metav1.Time{Time: since.Truncate(time.Second)}
+		}
+		o.chosen = append(o.chosen, c)
+	}
+	for _, id := range slices.Sorted(maps.Keys(made.Better)) {
+		// The API keeps whole seconds; the next one, so that nothing moves too early.
+		since := metav1.Time{Time: made.Better[id].Add(time.Second - 1).Truncate(time.Second)}
+		o.better = append(o.better, v1alpha1.BetterProvider{ID: string(id), Since: since})
+	}
+	return o
 }
 
 // choose decides, or takes over what it has decided for another consumer of the same
 // policy that sees the same providers and has the same memory: of many consumers most do.
-func (s *snapshot) choose(
-	now time.Time, policy *state, consumer *v1alpha1.Consumer, before v1alpha1.PlacementDecision,
-) (choice.Decision, *v1alpha1.KeptFigure, error) {
+func (s *snapshot) choose(now time.Time, policy *state, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision) outcome {
 	_, provides := s.names[cluster.ID(consumer.Name)]
 	if provides || policy.keeper != nil || len(consumer.Status.RoundTrips) > 0 {
-		return policy.choose(now, s.seenBy(consumer), consumer, before)
+		return s.outcome(policy.choose(now, s.seenBy(consumer), consumer, before))
 	}
 	key := fmt.Sprint(memory(before))
 	same, ok := s.decided[key]
 	if !ok {
-		same.made, same.kept, same.err = policy.choose(now, s.candidates, consumer, before)
+		same = s.outcome(policy.choose(now, s.candidates, consumer, before))
 		s.decided[key] = same
 	}
-	return same.made, same.kept, same.err
+	return same
 }
 
 // seenBy returns the candidates for a consumer, which are all but itself, each with what
@@ -190,7 +199,7 @@ func (s *snapshot) seenBy(consumer *v1alpha1.Consumer) []choice.Provider {
 }
 
 // memory returns what the next decision has to know of the one before.
-func memory(d v1alpha1.PlacementDecision) choice.Memory {
+func memory(d v1alpha1.ConsumerDecision) choice.Memory {
 	m := choice.Memory{Away: map[cluster.ID]time.Time{}, Better: make(map[cluster.ID]time.Time, len(d.Better))}
 	for _, c := range d.Chosen {
 		m.Chosen = append(m.Chosen, cluster.ID(c.ID))
@@ -206,15 +215,6 @@ func memory(d v1alpha1.PlacementDecision) choice.Memory {
 		m.Better[cluster.ID(b.ID)] = b.Since.Time
 	}
 	return m
-}
-
-func decisionFor(decisions []v1alpha1.PlacementDecision, consumer string) v1alpha1.PlacementDecision {
-	for _, d := range decisions {
-		if d.Consumer == consumer {
-			return d
-		}
-	}
-	return v1alpha1.PlacementDecision{}
 }
 
 // explain returns the explanation of a decision, and how many providers it leaves out.

@@ -286,7 +286,7 @@ func policy(perMinute int32, chosen ...cluster.Identity) *v1alpha1.PlacementPoli
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}}
 	p.Spec.Default, p.Spec.MaxMovesPerMinute = true, perMinute
 	if len(chosen) > 0 {
-		decision := v1alpha1.PlacementDecision{Consumer: string(consumer.ID)}
+		decision := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumer.ID)}}}
 		for _, c := range chosen {
 			decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: string(c.ID)})
 		}

@@ -72,7 +72,7 @@ func TestPolicyConcernsItsFollowers(t *testing.T) {
 	decided := func(generation int64, chosen ...string) *v1alpha1.PlacementPolicy {
 		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: generation}}
 		p.Spec.Consumers = []string{string(consumer.ID)}
-		d := v1alpha1.PlacementDecision{Consumer: string(consumer.ID), NotExplained: int32(len(chosen))}
+		d := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumer.ID)}}}
 		for _, id := range chosen {
 			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})
 		}
@@ -81,7 +81,7 @@ func TestPolicyConcernsItsFollowers(t *testing.T) {
 	}
 	before := decided(1, "a", "b")
 	explained := decided(1, "b", "a")
-	explained.Status.Decisions[0].NotExplained = 7
+	explained.Status.Explanations = []v1alpha1.Explanation{{Consumer: string(consumer.ID), NotExplained: 7}}
 	h := start(t, liqotest.TwinNamespace("one", consumer), liqotest.TwinNamespace("two", cluster.Identity{ID: "id-x", Name: "x"}), decided(1))
 	cases := map[string]struct {
 		reason string
