@@ -20,6 +20,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -27,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -89,6 +91,25 @@ func TestFailover(t *testing.T) {
 	}
 	if events := h.events(); !strings.Contains(events, reasonReplaced) || strings.Contains(events, providerA.Name) {
 		t.Errorf("events: %q, want the reason, and no provider's name, which consumers would see", events)
+	}
+}
+
+// TestFailoverIsConfirmed has a broker that was late: its cache says that the provider is lost, and its virtual node is ready again, or
+// nobody looks at it.
+func TestFailoverIsConfirmed(t *testing.T) {
+	for _, is := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionUnknown} {
+		h := startLost(t, testingclock.NewFakeClock(began.Add(time.Minute)))
+		node := liqotest.VirtualNode(providerA, true)
+		node.Status.Conditions[0].Status = is
+		h.r.live = registrytest.NewClient(t, interceptor.Funcs{}, node)
+		h.reconcile()
+		if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again != lateness {
+			t.Errorf("deleted %v of a provider whose node is ready: %s, looks again after %s", h.deleted, is, again)
+		}
+		h.r.live = h.client
+		if h.reconcile(); len(h.deleted) != 2 {
+			t.Errorf("deleted %v of a provider that is lost after all", h.deleted)
+		}
 	}
 }
 

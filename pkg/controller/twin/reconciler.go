@@ -150,7 +150,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	replace, afterReplace := r.due(twin, plan.Replace)
-	if err := r.remake(ctx, twin, replace, r.replace); err != nil {
+	lost, unconfirmed, err := r.confirmLost(ctx, twin, replace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.remake(ctx, twin, lost, r.replace); err != nil {
 		return ctrl.Result{}, err
 	}
 	remake, afterRemake := r.due(twin, plan.Remake)
@@ -162,7 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if slices.ContainsFunc(plan.Held, func(h placement.Held) bool { return h.Reason == placement.NoRoom }) {
 		again = placement.Sooner(again, lookForRoom)
 	}
-	for _, other := range []time.Duration{afterReplace, afterRemake, afterMoves, wait, plan.Wait} {
+	for _, other := range []time.Duration{unconfirmed, afterReplace, afterRemake, afterMoves, wait, plan.Wait} {
 		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
@@ -249,6 +253,29 @@ func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan 
 		known := twin.Pods[pod.Name]
 		return pod.Spec.NodeName != "" && (known == nil || known.UID != pod.UID || known.Spec.NodeName != pod.Spec.NodeName)
 	}), nil
+}
+
+// confirmLost returns those of some pods whose virtual nodes are not ready at this moment,
+// and when to look again at the others; zero for never. A broker that was late itself knows
+// only that they were not ready.
+func (r *Reconciler) confirmLost(ctx context.Context, twin *registry.Namespace, names []string) (lost []string, again time.Duration, err error) {
+	silent := map[string]bool{}
+	for _, name := range names {
+		on := twin.Pods[name].Spec.NodeName
+		if _, known := silent[on]; !known {
+			var node corev1.Node
+			if err := r.live.Get(ctx, client.ObjectKey{Name: on}, &node); client.IgnoreNotFound(err) != nil {
+				return nil, 0, fmt.Errorf("get virtual node %s: %w", on, err)
+			}
+			silent[on] = liqo.NodeReadiness(&node) == corev1.ConditionFalse
+		}
+		if silent[on] {
+			lost = append(lost, name)
+		} else {
+			again = lateness
+		}
+	}
+	return lost, again, nil
 }
 
 // ensureOffloading creates the namespace's offloading or changes what it selects.
