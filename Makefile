@@ -19,8 +19,8 @@ GOLANGCI_VERSION := v2.11.4
 GRPC_PLUGIN_VERSION := v1.5.1
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
-# They run a Prometheus in the lab, or leave a second broker there.
-ON_ITS_OWN   := TestDelay|TestTwoBrokers
+# They run a Prometheus in the lab, leave a second broker there, or measure.
+ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed
 GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
@@ -106,6 +106,8 @@ test-full: test test-cidrs ## Run everything, faults of 90 s, and the journeys a
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 go test -tags=e2e -count=1 -timeout=90m -v -run TestFaults ./test/e2e
 	bin/lab down
+	LIQO_BROKER_SLOW_SECONDS=120 go test -tags=e2e -count=1 -timeout=30m -v -run TestSlowAPIServers ./test/e2e
+	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
 	bin/lab down
 	go test -tags=e2e -count=1 -timeout=30m -v -run '$(ON_ITS_OWN)' ./test/e2e
@@ -119,6 +121,10 @@ bench: deps bin/lab ## Print how long decisions take, and what the daemon holds 
 		LIQO_BROKER_TEST_PROGRAMS=$$programs \
 			go test -run '^$$' -bench "$$benchmark$$" -benchtime 1x -timeout 1h -v ./cmd/broker; \
 	done
+
+.PHONY: bench-pods
+bench-pods: deps build images bin/lab ## Print how long Deployments of 1, 10 and 30 pods take, local, one and two hops away, and what that costs.
+	go test -tags=e2e -count=1 -timeout=30m -v -run TestSpeed ./test/e2e
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run the linters.
