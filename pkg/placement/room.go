@@ -5,6 +5,7 @@ package placement
 
 import (
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -34,22 +35,27 @@ type vacancies struct {
 // vacate returns the room on the clusters on which new pods are placed, without what the
 // copies need that have no place at this moment.
 func vacate(s Snapshot, place []cluster.ID) *vacancies {
-	v := &vacancies{left: map[cluster.ID]corev1.ResourceList{}}
+	placed := make(map[cluster.ID]bool, len(place))
+	for _, id := range place {
+		placed[id] = true
+	}
+	v := &vacancies{left: make(map[cluster.ID]corev1.ResourceList, len(place))}
 	for _, p := range s.Providers {
-		if p.usable() && p.Receiving && slices.Contains(place, p.ID) {
+		if p.usable() && p.Receiving && placed[p.ID] {
 			v.ids, v.left[p.ID] = append(v.ids, p.ID), p.Room
 		}
 	}
 	slices.Sort(v.ids)
 	for _, copies := range byWorkload(s.Copies) {
-		usual := largest(copies)
+		usual := sync.OnceValue(func() corev1.ResourceList { return largest(copies) })
 		for _, c := range copies {
+			if c.Pod == "" || c.Spot != Nowhere && (!c.Leaving || slices.Contains(v.ids, c.Provider)) {
+				continue
+			}
 			if c.Missing {
-				c.Requests = usual
+				c.Requests = usual()
 			}
-			if c.Pod != "" && (c.Spot == Nowhere || c.Leaving && !slices.Contains(v.ids, c.Provider)) {
-				v.take(c)
-			}
+			v.take(c)
 		}
 	}
 	return v
