@@ -101,8 +101,12 @@ test-cidrs: deps build images bin/lab ## Walk the journeys of addresses with CID
 		LIQO_BROKER_TOPOLOGY=$$topology go test -tags=e2e -count=1 -timeout=30m -v -run '$(ADDRESS_TESTS)' ./test/e2e; \
 	done
 
+.PHONY: test-worlds
+test-worlds: ## Decide in random worlds, other ones each time, for three minutes in each kind of them.
+	LIQO_BROKER_RANDOM_WORLDS=3m go test -count=1 -timeout=30m ./pkg/choice ./pkg/placement ./pkg/controller/twin
+
 .PHONY: test-full
-test-full: test test-cidrs ## Run everything, faults of 90 s, and the journeys again on the second version of Kubernetes.
+test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults of 90 s, and the journeys again on the second version of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 go test -tags=e2e -count=1 -timeout=90m -v -run TestFaults ./test/e2e
 	bin/lab down
