@@ -70,7 +70,7 @@ const many = 10_000
 func TestJunk(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // Any will do.
+	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv(seedVariable); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -78,7 +78,7 @@ func TestJunk(t *testing.T) {
 		}
 	}
 	t.Logf("%s=%d repeats this", seedVariable, seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // It is to be repeated.
+	random := rand.New(rand.NewPCG(seed, 0))
 
 	s := &server{tb: t, config: startServer(t), calls: map[string]int{}}
 	s.config.QPS = -1

@@ -58,7 +58,7 @@ func open(t *testing.T, serve func(context.Context, net.Listener) error) string 
 
 func get(t *testing.T, url, token string) (code int, body string) {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // The certificate is not what is tested.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestPortsRefusePeers(t *testing.T) {
 	for name, serve := range map[string]func(context.Context, net.Listener) error{
 		"metrics": metricsPort(delegatedauth.New(reviews{}), certificate, nobody), "probes": healthPort(make(chan struct{}), nobody),
 	} {
-		response, err := http.Get("http://" + open(t, serve) + "/healthz") //nolint:noctx // It ends at once, or the test fails.
+		response, err := http.Get("http://" + open(t, serve) + "/healthz")
 		if err == nil {
 			_ = response.Body.Close()
 			t.Errorf("the %s answer a peer with %s", name, response.Status)
@@ -100,7 +100,7 @@ func TestPortsRefusePeers(t *testing.T) {
 // TestProbesHoldNoPlace asks twice: a connection that stayed would be a place that the kubelet does not find.
 func TestProbesHoldNoPlace(t *testing.T) {
 	address := open(t, healthPort(make(chan struct{}), everybody))
-	response, err := http.Get("http://" + address + "/healthz") //nolint:noctx // It ends at once, or the test fails.
+	response, err := http.Get("http://" + address + "/healthz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func serveKubelet(t *testing.T, client kubernetes.Interface, as func(string) (ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // The server closes it.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func serveKubelet(t *testing.T, client kubernetes.Interface, as func(string) (ku
 // ask sends one request with a certificate or a token; both may be missing.
 func ask(t *testing.T, method, url string, certificate *tls.Certificate, token string) (code int, body string) {
 	t.Helper()
-	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // Of the server nothing is to be proved here.
+	config := &tls.Config{InsecureSkipVerify: true}
 	if certificate != nil {
 		config.Certificates = []tls.Certificate{*certificate}
 	}
@@ -475,7 +475,7 @@ func TestStrangersHaveAShare(t *testing.T) {
 		transport := &http.Transport{
 			ForceAttemptHTTP2: http2,
 			DialContext:       from(host).DialContext,
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*apiServer}}, //nolint:gosec // Of the server nothing is to be proved here.
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*apiServer}},
 		}
 		t.Cleanup(transport.CloseIdleConnections)
 		return func() error {

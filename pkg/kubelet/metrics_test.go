@@ -46,7 +46,7 @@ func TestMetricsAreServedAlone(t *testing.T) {
 }
 
 func TestServeHTTPEndsWithTheContext(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // The test closes it.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,7 +168,7 @@ func postIdentity(t *testing.T, request *auth.CertificateIdentityRequest) (statu
 	tools := pod(t, fed.Consumer, "default", "tools")
 	asker := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // Liqo's own certificate is self-signed.
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dialFrom(ctx, fed.Consumer, tools, address)
 		},
