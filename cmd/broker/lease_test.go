@@ -15,22 +15,22 @@ import (
 
 // TestLease has a leader killed: the same replica leads again at once, another one only when the lease is over.
 func TestLease(t *testing.T) {
-	const killedAfter = 2 * time.Second
 	client := fake.NewSimpleClientset()
-	lead(t, client, "broker-a", killedAfter, true)
-	lead(t, client, "broker-b", killedAfter, false)
-	lead(t, client, "broker-a", killedAfter, true)
-	lead(t, client, "", killedAfter, false)
+	lead(t, client, "broker-a", true)
+	lead(t, client, "broker-b", false)
+	lead(t, client, "broker-a", true)
+	lead(t, client, "", false)
 }
 
 // lead runs a replica that is killed when it leads, or after some time, and fails unless it led as expected.
-func lead(t *testing.T, client kubernetes.Interface, identity string, patience time.Duration, want bool) {
+func lead(t *testing.T, client kubernetes.Interface, identity string, want bool) {
 	t.Helper()
+	const killedAfter = 2 * time.Second
 	lock, err := newLease(client, &options{leaderNamespace: "liqo-broker", leaderIdentity: identity})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), killedAfter)
 	defer cancel()
 	leads := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

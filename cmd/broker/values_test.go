@@ -102,7 +102,7 @@ func TestJunk(t *testing.T) {
 	s.decides(f, "with what was stored before it started")
 	s.seesInvalidOffer(f)
 	for _, d := range definitions {
-		taken, all := s.writeJunk(f, d, random)
+		taken, all := s.writeJunk(d, random)
 		t.Logf("%s: the API server takes %d of %d", d.Spec.Names.Kind, taken, all)
 		s.decides(f, "after junk in "+d.Spec.Names.Kind)
 	}
@@ -191,7 +191,7 @@ func (s *server) define(d *apiextensionsv1.CustomResourceDefinition) {
 }
 
 // writeJunk writes values into one object of a kind, and returns how many the API server took.
-func (s *server) writeJunk(f federation, d *apiextensionsv1.CustomResourceDefinition, random *rand.Rand) (taken, all int) {
+func (s *server) writeJunk(d *apiextensionsv1.CustomResourceDefinition, random *rand.Rand) (taken, all int) {
 	variants := []*unstructured.Unstructured{s.object(d, 0)}
 	if d.Spec.Names.Kind == "PlacementPolicy" {
 		variants = append(variants, s.object(d, 1))
@@ -500,7 +500,7 @@ func (s *server) seesInvalidOffer(f federation) {
 func (s *server) decides(f federation, when string) {
 	began := time.Now()
 	policy := f.policy(0)
-	var moves, cores int64 = 61 + began.UnixNano()%1000, 1 + began.UnixNano()%1000
+	moves, cores := 61+began.UnixNano()%1000, 1+began.UnixNano()%1000
 	s.patch(policy, fmt.Sprintf(`{"spec":{"maxMovesPerMinute":%d}}`, moves))
 	offer := f.offer(0)
 	s.patch(offer, fmt.Sprintf(`{"spec":{"resourceQuota":{"hard":{"cpu":"%d"}}}}`, cores))

@@ -152,16 +152,12 @@ func TestNoClustersIsAnEmptyArray(t *testing.T) {
 
 // TestWhoIsListed asks for the clusters as everybody, and as somebody who may list Providers.
 func TestWhoIsListed(t *testing.T) {
-	named := func(name string, outgoing, incoming bool) (*liqo.ForeignCluster, cluster.Identity) {
-		id := cluster.Identity{ID: cluster.ID("id-" + name), Name: name}
-		return liqotest.ForeignCluster(id, outgoing, incoming), id
+	named := func(name string, outgoing, incoming bool) *liqo.ForeignCluster {
+		return liqotest.ForeignCluster(cluster.Identity{ID: cluster.ID("id-" + name), Name: name}, outgoing, incoming)
 	}
-	provider, _ := named("provider", true, false)
-	off, _ := named("provider-off", true, false)
-	consumer, _ := named("consumer", false, true)
-	backwards, _ := named("consumer-peered-back", true, true)
-	both, _ := named("both", true, true)
-	former, _ := named("former", false, false)
+	provider, off := named("provider", true, false), named("provider-off", true, false)
+	consumer, backwards := named("consumer", false, true), named("consumer-peered-back", true, true)
+	both, former := named("both", true, true), named("former", false, false)
 	switched := func(name string, on bool) *v1alpha1.Provider {
 		return &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-" + name}, Spec: v1alpha1.ProviderSpec{Enabled: &on}}
 	}

@@ -17,15 +17,14 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// api asks the broker's HTTP API from a pod of the consumer as its operator, with further arguments of curl, and returns the status
-// and the body.
-func api(t *testing.T, path string, args ...string) (status, body string) {
+// api asks the broker's HTTP API from a pod of the consumer as its operator, and returns the status and the body.
+func api(t *testing.T, path string) (status, body string) {
 	t.Helper()
 	token, err := fed.APIToken(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apiAs(t, token, path, args...)
+	return apiAs(t, token, path)
 }
 
 // apiAs asks the HTTP API with a token, or as nobody if it is empty.

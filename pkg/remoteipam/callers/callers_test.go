@@ -71,11 +71,11 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate, key *ecdsa.Pr
 	return certificate
 }
 
-// issue signs a client certificate for a key.
-func (a *authority) issue(t *testing.T, name cluster.ID, key *ecdsa.PrivateKey, lifetime time.Duration) *x509.Certificate {
+// issue signs a client certificate of the consumer for a key.
+func (a *authority) issue(t *testing.T, key *ecdsa.PrivateKey, lifetime time.Duration) *x509.Certificate {
 	t.Helper()
 	return a.sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: string(name), Organization: []string{"liqo.io"}},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: string(consumer), Organization: []string{"liqo.io"}},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, key)
@@ -121,7 +121,7 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 	c := New(authorities, nil)
 	key := newKey(t)
 	of := map[string]*tls.ConnectionState{
-		"before": shows(before.issue(t, consumer, key, time.Hour)), "after": shows(after.issue(t, consumer, key, time.Hour)),
+		"before": shows(before.issue(t, key, time.Hour)), "after": shows(after.issue(t, key, time.Hour)),
 	}
 	steps := []struct {
 		reason   string
@@ -171,9 +171,9 @@ func TestName(t *testing.T) {
 		certificate *x509.Certificate
 		ok          bool
 	}{
-		"Own":     {"issued by this cluster", own.issue(t, consumer, key, time.Hour), true},
-		"Foreign": {"issued by another one", newAuthority(t).issue(t, consumer, key, time.Hour), false},
-		"Ended":   {"the connection outlived the certificate", own.issue(t, consumer, key, -time.Second), false},
+		"Own":     {"issued by this cluster", own.issue(t, key, time.Hour), true},
+		"Foreign": {"issued by another one", newAuthority(t).issue(t, key, time.Hour), false},
+		"Ended":   {"the connection outlived the certificate", own.issue(t, key, -time.Second), false},
 		"Server":  {"not for clients", own.sign(t, server, key), false},
 	}
 	for name, tc := range cases {
@@ -192,7 +192,7 @@ func TestName(t *testing.T) {
 // TestFromLiqo looks up what Liqo keeps in the tenant namespaces.
 func TestFromLiqo(t *testing.T) {
 	key := newKey(t)
-	issued := newAuthority(t).issue(t, consumer, key, time.Hour)
+	issued := newAuthority(t).issue(t, key, time.Hour)
 	tenant := func(name string, labels map[string]string) *corev1.Namespace {
 		labels["discovery.liqo.io/cluster-id"] = string(consumer)
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -203,7 +203,7 @@ func TestFromLiqo(t *testing.T) {
 			Data:       map[string][]byte{"csr": []byte("the request"), "certificate": data},
 		}
 	}
-	real := tenant("tenant", map[string]string{"discovery.liqo.io/tenant-namespace": "true"})
+	known := tenant("tenant", map[string]string{"discovery.liqo.io/tenant-namespace": "true"})
 	hash := remoteipam.KeyHash(issued.RawSubjectPublicKeyInfo)
 	cases := map[string]struct {
 		reason  string
@@ -211,14 +211,14 @@ func TestFromLiqo(t *testing.T) {
 		want    string
 		fails   bool
 	}{
-		"Issued":    {"Liqo wrote it down", []any{real, secret("tenant", encode(issued))}, hash, false},
-		"NotIssued": {"the cluster has not asked for one", []any{real}, "", false},
+		"Issued":    {"Liqo wrote it down", []any{known, secret("tenant", encode(issued))}, hash, false},
+		"NotIssued": {"the cluster has not asked for one", []any{known}, "", false},
 		"NoTenant":  {"nobody knows the cluster", []any{secret("tenant", encode(issued))}, "", false},
 		"Elsewhere": {"a consumer makes Secrets in its own namespaces", []any{tenant("twin", map[string]string{}), secret("twin", encode(issued))}, "", false},
 		"TwoTenants": {"nobody knows which one counts", []any{
-			real, tenant("second", map[string]string{"discovery.liqo.io/tenant-namespace": "true"}), secret("tenant", encode(issued)),
+			known, tenant("second", map[string]string{"discovery.liqo.io/tenant-namespace": "true"}), secret("tenant", encode(issued)),
 		}, "", false},
-		"Garbage": {"it cannot be read", []any{real, secret("tenant", []byte("garbage"))}, "", true},
+		"Garbage": {"it cannot be read", []any{known, secret("tenant", []byte("garbage"))}, "", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -244,8 +244,8 @@ func TestFromLiqo(t *testing.T) {
 func TestCheck(t *testing.T) {
 	own := newAuthority(t)
 	first, second := newKey(t), newKey(t)
-	certificate := own.issue(t, consumer, first, time.Hour)
-	renewed, replaced := own.issue(t, consumer, first, 2*time.Hour), own.issue(t, consumer, second, time.Hour)
+	certificate := own.issue(t, first, time.Hour)
+	renewed, replaced := own.issue(t, first, 2*time.Hour), own.issue(t, second, time.Hour)
 	down := errors.New("the API server is down")
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
