@@ -100,8 +100,9 @@ func (r *Reviewer) Review(ctx context.Context, token string, right Right) (Calle
 		return Caller{}, nil
 	}
 	k := key{sha256.Sum256([]byte(token)), right}
-	if found, ok := r.known.Get(k); ok {
-		return found.(Caller), nil
+	found, _ := r.known.Get(k)
+	if caller, ok := found.(Caller); ok {
+		return caller, nil
 	}
 	if !r.limit.Allow() {
 		return Caller{}, ErrBusy
@@ -127,11 +128,9 @@ func (r *Reviewer) Known(token string) (name string, ok bool) {
 	if token == "" || len(token) > maxToken {
 		return "", false
 	}
-	found, ok := r.names.Get(sha256.Sum256([]byte(token)))
-	if !ok {
-		return "", false
-	}
-	return found.(string), true
+	found, _ := r.names.Get(sha256.Sum256([]byte(token)))
+	name, ok = found.(string)
+	return name, ok
 }
 
 func (r *Reviewer) ask(ctx context.Context, token string, right Right) (Caller, error) {

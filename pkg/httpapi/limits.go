@@ -72,9 +72,10 @@ func (l *limits) allow(r *http.Request) bool {
 func (l *limits) of(caller source.Source) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	limiter := rate.NewLimiter(perSecondEach, atOnceEach)
-	if known, ok := l.each.Get(caller); ok {
-		limiter = known.(*rate.Limiter)
+	known, _ := l.each.Get(caller)
+	limiter, ok := known.(*rate.Limiter)
+	if !ok {
+		limiter = rate.NewLimiter(perSecondEach, atOnceEach)
 	}
 	l.each.Add(caller, limiter, rememberedAs)
 	return limiter

@@ -179,17 +179,18 @@ func (r *repairer) object(raw []byte, kind metav1.TypeMeta) ([]byte, error) {
 	if len(faults) == 0 && decodes(raw) {
 		return raw, nil
 	}
-	if _, ok := content[fieldMetadata].(map[string]any); !ok {
+	metadata, ok := content[fieldMetadata].(map[string]any)
+	if !ok {
 		return nil, errNoObject
 	}
-	mark(content, faults)
+	mark(metadata, faults)
 	r.tell(kind, content, faults)
 	repaired := encode(content)
 	if decodes(repaired) {
 		return repaired, nil
 	}
-	rest := map[string]any{"apiVersion": kind.APIVersion, "kind": kind.Kind, fieldMetadata: content[fieldMetadata]}
-	mark(rest, append(faults, fmt.Sprintf("all but the metadata: %v", errNoObject)))
+	rest := map[string]any{"apiVersion": kind.APIVersion, "kind": kind.Kind, fieldMetadata: metadata}
+	mark(metadata, append(faults, fmt.Sprintf("all but the metadata: %v", errNoObject)))
 	repaired = encode(rest)
 	if !decodes(repaired) {
 		return nil, errNoObject
@@ -197,9 +198,8 @@ func (r *repairer) object(raw []byte, kind metav1.TypeMeta) ([]byte, error) {
 	return repaired, nil
 }
 
-// mark writes what does not fit into an object's annotation.
-func mark(content map[string]any, faults []string) {
-	metadata := content[fieldMetadata].(map[string]any)
+// mark writes what does not fit into an annotation of an object whose metadata is given.
+func mark(metadata map[string]any, faults []string) {
 	annotations, ok := metadata[fieldAnnotations].(map[string]any)
 	if !ok {
 		annotations = map[string]any{}

@@ -147,9 +147,7 @@ func AccountChanged(before, after any) bool {
 	case *corev1.Pod:
 		return UseChanged(before.(*corev1.Pod), after)
 	case *corev1.Node:
-		before := before.(*corev1.Node)
-		return liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
-			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
+		return roomChanged(before.(*corev1.Node), after)
 	case *corev1.Namespace:
 		was, _ := liqo.TwinOf(before.(*corev1.Namespace))
 		is, _ := liqo.TwinOf(after)
@@ -167,6 +165,12 @@ func AccountChanged(before, after any) bool {
 	default:
 		return true
 	}
+}
+
+// roomChanged reports whether a node is another cluster's, or has other room.
+func roomChanged(before, after *corev1.Node) bool {
+	return liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
+		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }
 
 // haveChanged tells whether a provider has something else, or its node another name.

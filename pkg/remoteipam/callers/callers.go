@@ -129,7 +129,7 @@ func (c *Callers) last(id cluster.ID) known {
 
 // lookUp asks for the certificate of a cluster, once for all callers at a time.
 func (c *Callers) lookUp(ctx context.Context, id cluster.ID) known {
-	fresh, _, _ := c.lookups.Do(string(id), func() (any, error) {
+	shared, _, _ := c.lookups.Do(string(id), func() (any, error) {
 		// Others wait for it: it must not end with its first caller.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
 		defer cancel()
@@ -145,5 +145,6 @@ func (c *Callers) lookUp(ctx context.Context, id cluster.ID) known {
 		c.known[id] = fresh
 		return fresh, nil
 	})
-	return fresh.(known)
+	fresh, _ := shared.(known) // Always: the function returns nothing else.
+	return fresh
 }
