@@ -49,7 +49,7 @@ func inTransit(pod *corev1.Pod) (origin cluster.ID, ok bool) {
 // endpointMapper translates an address in another cluster, as this one sees it,
 // for the foreign cluster.
 type endpointMapper interface {
-	// mapExternal returns an errNotAPIServer if the address cannot be that of the API
+	// mapExternal returns a notAPIServerError if the address cannot be that of the API
 	// server of its owner.
 	mapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error)
 }
@@ -139,7 +139,7 @@ func (n *transitNamespace) mapAliases(ctx context.Context, origin cluster.ID, lo
 		return nil
 	}
 	there, err := n.mapper.mapExternal(ctx, origin, here)
-	switch refused := errNotAPIServer(""); {
+	switch refused := notAPIServerError(""); {
 	case errors.As(err, &refused):
 		n.refuseAPIServer(local, spec, refused.Error())
 		return nil
@@ -158,10 +158,10 @@ func (n *transitNamespace) refuseAPIServer(local *corev1.Pod, spec *corev1.PodSp
 	forgetAPIServer(local.Name, spec)
 }
 
-// errNotAPIServer says why an address is not taken for that of an API server.
-type errNotAPIServer string
+// notAPIServerError says why an address is not taken for that of an API server.
+type notAPIServerError string
 
-func (e errNotAPIServer) Error() string { return string(e) }
+func (e notAPIServerError) Error() string { return string(e) }
 
 // forgetAPIServer takes from a pod the host aliases, the environment and the token
 // that Liqo gave it to reach the API server of its own cluster.
@@ -194,10 +194,10 @@ func (a *addresses) mapExternal(ctx context.Context, owner cluster.ID, address s
 	a.mu.Unlock()
 	parsed, err := netip.ParseAddr(address)
 	if err != nil || !external.Contains(parsed) {
-		return netip.Addr{}, errNotAPIServer(address + " is not in the external CIDR of that cluster")
+		return netip.Addr{}, notAPIServerError(address + " is not in the external CIDR of that cluster")
 	}
 	if !a.apiServers.admit(owner, parsed, time.Now()) {
-		return netip.Addr{}, errNotAPIServer("pods of that cluster name others already than " + address)
+		return netip.Addr{}, notAPIServerError("pods of that cluster name others already than " + address)
 	}
 	response, err := a.IpamClient.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(a.foreign), Ip: address})
 	if err != nil {

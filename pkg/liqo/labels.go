@@ -31,7 +31,8 @@ const (
 
 	// LabelReplicated is on the objects that a remote cluster has put here, with
 	// the value "true".
-	LabelReplicated = consts.ReplicationStatusLabel
+	LabelReplicated      = consts.ReplicationStatusLabel
+	labelReplicatedValue = "true"
 
 	// labelScheduling is on namespaces whose new pods pass Liqo's webhook.
 	labelScheduling      = consts.SchedulingLiqoLabel

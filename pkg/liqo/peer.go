@@ -17,7 +17,7 @@ import (
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
-	"github.com/liqotech/liqo/pkg/tenantNamespace"
+	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -123,7 +123,7 @@ func checkCopy(object []byte, peer, own cluster.ID) error {
 		return err
 	}
 	for _, label := range []struct{ key, want string }{
-		{LabelReplicated, "true"}, {consts.ReplicationOriginLabel, string(peer)}, {consts.ReplicationDestinationLabel, string(own)},
+		{LabelReplicated, labelReplicatedValue}, {consts.ReplicationOriginLabel, string(peer)}, {consts.ReplicationDestinationLabel, string(own)},
 	} {
 		if got := o.Labels[label.key]; got != label.want {
 			return fmt.Errorf("metadata.labels[%s] is %q, want %q", label.key, got, label.want)

@@ -25,7 +25,7 @@ type (
 // [CheckOffer] holds against the namespace. It is empty for an offer that this cluster
 // makes to a consumer.
 func OfferedBy(o *ResourceOffer) cluster.ID {
-	if o.Labels[LabelReplicated] != "true" {
+	if !FromPeer(o) {
 		return ""
 	}
 	return cluster.ID(o.Spec.ClusterID)
@@ -35,14 +35,14 @@ func OfferedBy(o *ResourceOffer) cluster.ID {
 // consumer could write that too, so that it is true only of the consumer in whose
 // tenant namespace the offer is. It is empty for a provider's offer.
 func OfferedTo(o *ResourceOffer) cluster.ID {
-	if o.Labels[LabelReplicated] == "true" || o.Labels[consts.ReplicationRequestedLabel] != consts.ReplicationRequestedLabelValue {
+	if FromPeer(o) || o.Labels[consts.ReplicationRequestedLabel] != consts.ReplicationRequestedLabelValue {
 		return ""
 	}
 	return cluster.ID(o.Labels[consts.ReplicationDestinationLabel])
 }
 
 // FromPeer reports whether an offer is one that a peer put here.
-func FromPeer(o *ResourceOffer) bool { return o.Labels[LabelReplicated] == "true" }
+func FromPeer(o *ResourceOffer) bool { return o.Labels[LabelReplicated] == labelReplicatedValue }
 
 // CheckOffer returns what an offer of a peer says that cannot be, given the peer in
 // whose tenant namespace it is: nobody else can write there.

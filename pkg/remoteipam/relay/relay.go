@@ -55,6 +55,11 @@ type Pods interface {
 	// HasAlias reports whether a pod that goes to the cluster calls its API server at
 	// the address.
 	HasAlias(target cluster.ID, address netip.Addr) bool
+	Peers
+}
+
+// Peers tells where peers are seen here. It answers from memory.
+type Peers interface {
 	// IsPeerAddress reports whether pods of a peer are seen here under addresses
 	// like this one.
 	IsPeerAddress(address netip.Addr) bool
