@@ -588,12 +588,12 @@ func TestSubstitute(t *testing.T) {
 					t.Fatalf("Choose(): %v", err)
 				}
 				memory = got.Memory
-				chosen := ""
+				var chosen strings.Builder
 				for _, id := range memory.Chosen {
-					chosen += string(id)
+					chosen.WriteString(string(id))
 				}
-				if chosen != step.want {
-					t.Fatalf("%s\nafter %d s: chosen %s, want %s; substitutes %v", tc.reason, step.seconds, chosen, step.want, memory.Substitutes)
+				if chosen.String() != step.want {
+					t.Fatalf("%s\nafter %d s: chosen %s, want %s; substitutes %v", tc.reason, step.seconds, chosen.String(), step.want, memory.Substitutes)
 				}
 			}
 		})

@@ -190,13 +190,13 @@ func (f *filter) excludes(v variables) (string, error) {
 	case errors.As(err, &cancelled):
 		return "its labels cost too much: filter " + strconv.Quote(f.expression), fmt.Errorf("%w: %q takes too long", errCostly, f.expression)
 	case err != nil:
-		reason := fmt.Sprintf("filter %q: %v", f.expression, err)
+		reasons := []string{fmt.Sprintf("filter %q: %v", f.expression, err)}
 		for _, figure := range slices.Sorted(maps.Keys(v.otherwise)) {
 			if strings.Contains(f.expression, figure) {
-				reason += ": " + v.otherwise[figure]
+				reasons = append(reasons, v.otherwise[figure])
 			}
 		}
-		return reason, nil
+		return strings.Join(reasons, ": "), nil
 	case value.Value() != true:
 		return fmt.Sprintf("filter %q", f.expression), nil
 	default:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,7 +72,7 @@ func TestClusterOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := append(tc.offers, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false))
+			objects := append(slices.Clone(tc.offers), liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false))
 			r := registry.New(registrytest.NewClient(t, interceptor.Funcs{}, objects...))
 			owners, err := r.Owners(t.Context())
 			if err != nil {
@@ -173,13 +174,13 @@ func TestTunnelsTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ""
+		var got strings.Builder
 		for i := range tunnels {
 			took, _, _ := liqo.RoundTrip(&tunnels[i])
-			got += took.String()
+			got.WriteString(took.String())
 		}
-		if got != want {
-			t.Errorf("round trips to %s: %q, want %q", id, got, want)
+		if got.String() != want {
+			t.Errorf("round trips to %s: %q, want %q", id, got.String(), want)
 		}
 	}
 }

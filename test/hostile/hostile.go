@@ -10,6 +10,7 @@ package hostile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,9 +78,7 @@ func (p *Peer) Attempts() []Attempt {
 	with := func(more map[string]any) map[string]any {
 		labels := map[string]any{}
 		for _, from := range []map[string]any{replicated, more} {
-			for key, value := range from {
-				labels[key] = value
-			}
+			maps.Copy(labels, from)
 		}
 		return labels
 	}
@@ -120,9 +119,7 @@ func (p *Peer) Attempts() []Attempt {
 	}
 	pod := func(more map[string]any) map[string]any {
 		spec := map[string]any{"containers": []any{map[string]any{"name": "main", "image": "lab.local/web:1"}}}
-		for key, value := range more {
-			spec[key] = value
-		}
+		maps.Copy(spec, more)
 		return map[string]any{"pod": spec}
 	}
 	origin := map[string]any{"virtualkubelet.liqo.io/origin": string(p.ID), "virtualkubelet.liqo.io/destination": string(p.Broker)}

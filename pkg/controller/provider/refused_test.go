@@ -93,7 +93,7 @@ func TestRefused(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := append(tc.objects, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false), newProvider(true))
+			objects := append(slices.Clone(tc.objects), liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false), newProvider(true))
 			c := registrytest.NewClient(t, interceptor.Funcs{}, objects...)
 			if err := settle(t, c); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)

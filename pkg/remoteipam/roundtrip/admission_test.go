@@ -55,9 +55,8 @@ func TestAdmission(t *testing.T) {
 	with := func(field, value string) map[string]any {
 		return map[string]any{"status": map[string]any{field: map[string]any{"x": value}}}
 	}
-	status := reflect.TypeFor[v1alpha1.ConsumerStatus]()
-	for i := range status.NumField() {
-		field, _, _ := strings.Cut(status.Field(i).Tag.Get("json"), ",")
+	for status := range reflect.TypeFor[v1alpha1.ConsumerStatus]().Fields() {
+		field, _, _ := strings.Cut(status.Tag.Get("json"), ",")
 		want := field == "roundTrips"
 		for reason, changed := range map[string]bool{
 			"changed": admits(with(field, "a"), with(field, "b")),

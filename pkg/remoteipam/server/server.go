@@ -268,7 +268,7 @@ func (s *Server) mapRelay(ctx context.Context, consumer cluster.ID, text string)
 	relay, err := s.config.Relay.MapRelay(ctx, consumer, address)
 	if err != nil {
 		mapping.Refusal = s.refusal(err)
-		s.refused(consumer, mapping.Refusal, "Relay address refused", "address", cut(text), "reason", err.Error())
+		s.refused(consumer, mapping.GetRefusal(), "Relay address refused", "address", cut(text), "reason", err.Error())
 		return mapping
 	}
 	mapping.RelayAddress = relay.String()

@@ -33,7 +33,7 @@ func documents[T any](t *testing.T, file, kind string) map[string]T {
 		t.Fatal(err)
 	}
 	found := map[string]T{}
-	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		var head struct {
 			Kind     string `json:"kind"`
 			Metadata struct {
@@ -61,10 +61,12 @@ func documents[T any](t *testing.T, file, kind string) map[string]T {
 // policies are the admission policies; the type is that of the version before v1, which
 // has the same fields.
 func policies(t *testing.T) map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicy {
+	t.Helper()
 	return documents[admissionregistrationv1beta1.ValidatingAdmissionPolicy](t, "../../../deploy/admission/peers.yaml", "ValidatingAdmissionPolicy")
 }
 
 func webhooks(t *testing.T) map[string]admissionregistrationv1.ValidatingWebhook {
+	t.Helper()
 	configuration := documents[admissionregistrationv1.ValidatingWebhookConfiguration](t, "../../../deploy/broker/webhook.yaml", "ValidatingWebhookConfiguration")["liqo-broker"]
 	found := map[string]admissionregistrationv1.ValidatingWebhook{}
 	for _, webhook := range configuration.Webhooks {
