@@ -133,7 +133,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		return fields{"matchExpressions": []any{fields{"key": key, "operator": operator, "values": values}}}
 	}
 	signed, all := require("brokering.liqo.io/virtual-kubelet", "Exists"), require("liqo.io/type", "In", "virtual-node")
-	virtual, real := labelled(fields{"liqo.io/type": "virtual-node"}), labelled(fields{"kubernetes.io/os": "linux"})
+	virtual, physical := labelled(fields{"liqo.io/type": "virtual-node"}), labelled(fields{"kubernetes.io/os": "linux"})
 	node := func(before, after fields) fields {
 		return fields{"request": request("nodes", "UPDATE", ""), "oldObject": before, "object": after}
 	}
@@ -188,8 +188,8 @@ func TestAdmissionPolicies(t *testing.T) {
 		"LiqoPods": {"Nor does it remove pods there.", daemon, within(bare, "pods", "DELETE", "liqo"), false},
 
 		"Virtual":  {"It taints virtual nodes.", nodes, node(virtual, virtual), true},
-		"Real":     {"It taints no others.", nodes, node(real, real), false},
-		"Disguise": {"It makes no node virtual.", nodes, node(real, virtual), false},
+		"Real":     {"It taints no others.", nodes, node(physical, physical), false},
+		"Disguise": {"It makes no node virtual.", nodes, node(physical, virtual), false},
 		"Relabel":  {"Nor another cluster's.", nodes, node(virtual, labelled(fields{"liqo.io/type": "virtual-node", "a": "b"})), false},
 
 		"Certificate": {"It announces its certificate.", webhooks, hooks("validatingwebhookconfigurations", hook("new", "/isolate")), true},

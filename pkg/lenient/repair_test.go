@@ -40,8 +40,9 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("repaired once:  %s\nrepaired twice: %s", answer, again)
 		}
 		var object struct {
-			APIVersion, Kind string
-			Metadata         json.RawMessage
+			APIVersion string          `json:"apiVersion"`
+			Kind       string          `json:"kind"`
+			Metadata   json.RawMessage `json:"metadata"`
 		}
 		if json.Unmarshal(answer, &object) != nil || len(object.Metadata) == 0 {
 			return

@@ -325,7 +325,7 @@ func wished(t *testing.T, namespace, name string) {
 	})
 }
 
-// waits waits until a pod is on the broker, and fails unless it stays there without a node for a while.
+// waits fails unless a pod gets to the broker and stays there without a node for a while.
 func waits(t *testing.T, namespace, name string) {
 	t.Helper()
 	var pod corev1.Pod
@@ -431,8 +431,12 @@ func confinedWithoutWebhooks(t *testing.T) {
 		eventually(t, 30*time.Second, func(context.Context) error { // The API server needs a moment to forget the webhooks.
 			err := createAs(t, "--as=system:serviceaccount:liqo:liqo-controller-manager", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod",
 				"metadata": {"generateName": "bare-%s-", "namespace": "%s"}, "spec": {%s}}`, strings.ToLower(name), twin, tc.spec))
-			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
-				return fmt.Errorf("%s: %v, want %q", name, err, tc.refusal)
+			refusal := ""
+			if err != nil {
+				refusal = err.Error()
+			}
+			if (refusal == "") != (tc.refusal == "") || !strings.Contains(refusal, tc.refusal) {
+				return fmt.Errorf("%s: refused because of %q, want %q", name, refusal, tc.refusal)
 			}
 			return nil
 		})

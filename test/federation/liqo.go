@@ -257,7 +257,7 @@ func (k virtualKubelet) resources() (corev1.ResourceRequirements, error) {
 
 func memory(text string) (corev1.ResourceList, error) {
 	if text == "" {
-		return nil, nil
+		return corev1.ResourceList{}, nil
 	}
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {

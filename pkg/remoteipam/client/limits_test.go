@@ -201,10 +201,11 @@ func TestCallsAreBounded(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 400 {
 		all.Go(func() {
-			switch _, err := apis[i%len(apis)].MapRelay(t.Context(), batch); status.Code(err) {
-			case codes.OK:
+			_, err := apis[i%len(apis)].MapRelay(t.Context(), batch)
+			switch code := status.Code(err); {
+			case code == codes.OK:
 				answered.Add(1)
-			case codes.ResourceExhausted:
+			case code == codes.ResourceExhausted:
 				refused.Add(1)
 			default:
 				t.Errorf("MapRelay: %v", err)

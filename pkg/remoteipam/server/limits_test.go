@@ -76,10 +76,10 @@ func TestReportsAreBounded(t *testing.T) {
 				var answered, refused atomic.Int32
 				for range 2 * reportsAtOnce {
 					go func() {
-						switch status.Code(call(ctx, s)) {
-						case codes.OK:
+						switch code := status.Code(call(ctx, s)); {
+						case code == codes.OK:
 							answered.Add(1)
-						case codes.ResourceExhausted:
+						case code == codes.ResourceExhausted:
 							refused.Add(1)
 						}
 					}()

@@ -225,7 +225,7 @@ func asked() map[string]struct {
 			reason  string
 			write   write
 			refusal string
-		}{"A label that says what a node is is not the peer's.", of(create, "resourceoffers").with("x", "spec", "labels", label), "spec.labels[" + label + "] is reserved"}
+		}{"A label that describes a node is not the peer's.", of(create, "resourceoffers").with("x", "spec", "labels", label), "spec.labels[" + label + "] is reserved"}
 	}
 	cases["LabelType"] = struct {
 		reason  string
