@@ -67,7 +67,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	if err != nil {
 		return fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
 	}
-	authorities, err := callers.NewAuthorities(ctx, clientset, log.WithName("callers"))
+	authorities, err := callers.NewAuthorities(ctx, clientset, mgr, log.WithName("callers"))
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	}); err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.Add(manager.RunnableFunc(certificate.Run)), mgr.Add(manager.RunnableFunc(authorities.Run))); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(certificate.Run)); err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 	corev1informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Where kube-apiserver publishes the authorities of its clients' certificates
@@ -35,23 +36,34 @@ type Authorities struct {
 	pool   atomic.Pointer[x509.CertPool]
 }
 
-// NewAuthorities returns the authorities as they are at this moment; [Authorities.Run]
-// follows them.
-func NewAuthorities(ctx context.Context, client kubernetes.Interface, log logr.Logger) (*Authorities, error) {
+// Runner runs what it is given until the program ends, as a manager does.
+type Runner interface {
+	Add(runnable manager.Runnable) error
+}
+
+// NewAuthorities returns the authorities as they are at this moment. As long as the runner
+// runs they follow the cluster's.
+func NewAuthorities(ctx context.Context, client kubernetes.Interface, runner Runner, log logr.Logger) (*Authorities, error) {
 	a := &Authorities{client: client, log: log}
 	configMap, err := client.CoreV1().ConfigMaps(authoritiesNamespace).Get(ctx, authoritiesName, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the CA of the cluster's clients from ConfigMap %s/%s: %w", authoritiesNamespace, authoritiesName, err)
 	}
-	return a, a.set(configMap)
+	if err := a.set(configMap); err != nil {
+		return nil, err
+	}
+	if err := runner.Add(manager.RunnableFunc(a.follow)); err != nil {
+		return nil, fmt.Errorf("watch the CA of the cluster's clients: %w", err)
+	}
+	return a, nil
 }
 
 // Pool returns the authorities of this moment. The caller must not change it.
 func (a *Authorities) Pool() *x509.CertPool { return a.pool.Load() }
 
-// Run follows the authorities until ctx ends: new ones are trusted, and old ones are not
+// follow follows the authorities until ctx ends: new ones are trusted, and old ones are not
 // any more. What cannot be understood is logged, and changes nothing.
-func (a *Authorities) Run(ctx context.Context) error {
+func (a *Authorities) follow(ctx context.Context) error {
 	informer := corev1informers.NewFilteredConfigMapInformer(a.client, authoritiesNamespace, 0, toolscache.Indexers{},
 		func(options *metav1.ListOptions) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, authoritiesName).String()

@@ -20,10 +20,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
@@ -100,22 +102,40 @@ func configMap(authorities ...*authority) *corev1.ConfigMap {
 	}
 }
 
+// runner keeps what a manager would run.
+type runner []manager.Runnable
+
+func (r *runner) Add(runnable manager.Runnable) error {
+	*r = append(*r, runnable)
+	return nil
+}
+
+// start runs it until ctx ends.
+func (r *runner) start(ctx context.Context) error {
+	var group errgroup.Group
+	for _, runnable := range *r {
+		group.Go(func() error { return runnable.Start(ctx) })
+	}
+	return group.Wait()
+}
+
 // TestAuthoritiesAreFollowed replaces the CA of a cluster's clients as its administrators
 // do: both are trusted for a while, and then the new one only.
 func TestAuthoritiesAreFollowed(t *testing.T) {
 	before, after := newAuthority(t), newAuthority(t)
 	client := kubefake.NewSimpleClientset(configMap(before))
 	ctx, cancel := context.WithCancel(t.Context())
-	authorities, err := NewAuthorities(ctx, client, logr.Discard())
+	var followers runner
+	authorities, err := NewAuthorities(ctx, client, &followers, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- authorities.Run(ctx) }()
+	go func() { done <- followers.start(ctx) }()
 	defer func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Run(): %v", err)
+			t.Errorf("Start(): %v", err)
 		}
 	}()
 	c := New(authorities, nil)

@@ -32,6 +32,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -214,7 +215,7 @@ func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.
 	f.store.SetPod("shop", "web", podOfConsumer)
 	f.store.SetPod("other", "web", podOfStranger)
 
-	authorities, err := callers.NewAuthorities(t.Context(), kubefake.NewSimpleClientset(f.authority.configMap()), testr.New(t))
+	authorities, err := callers.NewAuthorities(t.Context(), kubefake.NewSimpleClientset(f.authority.configMap()), runner{t}, testr.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,6 +266,14 @@ func run(t *testing.T, f func(ctx context.Context) error) {
 			t.Errorf("ended with %v", err)
 		}
 	})
+}
+
+// runner runs what it is given until the test ends.
+type runner struct{ t *testing.T }
+
+func (r runner) Add(runnable manager.Runnable) error {
+	run(r.t, runnable.Start)
+	return nil
 }
 
 // dial runs a client and returns it with a channel that gets a token whenever
