@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/controller/offering"
@@ -212,14 +213,29 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		return err
 	}
 	if b.cfg.giveBackAfter > 0 {
-		if err := giveback.Setup(b.mgr, giveback.Config{
-			Client: b.mgr.GetClient(), Recorder: b.mgr.GetEventRecorderFor(component),
-			Pins: b.registry, Hider: b.registry, After: b.cfg.giveBackAfter, Given: m.given, Now: time.Now,
-		}); err != nil {
+		if err := giveback.Setup(b.mgr, b.giveBackConfig(m)); err != nil {
 			return err
 		}
 	}
-	return twin.Setup(b.mgr, twin.Config{
+	return twin.Setup(b.mgr, b.twinConfig(own, m))
+}
+
+// giveBackConfig returns what the controller needs that gives pods back.
+func (b *broker) giveBackConfig(m *brokerMetrics) giveback.Config {
+	return giveback.Config{
+		Client:   b.mgr.GetClient(),
+		Recorder: b.mgr.GetEventRecorderFor(component),
+		Pins:     b.registry,
+		Hider:    b.registry,
+		After:    b.cfg.giveBackAfter,
+		Given:    m.given,
+		Now:      time.Now,
+	}
+}
+
+// twinConfig returns what the controller of twin namespaces needs.
+func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config {
+	return twin.Config{
 		Client:   b.mgr.GetClient(),
 		Live:     b.mgr.GetAPIReader(),
 		Registry: b.registry,
@@ -228,7 +244,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		Strategy: b.cfg.strategy,
 		Most:     b.cfg.maxNamespaces,
 		Remade:   m.remade,
-	})
+	}
 }
 
 // watchAccounts tells the ledger, and then the resource plugin, of all that changes

@@ -1,0 +1,51 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/registry"
+)
+
+// TestOptionsReachTheControllers checks that controllers go by the options of the daemon, and lack nothing else.
+func TestOptionsReachTheControllers(t *testing.T) {
+	own := cluster.Identity{ID: "id-broker", Name: "broker"}
+	b, err := newBroker(brokerConfig{
+		options:  options{catalog: true, maxNamespaces: 7, giveBackAfter: 3 * time.Minute},
+		strategy: liqo.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard(),
+	})
+	if err != nil {
+		t.Fatalf("newBroker(): %v", err)
+	}
+	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{Scheme: b.scheme, Logger: b.cfg.log, Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatalf("NewManager(): %v", err)
+	}
+	b.registry = registry.New(b.mgr.GetClient())
+	m := newBrokerMetrics(b.mgr.GetClient(), nil)
+	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
+	if twins.Most != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Remade != m.remade {
+		t.Errorf("the controller of twin namespaces goes by %+v", twins)
+	}
+	if givesBack.After != 3*time.Minute || givesBack.Given != m.given {
+		t.Errorf("the controller that gives pods back goes by %+v", givesBack)
+	}
+	for _, config := range []reflect.Value{reflect.ValueOf(twins), reflect.ValueOf(givesBack)} {
+		for field, value := range config.Fields() {
+			if value.IsZero() {
+				t.Errorf("%s has no %s", config.Type(), field.Name)
+			}
+		}
+	}
+}
