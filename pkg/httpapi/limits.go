@@ -5,7 +5,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -62,11 +61,8 @@ func (l *limits) allow(r *http.Request) bool {
 			return l.of(source.Caller(name)).Allow()
 		}
 	}
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	return l.of(l.source(from.Addr().Unmap())).Allow() && l.all.Allow()
+	from := source.AddressOfRequest(r)
+	return from.IsValid() && l.of(l.source(from)).Allow() && l.all.Allow()
 }
 
 func (l *limits) of(caller source.Source) *rate.Limiter {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -180,7 +179,7 @@ func (a *admission) admit(r *http.Request) error {
 	// The error says what is wrong with a certificate; there may be a token besides.
 	owner, certified, err := a.certificates.AuthenticateRequest(r)
 	certified = certified && err == nil
-	from := a.sourceOf(r)
+	from := a.source(source.AddressOfRequest(r))
 	if certified {
 		from = source.Caller(owner.User.GetName())
 	}
@@ -202,15 +201,6 @@ func (a *admission) admit(r *http.Request) error {
 		return a.admitToken(ctx, strings.TrimSpace(token), wanted)
 	}
 	return &refusal{http.StatusUnauthorized, "show a client certificate of this cluster, or a token"}
-}
-
-// sourceOf returns for whom a request counts as long as nobody knows who sends it.
-func (a *admission) sourceOf(r *http.Request) source.Source {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return source.Source{}
-	}
-	return a.source(from.Addr().Unmap())
 }
 
 // connection is the key of the connection of a request.

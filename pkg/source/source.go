@@ -9,6 +9,7 @@ package source
 
 import (
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 )
@@ -36,7 +37,7 @@ func Peer(name string) Source { return Source{peer: name} }
 
 // Network is the network of an address of which nothing else is known.
 func Network(a netip.Addr) Source {
-	a = a.Unmap().WithZone("")
+	a = plain(a)
 	bits := networkIPv6
 	if a.Is4() {
 		bits = networkIPv4
@@ -50,7 +51,7 @@ func Network(a netip.Addr) Source {
 
 // Address is one address, for where peers do not call.
 func Address(a netip.Addr) Source {
-	a = a.Unmap().WithZone("")
+	a = plain(a)
 	return Source{network: netip.PrefixFrom(a, a.BitLen())}
 }
 
@@ -58,10 +59,23 @@ func Address(a netip.Addr) Source {
 // it has none.
 func AddressOf(c net.Conn) netip.Addr {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
+		return plain(tcp.AddrPort().Addr())
 	}
 	return netip.Addr{}
 }
+
+// AddressOfRequest returns the address from which a server got a request; one that is not
+// valid if there is none.
+func AddressOfRequest(r *http.Request) netip.Addr {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return plain(from.Addr())
+}
+
+// plain returns the one form in which addresses are compared.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // Limit bounds how much is held at the same time, in all and by each source. It may be used
 // concurrently.

@@ -5,6 +5,7 @@ package source
 
 import (
 	"net"
+	"net/http"
 	"net/netip"
 	"testing"
 )
@@ -55,6 +56,16 @@ func TestAddressOf(t *testing.T) {
 	}
 	if a, b := net.Pipe(); AddressOf(a).IsValid() || AddressOf(b).IsValid() {
 		t.Error("a pipe has an address")
+	}
+}
+
+func TestAddressOfRequest(t *testing.T) {
+	for remote, want := range map[string]string{
+		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[fe80::1%eth0]:80": "fe80::1", "@": "invalid IP", "": "invalid IP",
+	} {
+		if got := AddressOfRequest(&http.Request{RemoteAddr: remote}).String(); got != want {
+			t.Errorf("AddressOfRequest() = %s for %q, want %s", got, remote, want)
+		}
 	}
 }
 
