@@ -178,15 +178,17 @@ func shorten(texts []string, shown int) string {
 // lostSince returns since when a provider is out of reach, whose nodes are given;
 // nil if it is not. A time that is known already stays, unless the clock was set
 // back behind it: Liqo calls a node not ready for one reason after the other, and each
-// begins anew. Who only offers nothing is not out of reach, and neither is one at which
-// nobody looks: the virtual kubelets of this cluster do not report.
-func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node) *metav1.Time {
+// begins anew. Who only offers nothing is not out of reach.
+//
+// A node of which nobody says how it is does not count while the provider is peered: the
+// virtual kubelet does not report, and looks again soon. Otherwise there is none any more.
+func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bool) *metav1.Time {
 	var since time.Time
 	for i := range nodes {
 		if liqo.NodeReady(&nodes[i]) || liqo.OnlyBare(&nodes[i]) {
 			return nil
 		}
-		if liqo.NodeReadiness(&nodes[i]) == corev1.ConditionUnknown {
+		if peered && liqo.NodeReadiness(&nodes[i]) == corev1.ConditionUnknown {
 			continue
 		}
 		if began := liqo.NotReadySince(&nodes[i]); began.After(since) {
@@ -194,12 +196,10 @@ func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node) *metav1.T
 		}
 	}
 	switch {
-	case len(nodes) == 0:
+	case since.IsZero():
 		return nil
 	case known != nil && !known.After(now):
 		return known
-	case since.IsZero():
-		return nil
 	case since.After(now):
 		since = now
 	}

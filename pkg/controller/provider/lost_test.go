@@ -47,6 +47,7 @@ func TestLostSince(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		known   *metav1.Time
+		ending  bool
 		objects []client.Object
 		want    *metav1.Time
 	}{
@@ -57,7 +58,8 @@ func TestLostSince(t *testing.T) {
 		"OneLeft":   {reason: "Of several nodes one is enough.", objects: []client.Object{node(false, "one", -3), node(true, "two", -2)}},
 		"Known":     {reason: "What is known stays: the tunnel was lost after the API server.", known: at(-8), objects: []client.Object{node(false, "one", -3)}, want: at(-8)},
 		"Unwatched": {reason: "Where nobody looks nobody is lost.", objects: []client.Object{unknown("one", -3)}},
-		"Turned":    {reason: "One that was lost before stays so.", known: at(-8), objects: []client.Object{unknown("one", -3)}, want: at(-8)},
+		"Turned":    {reason: "Nor is one that was lost when somebody looked last.", known: at(-8), objects: []client.Object{unknown("one", -3)}},
+		"Ending":    {reason: "Liqo has taken the virtual kubelet away: nobody will look any more.", ending: true, objects: []client.Object{unknown("one", -3)}, want: at(-3)},
 		"HalfSeen":  {reason: "The node at which somebody looks counts.", objects: []client.Object{unknown("one", -9), node(false, "two", -3)}, want: at(-3)},
 		"Future":    {reason: "A node whose clock is ahead is lost now.", objects: []client.Object{node(false, "one", 3)}, want: at(0)},
 		"SetBack":   {reason: "So is one that was known to be lost in the future.", known: at(8), objects: []client.Object{node(false, "one", 3)}, want: at(0)},
@@ -69,7 +71,11 @@ func TestLostSince(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(true)
 			p.Status.LostSince = tc.known
-			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, p, liqotest.ForeignCluster(providerA, true, false))...)
+			fc := liqotest.ForeignCluster(providerA, true, false)
+			if tc.ending {
+				liqotest.EndPeering(fc)
+			}
+			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, p, fc)...)
 			r := New(c, registry.New(c), testingclock.NewFakePassiveClock(noon))
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: p.Name}}); err != nil {
 				t.Fatalf("Reconcile(): %v", err)

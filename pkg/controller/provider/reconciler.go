@@ -169,7 +169,7 @@ func (r *Reconciler) observe(
 			return seen, err
 		}
 	}
-	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, own)
+	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, own, seen.established && !seen.ending)
 	if seen.enabled {
 		return seen, nil
 	}

@@ -5,6 +5,7 @@ package twin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -255,27 +256,35 @@ func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan 
 	}), nil
 }
 
-// confirmLost returns those of some pods whose virtual nodes are not ready at this moment,
-// and when to look again at the others; zero for never. A broker that was late itself knows
-// only that they were not ready.
+// confirmLost returns those of some pods whose virtual nodes are at this moment as the cache
+// has them, and when to look again at the others; zero for never. A broker that was late
+// itself knows only how they were.
 func (r *Reconciler) confirmLost(ctx context.Context, twin *registry.Namespace, names []string) (lost []string, again time.Duration, err error) {
-	silent := map[string]bool{}
+	confirmed := map[string]bool{}
 	for _, name := range names {
 		on := twin.Pods[name].Spec.NodeName
-		if _, known := silent[on]; !known {
-			var node corev1.Node
-			if err := r.live.Get(ctx, client.ObjectKey{Name: on}, &node); client.IgnoreNotFound(err) != nil {
-				return nil, 0, fmt.Errorf("get virtual node %s: %w", on, err)
+		if _, known := confirmed[on]; !known {
+			if confirmed[on], err = r.isAsCached(ctx, on); err != nil {
+				return nil, 0, err
 			}
-			silent[on] = liqo.NodeReadiness(&node) == corev1.ConditionFalse
 		}
-		if silent[on] {
+		if confirmed[on] {
 			lost = append(lost, name)
 		} else {
 			again = lateness
 		}
 	}
 	return lost, again, nil
+}
+
+// isAsCached reports whether a node is as ready as the cache has it.
+func (r *Reconciler) isAsCached(ctx context.Context, name string) (bool, error) {
+	var cached, live corev1.Node
+	key := client.ObjectKey{Name: name}
+	if err := errors.Join(client.IgnoreNotFound(r.client.Get(ctx, key, &cached)), client.IgnoreNotFound(r.live.Get(ctx, key, &live))); err != nil {
+		return false, fmt.Errorf("get virtual node %s: %w", name, err)
+	}
+	return liqo.NodeReadiness(&cached) == liqo.NodeReadiness(&live), nil
 }
 
 // ensureOffloading creates the namespace's offloading or changes what it selects.
