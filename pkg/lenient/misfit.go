@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 // Bounds of what is said: of a field's path, of a reason, and how many are named.
@@ -44,7 +46,7 @@ type finder struct {
 
 func (f *finder) fault(path string, err error) bool {
 	if f.found++; len(f.faults) < maxFaults {
-		f.faults = append(f.faults, path+": "+cut(err.Error(), maxReason))
+		f.faults = append(f.faults, path+": "+excerpt.Of(err.Error(), maxReason))
 	}
 	return false
 }
@@ -81,7 +83,7 @@ func (f *finder) fits(value any, t reflect.Type, path string) bool {
 			return f.fault(path, errors.New("not a map"))
 		}
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			if !f.fits(entries[key], t.Elem(), path+"["+cut(key, maxKey)+"]") {
+			if !f.fits(entries[key], t.Elem(), path+"["+excerpt.Of(key, maxKey)+"]") {
 				entries[key] = nil
 			}
 		}
@@ -142,16 +144,7 @@ var sound = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([a-zA-Z]{0,2}|[eE][+-]?[0-9]{
 
 func soundQuantity(raw []byte) error {
 	if text := strings.TrimSpace(strings.Trim(string(raw), `"`)); text != "null" && !sound.MatchString(text) {
-		return fmt.Errorf("%q is no quantity, or beyond all that can be meant", cut(text, maxKey))
+		return fmt.Errorf("%q is no quantity, or beyond all that can be meant", excerpt.Of(text, maxKey))
 	}
 	return nil
-}
-
-// cut returns the beginning of a text.
-func cut(text string, most int) string {
-	const ellipsis = "..."
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 // AnnotationUnreadable marks an object that lacks fields because they do not fit its type. It exists in memory only.
@@ -29,7 +31,7 @@ const maxUnreadable = 1024
 // Unreadable says which fields of an object were left out when it was read, and why; empty if it is whole. The text has at
 // most 1024 bytes, also where somebody else wrote it.
 func Unreadable(o metav1.Object) string {
-	return cut(o.GetAnnotations()[AnnotationUnreadable], maxUnreadable)
+	return excerpt.Of(o.GetAnnotations()[AnnotationUnreadable], maxUnreadable)
 }
 
 // UnreadableIn is Unreadable for one field of an object and what is below it, such as spec.capacity.
@@ -52,7 +54,7 @@ func Check(raw []byte, typed runtime.Object) error {
 		return err
 	}
 	if faults := misfits(content, typed); len(faults) > 0 {
-		return errors.New(cut(strings.Join(faults, "; "), maxUnreadable))
+		return errors.New(excerpt.Of(strings.Join(faults, "; "), maxUnreadable))
 	}
 	return nil
 }
@@ -205,7 +207,7 @@ func mark(metadata map[string]any, faults []string) {
 		annotations = map[string]any{}
 		metadata[fieldAnnotations] = annotations
 	}
-	annotations[AnnotationUnreadable] = cut(strings.Join(faults, "; "), maxUnreadable)
+	annotations[AnnotationUnreadable] = excerpt.Of(strings.Join(faults, "; "), maxUnreadable)
 }
 
 // tell logs what does not fit, once in a while for each object.
@@ -217,7 +219,7 @@ func (r *repairer) tell(kind metav1.TypeMeta, content map[string]any, faults []s
 	}
 	r.logged.Add(uid, time.Now())
 	r.log.Info("Read an object without fields that do not fit its type", "kind", kind.Kind, "namespace", metadata["namespace"],
-		"name", metadata["name"], "unreadable", cut(strings.Join(faults, "; "), maxUnreadable))
+		"name", metadata["name"], "unreadable", excerpt.Of(strings.Join(faults, "; "), maxUnreadable))
 }
 
 // encode encodes what was decoded from JSON.

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
@@ -127,7 +128,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	}
 	before := c.DeepCopy()
 	if fc != nil {
-		c.Status.ClusterName = v1alpha1.Cut(liqo.Identity(fc).Name, v1alpha1.MaxName)
+		c.Status.ClusterName = excerpt.Of(liqo.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	c.Status.Mode = r.modes.effective(c.Spec.Mode)
 	c.Status.ObservedGeneration = c.Generation
@@ -135,7 +136,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	setAmounts(c, books, granted)
 	for _, condition := range []metav1.Condition{ready(state, c), reservation(c, books)} {
 		condition.ObservedGeneration = c.Generation
-		condition.Message = v1alpha1.Cut(condition.Message, v1alpha1.MaxMessage)
+		condition.Message = excerpt.Of(condition.Message, v1alpha1.MaxMessage)
 		meta.SetStatusCondition(&c.Status.Conditions, condition)
 	}
 	if equality.Semantic.DeepEqual(before.Status, c.Status) {

@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/choice"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -246,7 +247,7 @@ func (r *Reconciler) decide(
 }
 
 // brief returns what an error says, as far as it goes into a status.
-func brief(err error) string { return v1alpha1.Cut(err.Error(), v1alpha1.MaxMessage) }
+func brief(err error) string { return excerpt.Of(err.Error(), v1alpha1.MaxMessage) }
 
 // reason names an error of a decision.
 func reason(invalid, err error) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/choice"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
 )
 
@@ -235,7 +236,7 @@ func (s *snapshot) explain(ranking []choice.Ranked, consumer string) (explained 
 		explained = append(explained, e)
 	}
 	for _, r := range ranking {
-		e := v1alpha1.ExplainedProvider{ID: string(r.ID), Name: r.Name, Chosen: r.Chosen, Excluded: v1alpha1.Cut(r.Excluded, maxExcluded)}
+		e := v1alpha1.ExplainedProvider{ID: string(r.ID), Name: r.Name, Chosen: r.Chosen, Excluded: excerpt.Of(r.Excluded, maxExcluded)}
 		if r.Excluded == "" {
 			e.Score = strconv.FormatFloat(r.Score, 'f', 1, 64)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/offer"
@@ -308,13 +309,13 @@ func (r *Reconciler) ensureStatus(
 	before := p.DeepCopy()
 	measured, ready := assess(seen)
 	if fc != nil {
-		p.Status.ClusterName = v1alpha1.Cut(liqo.Identity(fc).Name, v1alpha1.MaxName)
+		p.Status.ClusterName = excerpt.Of(liqo.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	p.Status.ObservedGeneration = p.Generation
 	p.Status.LostSince = seen.lostSince
 	account(&p.Status, seen, measured)
 	for _, c := range []metav1.Condition{ready, drain(seen), refusal(seen)} {
-		c.Message = v1alpha1.Cut(c.Message, v1alpha1.MaxMessage)
+		c.Message = excerpt.Of(c.Message, v1alpha1.MaxMessage)
 		c.ObservedGeneration = p.Generation
 		if c.Status == "" {
 			meta.RemoveStatusCondition(&p.Status.Conditions, c.Type)

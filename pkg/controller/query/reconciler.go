@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 )
@@ -206,7 +207,7 @@ func (r *Reconciler) tell(
 	q.Status.ObservedGeneration = q.Generation
 	changed := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionMeasured)
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: v1alpha1.Cut(message, v1alpha1.MaxMessage), ObservedGeneration: q.Generation,
+		Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: excerpt.Of(message, v1alpha1.MaxMessage), ObservedGeneration: q.Generation,
 	})
 	result := ctrl.Result{RequeueAfter: duration(q.Spec.Interval, defaultInterval)}
 	if equality.Semantic.DeepEqual(before.Status, q.Status) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 const (
@@ -76,7 +77,7 @@ func (t *told) due(now time.Time, r refusal) (skipped int, due bool) {
 // refused logs a refusal, at most once in a while for each consumer and reason.
 func (s *Server) refused(consumer cluster.ID, reason, message string, details ...any) {
 	if skipped, due := s.told.due(time.Now(), refusal{consumer, reason}); due {
-		s.config.Log.Info(message, append([]any{"consumer", cut(string(consumer)), "sameBefore", skipped}, details...)...)
+		s.config.Log.Info(message, append([]any{"consumer", excerpt.Of(string(consumer), maxText), "sameBefore", skipped}, details...)...)
 	}
 }
 
@@ -88,12 +89,4 @@ func (s *Server) failedCall(ctx context.Context, consumer cluster.ID, err error,
 	if _, due := s.told.due(time.Now(), refusal{consumer, message}); due {
 		s.config.Log.Error(err, message, "consumer", consumer)
 	}
-}
-
-// cut shortens what a caller wrote.
-func cut(text string) string {
-	if len(text) > maxText {
-		return text[:maxText] + "..."
-	}
-	return text
 }

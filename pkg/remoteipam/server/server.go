@@ -28,6 +28,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 	"github.com/capacitorset/liqo-broker/pkg/source"
@@ -262,13 +263,13 @@ func (s *Server) mapRelay(ctx context.Context, consumer cluster.ID, text string)
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		mapping.Refusal = notAnAddress
-		s.refused(consumer, notAnAddress, "Relay address refused", "address", cut(text), "reason", notAnAddress)
+		s.refused(consumer, notAnAddress, "Relay address refused", "address", excerpt.Of(text, maxText), "reason", notAnAddress)
 		return mapping
 	}
 	relay, err := s.config.Relay.MapRelay(ctx, consumer, address)
 	if err != nil {
 		mapping.Refusal = s.refusal(err)
-		s.refused(consumer, mapping.GetRefusal(), "Relay address refused", "address", cut(text), "reason", err.Error())
+		s.refused(consumer, mapping.GetRefusal(), "Relay address refused", "address", excerpt.Of(text, maxText), "reason", err.Error())
 		return mapping
 	}
 	mapping.RelayAddress = relay.String()
@@ -299,7 +300,7 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 		}
 		if err != nil {
 			wrong = true
-			s.refused(consumer, "prefix", "Prefix of a tunnel refused", "provider", provider, "reason", cut(err.Error()))
+			s.refused(consumer, "prefix", "Prefix of a tunnel refused", "provider", provider, "reason", excerpt.Of(err.Error(), maxText))
 			continue
 		}
 		prefixes[provider] = prefix

@@ -1,22 +1,22 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package v1alpha1_test
+package excerpt_test
 
 import (
 	"testing"
 
-	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
-func TestCut(t *testing.T) {
+func TestOf(t *testing.T) {
 	for _, tc := range []struct{ reason, text, want string }{
 		{reason: "A short text stays.", text: "12345678", want: "12345678"},
 		{reason: "Of a long one it is seen that it is cut.", text: "123456789", want: "12345..."},
 		{reason: "No character is cut in two.", text: "1234é6789", want: "1234..."},
 	} {
-		if got := v1alpha1.Cut(tc.text, 8); got != tc.want {
-			t.Errorf("%s\nCut(%q) = %q, want %q", tc.reason, tc.text, got, tc.want)
+		if got := excerpt.Of(tc.text, 8); got != tc.want {
+			t.Errorf("%s\nOf(%q) = %q, want %q", tc.reason, tc.text, got, tc.want)
 		}
 	}
 }
