@@ -117,6 +117,9 @@ type Copy struct {
 	Leaving bool
 	// Ready tells that the pod serves, as far as its node knows and can be believed.
 	Ready bool
+	// Unheard tells that nobody reports on the pod's node: the pod may well serve, and nobody
+	// there ends it.
+	Unheard bool
 	// ReadySince tells since when it does; zero for longer than anybody remembers.
 	ReadySince time.Time
 	// Sole tells that no second pod of the same name may run anywhere at the same time,
@@ -195,6 +198,8 @@ const (
 	TooManyNotReady Reason = "it waits until more copies of its workload are ready"
 	// OutOfReach: nobody can end the pod where it is.
 	OutOfReach Reason = "its provider is out of reach"
+	// NotHeardOf: it may serve, and nobody can end it before somebody reports on its node again.
+	NotHeardOf Reason = "nobody reports on its node"
 	// MayRunThere: it is of a StatefulSet, and would run twice.
 	MayRunThere Reason = "its provider is out of reach, where it may still run, and it must not run twice"
 )
@@ -407,6 +412,8 @@ func move(
 		}
 		var reason Reason
 		switch {
+		case c.Unheard:
+			reason = NotHeardOf
 		case room().none():
 			reason = NoTarget
 		case serves && ready+aside-others == 1:

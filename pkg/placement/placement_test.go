@@ -44,6 +44,7 @@ func copies(w string, n int, on cluster.ID, changes ...func(*Copy)) []Copy {
 }
 
 func notReady(c *Copy) { c.Ready = false }
+func unheard(c *Copy)  { c.Ready, c.Unheard = false, true }
 func leaving(c *Copy)  { c.Leaving = true }
 func missing(c *Copy)  { c.Spot, c.Provider, c.Ready, c.Missing = Nowhere, "", false, true }
 func outdated(c *Copy) { c.Spot, c.Provider, c.Ready, c.Outdated = Nowhere, "", false, true }
@@ -167,6 +168,11 @@ func TestMove(t *testing.T) {
 				{"web-3", "a", TooManyNotReady}, {"web-4", "a", TooManyNotReady}, {"web-5", "a", TooManyNotReady},
 				{"web-6", "a", TooManyNotReady}, {"web-7", "a", TooManyNotReady}, {"web-8", "a", TooManyNotReady},
 			},
+		},
+		"Unheard": {
+			reason: "Pods may serve on a node that nobody reports on. They stay: all would go at once when somebody does.",
+			copies: append(copies("web", 2, "a", unheard, unheard), copies("db", 2, "a", unheard)...),
+			held:   []Held{{"db-0", "a", NotHeardOf}, {"db-1", "a", LastReady}, {"web-0", "a", NotHeardOf}, {"web-1", "a", NotHeardOf}},
 		},
 		"OnlyCopy": {
 			reason: "A pod that is the only copy stays.",

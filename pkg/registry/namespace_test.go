@@ -4,6 +4,7 @@
 package registry_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +77,11 @@ func TestCopies(t *testing.T) {
 			objects: []client.Object{shadow(), pod("liqo-provider-b", nil)},
 			want:    with(func(c *placement.Copy) { c.Spot, c.Provider = placement.OnProvider, providerB.ID }),
 		},
+		"Unheard": {
+			reason:  "A pod may serve where nobody reports on its node.",
+			objects: []client.Object{shadow(), pod("liqo-provider-z", nil)},
+			want:    with(func(c *placement.Copy) { c.Spot, c.Provider, c.Unheard = placement.OnProvider, "id-z", true }),
+		},
 		"Sole": {
 			reason:  "A pod of a StatefulSet may run only once.",
 			objects: []client.Object{liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-0"})},
@@ -125,12 +131,15 @@ func TestCopies(t *testing.T) {
 		"NotWanted": {reason: "A pod that the consumer deletes is no copy.", objects: []client.Object{deleted(shadow()), pod("liqo-provider-a", nil)}},
 		"Stray":     {reason: "A pod that no consumer asked for is no copy.", objects: []client.Object{pod("liqo-provider-a", nil)}},
 	}
+	silent := liqotest.VirtualNode(cluster.Identity{ID: "id-z", Name: "provider-z"}, false)
+	silent.Status.Conditions[0].Status = corev1.ConditionUnknown
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
 			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 			liqotest.PutInForce(ns, o, providerA)
-			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, o, liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false))...)
+			nodes := []client.Object{liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false), silent}
+			c := registrytest.NewClient(t, interceptor.Funcs{}, slices.Concat(tc.objects, []client.Object{o}, nodes)...)
 			got, err := registry.New(c).Namespace(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)

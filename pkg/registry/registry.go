@@ -302,6 +302,8 @@ func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namesp
 type node struct {
 	cluster cluster.ID
 	ready   bool
+	// unheard is whether nobody reports on it.
+	unheard bool
 }
 
 // copyOf tells where a pod is and how it does. It remembers the nodes that it
@@ -330,7 +332,7 @@ func (r *Registry) copyOf(
 			if err != nil {
 				return c, err
 			}
-			at = node{cluster: id, ready: liqo.NodeReady(&found)}
+			at = node{cluster: id, ready: liqo.NodeReady(&found), unheard: liqo.NodeReadiness(&found) == corev1.ConditionUnknown}
 		}
 		nodes[pod.Spec.NodeName] = at
 	}
@@ -339,7 +341,7 @@ func (r *Registry) copyOf(
 		return c, nil
 	}
 	// What a pod was last heard to do says nothing when its node is silent.
-	c.Spot, c.Provider, c.Ready = placement.OnProvider, at.cluster, c.Ready && at.ready
+	c.Spot, c.Provider, c.Ready, c.Unheard = placement.OnProvider, at.cluster, c.Ready && at.ready, at.unheard
 	return c, nil
 }
 
