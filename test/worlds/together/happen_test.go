@@ -1,0 +1,293 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package together
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
+	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+// happen lets one thing happen that is not the broker.
+func (w *world) happen() {
+	w.webhook.follow(w.r)
+	namespace := w.namespaces[w.r.IntN(len(w.namespaces))]
+	p := w.providers[w.r.IntN(len(w.providers))]
+	switch n := w.r.IntN(100); {
+	case n < 12:
+		w.apply(namespace)
+	case n < 30:
+		w.makePods(namespace)
+	case n < 48:
+		w.schedule()
+	case n < 68:
+		w.runPods()
+	case n < 73:
+		w.replaceGiven()
+	case n < 77:
+		w.toggle(p)
+	case n < 81:
+		w.setNode(p, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}[w.r.IntN(4)])
+	case n < 84:
+		w.resize(p, []string{"0", "3", large}[w.r.IntN(3)])
+	case n < 87:
+		w.relabel(p, []string{"a", "b"}[w.r.IntN(2)])
+	case n < 89:
+		w.decree()
+	case n < 92:
+		w.crash()
+	case n < 96:
+		w.scale(namespace)
+	default:
+		w.meddle(namespace, p)
+	}
+}
+
+// apply does what Liqo does with an offloading.
+func (w *world) apply(namespace string) {
+	o, selected := w.offloading(namespace)
+	if o == nil {
+		return
+	}
+	ns := &corev1.Namespace{}
+	w.get("", namespace, ns)
+	on := slices.DeleteFunc(slices.Clone(w.providers), func(p cluster.Identity) bool { return !slices.Contains(selected, p.ID) })
+	liqotest.PutInForce(ns, o, on...)
+	w.update(ns)
+	w.updateStatus(o)
+}
+
+// makePods does what Liqo does with the pods that are asked for, and the broker's webhook, which may not have seen the last word.
+func (w *world) makePods(namespace string) {
+	o, _ := w.offloading(namespace)
+	ns := &corev1.Namespace{}
+	w.get("", namespace, ns)
+	known := &liqo.NamespaceOffloading{}
+	steered := w.webhook.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}, known) == nil
+	for _, wish := range w.shadows(namespace) {
+		pod := liqotest.Pod(liqotest.ShadowPod(namespace, wish.Name, wish.Labels), "")
+		like := waiting(namespace, "w0", 0)
+		pod.UID, pod.Spec.Containers = "", like.Spec.Containers
+		if !steered {
+			liqo.Place(pod, nil)
+		} else {
+			liqo.Hold(pod)
+			liqo.Admit(pod)
+			liqo.Place(pod, liqo.Selected(&known.Spec.ClusterSelector))
+			if placing := liqo.Placing(known); !slices.Equal(placing, liqo.Selected(&known.Spec.ClusterSelector)) {
+				liqo.Place(pod, placing)
+			}
+		}
+		if o != nil && liqo.InForce(ns, o) {
+			liqo.Place(pod, liqo.Selected(&o.Spec.ClusterSelector)) // Liqo's own webhook.
+		}
+		w.create(pod)
+	}
+}
+
+// schedule does what the scheduler does, with any node that fits.
+func (w *world) schedule() {
+	all := w.pods("")
+	used := map[string]int64{}
+	for i := range all {
+		used[all[i].Spec.NodeName]++
+	}
+	for i := range all {
+		pod := &all[i]
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		fit := slices.DeleteFunc(slices.Clone(w.providers), func(p cluster.Identity) bool {
+			node := w.node(p)
+			closed := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == provider.TaintDisabled })
+			return !liqo.NodeReady(node) || closed || liqo.Excludes(pod, p.ID) || liqo.Waits(pod) ||
+				used[node.Name] >= node.Status.Allocatable.Cpu().Value()
+		})
+		condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}
+		if len(fit) == 0 {
+			condition.Status, condition.Reason, condition.Message = corev1.ConditionFalse, corev1.PodReasonUnschedulable, "0 nodes are available"
+			if w.waitsSince(pod, condition.LastTransitionTime.Time) {
+				pod.Status.Conditions = []corev1.PodCondition{condition}
+				w.updateStatus(pod)
+			}
+			continue
+		}
+		p := fit[w.r.IntN(len(fit))]
+		pod.Spec.NodeName = nodeOf(p)
+		w.update(pod)
+		pod.Status.Conditions = []corev1.PodCondition{condition}
+		w.updateStatus(pod)
+		used[pod.Spec.NodeName]++
+		w.bound(pod)
+	}
+}
+
+// runPods does what kubelets do: some pods become ready, and what is to end ends, where the provider is reached.
+func (w *world) runPods() {
+	for _, pod := range w.pods("") {
+		p, placed := w.at(&pod)
+		switch {
+		case !placed || !liqo.NodeReady(w.node(p)):
+		case pod.DeletionTimestamp != nil:
+			w.server.drop(&pod)
+		case w.mended || w.r.IntN(4) > 0:
+			// Without its namespace there, a pod does not start.
+			if _, selected := w.offloading(pod.Namespace); slices.Contains(selected, p.ID) {
+				w.setReady(&pod, corev1.ConditionTrue)
+			}
+		}
+	}
+}
+
+func (w *world) setReady(pod *corev1.Pod, is corev1.ConditionStatus) {
+	if isReady(pod) == (is == corev1.ConditionTrue) && pod.Status.Phase == corev1.PodRunning {
+		return
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: is})
+	w.updateStatus(pod)
+}
+
+// replaceGiven does what consumers do with pods that were given back.
+func (w *world) replaceGiven() {
+	for _, pod := range w.pods("") {
+		if pod.Status.Reason != liqo.ReasonOffloadingAborted {
+			continue
+		}
+		w.server.drop(&pod)
+		wish := &liqo.ShadowPod{}
+		if w.get(pod.Namespace, pod.Name, wish) {
+			w.server.drop(wish)
+			w.ask(pod.Namespace, wish.Labels["app"])
+		}
+	}
+}
+
+// toggle turns a provider on or off.
+func (w *world) toggle(p cluster.Identity) {
+	object := &v1alpha1.Provider{}
+	if w.get("", string(p.ID), object) {
+		object.Spec.Enabled = new(!object.IsEnabled())
+		w.note("%s is turned on: %t", p.Name, object.IsEnabled())
+		w.update(object)
+	}
+}
+
+// setNode loses the link to a provider, or mends it, or lets nobody report: the pods serve then, and nobody knows.
+func (w *world) setNode(p cluster.Identity, is corev1.ConditionStatus) {
+	node := w.node(p)
+	if liqo.NodeReadiness(node) == is {
+		return
+	}
+	w.note("node of %s: %s", p.Name, is)
+	node.Status.Conditions[0].Status, node.Status.Conditions[0].LastTransitionTime = is, metav1.Now()
+	w.updateStatus(node)
+	w.silenced(node)
+	for _, pod := range w.pods("") {
+		if at, placed := w.at(&pod); placed && at == p && pod.DeletionTimestamp == nil && is != corev1.ConditionUnknown {
+			w.setReady(&pod, is)
+		}
+	}
+}
+
+// resize changes what a provider offers.
+func (w *world) resize(p cluster.Identity, cpu string) {
+	o, node := &liqo.ResourceOffer{}, w.node(p)
+	w.get(liqotest.Tenant(p), p.Name, o)
+	o.Spec.ResourceQuota.Hard, node.Status.Allocatable = amount(cpu), amount(cpu)
+	w.note("%s offers %s", p.Name, cpu)
+	w.update(o)
+	w.updateStatus(node)
+}
+
+// relabel lets people say where a provider is.
+func (w *world) relabel(p cluster.Identity, at string) {
+	object := &v1alpha1.Provider{}
+	if w.get("", string(p.ID), object) {
+		object.Labels = map[string]string{zone: at}
+		w.note("%s is in zone %s", p.Name, at)
+		w.update(object)
+	}
+}
+
+// crash lets some pods stop to serve.
+func (w *world) crash() {
+	for _, pod := range w.pods("") {
+		if w.serves(&pod) && w.r.IntN(6) == 0 {
+			w.note("%s/%s crashes", pod.Namespace, pod.Name)
+			w.setReady(&pod, corev1.ConditionFalse)
+		}
+	}
+}
+
+// scale lets a consumer ask for one more pod, or one less.
+func (w *world) scale(namespace string) {
+	wishes := w.shadows(namespace)
+	if w.r.IntN(2) == 0 || len(wishes) == 0 {
+		w.ask(namespace, fmt.Sprint("w", w.r.IntN(3)))
+		return
+	}
+	wish := wishes[w.r.IntN(len(wishes))]
+	shadow, pod := &liqo.ShadowPod{}, &corev1.Pod{}
+	w.get(namespace, wish.Name, shadow)
+	w.note("%s/%s is not wanted any more", namespace, wish.Name)
+	w.server.drop(shadow)
+	if w.get(namespace, wish.Name, pod) {
+		w.must(w.server.delete(pod, pod.Spec.NodeName != "", &client.DeleteOptions{}))
+	}
+}
+
+// meddle lets somebody remove or change what is the broker's.
+func (w *world) meddle(namespace string, p cluster.Identity) {
+	var o client.Object
+	switch w.r.IntN(4) {
+	case 0:
+		o = &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(p.ID)}}
+	case 1:
+		o = &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(w.consumers[0].ID)}}
+	case 2:
+		o = &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: quota.Name}}
+	default:
+		bounds := &corev1.ResourceQuota{}
+		if w.get(namespace, quota.Name, bounds) {
+			bounds.Annotations, bounds.Spec.Hard = nil, nil
+			w.update(bounds)
+		}
+		return
+	}
+	w.note("somebody deletes %T %s", o, o.GetName())
+	w.server.drop(o)
+}
+
+// meanwhile lets the world go on while a controller does, and perhaps another replica take over.
+func (w *world) meanwhile(p *process) {
+	if w.mended || w.depth > 1 || w.r.IntN(4) > 0 {
+		return
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	for range w.r.IntN(3) {
+		w.happen()
+	}
+	if p != w.leader || w.r.IntN(8) > 0 {
+		return
+	}
+	w.note("%s takes over from %s, which goes on", w.standby.name, p.name)
+	w.leader, w.standby = w.standby, w.newProcess()
+	for range 1 + w.r.IntN(6) {
+		w.act(w.leader)
+	}
+	p.left = min(p.left, 6) // It goes when it knows.
+}

@@ -1,0 +1,170 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package together
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// judge remembers what the broker is judged by.
+type judge struct {
+	// removedByBroker are the pods that the broker deleted.
+	removedByBroker map[types.UID]bool
+	// boundNow are the pods that were bound since the present reconcile began, and silentNow the nodes that were silent.
+	boundNow  map[types.UID]bool
+	silentNow map[string]bool
+	// stuckSince tells since when pods wait.
+	stuckSince map[types.UID]time.Time
+
+	moved, replaced, given, handovers int
+}
+
+func newJudge() judge {
+	return judge{
+		removedByBroker: map[types.UID]bool{}, boundNow: map[types.UID]bool{}, silentNow: map[string]bool{}, stuckSince: map[types.UID]time.Time{},
+	}
+}
+
+// begin is called before a reconcile that is within no other.
+func (w *world) begin() {
+	clear(w.boundNow)
+	clear(w.silentNow)
+	for _, p := range w.providers {
+		w.silenced(w.node(p))
+	}
+}
+
+func (w *world) bound(pod *corev1.Pod) { w.boundNow[pod.UID] = true }
+
+func (w *world) silenced(node *corev1.Node) {
+	if liqo.NodeReadiness(node) == corev1.ConditionFalse {
+		w.silentNow[node.Name] = true
+	}
+}
+
+// waitsSince remembers since when a pod waits, and tells whether that is new.
+func (w *world) waitsSince(pod *corev1.Pod, now time.Time) bool {
+	if _, known := w.stuckSince[pod.UID]; known {
+		return false
+	}
+	w.stuckSince[pod.UID] = now
+	return true
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// serves tells whether a pod serves. One does whose node nobody reports on.
+func (w *world) serves(pod *corev1.Pod) bool {
+	p, placed := w.at(pod)
+	return placed && pod.DeletionTimestamp == nil && isReady(pod) && liqo.NodeReadiness(w.node(p)) != corev1.ConditionFalse
+}
+
+// servedIn returns the pods of a workload that serve, as a cache has it.
+func (w *world) servedIn(c *cache, workload string) (uids []types.UID) {
+	for _, o := range c.of("Pod") {
+		pod := o.(*corev1.Pod)
+		node, _ := c.of("Node")[id{"Node", "", pod.Spec.NodeName}].(*corev1.Node)
+		if workloadOf(pod) == workload && pod.DeletionTimestamp == nil && isReady(pod) && node != nil && liqo.NodeReadiness(node) != corev1.ConditionFalse {
+			uids = append(uids, pod.UID)
+		}
+	}
+	return uids
+}
+
+// removed judges that the broker deleted a pod. It must not be the last of its workload that serves, as far as the broker could
+// know: others served in its cache, and have ceased to in another way than by the broker.
+func (w *world) removed(c *brokerClient, pod *corev1.Pod, served, forced bool) {
+	w.t.Helper()
+	w.note("%s deletes %s/%s on %q, served: %t, forced: %t", c.process.name, pod.Namespace, pod.Name, pod.Spec.NodeName, served, forced)
+	w.moved++
+	if forced {
+		w.replaced++
+		if !w.silentNow[pod.Spec.NodeName] {
+			w.fail("%s/%s is replaced, and its node was never silent since the broker began to look", pod.Namespace, pod.Name)
+		}
+	}
+	w.removedByBroker[pod.UID] = true
+	if !served {
+		return
+	}
+	workload := workloadOf(pod)
+	for _, other := range w.pods(pod.Namespace) {
+		if workloadOf(&other) == workload && other.UID != pod.UID && w.serves(&other) {
+			return
+		}
+	}
+	known := w.servedIn(c.controller.cache, workload)
+	if !slices.Contains(known, pod.UID) {
+		return // It began to serve in the last moment.
+	}
+	for _, uid := range known {
+		if uid != pod.UID && !w.removedByBroker[uid] {
+			return // It ceased to serve in the last moment.
+		}
+	}
+	w.fail("%s/%s was the last pod that served of its workload; in the cache these served: %v", pod.Namespace, pod.Name, known)
+}
+
+// wrote judges other writes of the broker.
+func (w *world) wrote(c *brokerClient, o client.Object) {
+	w.t.Helper()
+	switch o := o.(type) {
+	case *liqo.NamespaceOffloading:
+		w.note("%s selects %v in %s, and places on %v", c.process.name, liqo.Selected(&o.Spec.ClusterSelector), o.Namespace, liqo.Placing(o))
+		w.evict(o)
+	case *corev1.Pod:
+		w.givenBack(o)
+	}
+}
+
+// evict does what Liqo does when a provider is no longer selected: what runs there goes at once. Nothing does, unless it was bound
+// in the last moment.
+func (w *world) evict(o *liqo.NamespaceOffloading) {
+	w.t.Helper()
+	selected := liqo.Selected(&o.Spec.ClusterSelector)
+	for _, pod := range w.pods(o.Namespace) {
+		p, placed := w.at(&pod)
+		if !placed || slices.Contains(selected, p.ID) {
+			continue
+		}
+		if !w.boundNow[pod.UID] && w.serves(&pod) && w.wanted(&pod) {
+			w.fail("Liqo evicts %s/%s, because %s is no longer selected", pod.Namespace, pod.Name, p.Name)
+		}
+		w.note("Liqo evicts %s/%s", pod.Namespace, pod.Name)
+		w.server.drop(&pod)
+	}
+}
+
+// wanted tells whether the consumer still asks for a pod.
+func (w *world) wanted(pod *corev1.Pod) bool {
+	return w.get(pod.Namespace, pod.Name, &liqo.ShadowPod{})
+}
+
+// givenBack judges that the broker ended a pod.
+func (w *world) givenBack(pod *corev1.Pod) {
+	w.t.Helper()
+	w.given++
+	since, stuck := w.stuckSince[pod.UID]
+	waited := time.Since(since)
+	w.note("%s/%s is given back after %s", pod.Namespace, pod.Name, waited)
+	switch {
+	case pod.Spec.NodeName != "":
+		w.fail("%s/%s is given back, and is bound", pod.Namespace, pod.Name)
+	case !stuck || waited < giveBackAfter-time.Second: // Conditions have whole seconds.
+		w.fail("%s/%s is given back after %s", pod.Namespace, pod.Name, waited)
+	case pod.Labels["pod-template-hash"] == "":
+		w.fail("%s/%s is given back, and nothing makes another one", pod.Namespace, pod.Name)
+	}
+}

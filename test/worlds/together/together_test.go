@@ -1,0 +1,231 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package together
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/offer"
+	"github.com/capacitorset/liqo-broker/test/worlds"
+)
+
+// act lets one controller of a process look at one object, with a cache that may be behind.
+func (w *world) act(p *process) {
+	w.t.Helper()
+	names := sortedKeys(p.controllers)
+	// Half of what matters is done in twin namespaces.
+	name := append(names, "twin", "twin", "twin")[w.r.IntN(len(names)+3)]
+	p.controllers[name].cache.follow(w.r)
+	keys := w.names(name)
+	if len(keys) == 0 {
+		return
+	}
+	p.reconcile(name, keys[w.r.IntN(len(keys))])
+}
+
+// live through some time.
+func (w *world) step() {
+	w.t.Helper()
+	for range w.r.IntN(4) {
+		w.happen()
+	}
+	for range 1 + w.r.IntN(5) {
+		w.begin()
+		w.act(w.leader)
+		if w.leader.dead {
+			w.leader, w.standby = w.standby, w.newProcess()
+		}
+		time.Sleep(time.Duration(w.r.IntN(1000)) * time.Millisecond)
+	}
+	if w.r.IntN(8) == 0 {
+		time.Sleep(time.Duration(w.r.IntN(60)) * time.Second)
+	}
+	w.offersAreThere()
+}
+
+// offersAreThere fails if a consumer is offered more than all providers ever had.
+func (w *world) offersAreThere() {
+	w.t.Helper()
+	most := offer.Sum()
+	for range w.providers {
+		most = offer.Sum(most, amount(large))
+	}
+	for _, c := range w.consumers {
+		object := &v1alpha1.Consumer{}
+		if w.get("", string(c.ID), object); object.Status.Offered.Cpu().Cmp(*most.Cpu()) > 0 {
+			w.fail("%s is offered %v", c.Name, object.Status.Offered)
+		}
+	}
+}
+
+// mend lets all providers serve again, and leaves people's choices as they are, unless nobody could run anything.
+func (w *world) mend() {
+	w.t.Helper()
+	w.note("the world is mended")
+	w.mended = true
+	for _, p := range w.providers {
+		w.setNode(p, corev1.ConditionTrue)
+		w.resize(p, large)
+	}
+	w.everybody()
+	first := &v1alpha1.Provider{}
+	w.get("", string(w.providers[0].ID), first)
+	first.Spec.Enabled, first.Labels = new(true), map[string]string{zone: "a"}
+	w.update(first)
+}
+
+// everybody lets each controller look at each object, with caches that are up to date.
+func (w *world) everybody() {
+	w.t.Helper()
+	for _, name := range []string{"provider", "policy", "consumer", "quota", "twin", "giveback"} {
+		for _, key := range w.names(name) {
+			w.begin()
+			w.leader.controllers[name].cache.catchUp()
+			w.leader.reconcile(name, key)
+		}
+	}
+}
+
+// rest fails unless the broker comes to rest: nothing is written in two rounds, each of which is longer than all of its waits.
+func (w *world) rest() {
+	w.t.Helper()
+	for round, quiet := 0, 0; quiet < 2; round++ {
+		if round == 300 {
+			w.fail("it does not come to rest")
+		}
+		before := w.server.version
+		w.webhook.catchUp()
+		for _, namespace := range w.namespaces {
+			w.apply(namespace)
+			w.makePods(namespace)
+		}
+		w.schedule()
+		w.runPods()
+		w.replaceGiven()
+		w.everybody()
+		if w.server.version > before {
+			quiet = 0
+			time.Sleep(20 * time.Second)
+			continue
+		}
+		quiet++
+		time.Sleep(6 * time.Minute)
+	}
+}
+
+// rested fails unless all is as it is to be.
+func (w *world) rested() {
+	w.t.Helper()
+	open, has := []cluster.ID{}, offer.Sum()
+	for _, p := range w.providers {
+		object := &v1alpha1.Provider{}
+		if w.get("", string(p.ID), object); object.IsEnabled() {
+			open, has = append(open, p.ID), offer.Sum(has, amount(large))
+		}
+	}
+	for _, namespace := range w.namespaces {
+		if !w.get(namespace, quota.Name, &corev1.ResourceQuota{}) {
+			w.fail("%s has no quota", namespace)
+		}
+		w.selectedAsChosen(namespace, open)
+	}
+	for _, c := range w.consumers {
+		object := &v1alpha1.Consumer{}
+		w.get("", string(c.ID), object)
+		used := w.used(c)
+		if offered := object.Status.Offered.Cpu(); offered.Cmp(*has.Cpu()) > 0 && offered.Value() > used || offered.Value() < used {
+			w.fail("%s is offered %s of %s, and uses %d", c.Name, offered, has.Cpu(), used)
+		}
+		if object.Status.Used.Cpu().Value() != used {
+			w.fail("%s uses %d, and is said to use %s", c.Name, used, object.Status.Used.Cpu())
+		}
+	}
+}
+
+// used counts the cores that a consumer's pods use.
+func (w *world) used(c cluster.Identity) (cores int64) {
+	for _, pod := range w.pods("") {
+		ns := &corev1.Namespace{}
+		w.get("", pod.Namespace, ns)
+		if consumer, _ := liqo.TwinOf(ns); consumer == c.ID && pod.Spec.NodeName != "" {
+			cores++
+		}
+	}
+	return cores
+}
+
+// selectedAsChosen fails unless pods are placed on what is chosen for a namespace, and are nowhere else if they can move.
+func (w *world) selectedAsChosen(namespace string, open []cluster.ID) {
+	w.t.Helper()
+	ns, want := &corev1.Namespace{}, open
+	w.get("", namespace, ns)
+	if p := (&v1alpha1.PlacementPolicy{}); w.get("", policyName, p) {
+		want = nil
+		consumer, _ := liqo.TwinOf(ns)
+		for _, c := range p.Status.DecisionFor(string(consumer)).Chosen {
+			if slices.Contains(open, cluster.ID(c.ID)) && !c.Barred {
+				want = append(want, cluster.ID(c.ID))
+			}
+		}
+	}
+	slices.Sort(want)
+	o, selected := w.offloading(namespace)
+	if len(want) == 0 || o == nil {
+		w.fail("for %s %v are chosen, and the offloading is %v", namespace, want, o)
+	}
+	// The scheduler places nothing on a provider that is turned off, whatever pods require.
+	placing := slices.DeleteFunc(liqo.Placing(o), func(id cluster.ID) bool { return !slices.Contains(open, id) })
+	if !slices.Equal(placing, want) {
+		w.fail("%s is placed on %v, and %v are chosen", namespace, placing, want)
+	}
+	copies, at := map[string]int{}, map[cluster.ID]bool{}
+	for _, pod := range w.pods(namespace) {
+		copies[workloadOf(&pod)]++
+	}
+	for _, pod := range w.pods(namespace) {
+		p, placed := w.at(&pod)
+		switch at[p.ID] = true; {
+		case !placed:
+			w.fail("%s/%s waits", namespace, pod.Name)
+		case !slices.Contains(want, p.ID) && copies[workloadOf(&pod)] > 1:
+			w.fail("%s/%s stays on %s, and could move", namespace, pod.Name, p.Name)
+		}
+	}
+	for _, id := range selected {
+		if !slices.Contains(want, id) && !at[id] {
+			w.fail("%s has selected %s, where nothing runs", namespace, id)
+		}
+	}
+}
+
+// TestTogether looks at random worlds: the broker never takes the last pod of a workload that serves, replaces none whose provider
+// is there, gives none back too soon, and comes to rest when the world does, with everything as it is to be.
+func TestTogether(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	var moved, replaced, given, processes int
+	worlds.Run(t, func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed)
+			for range 60 {
+				w.step()
+			}
+			w.mend()
+			w.rest()
+			w.rested()
+			moved, replaced, given, processes = moved+w.moved, replaced+w.replaced, given+w.given, processes+w.processes
+		})
+	})
+	t.Logf("%d pods moved, of which %d replaced, %d given back, %d processes", moved, replaced, given, processes)
+}
