@@ -56,6 +56,7 @@ func TestSpeed(t *testing.T) {
 		for range speedRounds {
 			for _, d := range distances { // In turns: what the machine does besides concerns all.
 				one, cost := deployTimed(t, d, pods)
+				t.Logf("%d pods, %s: %.1f s", pods, d.name, one.Seconds())
 				took[d.name] = append(took[d.name], one)
 				last[d.name] = cost
 			}
