@@ -239,8 +239,9 @@ func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twi
 }
 
 // isLate tells whether a plan takes a provider out of the selection and was made without
-// pods that are bound to a node by now, or were when another one was. Liqo would remove at
-// once what runs there. The caches of pods and providers do not wait for each other.
+// pods that are bound to a node by now, or were when another one was, or without the wishes
+// for them. Liqo would remove at once what runs there. The caches of pods, of wishes and of
+// providers do not wait for each other.
 func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan placement.Plan) (bool, error) {
 	stays := func(id cluster.ID) bool { return slices.Contains(plan.Select, id) }
 	if len(plan.Select) == 0 || !slices.ContainsFunc(twin.Snapshot.Selected, func(id cluster.ID) bool { return !stays(id) }) {
@@ -252,8 +253,17 @@ func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan 
 	}
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
 		known := twin.Pods[pod.Name]
-		return pod.Spec.NodeName != "" && (known == nil || known.UID != pod.UID || known.Spec.NodeName != pod.Spec.NodeName)
+		return pod.Spec.NodeName != "" &&
+			(known == nil || known.UID != pod.UID || known.Spec.NodeName != pod.Spec.NodeName || isUnasked(twin, &pod))
 	}), nil
+}
+
+// isUnasked tells whether a pod that Liqo has made, and that goes on, counts for no copy: the
+// wish for it is not known yet, or has gone, and then the pod goes as well.
+func isUnasked(twin *registry.Namespace, pod *corev1.Pod) bool {
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return pod.Labels[liqo.LabelManagedBy] == liqo.ManagedByShadowPod && pod.DeletionTimestamp.IsZero() && !ended &&
+		!slices.ContainsFunc(twin.Snapshot.Copies, func(c placement.Copy) bool { return c.Pod == pod.Name })
 }
 
 // confirmLost returns those of some pods whose virtual nodes are at this moment as the cache

@@ -348,6 +348,29 @@ func TestLateCache(t *testing.T) {
 	}
 }
 
+// TestLateWish turns off a provider of whose pod the cache knows, and not yet that a consumer asked for it.
+func TestLateWish(t *testing.T) {
+	running := workload("liqo-provider-a", "web-0")
+	isPod := func(o client.Object) bool { _, is := o.(*corev1.Pod); return is }
+	wishless := slices.DeleteFunc(slices.Clone(running), func(o client.Object) bool { return !isPod(o) })
+	h := start(t, slices.Concat(offloaded(providerA, providerB), wishless, []client.Object{off(providerA), ready(providerB)})...)
+	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
+		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
+	}
+	pod := &corev1.Pod{}
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(wishless[0]), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodSucceeded
+	if err := h.client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if h.reconcile(); !slices.Equal(selected(), []cluster.ID{providerB.ID}) {
+		t.Errorf("selected %v: nothing runs on provider-a", selected())
+	}
+}
+
 // TestDeletedProvider deletes the record of a provider that is well, and has all copies of a workload.
 func TestDeletedProvider(t *testing.T) {
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2"),

@@ -123,7 +123,7 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 	switch o := o.(type) {
 	case *liqo.NamespaceOffloading:
 		w.note("%s selects %v in %s, and places on %v", c.process.name, liqo.Selected(&o.Spec.ClusterSelector), o.Namespace, liqo.Placing(o))
-		w.evict(o)
+		w.evict(c, o)
 	case *corev1.Pod:
 		w.givenBack(o)
 	}
@@ -131,7 +131,7 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 
 // evict does what Liqo does when a provider is no longer selected: what runs there goes at once. Nothing does, unless it was bound
 // in the last moment.
-func (w *world) evict(o *liqo.NamespaceOffloading) {
+func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
 	w.t.Helper()
 	selected := liqo.Selected(&o.Spec.ClusterSelector)
 	for _, pod := range w.pods(o.Namespace) {
@@ -140,7 +140,10 @@ func (w *world) evict(o *liqo.NamespaceOffloading) {
 			continue
 		}
 		if !w.boundNow[pod.UID] && w.serves(&pod) && w.wanted(&pod) {
-			w.fail("Liqo evicts %s/%s, because %s is no longer selected", pod.Namespace, pod.Name, p.Name)
+			known, _ := c.cache.of("Pod")[idOf(&pod)].(*corev1.Pod)
+			wish := c.cache.of("ShadowPod")[id{"ShadowPod", pod.Namespace, pod.Name}]
+			w.fail("Liqo evicts %s/%s, because %s is no longer selected; in the cache the pod is there: %t, and so is the wish for it: %t",
+				pod.Namespace, pod.Name, p.Name, known != nil && known.UID == pod.UID && known.Spec.NodeName == pod.Spec.NodeName, wish != nil)
 		}
 		w.note("Liqo evicts %s/%s", pod.Namespace, pod.Name)
 		w.server.drop(&pod)
