@@ -67,15 +67,14 @@ func (c *cache) catchUp() {
 	}
 }
 
-// follow lets a cache see some of what has happened.
-func (c *cache) follow(r *rand.Rand) {
+// follow lets a cache see some of what has happened, and of some kinds nothing; the more so, the later it is, from 1 to 9.
+func (c *cache) follow(r *rand.Rand, late int) {
 	for _, kind := range sortedKeys(c.server.history) {
-		switch r.IntN(4) {
-		case 0:
-		case 1:
-			c.advance(kind, r.IntN(6))
-		default:
+		switch {
+		case r.IntN(10) >= late:
 			c.advance(kind, len(c.server.history[kind]))
+		case r.IntN(2) == 0:
+			c.advance(kind, r.IntN(6))
 		}
 	}
 }

@@ -19,38 +19,52 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
+// event is something that happens in a world, one time or another.
+type event struct {
+	often int
+	do    func(namespace string, p cluster.Identity)
+}
+
+// events returns what happens in a world: some of it often, some never, so that worlds differ.
+func (w *world) events() []event {
+	always := func(do func()) func(string, cluster.Identity) { return func(string, cluster.Identity) { do() } }
+	of := func(do func(namespace string)) func(string, cluster.Identity) {
+		return func(namespace string, _ cluster.Identity) { do(namespace) }
+	}
+	on := func(do func(p cluster.Identity)) func(string, cluster.Identity) {
+		return func(_ string, p cluster.Identity) { do(p) }
+	}
+	states := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionFalse, corev1.ConditionUnknown}
+	usual := []event{{12, of(w.apply)}, {18, of(w.makePods)}, {18, always(w.schedule)}, {20, always(w.runPods)}, {5, always(w.replaceGiven)}}
+	seldom := []event{
+		{4, on(w.toggle)},
+		{4, on(func(p cluster.Identity) { w.setNode(p, states[w.r.IntN(len(states))]) })},
+		{3, on(func(p cluster.Identity) { w.resize(p, []string{"0", "3", large}[w.r.IntN(3)]) })},
+		{3, on(func(p cluster.Identity) { w.relabel(p, []string{"a", "b"}[w.r.IntN(2)]) })},
+		{2, always(w.decree)},
+		{3, always(w.crash)},
+		{4, of(w.scale)},
+		{3, w.meddle},
+	}
+	for i := range seldom {
+		seldom[i].often *= w.r.IntN(4)
+	}
+	return append(usual, seldom...)
+}
+
 // happen lets one thing happen that is not the broker.
 func (w *world) happen() {
-	w.webhook.follow(w.r)
-	namespace := w.namespaces[w.r.IntN(len(w.namespaces))]
-	p := w.providers[w.r.IntN(len(w.providers))]
-	switch n := w.r.IntN(100); {
-	case n < 12:
-		w.apply(namespace)
-	case n < 30:
-		w.makePods(namespace)
-	case n < 48:
-		w.schedule()
-	case n < 68:
-		w.runPods()
-	case n < 73:
-		w.replaceGiven()
-	case n < 77:
-		w.toggle(p)
-	case n < 81:
-		w.setNode(p, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}[w.r.IntN(4)])
-	case n < 84:
-		w.resize(p, []string{"0", "3", large}[w.r.IntN(3)])
-	case n < 87:
-		w.relabel(p, []string{"a", "b"}[w.r.IntN(2)])
-	case n < 89:
-		w.decree()
-	case n < 92:
-		w.crash()
-	case n < 96:
-		w.scale(namespace)
-	default:
-		w.meddle(namespace, p)
+	w.webhook.follow(w.r, w.late)
+	all := 0
+	for _, e := range w.habits {
+		all += e.often
+	}
+	n := w.r.IntN(all)
+	for _, e := range w.habits {
+		if n -= e.often; n < 0 {
+			e.do(w.namespaces[w.r.IntN(len(w.namespaces))], w.providers[w.r.IntN(len(w.providers))])
+			return
+		}
 	}
 }
 
@@ -142,11 +156,15 @@ func (w *world) runPods() {
 		case pod.DeletionTimestamp != nil:
 			w.server.drop(&pod)
 		case w.mended || w.r.IntN(4) > 0:
-			// Without its namespace there, a pod does not start.
-			if _, selected := w.offloading(pod.Namespace); slices.Contains(selected, p.ID) {
-				w.setReady(&pod, corev1.ConditionTrue)
-			}
+			w.start(&pod, p)
 		}
+	}
+}
+
+// start lets a pod serve, if its provider has the namespace.
+func (w *world) start(pod *corev1.Pod, p cluster.Identity) {
+	if _, selected := w.offloading(pod.Namespace); slices.Contains(selected, p.ID) {
+		w.setReady(pod, corev1.ConditionTrue)
 	}
 }
 
@@ -196,7 +214,11 @@ func (w *world) setNode(p cluster.Identity, is corev1.ConditionStatus) {
 	w.updateStatus(node)
 	w.silenced(node)
 	for _, pod := range w.pods("") {
-		if at, placed := w.at(&pod); placed && at == p && pod.DeletionTimestamp == nil && is != corev1.ConditionUnknown {
+		switch at, placed := w.at(&pod); {
+		case !placed || at != p || pod.DeletionTimestamp != nil:
+		case is == corev1.ConditionTrue:
+			w.start(&pod, p)
+		case is == corev1.ConditionFalse:
 			w.setReady(&pod, is)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -126,6 +127,22 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 		w.evict(c, o)
 	case *corev1.Pod:
 		w.givenBack(o)
+	}
+}
+
+// offered judges what a consumer is to be offered: no less than it uses and, but for that, no more than the providers have, as far as
+// the broker knows.
+func (w *world) offered(c *brokerClient, consumer *v1alpha1.Consumer) {
+	w.t.Helper()
+	var has int64
+	for _, o := range c.cache.of("Provider") {
+		if p := o.(*v1alpha1.Provider); p.IsEnabled() {
+			has += p.Status.Offered.Cpu().Value()
+		}
+	}
+	offered, used := consumer.Status.Offered.Cpu().Value(), consumer.Status.Used.Cpu().Value()
+	if offered < used || offered > max(used, has) {
+		w.fail("%s is offered %d and uses %d, and the providers have %d", consumer.Name, offered, used, has)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
@@ -210,6 +211,9 @@ func (s statusWriter) Update(context.Context, client.Object, ...client.SubResour
 }
 
 func (s statusWriter) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	if consumer, is := o.(*v1alpha1.Consumer); is {
+		s.c.process.world.offered(s.c, consumer)
+	}
 	return s.c.write(func() error { return s.c.changed(o, s.c.server.patch(o, patch, true)) })
 }
 

@@ -46,6 +46,10 @@ type world struct {
 
 	leader, standby *process
 	processes       int
+	// late is how late caches are in this world.
+	late int
+	// habits are what happens in this world.
+	habits []event
 	// depth is how many reconciles are going on, one within the other.
 	depth int
 	// mended is whether the world leaves the broker alone.
@@ -65,6 +69,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, r: rand.New(rand.NewPCG(seed, 11)), began: time.Now(), server: newAPIServer(), scheme: liqotest.Scheme(t), judge: newJudge(),
 	}
+	w.late, w.habits = 1+w.r.IntN(9), w.events()
 	for i := range 2 + w.r.IntN(3) {
 		p := cluster.Identity{ID: cluster.ID(fmt.Sprint("id-p", i)), Name: fmt.Sprint("p", i)}
 		w.providers = append(w.providers, p)
@@ -74,6 +79,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		node := liqotest.VirtualNode(p, true)
 		node.Status.Allocatable = amount(large)
 		w.create(node)
+		if i == 0 || w.r.IntN(2) == 0 { // People may say where a provider is before the broker knows it.
+			w.create(&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(p.ID), Labels: map[string]string{zone: "a"}}, Spec: v1alpha1.ProviderSpec{Enabled: new(true)}})
+		}
 	}
 	for i := range 1 + w.r.IntN(2) {
 		c := cluster.Identity{ID: cluster.ID(fmt.Sprint("id-c", i)), Name: fmt.Sprint("c", i)}
@@ -135,7 +143,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
-	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.log[max(0, len(w.log)-40):], "\n"))
+	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.log[max(0, len(w.log)-60):], "\n"))
 }
 
 // must fails if a write of the world does, unless somebody else came first.
