@@ -25,7 +25,7 @@ type judge struct {
 	// stuckSince tells since when pods wait.
 	stuckSince map[types.UID]time.Time
 
-	moved, replaced, given, handovers int
+	moved, replaced, given int
 }
 
 func newJudge() judge {

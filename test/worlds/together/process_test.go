@@ -150,12 +150,10 @@ func (c *brokerClient) write(do func() error) error {
 	return errKilled
 }
 
-// changed counts a write that was one.
+// changed lets a write be judged that was one.
 func (c *brokerClient) changed(o client.Object, err error) error {
 	if err == nil {
-		w := c.process.world
-		w.writes++
-		w.wrote(c, o)
+		c.process.world.wrote(c, o)
 	}
 	return err
 }
@@ -191,7 +189,6 @@ func (c *brokerClient) Delete(_ context.Context, o client.Object, options ...cli
 		if err := c.server.delete(o, is.Spec.NodeName != "", how); err != nil {
 			return err
 		}
-		w.writes++
 		w.removed(c, is, served, how.GracePeriodSeconds != nil)
 		return nil
 	})

@@ -54,7 +54,6 @@ type world struct {
 	depth int
 	// mended is whether the world leaves the broker alone.
 	mended bool
-	writes int
 
 	providers, consumers []cluster.Identity
 	namespaces           []string
@@ -88,11 +87,11 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.consumers = append(w.consumers, c)
 		w.create(liqotest.TenantNamespace(c))
 		w.create(liqotest.ForeignCluster(c, false, true))
-		for j := range 1 + w.r.IntN(2) {
+		for j := range 1 + w.r.IntN(5)/4 {
 			name := fmt.Sprintf("twin%d%d", i, j)
 			w.namespaces = append(w.namespaces, name)
 			w.create(liqotest.TwinNamespace(name, c))
-			for k := range 1 + w.r.IntN(3) {
+			for k := range 1 + w.r.IntN(2) {
 				for range 1 + w.r.IntN(4) {
 					w.ask(name, fmt.Sprint("w", k))
 				}
