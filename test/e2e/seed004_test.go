@@ -105,18 +105,7 @@ spec: {selector: {app: canary}, ports: [{port: 80}]}
 // virtual kubelet is ours, and all of its own are.
 func TestOfferingIsProtected(t *testing.T) {
 	manifest := filepath.Join(t.TempDir(), "offloading.yaml")
-	err := os.WriteFile(manifest, []byte(`
-apiVersion: offloading.liqo.io/v1alpha1
-kind: NamespaceOffloading
-metadata: {name: offloading, namespace: liqo}
-spec:
-  namespaceMappingStrategy: DefaultName
-  podOffloadingStrategy: Local
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{key: liqo.io/type, operator: In, values: [virtual-node]}]
-`), 0o600)
-	if err != nil {
+	if err := os.WriteFile(manifest, []byte(offeringTo(allVirtualNodes)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	stored, err := fed.Broker.Kubectl(t.Context(), "replace", "--dry-run=server", "--output=yaml", "--filename="+manifest)

@@ -21,8 +21,9 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// offeredToAll offers namespace liqo to all virtual nodes, as who knows only Liqo does.
-const offeredToAll = `
+// offeringTo is an offloading of namespace liqo to the virtual nodes that an expression selects.
+func offeringTo(expression string) string {
+	return fmt.Sprintf(`
 apiVersion: offloading.liqo.io/v1alpha1
 kind: NamespaceOffloading
 metadata: {name: offloading, namespace: liqo}
@@ -31,8 +32,12 @@ spec:
   podOffloadingStrategy: Local
   clusterSelector:
     nodeSelectorTerms:
-      - matchExpressions: [{key: liqo.io/type, operator: In, values: [virtual-node]}]
-`
+      - matchExpressions: [%s]
+`, expression)
+}
+
+// allVirtualNodes selects what who knows only Liqo offers to.
+const allVirtualNodes = "{key: liqo.io/type, operator: In, values: [virtual-node]}"
 
 // TestInstallationInTheWrongOrder offers namespace liqo while Liqo's own virtual kubelet runs for a provider, and nothing of the broker
 // is there to refuse it: the provider gets the Secrets. The installation takes them away again, and goes on to the end.
@@ -73,7 +78,7 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 
 	restore := withoutAdmission(t)
 	scaleBroker(t, 0)
-	eventually(t, 30*time.Second, func(ctx context.Context) error { return fed.Broker.Apply(ctx, offeredToAll) })
+	eventually(t, 30*time.Second, func(ctx context.Context) error { return fed.Broker.Apply(ctx, offeringTo(allVirtualNodes)) })
 	eventually(t, time.Minute, func(ctx context.Context) error { return hasSecret(ctx, t, provider, canary) })
 
 	// The daemon comes, and the provider loses what it got, while its virtual kubelet is still Liqo's.
@@ -113,7 +118,7 @@ func TestTwinOfLiqo(t *testing.T) {
 	ctx := t.Context()
 	start(t, v1alpha1.ModeOrchestrated)
 	const wish = "wish"
-	if err := fed.Consumer.Apply(ctx, fmt.Sprintf(offered, fed.Broker.ID)); err != nil {
+	if err := fed.Consumer.Apply(ctx, offeringTo(fmt.Sprintf("{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}", fed.Broker.ID))); err != nil {
 		t.Fatal(err)
 	}
 	name := func(namespace *corev1.Namespace) bool {
@@ -169,19 +174,6 @@ func TestTwinOfLiqo(t *testing.T) {
 	}
 	bindings.none(t)
 }
-
-// offered is the consumer's offloading of its own namespace liqo to the broker.
-const offered = `
-apiVersion: offloading.liqo.io/v1alpha1
-kind: NamespaceOffloading
-metadata: {name: offloading, namespace: liqo}
-spec:
-  namespaceMappingStrategy: DefaultName
-  podOffloadingStrategy: Local
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]
-`
 
 var (
 	errNotReflected = errors.New("not reflected")
