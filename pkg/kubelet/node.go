@@ -99,8 +99,10 @@ func withSign(labels map[string]string) map[string]string {
 
 // run keeps the node until the context ends.
 func (v *virtualNode) run(ctx context.Context, o *Options) error {
+	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
+	defer cancel()
 	if o.NodePingInterval > 0 {
 		asking.Go(func() { v.steady.ask(ctx, o.NodePingInterval, o.NodePingTimeout, v.answers) })
 	}

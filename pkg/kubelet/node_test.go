@@ -5,15 +5,18 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -36,12 +39,38 @@ func TestSign(t *testing.T) {
 	}
 }
 
+// TestNodeMayNotBeRegistered has an API server that refuses the node for good: the virtual kubelet says so.
+func TestNodeMayNotBeRegistered(t *testing.T) {
+	client := fake.NewSimpleClientset()
+	client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "virtual", errors.New("no right"))
+	})
+	node, o := newTestNode(t, client)
+	o.NodePingInterval = time.Hour
+	node.answers = func(context.Context) (bool, error) { return true, nil }
+	if err := node.run(t.Context(), o); !apierrors.IsForbidden(err) {
+		t.Errorf("run() = %v, want that it is forbidden", err)
+	}
+}
+
+// newTestNode returns a virtual node of a cluster that has no Liqo to ask.
+func newTestNode(t *testing.T, client kubernetes.Interface) (*virtualNode, *Options) {
+	t.Helper()
+	o := NewOptions()
+	o.NodeName, o.NodeIP, o.HomeCluster.ClusterID, o.ForeignCluster.ClusterID = "virtual", "10.0.0.1", "home", "foreign"
+	o.NodePingInterval = 0
+	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
+	none := answering{present: func() bool { return false }, direct: func() bool { return false }}
+	node, err := newVirtualNode(o, &given{identity: &identity{config: nowhere}, version: "v1.34.0"}, nowhere, client, none, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node, o
+}
+
 // TestNodeIsRegisteredLater has an API server that is too slow when the node is registered: the virtual kubelet goes on, and registers
 // it when it can.
 func TestNodeIsRegisteredLater(t *testing.T) {
-	o := NewOptions()
-	o.NodeName, o.NodeIP, o.HomeCluster.ClusterID, o.ForeignCluster.ClusterID = "virtual", "10.0.0.1", "home", "foreign"
-	o.NodePingInterval = 0 // There is no Liqo to ask.
 	client := fake.NewSimpleClientset()
 	var slow atomic.Bool
 	slow.Store(true)
@@ -51,12 +80,7 @@ func TestNodeIsRegisteredLater(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
-	none := answering{present: func() bool { return false }, direct: func() bool { return false }}
-	node, err := newVirtualNode(o, &given{identity: &identity{config: nowhere}, version: "v1.34.0"}, nowhere, client, none, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	node, o := newTestNode(t, client)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- node.run(ctx, o) }()
