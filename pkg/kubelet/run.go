@@ -38,12 +38,9 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("set up the client of this cluster's API: %w", err)
 	}
-	first, err := askCluster(ctx, o, localClient, log)
-	if err != nil {
-		return err
-	}
-	remote := first.identity
 
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	if o.VirtualKubeletLeaseEnabled {
 		this, err := newReplica(o, localClient, log.WithName("replica"))
@@ -57,6 +54,12 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 			return group.Wait()
 		}
 	}
+	// A replica may have waited for weeks: all that follows is as it is now.
+	first, err := askCluster(ctx, o, localClient, log)
+	if err != nil {
+		return err
+	}
+	remote := first.identity
 	events := record.NewBroadcaster()
 	defer events.Shutdown()
 	recordEvents(events, localClient)
