@@ -180,7 +180,7 @@ func (a *admission) admit(r *http.Request) error {
 	owner, certified, err := a.certificates.AuthenticateRequest(r)
 	certified = certified && err == nil
 	from := a.source(source.AddressOfRequest(r))
-	if certified {
+	if certified && !from.IsPeer() { // Liqo signs any common name for a peer.
 		from = source.Caller(owner.User.GetName())
 	}
 	leave, ok := a.checks.Enter(from)

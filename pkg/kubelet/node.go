@@ -4,6 +4,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -63,7 +64,7 @@ func newVirtualNode(o *Options, first *given, local *rest.Config, client kuberne
 	})
 	return &virtualNode{
 		liqo:    provider,
-		steady:  newSteadyNode(provider, pods, o.NodeLeaseDuration, time.Now, log),
+		steady:  newSteadyNode(provider, pods, cmp.Or(o.NodeLeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
 		answers: foreignAnswers(foreign, o.ForeignCluster.ClusterID),
 		nodes:   client.CoreV1().Nodes(),
 		leases:  client.CoordinationV1().Leases(corev1.NamespaceNodeLease),
@@ -176,7 +177,11 @@ func (v *virtualNode) restore(ctx context.Context, _ error) error {
 		v.log.Info("Creating the virtual node", "virtualNode", wanted.Name)
 		_, err = v.nodes.Create(ctx, wanted, metav1.CreateOptions{})
 	case err == nil:
-		existing.Status = wanted.Status
+		_, now := v.steady.current()
+		if now == nil {
+			return nil // It stays as it is while Liqo finds out.
+		}
+		existing.Status = now.Status
 		_, err = v.nodes.UpdateStatus(ctx, existing, metav1.UpdateOptions{})
 	}
 	if err != nil {

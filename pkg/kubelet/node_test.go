@@ -100,3 +100,22 @@ func TestNodeIsRegisteredLater(t *testing.T) {
 		t.Errorf("run() after its end: %v", err)
 	}
 }
+
+// TestRestoreWhileSettling has one update of the status fail while the virtual kubelet starts: the node stays as it was.
+func TestRestoreWhileSettling(t *testing.T) {
+	existing := liqoNode(true, true)
+	existing.Name = "virtual"
+	client := fake.NewSimpleClientset(existing)
+	node, _ := newTestNode(t, client)
+	node.steady.begin(existing)
+	if err := node.restore(t.Context(), context.DeadlineExceeded); err != nil {
+		t.Fatal(err)
+	}
+	after, err := client.CoreV1().Nodes().Get(t.Context(), "virtual", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !liqo.NodeReady(after) {
+		t.Errorf("the node is %s, and was ready", liqo.NodeReadiness(after))
+	}
+}

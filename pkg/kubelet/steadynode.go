@@ -82,6 +82,7 @@ func (s *steadyNode) begin(before *corev1.Node) {
 	if liqo.NodeReady(before) {
 		s.readySince = liqo.NodeCondition(before, corev1.NodeReady).LastTransitionTime
 		s.settled = s.clock().Add(settling)
+		time.AfterFunc(settling, s.reconsider)
 	}
 }
 

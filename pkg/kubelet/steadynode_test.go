@@ -108,14 +108,14 @@ func (n *innerNode) NotifyNodeStatus(_ context.Context, show func(*corev1.Node))
 func TestSteadyNode(t *testing.T) {
 	const patience, every = 40 * time.Second, time.Second
 	synctest.Test(t, func(t *testing.T) {
-		inner, direct := &innerNode{}, false
-		var answer atomic.Bool
+		inner := &innerNode{}
+		var answer, direct atomic.Bool
 		var failure atomic.Pointer[error]
 		answer.Store(true)
-		node := newSteadyNode(inner, answering{present: func() bool { return true }, direct: func() bool { return direct }}, patience, time.Now, logr.Discard())
+		node := newSteadyNode(inner, answering{present: func() bool { return true }, direct: direct.Load}, patience, time.Now, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
-		var last *corev1.Node
-		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { last = now })
+		var shown atomic.Pointer[corev1.Node]
+		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
 		var running sync.WaitGroup
 		running.Go(func() { node.run(ctx) })
 		running.Go(func() {
@@ -130,7 +130,7 @@ func TestSteadyNode(t *testing.T) {
 		expect := func(step string, ready bool) {
 			t.Helper()
 			synctest.Wait()
-			if last == nil || liqo.NodeReady(last) != ready {
+			if last := shown.Load(); last == nil || liqo.NodeReady(last) != ready {
 				t.Errorf("%s: shown as %+v, want ready to be %t", step, last, ready)
 			}
 			if err := node.Ping(ctx); err != nil {
@@ -142,7 +142,7 @@ func TestSteadyNode(t *testing.T) {
 		expect("well", true)
 		inner.show(liqoNode(false, true))
 		expect("lost", false)
-		direct = true
+		direct.Store(true)
 		node.reconsider()
 		expect("lost, and a pod became direct", true)
 
@@ -150,10 +150,10 @@ func TestSteadyNode(t *testing.T) {
 		time.Sleep(every)
 		inner.show(liqoNode(true, true))
 		expect("mute, and direct", true)
-		if !isTrue(last, corev1.NodeNetworkUnavailable) {
+		if !isTrue(shown.Load(), corev1.NodeNetworkUnavailable) {
 			t.Error("new pods would be bound to a node whose cluster is mute")
 		}
-		direct = false
+		direct.Store(false)
 		time.Sleep(patience / 2)
 		expect("mute for a while", true)
 		time.Sleep(patience)
@@ -228,4 +228,26 @@ func TestSettling(t *testing.T) {
 	if got := show(start(false), told(false, now)); got == nil || got.Status != corev1.ConditionFalse {
 		t.Errorf("lost before: shown as %+v", got)
 	}
+}
+
+// TestSettlingEnds has nobody ask about the foreign cluster: the node is looked at again all the same.
+func TestSettlingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, no := &innerNode{}, func() bool { return false }
+		s := newSteadyNode(inner, answering{present: no, direct: no}, time.Minute, time.Now, logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var shown atomic.Pointer[corev1.Node]
+		s.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
+		s.begin(liqoNode(true, true))
+		var running sync.WaitGroup
+		running.Go(func() { s.run(ctx) })
+		inner.show(liqoNode(false, true)) // The tunnel is down; Liqo says so once.
+		time.Sleep(2 * settling)
+		synctest.Wait()
+		if last := shown.Load(); last == nil || liqo.NodeReady(last) {
+			t.Errorf("the tunnel is down, and the node is shown as %+v", last)
+		}
+		cancel()
+		running.Wait()
+	})
 }

@@ -35,6 +35,9 @@ func Caller(name string) Source { return Source{caller: name} }
 // Peer is a peer with all its addresses.
 func Peer(name string) Source { return Source{peer: name} }
 
+// IsPeer reports whether it is a peer.
+func (s Source) IsPeer() bool { return s.peer != "" }
+
 // Network is the network of an address of which nothing else is known.
 func Network(a netip.Addr) Source {
 	a = plain(a)

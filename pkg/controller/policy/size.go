@@ -39,19 +39,39 @@ func sizeOf(what any) int {
 }
 
 // lasting returns the decisions of before when those of now are too large. Who is not
-// chosen any more gets no new pods: the policy may forbid it.
+// chosen any more gets no new pods: the policy may forbid it. Consumers that share a
+// decision go on sharing it, or what was small enough would be too large as well: who is
+// barred for one of them is barred for all.
 func lasting(before *v1alpha1.PlacementPolicyStatus, now []v1alpha1.ConsumerDecision) []v1alpha1.ConsumerDecision {
+	shared := map[string]int{} // The number of the decision of each consumer.
+	for i := range before.Decisions {
+		for _, c := range before.Decisions[i].Consumers {
+			shared[c.ID] = i
+		}
+	}
+	type chosen struct {
+		decision int
+		provider string
+	}
+	barred := map[chosen]bool{}
 	last := make([]v1alpha1.ConsumerDecision, len(now))
 	for i := range now {
 		last[i] = before.DecisionFor(now[i].Consumer)
 		last[i].Consumer, last[i].ConsumerName = now[i].Consumer, now[i].ConsumerName
 		last[i].Chosen = slices.Clone(last[i].Chosen)
-		open := make(map[string]bool, len(now[i].Chosen))
+		open := map[string]bool{}
 		for _, c := range now[i].Chosen {
 			open[c.ID] = !c.Barred
 		}
+		for _, c := range last[i].Chosen {
+			if !open[c.ID] {
+				barred[chosen{shared[now[i].Consumer], c.ID}] = true
+			}
+		}
+	}
+	for i := range last {
 		for j := range last[i].Chosen {
-			last[i].Chosen[j].Barred = !open[last[i].Chosen[j].ID]
+			last[i].Chosen[j].Barred = barred[chosen{shared[last[i].Consumer], last[i].Chosen[j].ID}]
 		}
 	}
 	return last

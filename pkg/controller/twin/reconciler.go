@@ -248,7 +248,7 @@ func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan 
 		return false, nil
 	}
 	var pods corev1.PodList
-	if err := r.live.List(ctx, &pods, client.InNamespace(twin.Offloading.Namespace)); err != nil {
+	if err := r.live.List(ctx, &pods, client.InNamespace(twin.Offloading.Namespace), client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}); err != nil {
 		return false, fmt.Errorf("list pods of namespace %s: %w", twin.Offloading.Namespace, err)
 	}
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
