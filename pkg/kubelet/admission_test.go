@@ -21,6 +21,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ import (
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/source"
@@ -455,6 +457,69 @@ func TestChecksAreShared(t *testing.T) {
 	for range maxChecksEach + 1 {
 		<-codes
 	}
+}
+
+// TestNamesOfPeersAreNotBelieved has a peer call by the name of the API server, for which Liqo signs it a certificate: the peer takes
+// its own share, and not that of the API server.
+func TestNamesOfPeersAreNotBelieved(t *testing.T) {
+	const name = "kube-apiserver-kubelet-client"
+	authority := newTestAuthority(t)
+	client := fake.NewSimpleClientset(authorities(authority.pem))
+	asked, answer := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		http.Error(w, "slow", http.StatusGatewayTimeout)
+	}))
+	t.Cleanup(slow.Close)
+	reviewer, err := kubernetes.NewForConfig(&rest.Config{Host: slow.URL, QPS: 1000, Burst: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := NewOptions()
+	o.NodeName = testNode
+	peer := netip.MustParseAddr("10.60.0.1")
+	a, err := newAdmission(o, client, tokens(nil), func(a netip.Addr) source.Source {
+		if a == peer {
+			return source.Peer("peer")
+		}
+		return source.Network(a)
+	}, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { a.run(ctx) })
+	eventually(t, func() bool { _, ok := a.authority.VerifyOptions(); return ok })
+	a.client = reviewer
+	handler := a.guard(http.NotFoundHandler())
+	send := func(from netip.Addr, shown *tls.Certificate) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/containerLogs/a/b/c", http.NoBody)
+		request.RemoteAddr = netip.AddrPortFrom(from, 40000).String()
+		leaf, err := x509.ParseCertificate(shown.Certificate[0])
+		if err != nil {
+			t.Error(err)
+		}
+		request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		return recorder.Code
+	}
+	forged := authority.sign(t, name, "liqo.io")
+	for range maxChecksEach {
+		running.Go(func() { send(peer, forged) })
+		<-asked
+	}
+	if code := send(peer, forged); code != http.StatusServiceUnavailable {
+		t.Errorf("a peer that has its share is answered %d", code)
+	}
+	if code := send(netip.MustParseAddr("192.0.2.1"), authority.sign(t, name, "system:masters")); code != http.StatusNotFound {
+		t.Errorf("the API server is answered %d", code)
+	}
+	close(answer)
+	cancel()
+	running.Wait()
 }
 
 // TestStrangersHaveAShare connects from one network without a word, and then as the API server: from another one, and,

@@ -85,24 +85,10 @@ func TestManagedFieldsStaySmall(t *testing.T) {
 
 // TestTooLarge has consumers of which each has other providers near it, and so many that it cannot be stored.
 func TestTooLarge(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
 	policy := cheapest()
 	policy.Spec.Weights = map[string]v1alpha1.Weight{kpi.ConsumerRoundTripTime: -10}
 	policy.Spec.MaxProviders = new(int32(5))
-	objects := []client.Object{policy}
-	for i := range 200 {
-		objects = append(objects, provider(uuid(0, i), "1"))
-	}
-	for i := range 100 {
-		c := consumer(uuid(1, i))
-		for n := range 200 {
-			c.Status.RoundTrips = append(c.Status.RoundTrips, v1alpha1.RoundTrip{
-				Provider: uuid(0, n), Value: fmt.Sprint(1 + r.IntN(100)), Unit: kpi.Milliseconds, Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
-			})
-		}
-		objects = append(objects, c)
-	}
-	h := begin(t, objects...)
+	h := begin(t, append(farApart(), policy)...)
 	before, _ := h.decide(0)
 	if condition(before) != "True Decided" {
 		t.Fatalf("few for each: %s", condition(before))
@@ -140,4 +126,47 @@ func ids(chosen []v1alpha1.ChosenProvider) (ids []string) {
 		ids = append(ids, c.ID)
 	}
 	return ids
+}
+
+// TestTooLargeWhatWasShared has all consumers share what is chosen, and then each want something else: what is kept of before is shared
+// as it was, so that it can be stored.
+func TestTooLargeWhatWasShared(t *testing.T) {
+	policy := cheapest()
+	policy.Spec.MaxProviders = nil
+	h := begin(t, append(farApart(), policy)...)
+	if before, _ := h.decide(0); condition(before) != "True Decided" || len(before.Status.Decisions) != 1 {
+		t.Fatalf("all for all: %s, %d decisions", condition(before), len(before.Status.Decisions))
+	}
+	h.change(policy, func() {
+		policy.Spec.Weights = map[string]v1alpha1.Weight{kpi.ConsumerRoundTripTime: -10}
+		policy.Spec.MaxProviders, policy.Generation = new(int32(150)), 2
+	})
+	after, _ := h.decide(pause)
+	if size := sizeOf(after.Status); condition(after) != "False TooLarge" || len(after.Status.Decisions) != 1 || size > maxDecisions {
+		t.Errorf("others for each: %s, %d decisions, %d bytes", condition(after), len(after.Status.Decisions), size)
+	}
+	for _, c := range after.Status.DecisionFor(uuid(1, 0)).Chosen {
+		if !c.Barred {
+			t.Fatalf("%s takes pods, though the policy forbids it to some", c.ID)
+		}
+	}
+}
+
+// farApart returns 200 providers, and 100 consumers each of which is near to others of them.
+func farApart() []client.Object {
+	r := rand.New(rand.NewPCG(1, 2))
+	var objects []client.Object
+	for i := range 200 {
+		objects = append(objects, provider(uuid(0, i), "1"))
+	}
+	for i := range 100 {
+		c := consumer(uuid(1, i))
+		for n := range 200 {
+			c.Status.RoundTrips = append(c.Status.RoundTrips, v1alpha1.RoundTrip{
+				Provider: uuid(0, n), Value: fmt.Sprint(1 + r.IntN(100)), Unit: kpi.Milliseconds, Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
+			})
+		}
+		objects = append(objects, c)
+	}
+	return objects
 }

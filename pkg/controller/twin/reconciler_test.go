@@ -348,6 +348,18 @@ func TestLateCache(t *testing.T) {
 	}
 }
 
+// TestPodOfOthers turns off a provider of a namespace in which a pod runs that is none of Liqo's, and that no cache has.
+func TestPodOfOthers(t *testing.T) {
+	h := start(t, append(offloaded(providerA, providerB), off(providerA), ready(providerB))...)
+	h.r.live = registrytest.NewClient(t, interceptor.Funcs{}, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "acme-solver", UID: "1"}, Spec: corev1.PodSpec{NodeName: "broker"},
+	})
+	h.reconcile()
+	if selected := liqo.Selected(&h.offloading().Spec.ClusterSelector); slices.Contains(selected, providerA.ID) {
+		t.Errorf("selected %v: nothing of Liqo's runs on provider-a", selected)
+	}
+}
+
 // TestLateWish turns off a provider of whose pod the cache knows, and not yet that a consumer asked for it.
 func TestLateWish(t *testing.T) {
 	running := workload("liqo-provider-a", "web-0")
