@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -125,8 +126,8 @@ func (c *cache) List(_ context.Context, list client.ObjectList, options ...clien
 
 // selects tells whether an object is what a list asks for.
 func selects(wanted *client.ListOptions, o client.Object) bool {
-	if wanted.LabelSelector != nil {
-		panic("no controller lists by labels")
+	if by := wanted.LabelSelector; by != nil && !by.Matches(labels.Set(o.GetLabels())) {
+		return false
 	}
 	if wanted.FieldSelector == nil {
 		return true
