@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// speedRounds is how often each Deployment is made; the median counts.
+	// speedRounds is how often each Deployment is made; the median counts. With -short it is made once.
 	speedRounds = 3
 	// speedNamespace is where they are made.
 	speedNamespace = "speed"
@@ -50,10 +50,14 @@ func TestSpeed(t *testing.T) {
 	fmt.Fprintf(report, "| pods | local | one hop | two hops | two hops / one hop |\n|---|---|---|---|---|\n")
 	last := map[string]federation.Cost{}
 	const most = 30
+	rounds := speedRounds
+	if testing.Short() {
+		rounds = 1
+	}
 	for _, pods := range []int{1, 10, most} {
 		medians := map[string]time.Duration{}
 		took := map[string][]time.Duration{}
-		for range speedRounds {
+		for range rounds {
 			for _, d := range distances { // In turns: what the machine does besides concerns all.
 				one, cost := deployTimed(t, d, pods)
 				t.Logf("%d pods, %s: %.1f s", pods, d.name, one.Seconds())
