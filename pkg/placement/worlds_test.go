@@ -211,7 +211,7 @@ func checkReplaced(t *testing.T, s Snapshot, plan Plan) {
 	for _, c := range s.Copies {
 		at := slices.IndexFunc(s.Providers, func(p Provider) bool { return p.ID == c.Provider })
 		replaced := slices.Contains(plan.Replace, c.Pod)
-		if !replaced && !(c.Spot == OnProvider && (slices.Contains(plan.Remake, c.Pod) || slices.Contains(plan.Move, c.Pod))) {
+		if !replaced && (c.Spot != OnProvider || !slices.Contains(plan.Remake, c.Pod) && !slices.Contains(plan.Move, c.Pod)) {
 			continue
 		}
 		ends := s.Providers[at].Ending

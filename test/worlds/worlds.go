@@ -32,7 +32,7 @@ func Run(t *testing.T, world func(t *testing.T, seed uint64)) {
 		if budget, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("%s: %v", Budget, err)
 		}
-		first = uint64(time.Now().UnixNano()) //nolint:gosec // Any will do.
+		first = uint64(time.Now().UnixNano()) // Any will do.
 	}
 	if text := os.Getenv(Seed); text != "" {
 		var err error

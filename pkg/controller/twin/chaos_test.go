@@ -126,7 +126,7 @@ func (x *chaos) remove(ctx context.Context, c client.WithWatch, o client.Object,
 	return nil
 }
 
-func (x *chaos) note(format string, args ...any) {
+func (x *chaos) notef(format string, args ...any) {
 	x.log = append(x.log, x.clock.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
@@ -329,7 +329,7 @@ func (x *chaos) toggle(id cluster.Identity) {
 	}
 	p.Spec.Enabled = new(!p.IsEnabled())
 	p.Generation++
-	x.note("toggle %s to %t", id.Name, *p.Spec.Enabled)
+	x.notef("toggle %s to %t", id.Name, *p.Spec.Enabled)
 	x.must(x.c.Update(x.t.Context(), p))
 }
 
@@ -337,7 +337,7 @@ func (x *chaos) toggle(id cluster.Identity) {
 func (x *chaos) link(id cluster.Identity, up bool) {
 	node := x.node(id)
 	node.Status = liqotest.VirtualNode(id, up).Status
-	x.note("link of %s: %t", id.Name, up)
+	x.notef("link of %s: %t", id.Name, up)
 	x.must(x.c.Status().Update(x.t.Context(), node))
 	for _, pod := range x.pods() {
 		if at, placed := x.at(&pod); placed && at == id && pod.DeletionTimestamp == nil {
@@ -357,7 +357,7 @@ func (x *chaos) choose() {
 		chosen = x.ids[:1]
 	}
 	p.Status = policy(60, chosen...).Status
-	x.note("the policy chooses %v", chosen)
+	x.notef("the policy chooses %v", chosen)
 	x.must(x.c.Status().Update(x.t.Context(), p))
 }
 
@@ -376,7 +376,7 @@ func (x *chaos) happen() {
 	case n < 81:
 		x.toggle(id)
 	case n < 84: // Somebody deletes the record of a provider.
-		x.note("%s is deleted", id.Name)
+		x.notef("%s is deleted", id.Name)
 		x.must(x.c.Delete(x.t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}))
 	case n < 88:
 		x.link(id, !liqo.NodeReady(x.node(id)))
@@ -385,7 +385,7 @@ func (x *chaos) happen() {
 	case n < 94: // A pod crashes.
 		for _, pod := range x.pods() {
 			if x.serves(&pod) && x.r.IntN(4) == 0 {
-				x.note("%s crashes", pod.Name)
+				x.notef("%s crashes", pod.Name)
 				x.setReady(&pod, false)
 			}
 		}
@@ -394,7 +394,7 @@ func (x *chaos) happen() {
 	case n < 98:
 		x.full[id.ID] = !x.full[id.ID]
 	default:
-		x.note("the broker restarts")
+		x.notef("the broker restarts")
 		x.twin.memory = newMemory()
 	}
 }
@@ -439,7 +439,7 @@ func (x *chaos) reconcile() {
 	evicted := x.evict()
 	if len(x.deleted)+len(evicted) > 0 {
 		_, selected := x.offloading()
-		x.note("deleted %v, evicted by Liqo %v, selected %v", x.deleted, evicted, selected)
+		x.notef("deleted %v, evicted by Liqo %v, selected %v", x.deleted, evicted, selected)
 	}
 	after := x.serving()
 	for workload, pods := range before {

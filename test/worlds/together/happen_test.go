@@ -198,7 +198,7 @@ func (w *world) toggle(p cluster.Identity) {
 	object := &v1alpha1.Provider{}
 	if w.get("", string(p.ID), object) {
 		object.Spec.Enabled = new(!object.IsEnabled())
-		w.note("%s is turned on: %t", p.Name, object.IsEnabled())
+		w.notef("%s is turned on: %t", p.Name, object.IsEnabled())
 		w.update(object)
 	}
 }
@@ -209,7 +209,7 @@ func (w *world) setNode(p cluster.Identity, is corev1.ConditionStatus) {
 	if liqo.NodeReadiness(node) == is {
 		return
 	}
-	w.note("node of %s: %s", p.Name, is)
+	w.notef("node of %s: %s", p.Name, is)
 	node.Status.Conditions[0].Status, node.Status.Conditions[0].LastTransitionTime = is, metav1.Now()
 	w.updateStatus(node)
 	w.silenced(node)
@@ -229,7 +229,7 @@ func (w *world) resize(p cluster.Identity, cpu string) {
 	o, node := &liqo.ResourceOffer{}, w.node(p)
 	w.get(liqotest.Tenant(p), p.Name, o)
 	o.Spec.ResourceQuota.Hard, node.Status.Allocatable = amount(cpu), amount(cpu)
-	w.note("%s offers %s", p.Name, cpu)
+	w.notef("%s offers %s", p.Name, cpu)
 	w.update(o)
 	w.updateStatus(node)
 }
@@ -239,7 +239,7 @@ func (w *world) relabel(p cluster.Identity, at string) {
 	object := &v1alpha1.Provider{}
 	if w.get("", string(p.ID), object) {
 		object.Labels = map[string]string{zone: at}
-		w.note("%s is in zone %s", p.Name, at)
+		w.notef("%s is in zone %s", p.Name, at)
 		w.update(object)
 	}
 }
@@ -248,7 +248,7 @@ func (w *world) relabel(p cluster.Identity, at string) {
 func (w *world) crash() {
 	for _, pod := range w.pods("") {
 		if w.serves(&pod) && w.r.IntN(6) == 0 {
-			w.note("%s/%s crashes", pod.Namespace, pod.Name)
+			w.notef("%s/%s crashes", pod.Namespace, pod.Name)
 			w.setReady(&pod, corev1.ConditionFalse)
 		}
 	}
@@ -264,7 +264,7 @@ func (w *world) scale(namespace string) {
 	wish := wishes[w.r.IntN(len(wishes))]
 	shadow, pod := &liqo.ShadowPod{}, &corev1.Pod{}
 	w.get(namespace, wish.Name, shadow)
-	w.note("%s/%s is not wanted any more", namespace, wish.Name)
+	w.notef("%s/%s is not wanted any more", namespace, wish.Name)
 	w.server.drop(shadow)
 	if w.get(namespace, wish.Name, pod) {
 		w.must(w.server.delete(pod, pod.Spec.NodeName != "", &client.DeleteOptions{}))
@@ -289,7 +289,7 @@ func (w *world) meddle(namespace string, p cluster.Identity) {
 		}
 		return
 	}
-	w.note("somebody deletes %T %s", o, o.GetName())
+	w.notef("somebody deletes %T %s", o, o.GetName())
 	w.server.drop(o)
 }
 
@@ -306,7 +306,7 @@ func (w *world) meanwhile(p *process) {
 	if p != w.leader || w.r.IntN(8) > 0 {
 		return
 	}
-	w.note("%s takes over from %s, which goes on", w.standby.name, p.name)
+	w.notef("%s takes over from %s, which goes on", w.standby.name, p.name)
 	w.leader, w.standby = w.standby, w.newProcess()
 	for range 1 + w.r.IntN(6) {
 		w.act(w.leader)

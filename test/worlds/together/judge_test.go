@@ -88,12 +88,12 @@ func (w *world) servedIn(c *cache, workload string) (uids []types.UID) {
 // know: others served in its cache, and have ceased to in another way than by the broker.
 func (w *world) removed(c *brokerClient, pod *corev1.Pod, served, forced bool) {
 	w.t.Helper()
-	w.note("%s deletes %s/%s on %q, served: %t, forced: %t", c.process.name, pod.Namespace, pod.Name, pod.Spec.NodeName, served, forced)
+	w.notef("%s deletes %s/%s on %q, served: %t, forced: %t", c.process.name, pod.Namespace, pod.Name, pod.Spec.NodeName, served, forced)
 	w.moved++
 	if forced {
 		w.replaced++
 		if !w.silentNow[pod.Spec.NodeName] {
-			w.fail("%s/%s is replaced, and its node was never silent since the broker began to look", pod.Namespace, pod.Name)
+			w.failf("%s/%s is replaced, and its node was never silent since the broker began to look", pod.Namespace, pod.Name)
 		}
 	}
 	w.removedByBroker[pod.UID] = true
@@ -115,7 +115,7 @@ func (w *world) removed(c *brokerClient, pod *corev1.Pod, served, forced bool) {
 			return // It ceased to serve in the last moment.
 		}
 	}
-	w.fail("%s/%s was the last pod that served of its workload; in the cache these served: %v", pod.Namespace, pod.Name, known)
+	w.failf("%s/%s was the last pod that served of its workload; in the cache these served: %v", pod.Namespace, pod.Name, known)
 }
 
 // wrote judges other writes of the broker.
@@ -123,7 +123,7 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 	w.t.Helper()
 	switch o := o.(type) {
 	case *liqo.NamespaceOffloading:
-		w.note("%s selects %v in %s, and places on %v", c.process.name, liqo.Selected(&o.Spec.ClusterSelector), o.Namespace, liqo.Placing(o))
+		w.notef("%s selects %v in %s, and places on %v", c.process.name, liqo.Selected(&o.Spec.ClusterSelector), o.Namespace, liqo.Placing(o))
 		w.evict(c, o)
 	case *corev1.Pod:
 		w.givenBack(o)
@@ -135,14 +135,14 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 func (w *world) offered(c *brokerClient, consumer *v1alpha1.Consumer) {
 	w.t.Helper()
 	var has int64
-	for _, o := range c.cache.of("Provider") {
+	for _, o := range c.of("Provider") {
 		if p := o.(*v1alpha1.Provider); p.IsEnabled() {
 			has += p.Status.Offered.Cpu().Value()
 		}
 	}
 	offered, used := consumer.Status.Offered.Cpu().Value(), consumer.Status.Used.Cpu().Value()
 	if offered < used || offered > max(used, has) {
-		w.fail("%s is offered %d and uses %d, and the providers have %d", consumer.Name, offered, used, has)
+		w.failf("%s is offered %d and uses %d, and the providers have %d", consumer.Name, offered, used, has)
 	}
 }
 
@@ -157,12 +157,12 @@ func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
 			continue
 		}
 		if !w.boundNow[pod.UID] && w.serves(&pod) && w.wanted(&pod) {
-			known, _ := c.cache.of("Pod")[idOf(&pod)].(*corev1.Pod)
-			wish := c.cache.of("ShadowPod")[id{"ShadowPod", pod.Namespace, pod.Name}]
-			w.fail("Liqo evicts %s/%s, because %s is no longer selected; in the cache the pod is there: %t, and so is the wish for it: %t",
+			known, _ := c.of("Pod")[idOf(&pod)].(*corev1.Pod)
+			wish := c.of("ShadowPod")[id{"ShadowPod", pod.Namespace, pod.Name}]
+			w.failf("Liqo evicts %s/%s, because %s is no longer selected; in the cache the pod is there: %t, and so is the wish for it: %t",
 				pod.Namespace, pod.Name, p.Name, known != nil && known.UID == pod.UID && known.Spec.NodeName == pod.Spec.NodeName, wish != nil)
 		}
-		w.note("Liqo evicts %s/%s", pod.Namespace, pod.Name)
+		w.notef("Liqo evicts %s/%s", pod.Namespace, pod.Name)
 		w.server.drop(&pod)
 	}
 }
@@ -178,13 +178,13 @@ func (w *world) givenBack(pod *corev1.Pod) {
 	w.given++
 	since, stuck := w.stuckSince[pod.UID]
 	waited := time.Since(since)
-	w.note("%s/%s is given back after %s", pod.Namespace, pod.Name, waited)
+	w.notef("%s/%s is given back after %s", pod.Namespace, pod.Name, waited)
 	switch {
 	case pod.Spec.NodeName != "":
-		w.fail("%s/%s is given back, and is bound", pod.Namespace, pod.Name)
+		w.failf("%s/%s is given back, and is bound", pod.Namespace, pod.Name)
 	case !stuck || waited < giveBackAfter-time.Second: // Conditions have whole seconds.
-		w.fail("%s/%s is given back after %s", pod.Namespace, pod.Name, waited)
+		w.failf("%s/%s is given back after %s", pod.Namespace, pod.Name, waited)
 	case pod.Labels["pod-template-hash"] == "":
-		w.fail("%s/%s is given back, and nothing makes another one", pod.Namespace, pod.Name)
+		w.failf("%s/%s is given back, and nothing makes another one", pod.Namespace, pod.Name)
 	}
 }

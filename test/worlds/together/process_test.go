@@ -96,7 +96,7 @@ func (p *process) reconcile(name string, key client.ObjectKey) {
 	w.t.Helper()
 	defer func() {
 		if r := recover(); r != nil {
-			w.fail("%s of %s panics at %s: %v\n%s", name, p.name, key, r, debug.Stack())
+			w.failf("%s of %s panics at %s: %v\n%s", name, p.name, key, r, debug.Stack())
 		}
 	}()
 	if p.dead {
@@ -105,7 +105,7 @@ func (p *process) reconcile(name string, key client.ObjectKey) {
 	_, err := p.controllers[name].Reconcile(w.t.Context(), ctrl.Request{NamespacedName: key})
 	stale := apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 	if err != nil && !stale && !errors.Is(err, errKilled) {
-		w.fail("%s of %s at %s: %v", name, p.name, key, err)
+		w.failf("%s of %s at %s: %v", name, p.name, key, err)
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *brokerClient) write(do func() error) error {
 		return do()
 	}
 	c.process.dead = true
-	w.note("%s dies in %s", c.process.name, c.controller.name)
+	w.notef("%s dies in %s", c.process.name, c.controller.name)
 	if w.r.IntN(2) == 0 {
 		_ = do() // Nobody is left to read the answer.
 	}

@@ -110,7 +110,7 @@ func (s *apiServer) update(o client.Object, status bool) error {
 	}
 	before, after := toMap(is), toMap(o)
 	if status {
-		after, before["status"] = maps.Clone(before), before["status"]
+		after = maps.Clone(before)
 		after["status"] = toMap(o)["status"]
 	} else {
 		after["status"] = before["status"]

@@ -69,7 +69,7 @@ func (w *world) step() {
 // mend lets all providers serve again, and leaves people's choices as they are, unless nobody could run anything.
 func (w *world) mend() {
 	w.t.Helper()
-	w.note("the world is mended")
+	w.notef("the world is mended")
 	w.mended = true
 	for _, p := range w.providers {
 		w.setNode(p, corev1.ConditionTrue)
@@ -99,7 +99,7 @@ func (w *world) rest() {
 	w.t.Helper()
 	for round, quiet := 0, 0; quiet < 2; round++ {
 		if round == 300 {
-			w.fail("it does not come to rest")
+			w.failf("it does not come to rest")
 		}
 		before := w.server.version
 		w.webhook.catchUp()
@@ -133,7 +133,7 @@ func (w *world) rested() {
 	}
 	for _, namespace := range w.namespaces {
 		if !w.get(namespace, quota.Name, &corev1.ResourceQuota{}) {
-			w.fail("%s has no quota", namespace)
+			w.failf("%s has no quota", namespace)
 		}
 		w.selectedAsChosen(namespace, open)
 	}
@@ -142,10 +142,10 @@ func (w *world) rested() {
 		w.get("", string(c.ID), object)
 		used := w.used(c)
 		if offered := object.Status.Offered.Cpu(); offered.Cmp(*has.Cpu()) > 0 && offered.Value() > used || offered.Value() < used {
-			w.fail("%s is offered %s of %s, and uses %d", c.Name, offered, has.Cpu(), used)
+			w.failf("%s is offered %s of %s, and uses %d", c.Name, offered, has.Cpu(), used)
 		}
 		if object.Status.Used.Cpu().Value() != used {
-			w.fail("%s uses %d, and is said to use %s", c.Name, used, object.Status.Used.Cpu())
+			w.failf("%s uses %d, and is said to use %s", c.Name, used, object.Status.Used.Cpu())
 		}
 	}
 }
@@ -179,12 +179,12 @@ func (w *world) selectedAsChosen(namespace string, open []cluster.ID) {
 	slices.Sort(want)
 	o, selected := w.offloading(namespace)
 	if len(want) == 0 || o == nil {
-		w.fail("for %s %v are chosen, and the offloading is %v", namespace, want, o)
+		w.failf("for %s %v are chosen, and the offloading is %v", namespace, want, o)
 	}
 	// The scheduler places nothing on a provider that is turned off, whatever pods require.
 	placing := slices.DeleteFunc(liqo.Placing(o), func(id cluster.ID) bool { return !slices.Contains(open, id) })
 	if !slices.Equal(placing, want) {
-		w.fail("%s is placed on %v, and %v are chosen", namespace, placing, want)
+		w.failf("%s is placed on %v, and %v are chosen", namespace, placing, want)
 	}
 	copies, at := map[string]int{}, map[cluster.ID]bool{}
 	for _, pod := range w.pods(namespace) {
@@ -194,14 +194,14 @@ func (w *world) selectedAsChosen(namespace string, open []cluster.ID) {
 		p, placed := w.at(&pod)
 		switch at[p.ID] = true; {
 		case !placed:
-			w.fail("%s/%s waits", namespace, pod.Name)
+			w.failf("%s/%s waits", namespace, pod.Name)
 		case !slices.Contains(want, p.ID) && copies[workloadOf(&pod)] > 1:
-			w.fail("%s/%s stays on %s, and could move", namespace, pod.Name, p.Name)
+			w.failf("%s/%s stays on %s, and could move", namespace, pod.Name, p.Name)
 		}
 	}
 	for _, id := range selected {
 		if !slices.Contains(want, id) && !at[id] {
-			w.fail("%s has selected %s, where nothing runs", namespace, id)
+			w.failf("%s has selected %s, where nothing runs", namespace, id)
 		}
 	}
 }

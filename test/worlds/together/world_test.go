@@ -136,11 +136,11 @@ func workloadOf(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + name
 }
 
-func (w *world) note(format string, args ...any) {
+func (w *world) notef(format string, args ...any) {
 	w.log = append(w.log, time.Since(w.began).Truncate(time.Millisecond).String()+" "+fmt.Sprintf(format, args...))
 }
 
-func (w *world) fail(format string, args ...any) {
+func (w *world) failf(format string, args ...any) {
 	w.t.Helper()
 	w.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(w.log[max(0, len(w.log)-60):], "\n"))
 }
@@ -149,7 +149,7 @@ func (w *world) fail(format string, args ...any) {
 func (w *world) must(err error) {
 	w.t.Helper()
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
-		w.fail("%v", err)
+		w.failf("%v", err)
 	}
 }
 
@@ -240,7 +240,7 @@ func (w *world) decree() {
 	}
 	p.Spec.Failover.Mode = []v1alpha1.FailoverMode{v1alpha1.FailoverAfterGrace, v1alpha1.FailoverImmediate, v1alpha1.FailoverNever}[w.r.IntN(3)]
 	p.Spec.Steady.Duration = &metav1.Duration{Duration: time.Duration(w.r.IntN(2)) * 10 * time.Second}
-	w.note("policy: filters %v, at most %v, failover %s", p.Spec.Filters, p.Spec.MaxProviders, p.Spec.Failover.Mode)
+	w.notef("policy: filters %v, at most %v, failover %s", p.Spec.Filters, p.Spec.MaxProviders, p.Spec.Failover.Mode)
 	if known {
 		w.update(p)
 	} else {
