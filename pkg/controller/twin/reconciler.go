@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/placement"
@@ -258,11 +259,10 @@ func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan 
 	}), nil
 }
 
-// isUnasked tells whether a pod that Liqo has made, and that goes on, counts for no copy: the
-// wish for it is not known yet, or has gone, and then the pod goes as well.
+// isUnasked reports whether a pod of Liqo's that runs and stays counts for no copy: the wish
+// for it is not known yet, or has gone, and then the pod goes as well.
 func isUnasked(twin *registry.Namespace, pod *corev1.Pod) bool {
-	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	return pod.Labels[liqo.LabelManagedBy] == liqo.ManagedByShadowPod && pod.DeletionTimestamp.IsZero() && !ended &&
+	return capacity.Counts(pod) && pod.DeletionTimestamp.IsZero() &&
 		!slices.ContainsFunc(twin.Snapshot.Copies, func(c placement.Copy) bool { return c.Pod == pod.Name })
 }
 
