@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -70,7 +71,7 @@ func (c *cache) catchUp() {
 
 // follow lets a cache see some of what has happened, and of some kinds nothing; the more so, the later it is, from 1 to 9.
 func (c *cache) follow(r *rand.Rand, late int) {
-	for _, kind := range sortedKeys(c.server.history) {
+	for _, kind := range slices.Sorted(maps.Keys(c.server.history)) {
 		switch {
 		case r.IntN(10) >= late:
 			c.advance(kind, len(c.server.history[kind]))
@@ -148,13 +149,4 @@ func indexed(o client.Object, field string) []string {
 		}
 	}
 	panic(fmt.Sprintf("%T has no index %s", o, field))
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

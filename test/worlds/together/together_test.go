@@ -4,6 +4,7 @@
 package together
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -25,7 +26,7 @@ import (
 // act lets one controller of a process look at one object, with a cache that may be behind.
 func (w *world) act(p *process) {
 	w.t.Helper()
-	names := sortedKeys(p.controllers)
+	names := slices.Sorted(maps.Keys(p.controllers))
 	name := names[w.r.IntN(len(names))]
 	keys := w.names(name)
 	if len(keys) == 0 {
@@ -48,7 +49,7 @@ func (w *world) step() {
 		w.happen()
 	}
 	told := w.r.IntN(3) == 0
-	for _, name := range sortedKeys(w.leader.controllers) {
+	for _, name := range slices.Sorted(maps.Keys(w.leader.controllers)) {
 		for _, key := range w.names(name) {
 			if !told && w.r.IntN(4) > 0 {
 				continue
