@@ -14,6 +14,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -138,6 +140,15 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 			t.Errorf("Start(): %v", err)
 		}
 	}()
+	// Unlike an API server, the fake one tells nothing of what happens between a list and the watch after it.
+	watches := func() bool {
+		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" })
+	}
+	for deadline := time.Now().Add(10 * time.Second); !watches(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody watches the authorities")
+		}
+	}
 	c := New(authorities, nil)
 	key := newKey(t)
 	of := map[string]*tls.ConnectionState{
