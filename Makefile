@@ -28,6 +28,10 @@ GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/p
 DEBIAN_PACKAGES := busybox-static ca-certificates conntrack containerd containernetworking-plugins curl etcd-server gcc git \
 	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl prometheus runc tcpdump wireguard-go wireguard-tools
 
+# What images of Kubernetes' conformance tests are made of, besides.
+CONFORMANCE_PACKAGES := apache2-bin bind9-dnsutils nginx
+CONFORMANCE := .build/conformance
+
 ##@ Two commands
 
 .PHONY: demo
@@ -130,6 +134,19 @@ bench: deps bin/lab ## Print how long decisions take, and what the daemon holds 
 bench-pods: deps build images bin/lab ## Print how long Deployments of 1, 10 and 30 pods take, local, one and two hops away, and what that costs.
 	go test -tags=e2e -count=1 -timeout=30m -v -run TestSpeed ./test/e2e
 
+# The programs of the tests, and of their pods, are built without the C library: pods run them on top of nothing.
+.PHONY: test-conformance
+test-conformance: deps build images bin/lab bin/demo bin/conformance ## Run Kubernetes' conformance tests with pods local, one and two hops away, and write docs/conformance.md.
+	@build/deps.sh $(CONFORMANCE_PACKAGES)
+	CGO_ENABLED=0 go build -C test/conformance/kubernetes -p 2 -trimpath -ldflags '-s -w' -o $(CURDIR)/$(CONFORMANCE)/ \
+		k8s.io/kubernetes/test/images/agnhost k8s.io/kubernetes/test/images/nonewprivs github.com/onsi/ginkgo/v2/ginkgo
+	CGO_ENABLED=0 go test -C test/conformance/kubernetes -p 2 -trimpath -ldflags '-s -w' -c -o $(CURDIR)/$(CONFORMANCE)/e2e.test \
+		k8s.io/kubernetes/test/e2e
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(CONFORMANCE)/pause ./test/lab/programs/pause
+	bin/demo
+	bin/conformance -programs $(CONFORMANCE) -results $(CONFORMANCE)/results -page docs/conformance.md
+	bin/lab down
+
 .PHONY: lint
 lint: $(GOLANGCI) ## Run the linters.
 	$(GOLANGCI) run ./...
@@ -147,7 +164,7 @@ verify: generate lint ## Check that generated files and go.mod are up to date, t
 help: ## Show this text.
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Go knows better than make which source files a program is made of, and builds only what changed.
 .PHONY: FORCE
@@ -158,6 +175,9 @@ bin/lab: FORCE
 
 bin/demo: FORCE
 	CGO_ENABLED=0 go build -trimpath -o $@ ./test/demo
+
+bin/conformance: FORCE
+	CGO_ENABLED=0 go build -trimpath -o $@ ./test/conformance
 
 bin/virtual-kubelet: $(PATCHED) FORCE
 	$(GO_BUILD) -modfile=$(PATCHED) -o $@ ./cmd/virtual-kubelet

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -92,6 +93,11 @@ func (f *Federation) offloadNamespace(ctx context.Context, namespace string, sta
 	if err := f.apply(ctx, manifest, namespace, 0); err != nil {
 		return err
 	}
+	return f.awaitOffloading(ctx, namespace)
+}
+
+// awaitOffloading waits until Liqo has taken note that a namespace of the consumer is offloaded.
+func (f *Federation) awaitOffloading(ctx context.Context, namespace string) error {
 	return Until(ctx, patience, func(ctx context.Context) error {
 		var offloading liqo.NamespaceOffloading
 		key := client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
@@ -103,6 +109,20 @@ func (f *Federation) offloadNamespace(ctx context.Context, namespace string, sta
 		}
 		return nil
 	})
+}
+
+// Offload makes the pods of a namespace of the consumer go to a cluster, and waits until Liqo has taken note.
+func (f *Federation) Offload(ctx context.Context, namespace string, to *Cluster) error {
+	offloading := &liqo.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: liqo.OffloadingName}}
+	offloading.Spec.NamespaceMappingStrategy = offloadingv1alpha1.DefaultNameMappingStrategyType
+	offloading.Spec.PodOffloadingStrategy = offloadingv1alpha1.RemotePodOffloadingStrategyType
+	offloading.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+		Key: liqo.LabelRemoteClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{string(to.ID)},
+	}}}}
+	if err := f.Consumer.Create(ctx, offloading); err != nil {
+		return fmt.Errorf("offload namespace %s: %w", namespace, err)
+	}
+	return f.awaitOffloading(ctx, namespace)
 }
 
 // apply applies one of the manifests to the consumer.

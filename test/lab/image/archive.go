@@ -9,6 +9,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -50,7 +51,8 @@ type Entry struct {
 	Content string `json:"content"`
 	// Link, if set, makes Path a symbolic link with this target instead.
 	Link string `json:"link"`
-	// Mode, if set and nothing else but Path is, makes Path an empty folder of this mode.
+	// Mode, if set and nothing else but Path is, makes Path an empty folder of this mode. A file of Source or Content
+	// has this mode if it is set, or else its own or one that all may read.
 	Mode fs.FileMode `json:"mode"`
 }
 
@@ -102,7 +104,7 @@ func WriteArchive(w io.Writer, architecture string, images ...Image) error {
 				digests[&layer[0]] = digest
 				if !written[digest] {
 					written[digest] = true
-					if err := writeFile(out, digest+"/layer.tar", data); err != nil {
+					if err := writeFile(out, digest+"/layer.tar", data, 0o644); err != nil {
 						return fmt.Errorf("write layer of image %s: %w", img.Tag, err)
 					}
 				}
@@ -115,7 +117,7 @@ func WriteArchive(w io.Writer, architecture string, images ...Image) error {
 			return err
 		}
 		name := sum(config) + ".json"
-		if err := writeFile(out, name, config); err != nil {
+		if err := writeFile(out, name, config, 0o644); err != nil {
 			return fmt.Errorf("write configuration of image %s: %w", img.Tag, err)
 		}
 		manifests = append(manifests, manifest{Config: name, RepoTags: []string{img.Tag}, Layers: layers})
@@ -124,7 +126,7 @@ func WriteArchive(w io.Writer, architecture string, images ...Image) error {
 	if err != nil {
 		return fmt.Errorf("encode manifest: %w", err)
 	}
-	if err := writeFile(out, "manifest.json", data); err != nil {
+	if err := writeFile(out, "manifest.json", data, 0o644); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
 	return out.Close()
@@ -170,7 +172,7 @@ func (t *layerWriter) add(e Entry) error {
 	case e.Link != "":
 		return t.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: e.Path, Linkname: e.Link, Mode: 0o777})
 	case e.Content != "":
-		return writeFile(t.Writer, e.Path, []byte(e.Content))
+		return writeFile(t.Writer, e.Path, []byte(e.Content), cmp.Or(bits(e.Mode), 0o644))
 	case e.Source == "":
 		return t.folder(e.Path, e.Mode)
 	}
@@ -182,13 +184,13 @@ func (t *layerWriter) add(e Entry) error {
 		if err != nil {
 			return err
 		}
-		return t.copy(name, path.Join(e.Path, filepath.ToSlash(relative)))
+		return t.copy(name, path.Join(e.Path, filepath.ToSlash(relative)), e.Mode)
 	})
 }
 
 // copy adds one file as root's, without its time, so that equal files make equal
 // layers. A link is copied as what it points to if it leads to a file.
-func (t *layerWriter) copy(source, target string) error {
+func (t *layerWriter) copy(source, target string, mode fs.FileMode) error {
 	info, err := os.Stat(source)
 	if err != nil {
 		return err
@@ -200,7 +202,7 @@ func (t *layerWriter) copy(source, target string) error {
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: target, Size: int64(len(data)), Mode: int64(info.Mode().Perm())}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: target, Size: int64(len(data)), Mode: cmp.Or(bits(mode), bits(info.Mode().Perm()))}
 	if err := t.WriteHeader(header); err != nil {
 		return err
 	}
@@ -224,16 +226,22 @@ func (t *layerWriter) folder(name string, mode fs.FileMode) error {
 		return nil
 	}
 	t.folders[name] = true
-	// tar has the sticky bit where Unix has it, Go's file modes do not.
-	bits := int64(mode.Perm())
-	if mode&fs.ModeSticky != 0 {
-		bits |= 0o1000
-	}
-	return t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: bits})
+	return t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: bits(mode)})
 }
 
-func writeFile(out *tar.Writer, name string, data []byte) error {
-	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
+// bits returns a mode as tar has it: the bits beyond the permissions are where Unix has them, which Go's file modes do not.
+func bits(mode fs.FileMode) int64 {
+	all := int64(mode.Perm())
+	for flag, bit := range map[fs.FileMode]int64{fs.ModeSticky: 0o1000, fs.ModeSetuid: 0o4000} {
+		if mode&flag != 0 {
+			all |= bit
+		}
+	}
+	return all
+}
+
+func writeFile(out *tar.Writer, name string, data []byte, mode int64) error {
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(data))}); err != nil {
 		return err
 	}
 	_, err := out.Write(data)

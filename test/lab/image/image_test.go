@@ -162,7 +162,7 @@ func TestArchiveSharesLayers(t *testing.T) {
 func TestLoadRefusesOtherArchives(t *testing.T) {
 	var archive bytes.Buffer
 	out := tar.NewWriter(&archive)
-	if err := errors.Join(writeFile(out, "index.json", []byte("{}")), out.Close()); err != nil {
+	if err := errors.Join(writeFile(out, "index.json", []byte("{}"), 0o644), out.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := NewStore(t.TempDir()).Load(&archive); err == nil || !strings.Contains(err.Error(), "not a docker-archive") {

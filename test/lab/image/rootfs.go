@@ -47,13 +47,15 @@ func Rootfs() (Layer, error) {
 		{Path: "bin", Link: "usr/bin"}, {Path: "sbin", Link: "usr/sbin"}, {Path: "lib", Link: "usr/lib"}, {Path: "lib64", Link: "usr/lib64"},
 		{Path: "var/run", Link: "../run"},
 	}
-	sources, err := sources()
+	programs, err := Programs(basePrograms...)
 	if err != nil {
 		return nil, err
 	}
-	for _, source := range sources {
-		layer = append(layer, Entry{Path: inRootfs(source), Source: source})
+	files, err := rest()
+	if err != nil {
+		return nil, err
 	}
+	layer = append(append(layer, programs...), files...)
 	for _, name := range iptablesNames {
 		kind, suffix, _ := strings.Cut(name, "-")
 		if suffix != "" {
@@ -71,19 +73,29 @@ func Rootfs() (Layer, error) {
 		layer = append(layer, Entry{Path: "etc/" + name, Content: content})
 	}
 	slices.SortStableFunc(layer, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
-	return layer, nil
+	return slices.CompactFunc(layer, func(a, b Entry) bool { return a.Path == b.Path && a.Source != "" && a.Source == b.Source }), nil
 }
 
-// sources lists the files of this machine that a Rootfs copies.
-func sources() ([]string, error) {
+// Programs is a layer with programs of this machine, given by name, where a Rootfs has them, and the libraries that they
+// load. A path stands for itself, as of a module that a program loads.
+func Programs(names ...string) (Layer, error) {
 	var programs []string
-	for _, name := range basePrograms {
+	for _, name := range names {
+		if filepath.IsAbs(name) {
+			programs = append(programs, name)
+			continue
+		}
 		found, err := lookPath(name)
 		if err != nil {
 			return nil, fmt.Errorf("make root file system: program %s is not installed: %w", name, err)
 		}
 		programs = append(programs, found)
 	}
+	return copies(withLibraries(programs)), nil
+}
+
+// rest is what a Rootfs copies besides its programs.
+func rest() (Layer, error) {
 	plugins, err := filepath.Glob("/usr/lib/*/xtables/*.so")
 	if err != nil {
 		return nil, fmt.Errorf("find xtables plugins: %w", err)
@@ -93,20 +105,32 @@ func sources() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find name service libraries: %w", err)
 	}
-	files := slices.Concat(programs, plugins, resolvers, baseFiles)
-	for _, file := range slices.Concat(programs, plugins) {
+	return copies(slices.Concat(withLibraries(plugins), resolvers, baseFiles)), nil
+}
+
+// withLibraries returns files, and the libraries that they load.
+func withLibraries(files []string) []string {
+	all := slices.Clone(files)
+	for _, file := range files {
 		// ldd fails for static programs, which need no libraries.
 		output, _ := exec.Command("ldd", file).Output()
-		files = append(files, librarySearch.FindAllString(string(output), -1)...)
+		all = append(all, librarySearch.FindAllString(string(output), -1)...)
 	}
-	// /lib and /usr/lib are one folder on a merged system.
-	for i, file := range files {
+	return all
+}
+
+// copies returns a layer with files of this machine.
+func copies(files []string) Layer {
+	var layer Layer
+	for _, file := range files {
+		// /lib and /usr/lib are one folder on a merged system.
 		if rest, ok := strings.CutPrefix(file, "/lib"); ok {
-			files[i] = "/usr/lib" + rest
+			file = "/usr/lib" + rest
 		}
+		layer = append(layer, Entry{Path: inRootfs(file), Source: file})
 	}
-	slices.Sort(files)
-	return slices.Compact(files), nil
+	slices.SortFunc(layer, func(a, b Entry) int { return strings.Compare(a.Source, b.Source) })
+	return slices.Compact(layer)
 }
 
 // lookPath looks in the folders for administrators as well, which may not be in PATH.

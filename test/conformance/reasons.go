@@ -1,0 +1,76 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// pageTop is how the page of results begins.
+const pageTop = `# Kubernetes' conformance tests, with offloaded pods
+
+<!-- Written by make test-conformance. -->
+
+A workload should not be able to tell that it was offloaded. Kubernetes' own conformance tests (1.34) say how far that is so: they run
+on the consumer of a federation with Liqo 0.9.4 three times, with pods that stay at home (local), that Liqo offloads to a provider
+(one hop, with the virtual kubelet of this project on the consumer), and that go to the providers through the broker (two hops). What
+failed was looked at a second time, by itself.
+`
+
+// A skip is tests that are not run.
+type skip struct {
+	// what they are, for people, and the expression that their names match.
+	what, names string
+	why         string
+}
+
+// skips are the tests of workloads that are not run.
+var skips = []skip{
+	{
+		"[sig-apps] Daemon set, ControllerRevision", `Daemon set \[Serial\]|ControllerRevision \[Serial\]`,
+		"A pod of a DaemonSet belongs to its node, and is never offloaded.",
+	},
+	{
+		"[sig-node] NoExecuteTaintManager, Node Lifecycle", `NoExecuteTaintManager|Node Lifecycle`,
+		"They change nodes, and no pods.",
+	},
+	{
+		"[sig-network] HostPort, node-pod communication", `HostPort|node-pod communication`,
+		"They pin pods to a host, or have them use its network, which no other cluster gives away.",
+	},
+	{
+		"[sig-node] RuntimeClass with a handler", `RuntimeClass should schedule`,
+		"They need a runtime class that is set up on each node.",
+	},
+	{
+		"[sig-storage] EmptyDir wrapper volumes (Serial)", `EmptyDir wrapper volumes should not cause race condition`,
+		"It pins its pods to a node of this cluster.",
+	},
+}
+
+// skipped returns an expression that matches the names of the tests that are not run.
+func skipped() string {
+	var all []string
+	for _, s := range skips {
+		all = append(all, s.names)
+	}
+	return strings.Join(all, "|")
+}
+
+// reasons are why tests fail, by an expression that their names match.
+var reasons = []struct {
+	names *regexp.Regexp
+	why   string
+}{}
+
+// explanation returns why a test fails, or nothing. The first reason that fits counts.
+func explanation(name string) string {
+	for _, r := range reasons {
+		if r.names.MatchString(name) {
+			return r.why
+		}
+	}
+	return ""
+}
