@@ -29,7 +29,7 @@ DEBIAN_PACKAGES := busybox-static ca-certificates conntrack containerd container
 	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl prometheus runc tcpdump wireguard-go wireguard-tools
 
 # What images of Kubernetes' conformance tests are made of, besides.
-CONFORMANCE_PACKAGES := apache2-bin bind9-dnsutils nginx
+CONFORMANCE_PACKAGES := apache2-bin bind9-dnsutils netcat-openbsd nginx
 CONFORMANCE := .build/conformance
 
 ##@ Two commands

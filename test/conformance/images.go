@@ -70,10 +70,11 @@ func images(programs string) ([]image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	lookups, err := image.Programs("dig")
+	network, err := image.Programs("dig", "nc.openbsd")
 	if err != nil {
 		return nil, err
 	}
+	network = append(network, image.Entry{Path: "usr/bin/nc", Link: "nc.openbsd"})
 	apache, err := image.Programs("apache2", "/usr/lib/apache2/modules/mod_mpm_event.so",
 		"/usr/lib/apache2/modules/mod_authz_core.so", "/usr/lib/apache2/modules/mod_dir.so")
 	if err != nil {
@@ -102,8 +103,8 @@ func images(programs string) ([]image.Image, error) {
 	privileges := image.Layer{{Path: "usr/local/bin/nnp", Source: filepath.Join(programs, "nonewprivs"), Mode: 0o755 | fs.ModeSetuid}}
 	pause := image.Single("registry.k8s.io/pause:3.10.1", filepath.Join(programs, "pause"), "/pause")
 	all := []image.Image{
-		{Tag: registry + "agnhost:2.56", Layers: []image.Layer{base, lookups, agnhost, accounts}, Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}},
-		{Tag: registry + "jessie-dnsutils:1.7", Layers: []image.Layer{base, lookups, accounts}, Command: []string{"sleep", "infinity"}},
+		{Tag: registry + "agnhost:2.56", Layers: []image.Layer{base, network, agnhost, accounts}, Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}},
+		{Tag: registry + "jessie-dnsutils:1.7", Layers: []image.Layer{base, network, accounts}, Command: []string{"sleep", "infinity"}},
 		{Tag: registry + "busybox:1.37.0-1", Layers: []image.Layer{small, accounts}, Command: []string{"sh"}},
 		{Tag: registry + "nonroot:1.4", Layers: []image.Layer{small, accounts}, Command: []string{"sh"}, User: "1234"},
 		{Tag: registry + "nonewprivs:1.3", Layers: []image.Layer{small, accounts, privileges}, Command: []string{"nnp"}},

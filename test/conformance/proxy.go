@@ -125,7 +125,7 @@ func (p *proxy) serve(ctx context.Context, kubeconfig string) (stop func(), err 
 	if err != nil {
 		return nil, err
 	}
-	err = writeKubeconfig(kubeconfig, "https://"+listener.Addr().String(), authority.Pair.Certificate, p.token)
+	err = writeKubeconfig(kubeconfig, "https://"+listener.Addr().String(), authority.Certificate, p.token)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err

@@ -67,13 +67,15 @@ func readResults(path string) (specs, error) {
 // https://github.com/onsi/ginkgo/blob/v2.21.0/types/types.go
 type ginkgoSuite struct {
 	SpecReports []struct {
-		ContainerHierarchyTexts []string
-		LeafNodeType            string
-		LeafNodeText            string
-		State                   string
-		RunTime                 int64 // Nanoseconds.
-		Failure                 *struct{ Message string }
-	}
+		ContainerHierarchyTexts []string `json:"ContainerHierarchyTexts"`
+		LeafNodeType            string   `json:"LeafNodeType"`
+		LeafNodeText            string   `json:"LeafNodeText"`
+		State                   string   `json:"State"`
+		RunTime                 int64    `json:"RunTime"` // Nanoseconds.
+		Failure                 *struct {
+			Message string `json:"Message"`
+		} `json:"Failure"`
+	} `json:"SpecReports"`
 }
 
 // readReport reads what became of the tests that ran.
