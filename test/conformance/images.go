@@ -64,17 +64,21 @@ var accounts = image.Layer{
 	{Path: "etc/group", Content: "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\nnobody:x:65534:\n"},
 }
 
+// shell makes bash the shell: that of busybox 1.35 drops variables with names such as data-1, and prefers its own nc to
+// that of the image.
+var shell = image.Layer{{Path: "usr/bin/sh", Link: "bash"}, {Path: "usr/bin/ash", Link: "bash"}}
+
 // images are those of the tests: Kubernetes' own program in its image, and others that do the same with Debian's programs.
 func images(programs string) ([]image.Image, error) {
 	base, err := image.Rootfs()
 	if err != nil {
 		return nil, err
 	}
-	network, err := image.Programs("dig", "nc.openbsd")
+	network, err := image.Programs("dig", "getent", "nc.openbsd")
 	if err != nil {
 		return nil, err
 	}
-	network = append(network, image.Entry{Path: "usr/bin/nc", Link: "nc.openbsd"})
+	network = append(network, image.Layer{{Path: "usr/bin/nc", Link: "nc.openbsd"}, {Path: "etc/nsswitch.conf", Content: "hosts: files dns\n"}}...)
 	apache, err := image.Programs("apache2", "/usr/lib/apache2/modules/mod_mpm_event.so",
 		"/usr/lib/apache2/modules/mod_authz_core.so", "/usr/lib/apache2/modules/mod_dir.so")
 	if err != nil {
@@ -103,32 +107,31 @@ func images(programs string) ([]image.Image, error) {
 	privileges := image.Layer{{Path: "usr/local/bin/nnp", Source: filepath.Join(programs, "nonewprivs"), Mode: 0o755 | fs.ModeSetuid}}
 	pause := image.Single("registry.k8s.io/pause:3.10.1", filepath.Join(programs, "pause"), "/pause")
 	all := []image.Image{
-		{Tag: registry + "agnhost:2.56", Layers: []image.Layer{base, network, agnhost, accounts}, Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}},
-		{Tag: registry + "jessie-dnsutils:1.7", Layers: []image.Layer{base, network, accounts}, Command: []string{"sleep", "infinity"}},
-		{Tag: registry + "busybox:1.37.0-1", Layers: []image.Layer{small, accounts}, Command: []string{"sh"}},
-		{Tag: registry + "nonroot:1.4", Layers: []image.Layer{small, accounts}, Command: []string{"sh"}, User: "1234"},
-		{Tag: registry + "nonewprivs:1.3", Layers: []image.Layer{small, accounts, privileges}, Command: []string{"nnp"}},
+		{Tag: registry + "agnhost:2.56", Layers: []image.Layer{base, shell, network, agnhost, accounts}, Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}},
+		{Tag: registry + "jessie-dnsutils:1.7", Layers: []image.Layer{base, shell, network, accounts}, Command: []string{"sleep", "infinity"}},
+		{Tag: registry + "busybox:1.37.0-1", Layers: []image.Layer{small, shell, accounts}, Command: []string{"sh"}},
+		{Tag: registry + "nonroot:1.4", Layers: []image.Layer{small, shell, accounts}, Command: []string{"sh"}, User: "1234"},
+		{Tag: registry + "nonewprivs:1.3", Layers: []image.Layer{small, shell, accounts, privileges}, Command: []string{"nnp"}},
 		pause,
 	}
 	for _, tag := range []string{"httpd:2.4.38-4", "httpd:2.4.39-4"} {
 		all = append(all, image.Image{
-			Tag: registry + tag, Layers: []image.Layer{base, apache, accounts}, Command: []string{"apache2", "-f", "/etc/apache2/conformance.conf", "-DFOREGROUND"},
+			Tag: registry + tag, Layers: []image.Layer{base, shell, apache, accounts}, Command: []string{"apache2", "-f", "/etc/apache2/conformance.conf", "-DFOREGROUND"},
 		})
 	}
 	for _, tag := range []string{"nginx:1.14-4", "nginx:1.15-4"} {
-		all = append(all, image.Image{Tag: registry + tag, Layers: []image.Layer{base, nginx, accounts}, Command: []string{"nginx"}})
+		all = append(all, image.Image{Tag: registry + tag, Layers: []image.Layer{base, shell, nginx, accounts}, Command: []string{"nginx"}})
 	}
 	for _, pet := range []string{"kitten", "nautilus"} {
 		data := image.Layer{{Path: "www/data.json", Content: fmt.Sprintf(`{ "image": "%s.jpg" }`, pet)}}
 		all = append(all, image.Image{
-			Tag: registry + pet + ":1.7", Layers: []image.Layer{small, accounts, data}, Command: []string{"httpd", "-f", "-p", "80", "-h", "/www"},
+			Tag: registry + pet + ":1.7", Layers: []image.Layer{small, shell, accounts, data}, Command: []string{"httpd", "-f", "-p", "80", "-h", "/www"},
 		})
 	}
 	return all, nil
 }
 
-// busybox is a layer with Debian's busybox under all of its names but that of the shell, which is bash: the shell of
-// busybox 1.35 drops variables with names such as data-1, which tests set.
+// busybox is a layer with Debian's busybox under all of its names, and bash.
 func busybox() (image.Layer, error) {
 	layer, err := image.Programs("busybox", "bash")
 	if err != nil {
@@ -139,11 +142,7 @@ func busybox() (image.Layer, error) {
 		return nil, fmt.Errorf("list the names of busybox: %w", err)
 	}
 	for name := range strings.FieldsSeq(string(names)) {
-		switch name {
-		case "busybox", "bash":
-		case "sh", "ash":
-			layer = append(layer, image.Entry{Path: "usr/bin/" + name, Link: "bash"})
-		default:
+		if name != "busybox" && name != "bash" {
 			layer = append(layer, image.Entry{Path: "usr/bin/" + name, Link: "busybox"})
 		}
 	}

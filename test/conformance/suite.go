@@ -108,7 +108,9 @@ func (s suite) look(ctx context.Context, name, focus string, shards int) (specs,
 		"--disable-log-dump")
 	ginkgo := exec.CommandContext(ctx, filepath.Join(s.programs, "ginkgo"), args...)
 	ginkgo.Stdout, ginkgo.Stderr = log, log
-	ginkgo.Cancel = func() error { return ginkgo.Process.Signal(syscall.SIGTERM) }
+	// Ginkgo and the tests get the signal together, as from a terminal: the tests remove what they made.
+	ginkgo.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ginkgo.Cancel = func() error { return syscall.Kill(-ginkgo.Process.Pid, syscall.SIGINT) }
 	ginkgo.WaitDelay = 2 * time.Minute
 	began := time.Now()
 	err = ginkgo.Run()
