@@ -38,8 +38,13 @@ func newTestProxy(t *testing.T, created onCreated) (address, token string) {
 	return front.URL, p.token
 }
 
-// send returns the answer to a request, and its body.
-func send(t *testing.T, method, url, token, body string) (*http.Response, string) {
+// An answer is what a client sees of it.
+type answer struct {
+	status       int
+	caller, body string
+}
+
+func send(t *testing.T, method, url, token, body string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -53,11 +58,11 @@ func send(t *testing.T, method, url, token, body string) (*http.Response, string
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(answer)
+	return answer{status: response.StatusCode, caller: response.Header.Get("Caller"), body: string(text)}
 }
 
 const someNamespace = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"tests"}}`
@@ -77,17 +82,17 @@ func TestNamespacesAreOffloadedBeforeTheAnswer(t *testing.T) {
 		"an answer that nobody can parse": {path: "/api/v1/namespaces", body: `{`, wantStatus: http.StatusBadGateway},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
+			var offloaded []string
 			address, token := newTestProxy(t, func(_ context.Context, namespace string) error {
-				got = append(got, namespace)
+				offloaded = append(offloaded, namespace)
 				return test.fails
 			})
-			response, body := send(t, http.MethodPost, address+test.path, token, test.body)
-			if response.StatusCode != test.wantStatus || strings.Join(got, ",") != strings.Join(test.want, ",") {
-				t.Fatalf("status %d, offloaded %v, want %d and %v", response.StatusCode, got, test.wantStatus, test.want)
+			got := send(t, http.MethodPost, address+test.path, token, test.body)
+			if got.status != test.wantStatus || strings.Join(offloaded, ",") != strings.Join(test.want, ",") {
+				t.Fatalf("status %d, offloaded %v, want %d and %v", got.status, offloaded, test.wantStatus, test.want)
 			}
-			if test.wantStatus == http.StatusCreated && body != test.body {
-				t.Errorf("the answer is %q, want %q", body, test.body)
+			if test.wantStatus == http.StatusCreated && got.body != test.body {
+				t.Errorf("the answer is %q, want %q", got.body, test.body)
 			}
 		})
 	}
@@ -96,8 +101,7 @@ func TestNamespacesAreOffloadedBeforeTheAnswer(t *testing.T) {
 func TestOnlyTheTokenMakesAnAdministrator(t *testing.T) {
 	address, token := newTestProxy(t, nil)
 	for sent, want := range map[string]string{token: "Bearer administrator", "of a service account": "Bearer of a service account", "": ""} {
-		response, _ := send(t, http.MethodGet, address+"/api", sent, "")
-		if got := response.Header.Get("Caller"); got != want {
+		if got := send(t, http.MethodGet, address+"/api", sent, "").caller; got != want {
 			t.Errorf("with token %q the API server sees %q, want %q", sent, got, want)
 		}
 	}
