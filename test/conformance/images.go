@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509/pkix"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab/image"
+	"github.com/capacitorset/liqo-broker/test/lab/pki"
 )
 
 // registry is where the tests of Kubernetes 1.34 expect most of their images (test/utils/image/manifest.go@v1.34.4).
@@ -101,8 +103,13 @@ func images(programs string) ([]image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	pair, err := selfSigned()
+	if err != nil {
+		return nil, err
+	}
 	agnhost := image.Layer{
 		{Path: "agnhost", Source: filepath.Join(programs, "agnhost")}, {Path: "agnhost-2", Link: "agnhost"}, {Path: "uploads", Mode: 0o777},
+		{Path: "localhost.crt", Content: string(pair.Certificate)}, {Path: "localhost.key", Content: string(pair.Key)},
 	}
 	privileges := image.Layer{{Path: "usr/local/bin/nnp", Source: filepath.Join(programs, "nonewprivs"), Mode: 0o755 | fs.ModeSetuid}}
 	pause := image.Single("registry.k8s.io/pause:3.10.1", filepath.Join(programs, "pause"), "/pause")
@@ -129,6 +136,15 @@ func images(programs string) ([]image.Image, error) {
 		})
 	}
 	return all, nil
+}
+
+// selfSigned returns a certificate for servers that nobody checks.
+func selfSigned() (pki.Pair, error) {
+	authority, err := pki.NewAuthority("conformance")
+	if err != nil {
+		return pki.Pair{}, err
+	}
+	return authority.Server(pkix.Name{CommonName: "localhost"}, "localhost")
 }
 
 // busybox is a layer with Debian's busybox under all of its names, and bash.
