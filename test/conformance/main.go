@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.programs, "programs", ".build/conformance", "folder of agnhost, e2e.test and ginkgo")
 	flags.StringVar(&o.results, "results", ".build/conformance/results", "folder of results; those of distances that are not run now are kept")
 	flags.StringVar(&o.page, "page", "", "file to write the page of results to")
-	flags.StringVar(&o.focus, "focus", "", "run only the tests whose name matches this regular expression")
+	flags.StringVar(&o.focus, "focus", "", "run only the tests whose name matches this regular expression, and keep the results of the others")
 	flags.StringVar(&o.distances, "distances", "local,one-hop,two-hops", "how far away pods run")
 	flags.IntVar(&o.shards, "shards", 4, "how many tests run at a time")
 	if err := flags.Parse(args); err != nil {

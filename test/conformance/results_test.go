@@ -95,3 +95,26 @@ func TestExactly(t *testing.T) {
 		t.Error("the focus matches other tests than those named")
 	}
 }
+
+// TestFocusKeepsOtherResults runs a part of the tests again.
+func TestFocusKeepsOtherResults(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "local.json")
+	for _, run := range []struct {
+		focus       string
+		found, want specs
+	}{
+		{"a", specs{"a": {}}, specs{"a": {}}},
+		{"", specs{"a": {}, "b": {}}, specs{"a": {}, "b": {}}},
+		{"b", specs{"b": {Passed: true}}, specs{"a": {}, "b": {Passed: true}}},
+		{"", specs{"c": {}}, specs{"c": {}}},
+	} {
+		s := suite{options: options{results: dir, focus: run.focus}, distance: distances[0]}
+		if err := s.keep(run.found); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readResults(path); err != nil || !maps.Equal(got, run.want) {
+			t.Errorf("after focus %q the results are %v (%v), want %v", run.focus, got, err, run.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,7 +71,24 @@ func (s suite) run(ctx context.Context) error {
 		first.replace(second)
 		s.say(first, "second look at those that failed")
 	}
-	return first.write(filepath.Join(s.results, s.distance.name+".json"))
+	return s.keep(first)
+}
+
+// keep writes the results, those of a focus beside those of earlier runs.
+func (s suite) keep(found specs) error {
+	path := filepath.Join(s.results, s.distance.name+".json")
+	if s.focus != "" {
+		all, err := readResults(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if all == nil {
+			all = specs{}
+		}
+		maps.Copy(all, found)
+		found = all
+	}
+	return found.write(path)
 }
 
 func (s suite) say(found specs, what string) {
