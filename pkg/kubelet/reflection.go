@@ -75,7 +75,8 @@ func newReflection(
 		DisableIPReflection: o.DisableIPReflection,
 		HomeAPIServerHost:   o.HomeAPIServerHost,
 		HomeAPIServerPort:   o.HomeAPIServerPort,
-	}, configs[generic.Pod])
+	}, &generic.ReflectorConfig{})
+	ruled := newRuledPods(pods, configs[generic.Pod].NumWorkers)
 
 	reflectors := []manager.Reflector{
 		exposition.NewServiceReflector(configs[generic.Service]),
@@ -91,7 +92,7 @@ func newReflection(
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
 	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", ipamService)
-	remotePods := newRemotePods(&transit{Reflector: pods, mapper: addresses.mapper()}, o.NodeName, addresses.hold, addresses.release)
+	remotePods := newRemotePods(&transit{Reflector: ruled, mapper: addresses.mapper()}, o.NodeName, addresses.hold, addresses.release)
 	translated := []manager.Reflector{newGuard(remotePods, guarded)}
 	if !o.DisableIPReflection {
 		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints)

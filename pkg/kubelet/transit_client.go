@@ -5,14 +5,11 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
 	vkclient "github.com/liqotech/liqo/pkg/client/clientset/versioned/typed/virtualkubelet/v1alpha1"
-	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -50,11 +47,7 @@ const unreachedRetry = 5 * time.Second
 
 // Delete deletes a ShadowPod that no local pod stands behind any more.
 func (s transitShadowPods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
-	err := s.ShadowPodInterface.Delete(ctx, name, opts)
-	if answered := apierrors.APIStatus(nil); err != nil && !errors.As(err, &answered) {
-		return errors.Join(err, generic.EnqueueAfter(unreachedRetry))
-	}
-	return err
+	return soon(s.ShadowPodInterface.Delete(ctx, name, opts))
 }
 
 // Create creates the ShadowPod of a local pod.
