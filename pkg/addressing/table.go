@@ -139,6 +139,24 @@ func (t *Table) Resolve(reported netip.Addr) (Path, netip.Addr) {
 	return PathDirect, rebase(original, way.consumer.Seen)
 }
 
+// Reported is the inverse of [Table.Resolve] for [PathBroker] and [PathDirect]: it tells at which address the broker reports, or
+// would report, the pod that the consumer reaches at the given one. It is false if that is no such pod.
+func (t *Table) Reported(address netip.Addr) (netip.Addr, bool) {
+	if t.broker.Seen.Contains(address) {
+		return rebase(address, t.broker.Own), true
+	}
+	for i := range t.ways {
+		way := &t.ways[i]
+		if !way.consumer.IsValid() || !way.consumer.Seen.Contains(address) {
+			continue
+		}
+		if original := rebase(address, way.consumer.Own); way.broker.Own.Contains(original) {
+			return rebase(original, way.broker.Seen), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
 // find returns the way to a pod that the broker reports at an address; nil if none
 // is known.
 func (t *Table) find(reported netip.Addr) *way {

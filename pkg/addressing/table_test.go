@@ -98,6 +98,34 @@ func TestResolve(t *testing.T) {
 			if tc.want == "" && got.IsValid() {
 				t.Errorf("%s: address = %s, want none", tc.reason, got)
 			}
+			if back, ok := tc.table.Reported(got); tc.want != "" && (!ok || back.String() != tc.reported) {
+				t.Errorf("%s: %s is reported at %s, want %s", tc.reason, got, back, tc.reported)
+			}
+		})
+	}
+}
+
+func TestReportedOfNoPod(t *testing.T) {
+	const a = cluster.ID("provider-a")
+	broker := view(t, "10.201.0.0/16", "10.83.0.0/16")
+	routes := []addressing.Route{{Provider: a, Pods: view(t, "10.200.0.0/17", "10.90.0.0/17")}}
+	cases := map[string]struct {
+		reason    string
+		connected bool
+		address   string
+	}{
+		"Unknown":     {reason: "nobody is reached there", connected: true, address: "192.0.2.1"},
+		"NotReported": {reason: "the broker knows a smaller prefix of the provider", connected: true, address: "10.84.200.1"},
+		"TunnelDown":  {reason: "a tunnel that carries nothing reaches nobody", address: "10.84.0.1"},
+		"NoAddress":   {reason: "no address is nobody's", connected: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t, broker, routes, map[cluster.ID]addressing.Peer{a: {Pods: view(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: tc.connected}})
+			address, _ := netip.ParseAddr(tc.address)
+			if got, ok := table.Reported(address); ok || got.IsValid() {
+				t.Errorf("%s: %s is reported at %s", tc.reason, tc.address, got)
+			}
 		})
 	}
 }

@@ -34,6 +34,8 @@ type mapper interface {
 	Routes() []addressing.Route
 	// MapRelay returns an address that leads to a pod through the broker.
 	MapRelay(ctx context.Context, address netip.Addr) (netip.Addr, error)
+	// Reported is the inverse of MapRelay, for the pods that are held.
+	Reported(relay netip.Addr) (netip.Addr, bool)
 	// Hold and Release tell which pods have which addresses.
 	Hold(pod string, address netip.Addr)
 	Release(pod string)

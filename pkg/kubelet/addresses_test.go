@@ -55,6 +55,13 @@ func (f *fakeRelay) MapRelay(_ context.Context, address netip.Addr) (netip.Addr,
 	return f.to, nil
 }
 
+func (f *fakeRelay) Reported(relay netip.Addr) (netip.Addr, bool) {
+	if !relay.IsValid() || relay != f.to {
+		return netip.Addr{}, false
+	}
+	return f.from, true
+}
+
 // localIPAM answers for foreign clusters other than the one of the test.
 type localIPAM struct{ ipam.IpamClient }
 

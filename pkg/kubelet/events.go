@@ -30,7 +30,7 @@ type ownEvents struct{ record.EventSink }
 
 // told are the reasons of events that are for the cluster that a pod came from. They
 // name no cluster.
-var told = []string{reasonNoAPIServer, reasonTooMany}
+var told = []string{reasonNoAPIServer, reasonTooMany, reasonHostUnknown}
 
 // Create writes an event.
 func (o ownEvents) Create(event *corev1.Event) (*corev1.Event, error) {

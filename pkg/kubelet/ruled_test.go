@@ -95,7 +95,9 @@ func (c *ruledClusters) after(passed time.Duration) {
 }
 
 // until lets time pass until some time after another one.
-func (c *ruledClusters) until(since time.Time, passed time.Duration) { c.after(passed - time.Since(since)) }
+func (c *ruledClusters) until(since time.Time, passed time.Duration) {
+	c.after(passed - time.Since(since))
+}
 
 // pod returns the status of a local pod.
 func (c *ruledClusters) pod(name string) corev1.PodStatus {

@@ -52,6 +52,7 @@ type endpointMapper interface {
 	// mapExternal returns a notAPIServerError if the address cannot be that of the API
 	// server of its owner.
 	mapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error)
+	hostMapper
 }
 
 // transit is a reflector of pods that knows the pods of other clusters from those
@@ -95,8 +96,9 @@ type transitNamespace struct {
 	events  record.EventRecorder
 }
 
-// forge returns what Liqo forged unless it is for a pod in transit. That one is
-// forged anew, without access to the API server of this cluster.
+// forge returns what Liqo forged, with the hosts that it names as the foreign cluster
+// reaches them. One for a pod in transit is forged anew, without access to the API
+// server of this cluster.
 func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowPod) (*vkv1alpha1.ShadowPod, error) {
 	local, err := n.pods.Get(forged.Name)
 	if err != nil {
@@ -104,7 +106,7 @@ func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowP
 	}
 	origin, ok := inTransit(local)
 	if !ok {
-		return forged, nil
+		return forged, n.mapHosts("", local, &forged.Spec.Pod)
 	}
 	const none = forge.APIServerSupportDisabled
 	shadow := forge.RemoteShadowPod(local, nil, forged.Namespace, n.forging,
@@ -117,7 +119,7 @@ func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowP
 	if err := n.mapAliases(ctx, origin, local, &shadow.Spec.Pod); err != nil {
 		return nil, err
 	}
-	return shadow, nil
+	return shadow, n.mapHosts(origin, local, &shadow.Spec.Pod)
 }
 
 // mapAliases makes the host aliases of the origin's API server lead there from the

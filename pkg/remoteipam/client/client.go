@@ -117,6 +117,10 @@ func (c *Client) MapRelay(ctx context.Context, address netip.Addr) (netip.Addr, 
 	return relay, nil
 }
 
+// Reported returns the address of the pod to which a relay address leads; false if none
+// that is held is known to have it. It asks nobody.
+func (c *Client) Reported(relay netip.Addr) (netip.Addr, bool) { return c.relays.reported(relay) }
+
 // mapRelays makes one call for many addresses.
 func (c *Client) mapRelays(ctx context.Context, addresses []netip.Addr) ([]answer, error) {
 	current := c.session.Load()

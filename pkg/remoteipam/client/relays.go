@@ -102,6 +102,19 @@ func (r *relays) drop(pod string, address netip.Addr) {
 	}
 }
 
+// reported returns the address of the pod to which a relay address leads; false if no
+// pod that is held is known to have it.
+func (r *relays) reported(relay netip.Addr) (netip.Addr, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for address, known := range r.known {
+		if known.relay == relay {
+			return address, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
 // renew makes that every address is asked for once more.
 func (r *relays) renew() {
 	r.mu.Lock()

@@ -73,6 +73,25 @@ func TestRelaysAskOnce(t *testing.T) {
 	}
 }
 
+func TestRelaysAreReported(t *testing.T) {
+	relays := newRelays((&fakeBroker{network: 20}).ask, all)
+	relays.hold("a", pod(1))
+	relay, err := relays.get(t.Context(), pod(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := relays.reported(relay); !ok || got != pod(1) {
+		t.Errorf("%s leads to %s, want %s", relay, got, pod(1))
+	}
+	if got, ok := relays.reported(pod(1)); ok {
+		t.Errorf("%s is no relay address, and leads to %s", pod(1), got)
+	}
+	relays.release("a")
+	if got, ok := relays.reported(relay); ok {
+		t.Errorf("the pod is gone, and %s leads to %s", relay, got)
+	}
+}
+
 func TestRelaysLeaveOutDirectPods(t *testing.T) {
 	broker := &fakeBroker{network: 20}
 	relays := newRelays(broker.ask, func(address netip.Addr) bool { return address != pod(2) })
