@@ -82,11 +82,7 @@ func (n *ruledNamespace) endRemote(ctx context.Context, local *corev1.Pod, shado
 	case ended(relocating(current)):
 		return nil // It will be seen, and reflected.
 	}
-	err = n.shadowPods.Delete(ctx, shadow.Name, *metav1.NewPreconditionDeleteOptions(string(shadow.UID)))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
+	if err := n.remove(ctx, shadow); err != nil {
 		return err
 	}
 	n.events.Event(local, corev1.EventTypeNormal, reasonDeadline, messageDeadline)

@@ -21,7 +21,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
@@ -29,13 +31,14 @@ import (
 )
 
 // ruledPods is Liqo's reflector of pods, and what a kubelet decides about the pods of its
-// node besides running them, which Liqo leaves out: it ends those whose deadline has
-// passed, and makes none again that has ended.
+// node besides running them, which Liqo leaves out: it refuses those whose host ports
+// others have, ends those whose deadline has passed, and makes none again that has ended.
 type ruledPods struct {
 	manager.Reflector
 
 	// pods are the pods of this cluster on the virtual node.
 	pods   corev1listers.PodLister
+	ports  hostPorts
 	alarms alarms
 }
 
@@ -114,6 +117,11 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 	}
 	left, limited := deadlineLeft(local, time.Now())
 	switch {
+	case refused(local):
+		// What there is under its name was made for another pod, which is gone.
+		return n.remove(ctx, shadow)
+	case !begun(local) && !n.admit(local):
+		return n.refuse(ctx, local)
 	case ended(local) && shadow == nil:
 		// Liqo would run it once more.
 		n.rules.alarms.clear(key)
@@ -126,6 +134,25 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 		return n.end(ctx, local, shadow, remote)
 	}
 	return n.NamespacedReflector.Handle(ctx, name)
+}
+
+// admit reports whether the virtual node may have a pod.
+func (n *ruledNamespace) admit(local *corev1.Pod) bool {
+	node, err := n.rules.pods.List(labels.Everything())
+	utilruntime.Must(err) // It reads a cache.
+	return n.rules.ports.admit(local, node)
+}
+
+// remove removes a ShadowPod; nil is none.
+func (n *ruledNamespace) remove(ctx context.Context, shadow *vkv1alpha1.ShadowPod) error {
+	if shadow == nil {
+		return nil
+	}
+	err := n.shadowPods.Delete(ctx, shadow.Name, *metav1.NewPreconditionDeleteOptions(string(shadow.UID)))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // there returns what the foreign cluster has of a pod; nil for what it does not have.
