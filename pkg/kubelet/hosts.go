@@ -85,27 +85,14 @@ func (n *transitNamespace) mapHosts(origin cluster.ID, local *corev1.Pod, spec *
 // eachHost visits all in a spec that names a host, but for the aliases of an API server,
 // which are translated where they are made.
 func eachHost(spec *corev1.PodSpec, visit func(host *string)) {
-	handler := func(get *corev1.HTTPGetAction, socket *corev1.TCPSocketAction) {
-		if get != nil {
-			visit(&get.Host)
-		}
-		if socket != nil {
-			visit(&socket.Host)
-		}
-	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			container := &containers[i]
-			if container.Lifecycle != nil {
-				for _, hook := range []*corev1.LifecycleHandler{container.Lifecycle.PostStart, container.Lifecycle.PreStop} {
-					if hook != nil {
-						handler(hook.HTTPGet, hook.TCPSocket)
-					}
+			for _, handler := range handlersOf(&containers[i]) {
+				if handler.HTTPGet != nil {
+					visit(&handler.HTTPGet.Host)
 				}
-			}
-			for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
-				if probe != nil {
-					handler(probe.HTTPGet, probe.TCPSocket)
+				if handler.TCPSocket != nil {
+					visit(&handler.TCPSocket.Host)
 				}
 			}
 		}
@@ -120,6 +107,24 @@ func eachHost(spec *corev1.PodSpec, visit func(host *string)) {
 			visit(&spec.DNSConfig.Nameservers[i])
 		}
 	}
+}
+
+// handlersOf returns the hooks and probes of a container.
+func handlersOf(container *corev1.Container) []corev1.ProbeHandler {
+	var handlers []corev1.ProbeHandler
+	if lifecycle := container.Lifecycle; lifecycle != nil {
+		for _, hook := range []*corev1.LifecycleHandler{lifecycle.PostStart, lifecycle.PreStop} {
+			if hook != nil {
+				handlers = append(handlers, corev1.ProbeHandler{HTTPGet: hook.HTTPGet, TCPSocket: hook.TCPSocket})
+			}
+		}
+	}
+	for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+		if probe != nil {
+			handlers = append(handlers, probe.ProbeHandler)
+		}
+	}
+	return handlers
 }
 
 // mapHost implements hostMapper by arithmetic alone: a mapping in the IPAM would be
