@@ -6,6 +6,7 @@ package kubelet
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,10 +165,11 @@ func TestDeadlineWhileAway(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				local := running("twin", time.Now(), within(5))
 				remote := running("twin-broker", time.Now(), unchanged)
-				c := startRuled(t, local, remote, shadowOf(local, func(shadow *vkv1alpha1.ShadowPod) { shadow.Spec.Pod.ActiveDeadlineSeconds = nil }))
-				away := true
+				c := newRuled(t, local, remote, shadowOf(local, func(shadow *vkv1alpha1.ShadowPod) { shadow.Spec.Pod.ActiveDeadlineSeconds = nil }))
+				var away atomic.Bool
+				away.Store(true)
 				c.remote.PrependReactor("get", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
-					if away {
+					if away.Load() {
 						return true, nil, &net.OpError{Op: "dial", Err: errors.New("no route to host")}
 					}
 					// What the informers do not know yet.
@@ -175,13 +177,14 @@ func TestDeadlineWhileAway(t *testing.T) {
 					current.Status.Phase = phase
 					return true, current, nil
 				})
+				c.start()
 				c.after(time.Minute)
 				if !c.hasShadow("web") {
 					t.Fatal("a ShadowPod is deleted of which it is not known whether its pod has ended")
 				}
 				wantRunning(t, c, corev1.ConditionTrue)
 
-				away = false
+				away.Store(false)
 				c.after(unreachedRetry + time.Second)
 				if got, want := c.hasShadow("web"), phase == corev1.PodSucceeded; got != want {
 					t.Errorf("ShadowPod of a pod that is %s: %t, want %t", phase, got, want)

@@ -5,6 +5,7 @@ package kubelet
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,14 +141,16 @@ func TestRefusedLeavesNothing(t *testing.T) {
 func TestRefusalStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := holding(80)
-		c := startRuled(t, first, shadowOf(first, unchanged), running("twin-broker", time.Now(), unchanged))
-		busy := true
+		c := newRuled(t, first, shadowOf(first, unchanged), running("twin-broker", time.Now(), unchanged))
+		var busy atomic.Bool
 		c.local.PrependReactor("update", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
-			return busy, nil, errors.New("too busy")
+			return busy.Load(), nil, errors.New("too busy")
 		})
+		c.start()
+		busy.Store(true)
 		c.create(pinned("second", 80))
 		c.delete("web")
-		busy = false
+		busy.Store(false)
 		c.after(time.Hour)
 		c.wantRefused("second", true)
 	})

@@ -4,6 +4,7 @@
 package kubelet
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,9 +34,9 @@ type ruledClusters struct {
 	remoteLiqo    *liqofake.Clientset
 }
 
-// startRuled runs Liqo's reflector of pods, ruled; the objects are the local pods, and the
-// ShadowPods and pods of the foreign cluster. It must run in a bubble.
-func startRuled(t *testing.T, objects ...runtime.Object) *ruledClusters {
+// newRuled returns clusters with objects: the local pods, and the ShadowPods and pods of the
+// foreign cluster.
+func newRuled(t *testing.T, objects ...runtime.Object) *ruledClusters {
 	t.Helper()
 	var local, remote, shadows []runtime.Object
 	for _, object := range objects {
@@ -50,9 +51,23 @@ func startRuled(t *testing.T, objects ...runtime.Object) *ruledClusters {
 			}
 		}
 	}
-	c := &ruledClusters{
+	return &ruledClusters{
 		t: t, local: fake.NewSimpleClientset(local...), remote: fake.NewSimpleClientset(remote...), remoteLiqo: liqofake.NewSimpleClientset(shadows...),
 	}
+}
+
+// startRuled returns clusters with objects between which pods are reflected.
+func startRuled(t *testing.T, objects ...runtime.Object) *ruledClusters {
+	t.Helper()
+	c := newRuled(t, objects...)
+	c.start()
+	return c
+}
+
+// start runs Liqo's reflector of pods, ruled. It must run in a bubble.
+func (c *ruledClusters) start() {
+	t := c.t
+	t.Helper()
 	events := record.NewBroadcaster()
 	t.Cleanup(events.Shutdown)
 	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
@@ -63,8 +78,8 @@ func startRuled(t *testing.T, objects ...runtime.Object) *ruledClusters {
 	const resync = 1000 * time.Hour
 	localFactory, remoteFactory := informers.NewSharedInformerFactory(c.local, resync), informers.NewSharedInformerFactory(c.remote, resync)
 	liqoFactory := liqoinformers.NewSharedInformerFactory(c.remoteLiqo, resync)
-	synced := false
-	ready := func() bool { return synced }
+	var synced atomic.Bool
+	ready := synced.Load
 	reflector.Start(t.Context(), options.New(c.local, localFactory.Core().V1().Pods()).WithEventBroadcaster(events).WithReadinessFunc(ready))
 	forging := forge.NewForgingOpts(nil, nil)
 	reflector.StartNamespace(options.NewNamespaced().
@@ -80,9 +95,8 @@ func startRuled(t *testing.T, objects ...runtime.Object) *ruledClusters {
 	remoteFactory.WaitForCacheSync(done)
 	liqoFactory.WaitForCacheSync(done)
 	synctest.Wait()
-	synced = true
+	synced.Store(true)
 	c.after(startTime)
-	return c
 }
 
 // startTime is what Liqo's queue takes to handle what it refused until all was known.
