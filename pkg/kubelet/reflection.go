@@ -55,9 +55,9 @@ func newReflection(
 	forge.Init(o.HomeCluster, o.ForeignCluster, o.NodeName, o.NodeIP)
 
 	remote := first.identity.config
-	localClient, err1 := kubernetes.NewForConfig(local)
+	localClient, err1 := kubernetes.NewForConfig(compact(local))
 	localLiqo, err2 := liqoclient.NewForConfig(local)
-	remoteClient, err3 := kubernetes.NewForConfig(remote)
+	remoteClient, err3 := kubernetes.NewForConfig(compact(remote))
 	remoteLiqo, err4 := liqoclient.NewForConfig(remote)
 	remoteMetrics, err5 := metricsclient.NewForConfig(remote)
 	localDynamic, err6 := dynamic.NewForConfig(local)

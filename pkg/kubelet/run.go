@@ -34,7 +34,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return fmt.Errorf("find the API server of this cluster: %w", err)
 	}
 	restcfg.SetRateLimiter(local)
-	localClient, err := kubernetes.NewForConfig(local)
+	localClient, err := kubernetes.NewForConfig(compact(local))
 	if err != nil {
 		return fmt.Errorf("set up the client of this cluster's API: %w", err)
 	}
