@@ -12,11 +12,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 )
 
 // recordEvents has the events of the virtual kubelet written with a client of this cluster.
 func recordEvents(events record.EventBroadcaster, client kubernetes.Interface) {
-	events.StartRecordingToSink(ownEvents{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)}})
+	recordEventsAt(events, client, clock.RealClock{})
+}
+
+func recordEventsAt(events record.EventBroadcaster, client kubernetes.Interface, clock clock.PassiveClock) {
+	events.StartRecordingToSink(newRareRepeats(ownEvents{eventSink(client)}, clock))
+}
+
+func eventSink(client kubernetes.Interface) record.EventSink {
+	return &typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)}
 }
 
 // ownEvents is a sink of events that keeps those of the virtual kubelet in this cluster.

@@ -5,6 +5,7 @@ package kubelet
 
 import (
 	"testing"
+	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
@@ -15,12 +16,14 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestOwnEventsStayHere(t *testing.T) {
 	client, events := fake.NewSimpleClientset(), record.NewBroadcaster()
 	defer events.Shutdown()
-	recordEvents(events, client)
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	recordEventsAt(events, client, clock)
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 	// What the consumer's virtual kubelet does with an event of the twin namespace.
 	reflector := generic.NewNamespacedReflector(options.NewNamespaced().WithEventBroadcaster(events).WithReflectionType(consts.DenyList), "Event")
@@ -39,21 +42,23 @@ func TestOwnEventsStayHere(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: name}}
-			recorder.Event(pod, corev1.EventTypeNormal, tc.event, "a message")
-			recorder.Event(pod, corev1.EventTypeNormal, tc.event, "a message")
 			var written *corev1.Event
-			eventually(t, func() bool {
-				list, err := client.CoreV1().Events("twin").List(t.Context(), metav1.ListOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range list.Items {
-					if event := &list.Items[i]; event.InvolvedObject.Name == name && event.Count == 2 {
-						written = event
+			for count := range int32(2) {
+				clock.SetTime(clock.Now().Add(repeatPause))
+				recorder.Event(pod, corev1.EventTypeNormal, tc.event, "a message")
+				eventually(t, func() bool {
+					list, err := client.CoreV1().Events("twin").List(t.Context(), metav1.ListOptions{})
+					if err != nil {
+						t.Fatal(err)
 					}
-				}
-				return written != nil
-			})
+					for i := range list.Items {
+						if event := &list.Items[i]; event.InvolvedObject.Name == name && event.Count == count+1 {
+							written = event
+						}
+					}
+					return written != nil && written.Count == count+1
+				})
+			}
 			hidden, err := reflector.ShouldSkipReflection(written)
 			if err != nil {
 				t.Fatal(err)
