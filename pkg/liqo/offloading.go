@@ -169,6 +169,15 @@ func Confine(pod *corev1.Pod) {
 	require(pod, corev1.NodeSelectorRequirement{Key: LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{NodeTypeVirtual}})
 }
 
+// MarkOffloaded labels a pod as one that runs in another cluster, as virtual kubelets do with each pod that is bound to their
+// node (LocalPodOffloadedLabel in liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4). They leave alone what has the label already.
+func MarkOffloaded(pod *corev1.Pod) {
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[consts.LocalPodLabelKey] = consts.LocalPodLabelValue
+}
+
 // Admit makes a pod tolerate virtual nodes, as Liqo's webhook does once an offloading is in
 // force (createTolerationFromNamespaceOffloading in
 // pkg/liqo-controller-manager/webhooks/pod/mutations.go@v0.9.4).

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -286,5 +287,22 @@ func TestExcludes(t *testing.T) {
 		if got := Excludes(pod, "a"); got != tc.want {
 			t.Errorf("%s: %s\nExcludes() = %t", name, tc.reason, got)
 		}
+	}
+}
+
+// TestMarkOffloaded asks Liqo's virtual kubelet whether it would still write the label.
+func TestMarkOffloaded(t *testing.T) {
+	for name, labels := range map[string]map[string]string{"None": nil, "Others": {"app": "web"}, "Other": {"liqo.io/shadowPod": "other"}} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: labels}}
+			if _, missing := forge.LocalPodOffloadedLabel(pod); !missing {
+				t.Fatal("the virtual kubelet writes no label")
+			}
+			app := labels["app"]
+			MarkOffloaded(pod)
+			if mutation, missing := forge.LocalPodOffloadedLabel(pod); missing || pod.Labels["app"] != app {
+				t.Errorf("of %v the virtual kubelet makes %v", pod.Labels, mutation)
+			}
+		})
 	}
 }

@@ -78,9 +78,12 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return admission.PatchResponseFromRaw(req.Object.Raw, patched)
 }
 
-// steer adds to what a pod of a twin namespace requires of its node.
+// steer adds to what a pod of a twin namespace requires of its node. As the pod can be on none but a virtual one, it has from the
+// beginning the label that the virtual kubelet would write: each later write of the pod makes Liqo apply it, and its
+// ShadowPod, once more.
 func (h *Handler) steer(ctx context.Context, namespace string, pod *corev1.Pod) error {
 	liqo.Confine(pod)
+	liqo.MarkOffloaded(pod)
 	if err := h.pin(ctx, namespace, pod); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -60,6 +61,7 @@ func TestHandle(t *testing.T) {
 	exists := func(key string) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpExists}}}
 	}
+	empty.Labels["liqo.io/shadowPod"] = "other" // Whatever the consumer writes.
 	picky.Spec.Affinity = requiring(exists("disk"), exists("arch"))
 	empty.Spec.Affinity = requiring()
 	cases := map[string]struct {
@@ -100,6 +102,11 @@ func TestHandle(t *testing.T) {
 			}
 			if !liqo.Confined(pod) {
 				t.Errorf("%s\nthe pod may run on the broker's own nodes: %v", tc.reason, pod.Spec.Affinity)
+			}
+			offloaded := tc.pod.DeepCopy()
+			liqo.MarkOffloaded(offloaded)
+			if !maps.Equal(pod.Labels, offloaded.Labels) {
+				t.Errorf("%s\nthe labels are %v, want %v", tc.reason, pod.Labels, offloaded.Labels)
 			}
 			tolerant := pod.DeepCopy()
 			liqo.Admit(tolerant)
