@@ -88,7 +88,7 @@ func newReflection(
 			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
 		event.NewEventReflector(configs[generic.Event]),
 	}
-	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events,
+	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, quietInTransit{events},
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
 	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", ipamService)

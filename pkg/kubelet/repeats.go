@@ -44,7 +44,7 @@ func newRareRepeats(sink record.EventSink, clock clock.PassiveClock) *rareRepeat
 // Create writes an event.
 func (r *rareRepeats) Create(event *corev1.Event) (*corev1.Event, error) {
 	created, err := r.EventSink.Create(event)
-	if err == nil && isSuccess(event) {
+	if err == nil && isSuccess(event.Type, event.Reason) {
 		r.note(created)
 	}
 	return created, err
@@ -52,18 +52,19 @@ func (r *rareRepeats) Create(event *corev1.Event) (*corev1.Event, error) {
 
 // Patch counts an event up. One that is left out is answered as if it were written, so that the next one has its count too.
 func (r *rareRepeats) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
-	if isSuccess(event) && r.recent(event) {
+	if isSuccess(event.Type, event.Reason) && r.recent(event) {
 		return event, nil
 	}
 	patched, err := r.EventSink.Patch(event, data)
-	if err == nil && isSuccess(event) {
+	if err == nil && isSuccess(event.Type, event.Reason) {
 		r.note(patched)
 	}
 	return patched, err
 }
 
-func isSuccess(event *corev1.Event) bool {
-	return event.Type == corev1.EventTypeNormal && slices.Contains(successes, event.Reason)
+// isSuccess reports whether an event says only that something was reflected.
+func isSuccess(eventType, reason string) bool {
+	return eventType == corev1.EventTypeNormal && slices.Contains(successes, reason)
 }
 
 // note notes that an event was written.

@@ -123,12 +123,12 @@ func startReflector(
 	remoteLiqo := liqoinformers.NewSharedInformerFactory(c.remoteLiqo, 0)
 
 	reflector.Start(t.Context(), options.New(c.local, localFactory.Core().V1().Pods()).
-		WithHandlerFactory(handlers).WithEventBroadcaster(c.events))
+		WithHandlerFactory(handlers).WithEventBroadcaster(quietInTransit{c.events}))
 	forgingOpts := forge.NewForgingOpts(nil, nil)
 	opts := options.NewNamespaced().
 		WithLocal("twin", c.local, localFactory).WithLiqoLocal(liqofake.NewSimpleClientset(), nil).
 		WithRemote("twin-broker", c.remote, remoteFactory).WithLiqoRemote(c.remoteLiqo, remoteLiqo).
-		WithHandlerFactory(handlers).WithEventBroadcaster(c.events).WithForgingOpts(&forgingOpts).
+		WithHandlerFactory(handlers).WithEventBroadcaster(quietInTransit{c.events}).WithForgingOpts(&forgingOpts).
 		WithReflectionType(consts.DenyList)
 	reflector.StartNamespace(opts)
 	reflected := namespaced(opts)
