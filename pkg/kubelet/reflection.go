@@ -86,7 +86,7 @@ func newReflection(
 		tokenless{appliedOnce{configuration.NewServiceAccountReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount])}},
 		storage.NewPersistentVolumeClaimReflector(o.VirtualStorageClassName, o.RemoteRealStorageClassName,
 			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
-		event.NewEventReflector(configs[generic.Event]),
+		transitEvents{event.NewEventReflector(configs[generic.Event])},
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, quietInTransit{events},
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)

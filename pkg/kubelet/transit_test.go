@@ -102,6 +102,8 @@ type clusters struct {
 	local, remote *fake.Clientset
 	remoteLiqo    *liqofake.Clientset
 	events        record.EventBroadcaster
+	// seen is what the broker has seen of the provider.
+	seen informers.SharedInformerFactory
 	// handle reflects the object.
 	handle func(context.Context) error
 }
@@ -121,6 +123,8 @@ func startReflector(
 	}
 	localFactory, remoteFactory := informers.NewSharedInformerFactory(c.local, 0), informers.NewSharedInformerFactory(c.remote, 0)
 	remoteLiqo := liqoinformers.NewSharedInformerFactory(c.remoteLiqo, 0)
+
+	c.seen = remoteFactory
 
 	reflector.Start(t.Context(), options.New(c.local, localFactory.Core().V1().Pods()).
 		WithHandlerFactory(handlers).WithEventBroadcaster(quietInTransit{c.events}))
