@@ -63,7 +63,8 @@ func (h *hostPorts) admit(pod *corev1.Pod, node []*corev1.Pod) bool {
 }
 
 // begun reports whether the foreign cluster may know of a pod. Liqo marks a pod before it
-// makes its ShadowPod.
+// makes its ShadowPod. Those of twin namespaces are marked from the beginning: they have
+// all passed the scheduler.
 func begun(pod *corev1.Pod) bool {
 	return pod.Labels[consts.LocalPodLabelKey] == consts.LocalPodLabelValue || !pod.Status.StartTime.IsZero() ||
 		pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""
