@@ -68,6 +68,8 @@ type addresses struct {
 	direct remoteipam.DirectConsumers
 	// apiServers are those that pods of other clusters call.
 	apiServers apiServers
+	// shown are the pods that are not reached by the foreign cluster's own prefix.
+	shown shownPods
 	// lost is whether the tunnel to the foreign cluster is known to carry nothing.
 	lost atomic.Bool
 	// table is nil until the tunnel to the foreign cluster is known.
@@ -109,7 +111,10 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 	}
 	path, address := table.Resolve(reported)
 	switch {
-	case path == addressing.PathBroker, path == addressing.PathDirect:
+	case path == addressing.PathBroker:
+		return address, nil
+	case path == addressing.PathDirect:
+		a.shown.show(reported, address)
 		return address, nil
 	case a.relay == nil:
 		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR, and no remote IPAM is in use", reported, a.foreign)
@@ -123,18 +128,26 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it answers with %s, which is not in its pod or external CIDR",
 			reported, a.foreign, relay)
 	}
+	a.shown.show(reported, relay)
 	return relay, nil
 }
 
 // MapEndpointIP translates the address of an endpoint in this cluster into the one
 // under which the foreign cluster reaches it. An endpoint of a consumer that the
-// foreign cluster reaches past this one is not relayed here.
+// foreign cluster reaches past this one is not relayed here, and what the foreign cluster
+// runs itself it is told by its own address.
 func (a *addresses) MapEndpointIP(
 	ctx context.Context, request *ipam.MapRequest, options ...grpc.CallOption,
 ) (*ipam.MapResponse, error) {
 	detours := a.detours.Load()
 	endpoint, err := netip.ParseAddr(request.GetIp())
-	if err != nil || detours == nil || cluster.ID(request.GetClusterID()) != a.foreign {
+	if err != nil || cluster.ID(request.GetClusterID()) != a.foreign {
+		return a.IpamClient.MapEndpointIP(ctx, request, options...)
+	}
+	if there, ok := a.atForeign(endpoint); ok {
+		return &ipam.MapResponse{Ip: there.String()}, nil
+	}
+	if detours == nil {
 		return a.IpamClient.MapEndpointIP(ctx, request, options...)
 	}
 	for _, detour := range *detours {
@@ -177,12 +190,14 @@ func (a *addresses) hold(pod, address string) {
 	if err != nil {
 		parsed = netip.Addr{}
 	}
+	a.shown.hold(pod, parsed)
 	a.relay.Hold(pod, parsed)
 }
 
 // release notes that a pod of the foreign cluster is gone.
 func (a *addresses) release(pod string) {
 	if a.relay != nil {
+		a.shown.hold(pod, netip.Addr{})
 		a.relay.Release(pod)
 	}
 }

@@ -40,6 +40,8 @@ type transitEndpoints struct {
 	// owns reports whether an address is one by which this cluster reaches into
 	// another one.
 	owns func(owner cluster.ID, address netip.Addr) bool
+	// place tells what this cluster knows of an address.
+	place func(address netip.Addr) place
 	// budget bounds how many addresses are passed on, and refused counts those that are
 	// not for this reason.
 	budget  *endpointBudget

@@ -40,6 +40,7 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 	})
 	translation.setPeer(other, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.93.0.0/16")})
 	shadow := map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowEndpointSlice}
+	native := map[string]string{discoveryv1.LabelManagedBy: kubernetesSlices}
 
 	cases := map[string]struct {
 		reason    string
@@ -57,7 +58,7 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 		"TooMany": {"relay addresses are for all consumers", consumer, shadow,
 			[]string{"10.91.0.1", "10.91.0.2", "10.91.0.2", "10.91.0.3", "10.91.0.4", "10.91.0.5"}, []string{"10.91.0.1", "10.91.0.2", "10.91.0.2", "10.91.0.3"}, 2},
 		"UnknownOwner": {"it is not known whose twin the namespace is", "", shadow, []string{"10.91.0.7"}, nil, 0},
-		"Native":       {"what this cluster itself says is its own business", consumer, nil, []string{"10.201.0.7", "172.30.0.2"}, []string{"10.201.0.7", "172.30.0.2"}, 0},
+		"Native":       {"what this cluster itself says is its own business", consumer, native, []string{"10.201.0.7", "172.30.0.2"}, []string{"10.201.0.7", "172.30.0.2"}, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 			events := record.NewFakeRecorder(2)
 			refused := prometheus.NewCounter(prometheus.CounterOpts{})
 			reflector := &transitSlices{
-				transit:   &transitEndpoints{owns: translation.owns, budget: newEndpointBudget(3), refused: refused, log: testr.New(t)},
+				transit:   &transitEndpoints{owns: translation.owns, place: translation.place, budget: newEndpointBudget(3), refused: refused, log: testr.New(t)},
 				namespace: "twin", all: discoveryv1listers.NewEndpointSliceLister(all).EndpointSlices("twin"), events: events, leftOut: map[string]leftOut{},
 				owner: &twinOwner{known: tc.owner != "", id: tc.owner, read: func() (*corev1.Namespace, error) { return nil, errors.New("no answer") }},
 			}
@@ -121,7 +122,7 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			translation := newAddresses(localIPAM{}, "provider", nil)
 			reflector := &transitEndpoints{
-				owns: translation.owns, budget: newEndpointBudget(1), refused: prometheus.NewCounter(prometheus.CounterOpts{}), log: testr.New(t),
+				owns: translation.owns, place: translation.place, budget: newEndpointBudget(1), refused: prometheus.NewCounter(prometheus.CounterOpts{}), log: testr.New(t),
 			}
 			reflector.reflect(translation, &generic.ReflectorConfig{}) // Without workers.
 			slice := &discoveryv1.EndpointSlice{

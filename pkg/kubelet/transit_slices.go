@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/core"
 	"k8s.io/client-go/informers/discovery"
 	discoveryv1informers "k8s.io/client-go/informers/discovery/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -47,15 +48,24 @@ type transitSlices struct {
 	// all are the slices with all of their endpoints.
 	all    discoveryv1listers.EndpointSliceNamespaceLister
 	events record.EventRecorder
+	// siblings lists the addresses of the pods of the namespace.
+	siblings func(ctx context.Context) (map[netip.Addr]struct{}, error)
 
 	mu sync.Mutex
 	// leftOut is what of each slice was left out last.
 	leftOut map[string]leftOut
+	// beside are the addresses of pods of the namespace, as they were when a slice was
+	// handled last, of slices that need them.
+	beside map[string]map[netip.Addr]struct{}
 }
 
-// leftOut counts what of a slice is not passed on: endpoints that are not the owner's own,
-// and addresses that are too many.
-type leftOut struct{ strange, tooMany int }
+// leftOut counts what of a slice is not passed on: endpoints that may not be or that nobody
+// knows, and addresses that are too many. It also says after what time endpoints must be
+// looked at again because pods come and go; zero if they need not.
+type leftOut struct {
+	strange, tooMany int
+	again            time.Duration
+}
 
 // namespaced restricts what reflects the slices of a namespace. It must not wait: until it
 // returns, Liqo takes the pods of this and the next namespaces for strays.
@@ -68,9 +78,12 @@ func (t *transitEndpoints) namespaced(inner generic.NamespacedReflectorFactoryFu
 			owner: &twinOwner{read: func() (*corev1.Namespace, error) {
 				return opts.LocalClient.CoreV1().Namespaces().Get(t.ctx, namespace, metav1.GetOptions{})
 			}},
-			all:     informer.Lister().EndpointSlices(namespace),
+			all: informer.Lister().EndpointSlices(namespace),
+			siblings: func(ctx context.Context) (map[netip.Addr]struct{}, error) {
+				return podAddresses(ctx, opts.LocalClient.CoreV1().Pods(namespace))
+			},
 			events:  opts.EventBroadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-endpointslice-reflection"}),
-			leftOut: map[string]leftOut{},
+			leftOut: map[string]leftOut{}, beside: map[string]map[netip.Addr]struct{}{},
 		}
 		// While another replica leads, Liqo handles nothing.
 		_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
@@ -91,11 +104,14 @@ func (t *transitEndpoints) namespaced(inner generic.NamespacedReflectorFactoryFu
 // Handle reflects a slice. It fails, so that Liqo tries again, as long as it is not known
 // whose the endpoints must be; what was passed on before stays until then.
 func (s *transitSlices) Handle(ctx context.Context, name string) error {
-	if slice, err := s.all.Get(name); err == nil && fromPeer(slice) {
-		if _, err := s.owner.get(); err != nil {
-			// Liqo does not say why it tries again.
-			s.transit.log.Error(err, "It is not known whose twin the namespace is", "namespace", slice.Namespace)
-			return fmt.Errorf("find the owner of namespace %s: %w", slice.Namespace, err)
+	if slice, err := s.all.Get(name); err == nil {
+		if fromPeer(slice) {
+			err = s.ask(ctx, slice)
+		} else {
+			err = s.await(slice)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if err := s.NamespacedReflector.Handle(ctx, name); err != nil {
@@ -103,10 +119,24 @@ func (s *transitSlices) Handle(ctx context.Context, name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leftOut[name].tooMany > 0 {
+	switch left := s.leftOut[name]; {
+	case left.again > 0:
+		return generic.EnqueueAfter(left.again)
+	case left.tooMany > 0:
 		return generic.EnqueueAfter(tooManyRetry)
 	}
 	return nil
+}
+
+// ask asks for what must be known of a slice of another cluster.
+func (s *transitSlices) ask(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+	id, err := s.owner.get()
+	if err != nil {
+		// Liqo does not say why it tries again.
+		s.transit.log.Error(err, "It is not known whose twin the namespace is", "namespace", slice.Namespace)
+		return fmt.Errorf("find the owner of namespace %s: %w", slice.Namespace, err)
+	}
+	return s.askSiblings(ctx, id, slice)
 }
 
 // fromPeer reports whether another cluster has put a slice into its twin namespace.
@@ -117,11 +147,14 @@ func fromPeer(slice *discoveryv1.EndpointSlice) bool {
 // get returns a slice as Liqo is to see it.
 func (s *transitSlices) get(name string) (*discoveryv1.EndpointSlice, error) {
 	slice, err := s.all.Get(name)
-	if err != nil || !fromPeer(slice) {
-		s.forget(name)
-		return slice, err
+	switch {
+	case err == nil && fromPeer(slice):
+		return s.ownOnly(slice), nil
+	case err == nil && manual(slice):
+		return s.podsOnly(slice), nil
 	}
-	return s.ownOnly(slice), nil
+	s.forget(name)
+	return slice, err
 }
 
 // ownOnly returns a slice of another cluster without endpoints that are not its owner's
@@ -131,9 +164,11 @@ func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.E
 	if err != nil {
 		return without(slice, func(netip.Addr) bool { return true })
 	}
-	passed := without(slice, func(address netip.Addr) bool { return !s.transit.owns(id, address) })
+	passed := without(slice, func(address netip.Addr) bool { return !s.transit.owns(id, address) && !s.isBeside(slice.Name, address) })
 	tooMany := s.transit.budget.admit(id, s.key(slice.Name), addressesOf(passed), time.Now())
-	s.tell(slice, leftOut{strange: len(slice.Endpoints) - len(passed.Endpoints), tooMany: len(tooMany)})
+	s.tell(slice, leftOut{
+		strange: len(slice.Endpoints) - len(passed.Endpoints), tooMany: len(tooMany), again: s.siblingsRetry(slice.Name),
+	})
 	return without(passed, func(address netip.Addr) bool {
 		_, is := tooMany[address]
 		return is
@@ -160,6 +195,7 @@ func (s *transitSlices) tell(slice *discoveryv1.EndpointSlice, now leftOut) {
 func (s *transitSlices) forget(name string) {
 	s.mu.Lock()
 	delete(s.leftOut, name)
+	delete(s.beside, name)
 	s.mu.Unlock()
 	s.transit.budget.forget(s.key(name), time.Now())
 }
@@ -172,6 +208,11 @@ func (s *transitSlices) key(name string) string { return s.namespace + "/" + nam
 type ownEndpointsFactory struct {
 	informers.SharedInformerFactory
 	slices *transitSlices
+}
+
+// Core adds a node, see [nodeOfAny].
+func (f ownEndpointsFactory) Core() core.Interface {
+	return manualCore{f.SharedInformerFactory.Core()}
 }
 
 // Discovery restricts EndpointSlices.

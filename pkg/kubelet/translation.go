@@ -94,7 +94,7 @@ func (t *translation) endpoints(config *generic.ReflectorConfig, budget *endpoin
 	if t.addresses == nil {
 		return exposition.NewEndpointSliceReflector(nil, config)
 	}
-	transit := &transitEndpoints{owns: t.addresses.owns, budget: budget, refused: refused, log: t.log}
+	transit := &transitEndpoints{owns: t.addresses.owns, place: t.addresses.place, budget: budget, refused: refused, log: t.log}
 	transit.reflect(t.addresses, config)
 	return transit
 }
