@@ -40,6 +40,8 @@ type reflection struct {
 	pods workload.PodHandler
 	// answering tells of the pods in the foreign cluster.
 	answering answering
+	// told writes into pods which addresses they have.
+	told *ownAddress
 	// translated are the reflectors whose objects hold addresses.
 	translated []manager.Reflector
 }
@@ -92,7 +94,8 @@ func newReflection(
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
 	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", ipamService)
-	remotePods := newRemotePods(&transit{Reflector: ruled, mapper: addresses.mapper()}, o.NodeName, addresses.hold, addresses.release)
+	told := &ownAddress{Reflector: &transit{Reflector: ruled, mapper: addresses.mapper()}, log: log.WithName("pods")}
+	remotePods := newRemotePods(told, o.NodeName, addresses.hold, addresses.release)
 	translated := []manager.Reflector{newGuard(remotePods, guarded)}
 	if !o.DisableIPReflection {
 		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints)
@@ -116,7 +119,7 @@ func newReflection(
 		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
 	}, offloadings, offloadings.log))
 	return &reflection{
-		manager: m, offloadings: offloadings, pods: pods, translated: translated,
+		manager: m, offloadings: offloadings, pods: pods, told: told, translated: translated,
 		answering: answering{
 			present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
 			direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
@@ -129,7 +132,10 @@ func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
 
 // join returns when what start began and must not outlast it has ended; the context
 // must have ended.
-func (r *reflection) join() { r.offloadings.join() }
+func (r *reflection) join() {
+	r.offloadings.join()
+	r.told.join()
+}
 
 // translateAgain reflects again all objects that hold addresses.
 func (r *reflection) translateAgain() error {
