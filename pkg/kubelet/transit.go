@@ -96,9 +96,9 @@ type transitNamespace struct {
 	events  record.EventRecorder
 }
 
-// forge returns what Liqo forged, with the hosts that it names as the foreign cluster
-// reaches them. One for a pod in transit is forged anew, without access to the API
-// server of this cluster.
+// forge returns what Liqo forged, with the name of the namespace beside its token, and with
+// the hosts that it names as the foreign cluster reaches them. One for a pod in transit is
+// forged again, without access to the API server of this cluster.
 func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowPod) (*vkv1alpha1.ShadowPod, error) {
 	local, err := n.pods.Get(forged.Name)
 	if err != nil {
@@ -106,6 +106,7 @@ func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowP
 	}
 	origin, ok := inTransit(local)
 	if !ok {
+		keepTokenNamespace(local, &forged.Spec.Pod)
 		return forged, n.mapHosts("", local, &forged.Spec.Pod)
 	}
 	const none = forge.APIServerSupportDisabled

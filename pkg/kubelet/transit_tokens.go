@@ -24,6 +24,13 @@ func (t tokenless) Start(ctx context.Context, opts *options.ReflectorOpts) {
 	t.Reflector.Start(ctx, opts)
 }
 
+// StartNamespace begins the reflection of a namespace. Secrets with tokens also say what it
+// is called in this cluster.
+func (t tokenless) StartNamespace(opts *options.NamespacedOpts) {
+	opts.RemoteClient = namingClient{opts.RemoteClient, opts.LocalNamespace}
+	t.Reflector.StartNamespace(opts)
+}
+
 type tokenlessInformer struct{ corev1informers.PodInformer }
 
 func (i tokenlessInformer) Lister() corev1listers.PodLister {
