@@ -107,6 +107,7 @@ func (n *transitNamespace) forge(ctx context.Context, forged *vkv1alpha1.ShadowP
 	origin, ok := inTransit(local)
 	if !ok {
 		keepTokenNamespace(local, &forged.Spec.Pod)
+		nameAPIServerInFull(&forged.Spec.Pod)
 		return forged, n.mapHosts("", local, &forged.Spec.Pod)
 	}
 	const none = forge.APIServerSupportDisabled

@@ -276,11 +276,13 @@ func TestAPIServerOfPod(t *testing.T) {
 			wantErr: true,
 		},
 		"OwnPod": {
-			reason: "A pod of the broker reaches the broker's API server, as in stock Liqo.",
+			reason: "A pod of the broker reaches the broker's API server, as in stock Liqo, and by its full name as well.",
 			pod:    podOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }),
 			want: apiServer{
-				Aliases: []corev1.HostAlias{alias("10.82.0.2")},
-				Env:     environment("kubernetes.default"),
+				Aliases: []corev1.HostAlias{{
+					IP: "10.82.0.2", Hostnames: []string{"kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+				}},
+				Env: environment("kubernetes.default"),
 				Volumes: access(corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "web-token"},
 					Items:                []corev1.KeyToPath{{Key: forge.ServiceAccountTokenKey("kube-api-access-x", "token"), Path: "token"}},
