@@ -31,9 +31,10 @@ func downward(fields ...string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{DownwardAPI: projection}
 }
 
-func ofSecret(name, key, path string) corev1.VolumeProjection {
+// ofToken is a file of the Secret with the tokens of the pod.
+func ofToken(key, path string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: []corev1.KeyToPath{{Key: key, Path: path}},
+		LocalObjectReference: corev1.LocalObjectReference{Name: "web-token"}, Items: []corev1.KeyToPath{{Key: key, Path: path}},
 	}}
 }
 
@@ -42,8 +43,8 @@ func TestNamespaceBesideToken(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	beBroker()
-	token := ofSecret("web-token", forge.ServiceAccountTokenKey("kube-api-access-x", "token"), "token")
-	namespace := ofSecret("web-token", "namespace", "file-namespace")
+	token := ofToken(forge.ServiceAccountTokenKey("kube-api-access-x", "token"), "token")
+	namespace := ofToken("namespace", "file-namespace")
 	cases := map[string]struct {
 		reason  string
 		origin  string
@@ -65,8 +66,8 @@ func TestNamespaceBesideToken(t *testing.T) {
 			sources: []corev1.VolumeProjection{authority, downward("namespace")},
 			want:    []corev1.VolumeProjection{authority, downward("namespace")}},
 		"SecretOfThatName": {reason: "a Secret of the user is no token", support: forge.APIServerSupportTokenAPI,
-			sources: []corev1.VolumeProjection{ofSecret("web-token", "a", "b"), downward("namespace")},
-			want:    []corev1.VolumeProjection{ofSecret("web-token", "a", "b"), downward("namespace")}},
+			sources: []corev1.VolumeProjection{ofToken("a", "b"), downward("namespace")},
+			want:    []corev1.VolumeProjection{ofToken("a", "b"), downward("namespace")}},
 		"NoSupport": {reason: "there is no token, and no Secret", support: forge.APIServerSupportDisabled,
 			sources: []corev1.VolumeProjection{issuedToken, downward("namespace")},
 			want:    []corev1.VolumeProjection{downward("namespace")}},
@@ -119,7 +120,9 @@ func TestSecretNamesNamespace(t *testing.T) {
 	c.local.PrependReactor("create", "serviceaccounts", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "secret"}}, nil
 	})
-	var applied struct{ StringData map[string]string }
+	var applied struct {
+		StringData map[string]string `json:"stringData"`
+	}
 	c.remote.PrependReactor("patch", "secrets", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		if patch, ok := action.(k8stesting.PatchAction); ok && action.GetNamespace() == "twin-broker" && patch.GetName() == "web-token" {
 			return true, &corev1.Secret{}, json.Unmarshal(patch.GetPatch(), &applied)
