@@ -37,8 +37,12 @@ var skips = []skip{
 		"They change nodes, and no pods.",
 	},
 	{
-		"[sig-network] HostPort, node-pod communication", `HostPort|node-pod communication`,
+		"[sig-network] HostPort, node-pod and intra-pod communication", `HostPort|node-pod communication|intra-pod communication`,
 		"They pin pods to a host, or have them use its network, which no other cluster gives away.",
+	},
+	{
+		"[sig-apps] Job with a pod failure policy on an exit code or a disruption", `Job should allow to use (the|a) pod failure policy`,
+		"They pin their pods to a host, by its name.",
 	},
 	{
 		"[sig-node] RuntimeClass with a handler", `RuntimeClass should schedule`,
@@ -67,7 +71,28 @@ func skipped() string {
 var reasons = []struct {
 	names *regexp.Regexp
 	why   string
-}{}
+}{
+	{
+		regexp.MustCompile(`Services should (serve|have session affinity|be able to switch|be able to change the type from ExternalName|be able to create a functioning NodePort)` +
+			`|EndpointSlice should support a Service with multiple`),
+		"The pod that tries the Service calls it by its cluster IP, or the address of a node, as a number. Where it runs, the Service has " +
+			"another cluster IP; by its name it works.",
+	},
+	{
+		regexp.MustCompile(`DNS should (provide DNS for (services|pods for|ExternalName)|resolve DNS of partial)`),
+		"A pod asks the DNS of where it runs, where its namespace has another name by default. Short names work, and names in full do with " +
+			"`EnforceSameName` (docs/networking.md).",
+	},
+	{
+		regexp.MustCompile(`Ephemeral Containers`),
+		"A stock Liqo provider lets no other cluster change a running pod. A debug container is recorded and never starts; `kubectl exec` works.",
+	},
+	{
+		regexp.MustCompile(`Guestbook application`),
+		"Its pods tell each other their own addresses, which are good in their own cluster. Pods of several clusters find each other by " +
+			"Services.",
+	},
+}
 
 // explanation returns why a test fails, or nothing. The first reason that fits counts.
 func explanation(name string) string {
