@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -18,8 +19,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
+	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -39,10 +43,13 @@ type proxy struct {
 	token           string
 	admin, stranger http.RoundTripper
 	created         onCreated
+	// node is the only node that is listed, without the taint of virtual nodes: tests that choose a node for their pods choose
+	// that one. If it is empty, all are, as they are.
+	node string
 }
 
 // newProxy returns a proxy of the API server that the administrator's config leads to.
-func newProxy(config *rest.Config, created onCreated) (*proxy, error) {
+func newProxy(config *rest.Config, node string, created onCreated) (*proxy, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("parse the address of the API server: %w", err)
@@ -60,7 +67,7 @@ func newProxy(config *rest.Config, created onCreated) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &proxy{target: target, token: rand.Text(), admin: admin, stranger: stranger, created: created}, nil
+	return &proxy{target: target, token: rand.Text(), admin: admin, stranger: stranger, node: node, created: created}, nil
 }
 
 // RoundTrip implements http.RoundTripper: it passes a request on as the one who sent it.
@@ -75,27 +82,38 @@ func (p *proxy) RoundTrip(request *http.Request) (*http.Response, error) {
 // handler serves the proxy.
 func (p *proxy) handler() http.Handler {
 	return &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(p.target) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(p.target)
+			if p.node != "" && listsNodes(r.Out) {
+				r.Out.Header.Set("Accept", "application/json")
+				r.Out.Header.Del("Accept-Encoding")
+			}
+		},
 		Transport:      p,
 		FlushInterval:  -1, // Watches and logs are streams.
-		ModifyResponse: p.note,
+		ModifyResponse: p.edit,
 		ErrorLog:       log.New(io.Discard, "", 0), // Clients that go away are none of ours.
 	}
 }
 
+// edit does what is to be done before a client gets an answer.
+func (p *proxy) edit(response *http.Response) error {
+	switch request := response.Request; {
+	case request.Method == http.MethodPost && request.URL.Path == "/api/v1/namespaces" && response.StatusCode == http.StatusCreated &&
+		!request.URL.Query().Has("dryRun"):
+		return p.note(response)
+	case p.node != "" && listsNodes(request) && response.StatusCode == http.StatusOK:
+		return p.showOne(response)
+	}
+	return nil
+}
+
 // note calls created for an answer that says that a namespace was created.
 func (p *proxy) note(response *http.Response) error {
-	request := response.Request
-	isCreation := request.Method == http.MethodPost && request.URL.Path == "/api/v1/namespaces" && response.StatusCode == http.StatusCreated
-	if !isCreation || request.URL.Query().Has("dryRun") {
-		return nil
-	}
-	body, err := io.ReadAll(response.Body)
+	body, err := takeBody(response)
 	if err != nil {
 		return fmt.Errorf("read the answer to the creation of a namespace: %w", err)
 	}
-	_ = response.Body.Close()
-	response.Body = io.NopCloser(bytes.NewReader(body))
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
 		return fmt.Errorf("decode the answer to the creation of a namespace: %w", err)
@@ -104,7 +122,48 @@ func (p *proxy) note(response *http.Response) error {
 	if !ok {
 		return fmt.Errorf("the answer to the creation of a namespace is a %T", object)
 	}
-	return p.created(request.Context(), namespace.Name)
+	setBody(response, body)
+	return p.created(response.Request.Context(), namespace.Name)
+}
+
+// listsNodes reports whether a request lists nodes once.
+func listsNodes(request *http.Request) bool {
+	watch := request.URL.Query().Get("watch")
+	return request.Method == http.MethodGet && request.URL.Path == "/api/v1/nodes" && (watch == "" || watch == "false" || watch == "0")
+}
+
+// showOne leaves one node in a list of nodes.
+func (p *proxy) showOne(response *http.Response) error {
+	body, err := takeBody(response)
+	if err != nil {
+		return fmt.Errorf("read a list of nodes: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := json.Unmarshal(body, &nodes); err != nil {
+		return fmt.Errorf("decode a list of nodes: %w", err)
+	}
+	nodes.Items = slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return node.Name != p.node })
+	for i := range nodes.Items {
+		spec := &nodes.Items[i].Spec
+		spec.Taints = slices.DeleteFunc(spec.Taints, func(taint corev1.Taint) bool { return taint.Key == consts.VirtualNodeTolerationKey })
+	}
+	if body, err = json.Marshal(&nodes); err != nil {
+		return fmt.Errorf("encode a list of nodes: %w", err)
+	}
+	setBody(response, body)
+	return nil
+}
+
+// takeBody reads all of an answer.
+func takeBody(response *http.Response) ([]byte, error) {
+	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
+// setBody gives an answer another body.
+func setBody(response *http.Response, body []byte) {
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	response.Header.Set("Content-Length", strconv.Itoa(len(body)))
 }
 
 // serve serves the proxy on this machine until the context ends, and writes a kubeconfig that leads to it.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -21,6 +23,10 @@ func newTestProxy(t *testing.T, created onCreated) (address, token string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Caller", r.Header.Get("Authorization"))
+		if r.URL.Path == "/api/v1/nodes" {
+			w.Header().Set("Content-Type", r.Header.Get("Accept"))
+			_, _ = io.WriteString(w, someNodes)
+		}
 		if r.Method != http.MethodPost {
 			return
 		}
@@ -29,7 +35,7 @@ func newTestProxy(t *testing.T, created onCreated) (address, token string) {
 		_, _ = io.Copy(w, r.Body)
 	}))
 	t.Cleanup(server.Close)
-	p, err := newProxy(&rest.Config{Host: server.URL, BearerToken: "administrator"}, created)
+	p, err := newProxy(&rest.Config{Host: server.URL, BearerToken: "administrator"}, "virtual", created)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +70,9 @@ func send(t *testing.T, method, url, token, body string) answer {
 	}
 	return answer{status: response.StatusCode, caller: response.Header.Get("Caller"), body: string(text)}
 }
+
+const someNodes = `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"real"}},` +
+	`{"metadata":{"name":"virtual"},"spec":{"taints":[{"key":"virtual-node.liqo.io/not-allowed","effect":"NoExecute"},{"key":"other","effect":"NoExecute"}]}}]}`
 
 const someNamespace = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"tests"}}`
 
@@ -104,5 +113,20 @@ func TestOnlyTheTokenMakesAnAdministrator(t *testing.T) {
 		if got := send(t, http.MethodGet, address+"/api", sent, "").caller; got != want {
 			t.Errorf("with token %q the API server sees %q, want %q", sent, got, want)
 		}
+	}
+}
+
+// TestOneNodeIsListed has tests that pin their pods pin them to the virtual node.
+func TestOneNodeIsListed(t *testing.T) {
+	address, token := newTestProxy(t, nil)
+	var nodes corev1.NodeList
+	if err := json.Unmarshal([]byte(send(t, http.MethodGet, address+"/api/v1/nodes?limit=500", token, "").body), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) != 1 || nodes.Items[0].Name != "virtual" || len(nodes.Items[0].Spec.Taints) != 1 || nodes.ResourceVersion != "7" {
+		t.Errorf("listed are %+v, want the virtual node, with the other taint", nodes)
+	}
+	if watch := send(t, http.MethodGet, address+"/api/v1/nodes?watch=true", token, "").body; watch != someNodes {
+		t.Errorf("a watch of nodes shows %s, want it as it is", watch)
 	}
 }

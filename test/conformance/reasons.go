@@ -37,12 +37,8 @@ var skips = []skip{
 		"They change nodes, and no pods.",
 	},
 	{
-		"[sig-network] HostPort, node-pod and intra-pod communication", `HostPort|node-pod communication|intra-pod communication`,
+		"[sig-network] HostPort, node-pod communication", `HostPort|node-pod communication`,
 		"They pin pods to a host, or have them use its network, which no other cluster gives away.",
-	},
-	{
-		"[sig-apps] Job with a pod failure policy on an exit code or a disruption", `Job should allow to use (the|a) pod failure policy`,
-		"They pin their pods to a host, by its name.",
 	},
 	{
 		"[sig-node] RuntimeClass with a handler", `RuntimeClass should schedule`,

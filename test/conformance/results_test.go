@@ -78,7 +78,7 @@ func TestSkips(t *testing.T) {
 		"[sig-node] RuntimeClass should schedule a Pod requesting a RuntimeClass without PodOverhead [NodeConformance]":                         true,
 		"[sig-storage] EmptyDir wrapper volumes should not cause race condition when used for configmaps [Serial] [Conformance]":                true,
 		"[sig-node] RuntimeClass should reject a Pod requesting a deleted RuntimeClass [NodeConformance]":                                       false,
-		"[sig-network] Networking Granular Checks: Pods should function for intra-pod communication: http [NodeConformance]":                    true,
+		"[sig-network] Networking Granular Checks: Pods should function for intra-pod communication: http [NodeConformance]":                    false,
 		"[sig-apps] StatefulSet Basic StatefulSet functionality [StatefulSetBasic] Should recreate evicted statefulset [Conformance]":           false,
 		"[sig-storage] EmptyDir wrapper volumes should not conflict [Conformance]":                                                              false,
 		"[sig-node] Container Lifecycle Hook when create a pod with lifecycle hook should execute prestop http hook properly [NodeConformance]": false,

@@ -41,8 +41,15 @@ func (s suite) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	to := s.distance.to(s.federation)
-	p, err := newProxy(config, func(ctx context.Context, namespace string) error {
+	to, node := s.distance.to(s.federation), ""
+	if to != nil {
+		virtual, err := s.federation.Consumer.VirtualNode(ctx, to)
+		if err != nil {
+			return err
+		}
+		node = virtual.Name
+	}
+	p, err := newProxy(config, node, func(ctx context.Context, namespace string) error {
 		if to == nil {
 			return nil
 		}
@@ -123,9 +130,7 @@ func (s suite) look(ctx context.Context, name, focus string, shards int) (specs,
 	}
 	args = append(args, "--focus="+cmp.Or(focus, groups), "--skip="+skipped(), filepath.Join(s.programs, "e2e.test"), "--",
 		"--kubeconfig="+kubeconfig, "--kubectl-path="+s.federation.Consumer.Lab.KubectlPath(), "--provider=skeleton",
-		// The virtual nodes have a taint against pods that are not offloaded.
-		"--non-blocking-taints=node-role.kubernetes.io/control-plane,virtual-node.liqo.io/not-allowed", "--allowed-not-ready-nodes=-1",
-		"--disable-log-dump")
+		"--allowed-not-ready-nodes=-1", "--disable-log-dump")
 	ginkgo := exec.CommandContext(ctx, filepath.Join(s.programs, "ginkgo"), args...)
 	ginkgo.Stdout, ginkgo.Stderr = log, log
 	// Ginkgo and the tests get the signal together, as from a terminal: the tests remove what they made.
