@@ -69,7 +69,7 @@ var reasons = []struct {
 	why   string
 }{
 	{
-		regexp.MustCompile(`Services should (serve|have session affinity|be able to switch|be able to change the type from ExternalName|be able to create a functioning NodePort)` +
+		regexp.MustCompile(`Services should (serve|have session affinity|be able to switch|be able to change the type|be able to create a functioning NodePort)` +
 			`|EndpointSlice should support a Service with multiple`),
 		"The pod that tries the Service calls it by its cluster IP, or the address of a node, as a number. Where it runs, the Service has " +
 			"another cluster IP; by its name it works.",
@@ -84,9 +84,14 @@ var reasons = []struct {
 		"A stock Liqo provider lets no other cluster change a running pod. A debug container is recorded and never starts; `kubectl exec` works.",
 	},
 	{
-		regexp.MustCompile(`Guestbook application`),
-		"Its pods tell each other their own addresses, which are good in their own cluster. Pods of several clusters find each other by " +
-			"Services.",
+		regexp.MustCompile(`Guestbook application|execute (poststart|prestop) exec hook|PreStop should call prestop`),
+		"A pod gets the address of another one as text, from that pod or in its command. An address is good in one cluster; pods of " +
+			"several find each other by Services.",
+	},
+	{
+		regexp.MustCompile(`KubeletManagedEtcHosts`),
+		"Its second pod asks for the network of its host. Liqo gives an offloaded pod one of its own, so that no consumer's pod is in the " +
+			"network of a provider's node.",
 	},
 }
 
