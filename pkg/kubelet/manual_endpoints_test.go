@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/exposition"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
@@ -140,6 +141,12 @@ func TestManualEndpoints(t *testing.T) {
 		"Native":     {"a pod here that Kubernetes found", by(on(manualSlice("10.200.0.7"), "worker"), kubernetesSlices), []string{"mapped:10.200.0.7"}, nil},
 		"Stranger": {"what is no pod is opened to nobody, and the others are not kept from being", manualSlice("192.168.1.7", "169.254.169.254", "db.example", "10.200.0.7"),
 			[]string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
+		"StrangerOnNode": {"what Liqo reflects without us, it goes on to, at once", on(manualSlice("192.168.1.7", "10.200.0.7"), "worker"),
+			[]string{"mapped:192.168.1.7", "mapped:10.200.0.7"}, nil},
+		"StrangerThere": {"what is on the foreign cluster's node may be known soon", on(manualSlice("10.202.0.99", "10.200.0.7"), "liqo-provider"),
+			[]string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
+		"NameOnNode": {"what is no address would keep the others from being reflected", on(manualSlice("db.example", "10.200.0.7"), "worker"),
+			[]string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
 		"RelayOfOthers": {"an address of the broker's external CIDR that is no pod's here", manualSlice("10.202.0.99", "10.200.0.7"),
 			[]string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
 	}
@@ -233,5 +240,28 @@ func TestPeersManualEndpoints(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestManualEndpointsNotReflected has a slice that is not to be reflected, with what this cluster does not know.
+func TestManualEndpointsNotReflected(t *testing.T) {
+	slice := manualSlice("192.168.1.7")
+	slice.Annotations = map[string]string{consts.SkipReflectionAnnotationKey: "true"}
+	c, passed := startEndpoints(t, manualAddresses(t), append(nodes("provider"), slice)...)
+	told := make(chan string, 10)
+	watch := c.events.StartEventWatcher(func(event *corev1.Event) { told <- event.Reason })
+	defer watch.Stop()
+	for range 3 {
+		if err := c.handle(t.Context()); err != nil {
+			t.Errorf("Handle returns %v: it is looked at again for nothing", err)
+		}
+	}
+	if got := passed(); got != nil {
+		t.Errorf("it is reflected: %v", got)
+	}
+	for range 3 {
+		if reason := <-told; reason == reasonNotReflected {
+			t.Error("it is said that endpoints are not reflected of a slice that is not to be")
+		}
 	}
 }
