@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,7 +27,8 @@ import (
 // its own for the pods that it runs: those are as in stock Liqo. Slices that somebody else
 // makes, for a Service without a selector, name pods by their addresses and mostly without
 // their nodes. Nobody makes them in the foreign cluster, so that all of their endpoints are
-// reflected, also the pods that run there.
+// reflected, also the pods that run there. Endpoints that are no pods are reflected as by stock
+// Liqo, if they name a node of this cluster.
 //
 // Stock Liqo leaves out endpoints without a node, and those on the virtual node
 // (EndpointToBeReflected in liqo/pkg/virtualKubelet/forge/endpointslices.go@v0.9.4).
@@ -101,9 +103,24 @@ func (a *addresses) atForeign(address netip.Addr) (netip.Addr, bool) {
 	return there, err == nil
 }
 
+// reflectedByHand reports whether a slice is one that somebody has made here, and to be reflected.
+func (s *transitSlices) reflectedByHand(slice *discoveryv1.EndpointSlice) bool {
+	if !manual(slice) || slice.Namespace == corev1.NamespaceDefault && slice.Name == "kubernetes" {
+		return false // Liqo leaves out that of the API server.
+	}
+	skips, ok := s.NamespacedReflector.(interface {
+		ShouldSkipReflection(object metav1.Object) (bool, error)
+	})
+	if !ok {
+		return true
+	}
+	skip, err := skips.ShouldSkipReflection(slice)
+	return err == nil && !skip // Liqo itself finds the same.
+}
+
 // await returns an error, once, if a slice names a pod that is not known.
 func (s *transitSlices) await(slice *discoveryv1.EndpointSlice) error {
-	if !manual(slice) || len(without(slice, s.unknown).Endpoints) == len(slice.Endpoints) {
+	if !slices.ContainsFunc(slice.Endpoints, s.strange) {
 		return nil
 	}
 	s.mu.Lock()
@@ -115,16 +132,34 @@ func (s *transitSlices) await(slice *discoveryv1.EndpointSlice) error {
 	return generic.EnqueueAfter(manualWait)
 }
 
-// unknown reports whether nobody knows a pod with an address.
-func (s *transitSlices) unknown(address netip.Addr) bool {
-	return s.transit.place(address) == placeUnknown
+// strange reports whether an endpoint is not reflected: nobody knows a pod with its address, and
+// it names no node for which stock Liqo would reflect it.
+func (s *transitSlices) strange(endpoint discoveryv1.Endpoint) bool {
+	if s.isPod(endpoint) {
+		return false
+	}
+	for _, text := range endpoint.Addresses {
+		if _, err := netip.ParseAddr(text); err != nil {
+			return true // The IPAM would refuse it, and Liqo with it the whole slice.
+		}
+	}
+	return endpoint.NodeName == nil || !forge.EndpointToBeReflected(&endpoint, s.nodes)
+}
+
+// isPod reports whether somebody knows pods with all addresses of an endpoint.
+func (s *transitSlices) isPod(endpoint discoveryv1.Endpoint) bool {
+	return !slices.ContainsFunc(endpoint.Addresses, func(text string) bool {
+		address, err := netip.ParseAddr(text)
+		return err != nil || s.transit.place(address) == placeUnknown
+	})
 }
 
 // podsOnly returns a slice that somebody has made here, with the endpoints that are known to
-// be pods, whatever their nodes are.
+// be pods, whatever their nodes are, and those that stock Liqo reflects.
 func (s *transitSlices) podsOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	s.transit.budget.forget(s.key(slice.Name), time.Now())
-	known := without(slice, s.unknown)
+	known := slice.DeepCopy()
+	known.Endpoints = slices.DeleteFunc(known.Endpoints, s.strange)
 	left := leftOut{strange: len(slice.Endpoints) - len(known.Endpoints)}
 	if slices.ContainsFunc(addressesOf(known), func(address netip.Addr) bool { return s.transit.place(address) == placePassing }) {
 		left.again = manualRetry
@@ -133,9 +168,10 @@ func (s *transitSlices) podsOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.
 		left.again = manualWait
 	}
 	s.tellManual(slice, left)
-	known = known.DeepCopy()
 	for i := range known.Endpoints {
-		known.Endpoints[i].NodeName = new(nodeOfAny)
+		if s.isPod(known.Endpoints[i]) {
+			known.Endpoints[i].NodeName = new(nodeOfAny)
+		}
 	}
 	return known
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/informers/discovery"
 	discoveryv1informers "k8s.io/client-go/informers/discovery/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 	discoveryv1listers "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -46,7 +47,9 @@ type transitSlices struct {
 	namespace string
 	owner     *twinOwner
 	// all are the slices with all of their endpoints.
-	all    discoveryv1listers.EndpointSliceNamespaceLister
+	all discoveryv1listers.EndpointSliceNamespaceLister
+	// nodes are those of this cluster.
+	nodes  corev1listers.NodeLister
 	events record.EventRecorder
 	// siblings lists the addresses of the pods of the namespace.
 	siblings func(ctx context.Context) (map[netip.Addr]struct{}, error)
@@ -78,7 +81,8 @@ func (t *transitEndpoints) namespaced(inner generic.NamespacedReflectorFactoryFu
 			owner: &twinOwner{read: func() (*corev1.Namespace, error) {
 				return opts.LocalClient.CoreV1().Namespaces().Get(t.ctx, namespace, metav1.GetOptions{})
 			}},
-			all: informer.Lister().EndpointSlices(namespace),
+			all:   informer.Lister().EndpointSlices(namespace),
+			nodes: opts.LocalFactory.Core().V1().Nodes().Lister(),
 			siblings: func(ctx context.Context) (map[netip.Addr]struct{}, error) {
 				return podAddresses(ctx, opts.LocalClient.CoreV1().Pods(namespace))
 			},
@@ -105,9 +109,10 @@ func (t *transitEndpoints) namespaced(inner generic.NamespacedReflectorFactoryFu
 // whose the endpoints must be; what was passed on before stays until then.
 func (s *transitSlices) Handle(ctx context.Context, name string) error {
 	if slice, err := s.all.Get(name); err == nil {
-		if fromPeer(slice) {
+		switch {
+		case fromPeer(slice):
 			err = s.ask(ctx, slice)
-		} else {
+		case s.reflectedByHand(slice):
 			err = s.await(slice)
 		}
 		if err != nil {
@@ -150,7 +155,7 @@ func (s *transitSlices) get(name string) (*discoveryv1.EndpointSlice, error) {
 	switch {
 	case err == nil && fromPeer(slice):
 		return s.ownOnly(slice), nil
-	case err == nil && manual(slice):
+	case err == nil && s.reflectedByHand(slice):
 		return s.podsOnly(slice), nil
 	}
 	s.forget(name)
