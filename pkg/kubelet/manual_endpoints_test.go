@@ -6,6 +6,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -263,5 +264,38 @@ func TestManualEndpointsNotReflected(t *testing.T) {
 		if reason := <-told; reason == reasonNotReflected {
 			t.Error("it is said that endpoints are not reflected of a slice that is not to be")
 		}
+	}
+}
+
+// TestPeersManualEndpointsAskNobody has a consumer that writes its slice again and again: the API server here does not notice, and no
+// more is remembered than the slice names.
+func TestPeersManualEndpointsAskNobody(t *testing.T) {
+	a := manualAddresses(t)
+	slice := manualSlice("10.83.0.7")
+	slice.Labels[liqo.LabelManagedBy] = liqo.ManagedByShadowEndpointSlice
+	slice.Endpoints[0].NodeName = new("liqo-consumer")
+	objects := append(nodes("provider", "consumer"), slice, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"}, Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
+	}})
+	for i := range 50 {
+		objects = append(objects, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: fmt.Sprint(i)}, Status: corev1.PodStatus{PodIP: fmt.Sprintf("10.83.0.%d", i), Phase: corev1.PodRunning},
+		})
+	}
+	c, passed := startEndpoints(t, a, objects...)
+	for range 10 {
+		_ = c.handle(t.Context()) // It says when it looks again.
+	}
+	if got := passed(); len(got) != 1 {
+		t.Errorf("passed on: %v", got)
+	}
+	lists := 0
+	for _, action := range c.local.Actions() {
+		if action.Matches("list", "pods") {
+			lists++
+		}
+	}
+	if lists > 1 { // That of the informer.
+		t.Errorf("pods are listed %d times", lists)
 	}
 }
