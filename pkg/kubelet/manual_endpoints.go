@@ -4,8 +4,6 @@
 package kubelet
 
 import (
-	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -15,9 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers/core"
 	corev1informers "k8s.io/client-go/informers/core/v1"
-	corev1clients "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/cluster"
@@ -188,27 +187,27 @@ func (s *transitSlices) tellManual(slice *discoveryv1.EndpointSlice, now leftOut
 	}
 }
 
-// askSiblings asks which pods the namespace has, if a slice of another cluster names pods
-// that this one runs for it; such a slice may name no others.
-func (s *transitSlices) askSiblings(ctx context.Context, owner cluster.ID, slice *discoveryv1.EndpointSlice) error {
-	needed := slices.ContainsFunc(addressesOf(slice), func(address netip.Addr) bool {
-		return !s.transit.owns(owner, address) && s.transit.place(address) != placeUnknown
-	})
-	var pods map[netip.Addr]struct{}
-	if needed {
-		var err error
-		if pods, err = s.siblings(ctx); err != nil {
-			return fmt.Errorf("find the pods that EndpointSlice %s/%s names: %w", slice.Namespace, slice.Name, err)
+// findBeside notes which pods of the namespace a slice of another cluster names, if it names pods
+// that this one runs for it; such a slice may name no others. It asks nobody, however often the
+// other cluster writes the slice.
+func (s *transitSlices) findBeside(owner cluster.ID, slice *discoveryv1.EndpointSlice) {
+	needed := map[netip.Addr]struct{}{}
+	for _, address := range addressesOf(slice) {
+		if !s.transit.owns(owner, address) && s.transit.place(address) != placeUnknown {
+			needed[address] = struct{}{}
 		}
+	}
+	var beside map[netip.Addr]struct{}
+	if len(needed) > 0 {
+		beside = s.podsAt(needed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if needed {
-		s.beside[slice.Name] = pods
+	if len(needed) > 0 {
+		s.beside[slice.Name] = beside
 	} else {
 		delete(s.beside, slice.Name)
 	}
-	return nil
 }
 
 // isBeside reports whether an address in a slice is that of a pod of the same namespace.
@@ -230,20 +229,22 @@ func (s *transitSlices) siblingsRetry(slice string) time.Duration {
 	return 0
 }
 
-// podAddresses lists the addresses of pods that have not ended. They may be a little old.
-func podAddresses(ctx context.Context, client corev1clients.PodInterface) (map[netip.Addr]struct{}, error) {
-	pods, err := client.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	addresses := map[netip.Addr]struct{}{}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if address, err := netip.ParseAddr(pod.Status.PodIP); err == nil && !ended(pod) && !pod.Spec.HostNetwork {
-			addresses[address] = struct{}{}
+// podsAt returns those of some addresses that pods of the namespace have that have not ended.
+func (s *transitSlices) podsAt(those map[netip.Addr]struct{}) map[netip.Addr]struct{} {
+	pods, err := s.pods.List(labels.Everything())
+	utilruntime.Must(err) // It reads a cache.
+	found := map[netip.Addr]struct{}{}
+	for _, pod := range pods {
+		if ended(pod) || pod.Spec.HostNetwork {
+			continue
+		}
+		if address, err := netip.ParseAddr(pod.Status.PodIP); err == nil {
+			if _, is := those[address]; is {
+				found[address] = struct{}{}
+			}
 		}
 	}
-	return addresses, nil
+	return found
 }
 
 // nodeOfAny names a node that no cluster can have, and Liqo takes for one of this cluster:

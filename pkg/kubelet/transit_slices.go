@@ -51,14 +51,14 @@ type transitSlices struct {
 	// nodes are those of this cluster.
 	nodes  corev1listers.NodeLister
 	events record.EventRecorder
-	// siblings lists the addresses of the pods of the namespace.
-	siblings func(ctx context.Context) (map[netip.Addr]struct{}, error)
+	// pods are those of the namespace. Liqo's reflector of events watches them as well.
+	pods corev1listers.PodNamespaceLister
 
 	mu sync.Mutex
 	// leftOut is what of each slice was left out last.
 	leftOut map[string]leftOut
-	// beside are the addresses of pods of the namespace, as they were when a slice was
-	// handled last, of slices that need them.
+	// beside are the addresses in each slice of another cluster that are pods of the
+	// namespace, as it was when the slice was handled last; of slices that name any.
 	beside map[string]map[netip.Addr]struct{}
 }
 
@@ -81,11 +81,9 @@ func (t *transitEndpoints) namespaced(inner generic.NamespacedReflectorFactoryFu
 			owner: &twinOwner{read: func() (*corev1.Namespace, error) {
 				return opts.LocalClient.CoreV1().Namespaces().Get(t.ctx, namespace, metav1.GetOptions{})
 			}},
-			all:   informer.Lister().EndpointSlices(namespace),
-			nodes: opts.LocalFactory.Core().V1().Nodes().Lister(),
-			siblings: func(ctx context.Context) (map[netip.Addr]struct{}, error) {
-				return podAddresses(ctx, opts.LocalClient.CoreV1().Pods(namespace))
-			},
+			all:     informer.Lister().EndpointSlices(namespace),
+			nodes:   opts.LocalFactory.Core().V1().Nodes().Lister(),
+			pods:    opts.LocalFactory.Core().V1().Pods().Lister().Pods(namespace),
 			events:  opts.EventBroadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-endpointslice-reflection"}),
 			leftOut: map[string]leftOut{}, beside: map[string]map[netip.Addr]struct{}{},
 		}
@@ -111,7 +109,7 @@ func (s *transitSlices) Handle(ctx context.Context, name string) error {
 	if slice, err := s.all.Get(name); err == nil {
 		switch {
 		case fromPeer(slice):
-			err = s.ask(ctx, slice)
+			err = s.ask(slice)
 		case s.reflectedByHand(slice):
 			err = s.await(slice)
 		}
@@ -133,15 +131,16 @@ func (s *transitSlices) Handle(ctx context.Context, name string) error {
 	return nil
 }
 
-// ask asks for what must be known of a slice of another cluster.
-func (s *transitSlices) ask(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+// ask finds what must be known of a slice of another cluster.
+func (s *transitSlices) ask(slice *discoveryv1.EndpointSlice) error {
 	id, err := s.owner.get()
 	if err != nil {
 		// Liqo does not say why it tries again.
 		s.transit.log.Error(err, "It is not known whose twin the namespace is", "namespace", slice.Namespace)
 		return fmt.Errorf("find the owner of namespace %s: %w", slice.Namespace, err)
 	}
-	return s.askSiblings(ctx, id, slice)
+	s.findBeside(id, slice)
+	return nil
 }
 
 // fromPeer reports whether another cluster has put a slice into its twin namespace.
