@@ -153,6 +153,9 @@ func TestMapHosts(t *testing.T) {
 	}{
 		"Translated": {reason: "an address of a pod leads there", host: "10.84.0.13", want: "10.200.0.13"},
 		"Unknown":    {reason: "an address that means something only here must not lead to somebody else", host: "10.83.0.4", want: "192.0.2.1", event: true},
+		"Mapped":     {reason: "written as IPv6, it is dialed as IPv4", host: "::ffff:10.83.0.4", want: "192.0.2.1", event: true},
+		"MappedPod":  {reason: "the same of one that leads there", host: "::ffff:10.84.0.13", want: "10.200.0.13"},
+		"MappedElse": {reason: "and what is not Liqo's stays as it was written", host: "::ffff:198.51.100.7", want: "::ffff:198.51.100.7"},
 		"Name":       {reason: "a name is not an address", host: "web.example.org", want: "web.example.org"},
 		"Empty":      {reason: "the pod itself is named by nothing", host: "", want: ""},
 		"Other":      {reason: "what is not Liqo's stays as it was written", host: "2001:db8:0::1", want: "2001:db8:0::1"},

@@ -4,11 +4,15 @@
 package kubelet
 
 import (
+	"sync"
 	"testing"
 
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -35,6 +39,40 @@ func TestAnyAt(t *testing.T) {
 	if r.anyAt(all) {
 		t.Error("a pod counts that is gone")
 	}
+}
+
+// TestReplacedPodIsReleased replaces a pod while the foreign cluster is not reached: what is heard of it then is a change of
+// the pod, and not that the first one is gone.
+func TestReplacedPodIsReleased(t *testing.T) {
+	var mu sync.Mutex
+	held := map[string]string{}
+	r := newRemotePods(unstarted{}, "liqo-broker", func(pod, address string) {
+		mu.Lock()
+		defer mu.Unlock()
+		held[pod] = address
+	}, func(pod string) {
+		mu.Lock()
+		defer mu.Unlock()
+		delete(held, pod)
+	})
+	pod := func(uid types.UID) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web-0", UID: uid}, Status: corev1.PodStatus{PodIP: "10.90.0.7"}}
+	}
+	remote := fake.NewSimpleClientset(pod("first"))
+	factory := informers.NewSharedInformerFactory(remote, 0)
+	r.StartNamespace(options.NewNamespaced().WithRemote("twin", remote, factory))
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	if _, err := remote.CoreV1().Pods("twin").Update(t.Context(), pod("second"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		_, first := held["first"]
+		_, second := held["second"]
+		return second && !first
+	})
 }
 
 // TestEndedPodLosesItsAddress ends a pod, whose object keeps the address until somebody deletes it. The broker tells no

@@ -246,6 +246,14 @@ func TestAPIServerOfPod(t *testing.T) {
 			pod:    podOf("consumer", withAccess(ofBroker)),
 			want:   apiServer{Aliases: []corev1.HostAlias{database}, Env: color, Volumes: access(authority)},
 		},
+		"NamespaceBesideToken": {
+			reason: "A pod without the token still finds the name of its namespace, as in stock Liqo that of where it runs.",
+			pod: podOf("consumer", func(pod *corev1.Pod) {
+				withAccess(elsewhere)(pod)
+				pod.Spec.Volumes = access(authority, ofToken("token", "token"), ofToken(namespaceKey, "file-namespace"))
+			}),
+			want: apiServer{Aliases: []corev1.HostAlias{database}, Env: color, Volumes: access(authority, downward("namespace"))},
+		},
 		"TwoAPIServers": {
 			reason: "A pod has one API server; each alias would take an address of the broker's external CIDR.",
 			pod: podOf("consumer", func(pod *corev1.Pod) {
