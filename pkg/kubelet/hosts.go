@@ -55,6 +55,8 @@ func (n *transitNamespace) mapHosts(origin cluster.ID, local *corev1.Pod, spec *
 		if err != nil {
 			return // A name means in each cluster what that cluster's DNS says.
 		}
+		// An IPv4 address that is written as IPv6 is dialed as what it is.
+		address = address.Unmap()
 		there, err := n.mapper.mapHost(origin, address)
 		switch {
 		case errors.Is(err, errHostUnknown):
