@@ -55,7 +55,13 @@ func (r *remotePods) StartNamespace(opts *options.NamespacedOpts) {
 		}
 		return object, nil
 	}))
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+		// Of a pod that was replaced while nobody watched, no end is told.
+		pod, ok := before.(*corev1.Pod)
+		if now, is := after.(*corev1.Pod); ok && is && now.UID != pod.UID {
+			r.gone(pod)
+		}
+	}, DeleteFunc: func(object any) {
 		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj
 		}
