@@ -25,6 +25,9 @@ import (
 // liqo/pkg/virtualKubelet/forge/secrets.go@v0.9.4).
 const namespaceKey = corev1.ServiceAccountNamespaceKey
 
+// namespaceField is what the downward API calls it.
+const namespaceField = "metadata.namespace"
+
 // keepTokenNamespace makes the file of the namespace beside a token of this cluster say what
 // the namespace is called here.
 func keepTokenNamespace(local *corev1.Pod, spec *corev1.PodSpec) {
@@ -40,7 +43,7 @@ func keepTokenNamespace(local *corev1.Pod, spec *corev1.PodSpec) {
 			if source.DownwardAPI != nil {
 				var others []corev1.DownwardAPIVolumeFile
 				for _, file := range source.DownwardAPI.Items {
-					if file.FieldRef != nil && file.FieldRef.FieldPath == "metadata.namespace" {
+					if file.FieldRef != nil && file.FieldRef.FieldPath == namespaceField {
 						names = append(names, corev1.KeyToPath{Key: namespaceKey, Path: file.Path, Mode: file.Mode})
 					} else {
 						others = append(others, file)
@@ -60,6 +63,28 @@ func keepTokenNamespace(local *corev1.Pod, spec *corev1.PodSpec) {
 		}
 		projected.Sources = sources
 	}
+}
+
+// namespaceFiles returns what makes, by the downward API, the files of the namespace that some
+// sources make of a Secret.
+func namespaceFiles(sources []corev1.VolumeProjection, those func(corev1.VolumeProjection) bool) []corev1.VolumeProjection {
+	var files []corev1.DownwardAPIVolumeFile
+	for _, source := range sources {
+		if !those(source) {
+			continue
+		}
+		for _, item := range source.Secret.Items {
+			if item.Key == namespaceKey {
+				files = append(files, corev1.DownwardAPIVolumeFile{
+					Path: item.Path, Mode: item.Mode, FieldRef: &corev1.ObjectFieldSelector{FieldPath: namespaceField},
+				})
+			}
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: files}}}
 }
 
 // issuesToken reports whether a volume of a pod holds a token of this cluster.

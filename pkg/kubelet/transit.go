@@ -168,7 +168,8 @@ type notAPIServerError string
 func (e notAPIServerError) Error() string { return string(e) }
 
 // forgetAPIServer takes from a pod the host aliases, the environment and the token
-// that Liqo gave it to reach the API server of its own cluster.
+// that Liqo gave it to reach the API server of its own cluster. A file with the name of its
+// namespace stays, as that of where it runs.
 func forgetAPIServer(name string, spec *corev1.PodSpec) {
 	spec.HostAliases = slices.DeleteFunc(spec.HostAliases, func(alias corev1.HostAlias) bool {
 		return slices.Contains(alias.Hostnames, apiServerName)
@@ -182,9 +183,9 @@ func forgetAPIServer(name string, spec *corev1.PodSpec) {
 	}
 	for i := range spec.Volumes {
 		if projected := spec.Volumes[i].Projected; projected != nil {
-			projected.Sources = slices.DeleteFunc(projected.Sources, func(source corev1.VolumeProjection) bool {
-				return source.Secret != nil && source.Secret.Name == forge.ServiceAccountSecretName(name)
-			})
+			ofServer := isOf(forge.ServiceAccountSecretName(name))
+			namespaces := namespaceFiles(projected.Sources, ofServer)
+			projected.Sources = append(slices.DeleteFunc(projected.Sources, ofServer), namespaces...)
 		}
 	}
 }
