@@ -137,6 +137,22 @@ func TestRefusedLeavesNothing(t *testing.T) {
 	})
 }
 
+// TestRefusedIsDeletedOnce starts a virtual kubelet when a refused pod has the name of one that the foreign cluster is deleting.
+func TestRefusedIsDeletedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := pinned("web", 80)
+		failed.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: reasonNodePorts}
+		c := startRuled(t, failed, shadowOf(failed, func(shadow *vkv1alpha1.ShadowPod) {
+			shadow.UID, shadow.DeletionTimestamp, shadow.Finalizers = "old", new(metav1.Now()), []string{"example.org/slow"}
+		}), running("twin-broker", time.Now(), unchanged))
+		for _, action := range c.remoteLiqo.Actions() {
+			if action.Matches("delete", "shadowpods") {
+				t.Error("a ShadowPod is deleted that is being deleted")
+			}
+		}
+	})
+}
+
 // TestRefusalStays refuses a pod, which nobody can be told before the port is free.
 func TestRefusalStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
