@@ -138,14 +138,17 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 
 // admit reports whether the virtual node may have a pod.
 func (n *ruledNamespace) admit(local *corev1.Pod) bool {
+	if len(hostPortsOf(local)) == 0 {
+		return true // Most pods: nobody has to look at all the others.
+	}
 	node, err := n.rules.pods.List(labels.Everything())
 	utilruntime.Must(err) // It reads a cache.
 	return n.rules.ports.admit(local, node)
 }
 
-// remove removes a ShadowPod; nil is none.
+// remove removes a ShadowPod, unless it is being removed; nil is none.
 func (n *ruledNamespace) remove(ctx context.Context, shadow *vkv1alpha1.ShadowPod) error {
-	if shadow == nil {
+	if shadow == nil || shadow.DeletionTimestamp != nil {
 		return nil
 	}
 	err := n.shadowPods.Delete(ctx, shadow.Name, *metav1.NewPreconditionDeleteOptions(string(shadow.UID)))
