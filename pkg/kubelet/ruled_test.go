@@ -167,6 +167,7 @@ func running(namespace string, since time.Time, edit func(*corev1.Pod)) *corev1.
 
 // shadowOf returns the ShadowPod of a local pod.
 func shadowOf(pod *corev1.Pod, edit func(*vkv1alpha1.ShadowPod)) *vkv1alpha1.ShadowPod {
+	beBroker()
 	forging := forge.NewForgingOpts(nil, nil)
 	shadow := forge.RemoteShadowPod(pod, nil, "twin-broker", &forging)
 	shadow.UID = "shadow"
