@@ -39,7 +39,7 @@ type ownEvents struct{ record.EventSink }
 
 // told are the reasons of events that are for the cluster that a pod came from. They
 // name no cluster.
-var told = []string{reasonNoAPIServer, reasonTooMany, reasonHostUnknown}
+var told = []string{reasonNoAPIServer, reasonTooMany}
 
 // Create writes an event.
 func (o ownEvents) Create(event *corev1.Event) (*corev1.Event, error) {
