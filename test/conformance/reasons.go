@@ -75,7 +75,7 @@ var reasons = []struct {
 			"another cluster IP; by its name it works.",
 	},
 	{
-		regexp.MustCompile(`DNS should (provide DNS for (services|pods for|ExternalName)|resolve DNS of partial)`),
+		regexp.MustCompile(`DNS should (provide DNS for (services|pods for|ExternalName)|provide /etc/hosts entries|resolve DNS of partial)`),
 		"A pod asks the DNS of where it runs, where its namespace has another name by default. Short names work, and names in full do with " +
 			"`EnforceSameName` (docs/networking.md).",
 	},
