@@ -29,11 +29,14 @@ func secretsThatApply(client *fake.Clientset, fails *atomic.Bool) *atomic.Int64 
 	var asked, versions atomic.Int64
 	kind := corev1.SchemeGroupVersion.WithResource("secrets")
 	client.PrependReactor("patch", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction)
+		if patch.GetPatchType() != types.ApplyPatchType {
+			return false, nil, nil
+		}
 		asked.Add(1)
 		if fails.Load() {
 			return true, nil, errors.New("not now")
 		}
-		patch := action.(clienttesting.PatchAction)
 		wanted := &corev1.Secret{}
 		if err := json.Unmarshal(patch.GetPatch(), wanted); err != nil {
 			return true, nil, err
@@ -45,7 +48,7 @@ func secretsThatApply(client *fake.Clientset, fails *atomic.Bool) *atomic.Int64 
 			return true, wanted, client.Tracker().Create(kind, wanted, patch.GetNamespace())
 		}
 		before := current.(*corev1.Secret)
-		if cmp.Equal(before.Data, wanted.Data) {
+		if cmp.Equal(before.Data, wanted.Data) && cmp.Equal(before.Labels, wanted.Labels) {
 			return true, before, nil
 		}
 		wanted.UID = before.UID

@@ -116,7 +116,7 @@ func TestSecretNamesNamespace(t *testing.T) {
 	if made, ok := tokens.(*configuration.ServiceAccountReflector); ok {
 		namespaced = made.NewNamespaced
 	}
-	c := startReflector(t, tokenless{unstarted{tokens}}, namespaced, podOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }))
+	c := startReflector(t, &tokenless{Reflector: unstarted{tokens}}, namespaced, podOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }))
 	c.local.PrependReactor("create", "serviceaccounts", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "secret"}}, nil
 	})

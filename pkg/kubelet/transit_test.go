@@ -405,7 +405,7 @@ func TestTokens(t *testing.T) {
 				namespaced = made.NewNamespaced
 			}
 			pod := podOf(tc.origin, func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) })
-			c := startReflector(t, tokenless{unstarted{tokens}}, namespaced, pod)
+			c := startReflector(t, &tokenless{Reflector: unstarted{tokens}}, namespaced, pod)
 
 			// The fake API issues no token, so that the reflection of one fails. What counts is who asks.
 			_ = c.handle(t.Context())
