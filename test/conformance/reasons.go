@@ -84,8 +84,8 @@ var reasons = []struct {
 		"A stock Liqo provider lets no other cluster change a running pod. A debug container is recorded and never starts; `kubectl exec` works.",
 	},
 	{
-		regexp.MustCompile(`Guestbook application|execute (poststart|prestop) exec hook|PreStop should call prestop`),
-		"A pod gets the address of another one as text, from that pod or in its command. An address is good in one cluster; pods of " +
+		regexp.MustCompile(`Guestbook application|execute (poststart|prestop) exec hook|PreStop should call prestop|intra-pod communication`),
+		"A pod gets the address of another one as text, from that pod, in its command or in a request. An address is good in one cluster; pods of " +
 			"several find each other by Services.",
 	},
 	{
