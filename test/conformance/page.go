@@ -68,8 +68,8 @@ func (r results) summary() string {
 	return out.String()
 }
 
-// page is a page of Markdown: the tests that do not pass everywhere with the reason, those that are not run with the reason,
-// and the rest.
+// page is a page of Markdown: the tests that fail somewhere with the reason, those that are not run with the reason, and the
+// rest.
 func (r results) page(why explain) string {
 	var out strings.Builder
 	out.WriteString(pageTop)
@@ -82,7 +82,7 @@ func (r results) page(why explain) string {
 	out.WriteString("\n## What fails, and why\n\n| test | local | one hop | two hops | why |\n|---|---|---|---|---|\n")
 	names := slices.Sorted(maps.Keys(r))
 	for _, name := range names {
-		if !r.passesEverywhere(name) {
+		if r.failsSomewhere(name) {
 			fmt.Fprintf(&out, "| %s | %s | %s |\n", short(name), r.row(name), why(name))
 		}
 	}
@@ -91,10 +91,21 @@ func (r results) page(why explain) string {
 		fmt.Fprintf(&out, "| %s | %s |\n", s.what, s.why)
 	}
 	out.WriteString("\n## What passes everywhere\n\n")
+	var partly []string
 	for _, name := range names {
-		if r.passesEverywhere(name) {
+		switch {
+		case r.failsSomewhere(name):
+		case len(r[name]) < len(distances):
+			partly = append(partly, name)
+		default:
 			fmt.Fprintf(&out, "* %s\n", short(name))
 		}
+	}
+	if len(partly) > 0 {
+		out.WriteString("\n## What passes, and was not run at each distance\n\n| test | local | one hop | two hops |\n|---|---|---|---|\n")
+	}
+	for _, name := range partly {
+		fmt.Fprintf(&out, "| %s | %s |\n", short(name), r.row(name))
 	}
 	return out.String()
 }
@@ -104,13 +115,14 @@ func short(name string) string {
 	return strings.NewReplacer(" [Conformance]", "", " [NodeConformance]", "", " [LinuxOnly]", "", "|", `\|`).Replace(name)
 }
 
-func (r results) passesEverywhere(name string) bool {
-	for _, d := range distances {
-		if !r[name][d.name].Passed {
-			return false
+// failsSomewhere reports whether a test failed at a distance.
+func (r results) failsSomewhere(name string) bool {
+	for _, one := range r[name] {
+		if !one.Passed {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 func (r results) row(name string) string {
@@ -119,7 +131,7 @@ func (r results) row(name string) string {
 		one, ran := r[name][d.name]
 		switch {
 		case !ran:
-			cells = append(cells, "")
+			cells = append(cells, "not run")
 		case one.Passed:
 			cells = append(cells, "passes")
 		default:

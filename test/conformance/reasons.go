@@ -89,6 +89,11 @@ var reasons = []struct {
 			"several find each other by Services.",
 	},
 	{
+		regexp.MustCompile(`execute (poststart|prestop) http hook`),
+		"A hook that names a pod's address works where both pods run on one provider, or the provider is peered with that pod's cluster " +
+			"(docs/pods.md). An event `HostNotReachable` says where it does not.",
+	},
+	{
 		regexp.MustCompile(`KubeletManagedEtcHosts`),
 		"Its second pod asks for the network of its host. Liqo gives an offloaded pod one of its own, so that no consumer's pod is in the " +
 			"network of a provider's node.",

@@ -51,7 +51,7 @@ func TestJudge(t *testing.T) {
 	why := func(name string) string { return map[string]string{"known": "by design"}[name] }
 	passed, failed := spec{Passed: true}, spec{}
 	all := results{}
-	all.add("local", specs{"both": passed, "known": passed, "broker": passed, "everywhere": failed, "hops": passed})
+	all.add("local", specs{"near": passed, "both": passed, "known": passed, "broker": passed, "everywhere": failed, "hops": passed})
 	all.add("one-hop", specs{"both": passed, "known": passed, "broker": passed, "everywhere": failed, "hops": failed})
 	all.add("two-hops", specs{"both": passed, "known": failed, "broker": failed, "everywhere": failed, "hops": failed})
 	err := all.judge(why)
