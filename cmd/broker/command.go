@@ -76,7 +76,7 @@ type options struct {
 	log                  logging.Options
 }
 
-// brokers tells whether the daemon stands between consumers and providers, and
+// brokers reports whether the daemon stands between consumers and providers, and
 // is not only a catalog.
 func (o *options) brokers() bool { return o.orchestrator || o.aggregator }
 

@@ -25,7 +25,7 @@ type Peer struct {
 	// HomeExternal is how the peer sees the external CIDR of the consumer; not valid if
 	// the peer has not told.
 	HomeExternal View
-	// Connected tells whether the tunnel to the peer carries traffic.
+	// Connected reports whether the tunnel to the peer carries traffic.
 	Connected bool
 }
 

@@ -259,7 +259,7 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// filled tells whether the last of some measurements were outside the band on one
+// filled reports whether the last of some measurements were outside the band on one
 // side for the window, with no longer pause than half of it.
 func filled(b Band, known []kpi.Figure) bool {
 	last := known[len(known)-1]

@@ -72,7 +72,7 @@ func (b *Books) Pools(consumer cluster.ID) []Pool {
 	return pools
 }
 
-// EqualPools tells whether two lists offer the same on the same nodes.
+// EqualPools reports whether two lists offer the same on the same nodes.
 func EqualPools(a, b []Pool) bool {
 	if len(a) != len(b) {
 		return false

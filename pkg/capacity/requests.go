@@ -45,7 +45,7 @@ func Takes(pod *corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
 	return offer.Within(Requests(&pod.Spec), node)
 }
 
-// Counts tells whether a pod takes something of its node: it is bound to one, and
+// Counts reports whether a pod takes something of its node: it is bound to one, and
 // has not ended. A pod that is being deleted counts until it is gone.
 func Counts(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed

@@ -57,7 +57,7 @@ type search struct {
 	barred map[string]bool
 }
 
-// from picks from a place in the ranking on, and tells whether the constraints are met.
+// from picks from a place in the ranking on, and reports whether the constraints are met.
 func (s *search) from(start int) bool {
 	var tried []string
 	for i := start; i < len(s.ranked) && len(s.picked) < s.most; i++ {

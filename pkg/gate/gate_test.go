@@ -94,7 +94,7 @@ func (s *server) dial(t *testing.T, from netip.Addr) net.Conn {
 	return ours
 }
 
-// answered tells whether the server answers on a connection, and after what time that
+// answered reports whether the server answers on a connection, and after what time that
 // is known.
 func answered(c net.Conn) (bool, time.Duration) {
 	began := time.Now()

@@ -57,7 +57,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, public)
 }
 
-// provides returns what tells whether strangers may know a cluster: it has agreed to
+// provides returns what reports whether strangers may know a cluster: it has agreed to
 // provide. A consumer has not, also where the broker has a peering back to it.
 func (a *API) provides(ctx context.Context) (func(*liqo.ForeignCluster) bool, error) {
 	var providers v1alpha1.ProviderList

@@ -13,7 +13,7 @@ import (
 
 // Bounds say who may connect to a port, and how often at the same time.
 type Bounds struct {
-	// Admits tells whether an address may connect; nil for all. It is called for each
+	// Admits reports whether an address may connect; nil for all. It is called for each
 	// connection and must not block.
 	Admits func(netip.Addr) bool
 	// Of tells for whom an address counts; nil for itself.

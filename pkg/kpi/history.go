@@ -141,7 +141,7 @@ func (r ring) add(seconds int64, up bool, slot int64, size int) ring {
 	return next
 }
 
-// valid tells whether a ring is one that add can have made.
+// valid reports whether a ring is one that add can have made.
 func (r ring) valid(slot int64, size int) bool {
 	if len(r.Up) > size || r.Filled < 0 || r.Filled > slot || (len(r.Up) == 0) != (r.Filled == 0) {
 		return false

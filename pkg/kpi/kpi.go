@@ -63,7 +63,7 @@ type Figure struct {
 	Measured, Expires time.Time
 }
 
-// Known tells whether the figure counts at a time: it is a number, it has not
+// Known reports whether the figure counts at a time: it is a number, it has not
 // expired, and it is not from the future, as after a clock was set back.
 func (f Figure) Known(now time.Time) bool {
 	return !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) &&

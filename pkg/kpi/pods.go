@@ -105,7 +105,7 @@ func quantile(values []float64, part float64) float64 {
 	return values[max(0, int(math.Ceil(part*float64(len(values))))-1)]
 }
 
-// valid tells whether Pods are some that Add can have made.
+// valid reports whether Pods are some that Add can have made.
 func (p Pods) valid() bool {
 	for _, pods := range p {
 		if len(pods) == 0 || len(pods) > mostPods || slices.ContainsFunc(pods, func(s pod) bool { return s.Startup < 0 }) {

@@ -25,7 +25,7 @@ func (a *addresses) AdjustReady(remote *corev1.Pod, ready *corev1.PodCondition) 
 	}
 }
 
-// outOfSight tells whether a pod is called not ready only because the cluster that
+// outOfSight reports whether a pod is called not ready only because the cluster that
 // reports it lost its provider. Liqo's podstatus controller puts the label on the pod
 // then, and Kubernetes changes no other condition than Ready.
 func outOfSight(pod *corev1.Pod) bool {

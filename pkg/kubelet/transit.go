@@ -39,7 +39,7 @@ const (
 	reasonNoAPIServer = "APIServerNotReachable"
 )
 
-// inTransit tells whether a pod came from another cluster, which has offloaded it
+// inTransit reports whether a pod came from another cluster, which has offloaded it
 // here. Liqo's webhook sees to it that the label of its origin is true.
 func inTransit(pod *corev1.Pod) (origin cluster.ID, ok bool) {
 	origin = cluster.ID(pod.Labels[forge.LiqoOriginClusterIDKey])

@@ -75,7 +75,7 @@ func UniqueName(id cluster.Identity) string {
 	})
 }
 
-// passedThrough tells whether the name of a twin namespace shows that it came
+// passedThrough reports whether the name of a twin namespace shows that it came
 // through a cluster: with the mapping strategy DefaultName each hop appends its
 // unique name.
 func passedThrough(namespace string, id cluster.Identity) bool {
@@ -83,7 +83,7 @@ func passedThrough(namespace string, id cluster.Identity) bool {
 	return strings.HasSuffix(namespace, hop) || strings.Contains(namespace, hop+"-")
 }
 
-// TwinOfLiqo tells whether a twin namespace is what a peer reflects of its
+// TwinOfLiqo reports whether a twin namespace is what a peer reflects of its
 // DefaultNamespace under Liqo's default mapping. A broker reflects that one to all
 // its peers, for the sake of one Service.
 func TwinOfLiqo(namespace string, peer cluster.Identity) bool {

@@ -109,7 +109,7 @@ func mayClaim(key, value string) bool {
 // (prepareThreewayPatchBytesForNodeStatus in virtual-kubelet/node/node.go@v1.10.0).
 const LabelVirtualKubelet = "brokering.liqo.io/virtual-kubelet"
 
-// IsOwnLabel tells whether a label is one of Liqo's, so that it says nothing
+// IsOwnLabel reports whether a label is one of Liqo's, so that it says nothing
 // about what the labelled pod is to its owner.
 func IsOwnLabel(key string) bool {
 	domain, _, found := strings.Cut(key, "/")

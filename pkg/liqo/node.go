@@ -61,7 +61,7 @@ func NodeReadiness(n *corev1.Node) corev1.ConditionStatus {
 // NodeReady reports whether a node is known to be ready.
 func NodeReady(n *corev1.Node) bool { return NodeReadiness(n) == corev1.ConditionTrue }
 
-// OnlyBare tells whether Liqo calls a node not ready for no other reason than that its
+// OnlyBare reports whether Liqo calls a node not ready for no other reason than that its
 // cluster offers nothing any more. What runs there goes on
 // (updateNode in pkg/virtualKubelet/liqoNodeProvider/reconciler.go@v0.9.4).
 func OnlyBare(n *corev1.Node) bool {

@@ -113,7 +113,7 @@ func NewShadowPodMetadataList() *metav1.PartialObjectMetadataList {
 	}}
 }
 
-// Passed tells whether a twin namespace came from a cluster or through it. What
+// Passed reports whether a twin namespace came from a cluster or through it. What
 // came through clusters that kept its name (mapping strategy EnforceSameName)
 // cannot be told from here.
 func Passed(ns *corev1.Namespace, id cluster.Identity) bool {
@@ -226,7 +226,7 @@ const (
 	BrokerManaged      = "liqo-broker"
 )
 
-// Managed tells whether the broker keeps an offloading, and nobody else.
+// Managed reports whether the broker keeps an offloading, and nobody else.
 func Managed(o *NamespaceOffloading) bool { return o.Labels[LabelBrokerManaged] == BrokerManaged }
 
 // ForgeOffloading returns the NamespaceOffloading that the broker keeps to send all pods
@@ -277,7 +277,7 @@ func Selected(selector *corev1.NodeSelector) []cluster.ID {
 	return slices.Compact(selected)
 }
 
-// Selects tells whether a selector made by ForgeSelector selects a cluster.
+// Selects reports whether a selector made by ForgeSelector selects a cluster.
 func Selects(selector *corev1.NodeSelector, id cluster.ID) bool {
 	for _, term := range selector.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
@@ -293,14 +293,14 @@ func Selects(selector *corev1.NodeSelector, id cluster.ID) bool {
 // nodes. It does so where the namespace is offloaded with its pods.
 func Open(ns *corev1.Namespace) bool { return ns.Labels[labelScheduling] == labelSchedulingValue }
 
-// InForce tells whether Liqo's webhook applies an offloading to the pods made in
+// InForce reports whether Liqo's webhook applies an offloading to the pods made in
 // its namespace: Liqo has seen the present spec and opened the namespace.
 func InForce(ns *corev1.Namespace, o *NamespaceOffloading) bool {
 	return Open(ns) &&
 		o.DeletionTimestamp.IsZero() && o.Status.ObservedGeneration == o.Generation
 }
 
-// Receives tells whether the namespace of an offloading exists on a cluster, so
+// Receives reports whether the namespace of an offloading exists on a cluster, so
 // that pods can start there.
 func Receives(o *NamespaceOffloading, id cluster.Identity) bool {
 	return receives(o.Status.RemoteNamespacesConditions[UniqueName(id)])
@@ -324,7 +324,7 @@ func receives(conditions offloadingv1alpha1.RemoteNamespaceConditions) bool {
 // (liqo/pkg/liqo-controller-manager/namespaceoffloading-controller/status.go@v0.9.4).
 const creationFailed = "CreationLoopBackOff"
 
-// Refused tells whether a selected cluster cannot make the namespace of an
+// Refused reports whether a selected cluster cannot make the namespace of an
 // offloading, and since when.
 func Refused(o *NamespaceOffloading, id cluster.Identity) (since time.Time, is bool) {
 	return refused(o.Status.RemoteNamespacesConditions[UniqueName(id)])
@@ -344,7 +344,7 @@ func refused(conditions offloadingv1alpha1.RemoteNamespaceConditions) (since tim
 	return since, required && is
 }
 
-// Follows tells whether a pod was made to follow a selection: it tolerates virtual nodes,
+// Follows reports whether a pod was made to follow a selection: it tolerates virtual nodes,
 // and the selection is among what it requires of its node. A pod that follows an empty
 // selection waits.
 func Follows(pod *corev1.Pod, selected []cluster.ID) bool {
@@ -354,7 +354,7 @@ func Follows(pod *corev1.Pod, selected []cluster.ID) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, toleratesVirtualNodes) && requires(pod, requirement(selected))
 }
 
-// Waits tells whether a pod was made to wait, whatever else it requires.
+// Waits reports whether a pod was made to wait, whatever else it requires.
 func Waits(pod *corev1.Pod) bool { return requires(pod, nowhere...) }
 
 // Excludes reports whether a pod cannot run on a cluster because it requires others,
@@ -368,7 +368,7 @@ func Excludes(pod *corev1.Pod, id cluster.ID) bool {
 	})
 }
 
-// Confined tells whether a pod can run on virtual nodes only, whichever of the
+// Confined reports whether a pod can run on virtual nodes only, whichever of the
 // alternatives that it requires a node meets.
 func Confined(pod *corev1.Pod) bool {
 	terms := required(pod)
@@ -379,7 +379,7 @@ func Confined(pod *corev1.Pod) bool {
 	})
 }
 
-// requires tells whether an alternative of what a pod requires of its node has all of
+// requires reports whether an alternative of what a pod requires of its node has all of
 // some requirements.
 func requires(pod *corev1.Pod, requirements ...corev1.NodeSelectorRequirement) bool {
 	return slices.ContainsFunc(required(pod), func(term corev1.NodeSelectorTerm) bool {

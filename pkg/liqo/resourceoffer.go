@@ -71,13 +71,13 @@ func Accepted(o *ResourceOffer) (corev1.ResourceList, bool) {
 	return o.Spec.ResourceQuota.Hard, ok
 }
 
-// Ending tells whether the peering of an offer ends. Liqo then evicts all pods from the
+// Ending reports whether the peering of an offer ends. Liqo then evicts all pods from the
 // virtual node of the offer, and removes it.
 func Ending(o *ResourceOffer) bool {
 	return !o.Spec.WithdrawalTimestamp.IsZero() || !o.DeletionTimestamp.IsZero()
 }
 
-// OffersNothing tells whether an offer is of no use: without cores or memory Liqo lets
+// OffersNothing reports whether an offer is of no use: without cores or memory Liqo lets
 // no pod start.
 func OffersNothing(o *ResourceOffer) bool {
 	offered := o.Spec.ResourceQuota.Hard

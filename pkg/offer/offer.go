@@ -224,7 +224,7 @@ func digits(q resource.Quantity) string {
 	return q.String()
 }
 
-// beyond tells whether a quantity is larger than any cluster can mean. It takes no
+// beyond reports whether a quantity is larger than any cluster can mean. It takes no
 // time for those that Kubernetes would compute with for minutes, such as 1e999999999.
 func beyond(q resource.Quantity) bool {
 	if whole, ok := q.AsInt64(); ok {
@@ -233,7 +233,7 @@ func beyond(q resource.Quantity) bool {
 	return intractable(q) || q.CmpInt64(most) > 0
 }
 
-// intractable tells whether a quantity has more digits than can be computed with.
+// intractable reports whether a quantity has more digits than can be computed with.
 func intractable(q resource.Quantity) bool {
 	if _, ok := q.AsInt64(); ok {
 		return false
@@ -287,11 +287,11 @@ func Within(list, has corev1.ResourceList) corev1.ResourceList {
 	return within
 }
 
-// Equal tells whether two lists offer the same. A resource that is missing is
+// Equal reports whether two lists offer the same. A resource that is missing is
 // equal to zero of it.
 func Equal(a, b corev1.ResourceList) bool { return Covers(a, b) && Covers(b, a) }
 
-// Covers tells whether a list has at least as much of every resource as another.
+// Covers reports whether a list has at least as much of every resource as another.
 func Covers(list, other corev1.ResourceList) bool {
 	for name, quantity := range other {
 		if has := list[name]; has.Cmp(quantity) < 0 {
@@ -301,7 +301,7 @@ func Covers(list, other corev1.ResourceList) bool {
 	return true
 }
 
-// IsZero tells whether nothing can run on what is offered: no cpu, no memory or
+// IsZero reports whether nothing can run on what is offered: no cpu, no memory or
 // no pods.
 func IsZero(list corev1.ResourceList) bool {
 	for _, name := range required {

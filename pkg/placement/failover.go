@@ -61,10 +61,10 @@ func (f Failover) rest(now time.Time, p Provider) (rest time.Duration, fails boo
 	return max(0, grace-now.Sub(since)), true
 }
 
-// lost tells whether the provider is out of reach.
+// lost reports whether the provider is out of reach.
 func (p Provider) lost() bool { return !p.LostSince.IsZero() }
 
-// isLost tells whether the copy is on a provider that is out of reach. One that is
+// isLost reports whether the copy is on a provider that is out of reach. One that is
 // ready is not: its node is back, and the provider about to be.
 func (c Copy) isLost(providers map[cluster.ID]member) bool {
 	return c.Spot == OnProvider && !c.Missing && !c.Ready && providers[c.Provider].lost()

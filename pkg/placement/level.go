@@ -73,7 +73,7 @@ func tally(now time.Time, copies []Copy, targets []cluster.ID) (on map[cluster.I
 	return on, bound, ready
 }
 
-// allFit tells whether the copies of a workload that exist may go to a provider and fit it,
+// allFit reports whether the copies of a workload that exist may go to a provider and fit it,
 // one by one. Those of a StatefulSet do not go: their volumes may be where they are.
 func allFit(copies []Copy, room corev1.ResourceList) bool {
 	exist := false

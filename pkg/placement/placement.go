@@ -71,20 +71,20 @@ type member struct {
 	failed bool
 }
 
-// usable tells whether pods may be placed on the provider.
+// usable reports whether pods may be placed on the provider.
 func (p Provider) usable() bool {
 	return p.Enabled && p.Ready && !p.lost() && !p.recedes() && !p.Passed && !p.Refusing && !p.Unchosen && !p.Barred
 }
 
-// recedes tells whether the provider is about to have nothing for anybody.
+// recedes reports whether the provider is about to have nothing for anybody.
 func (p Provider) recedes() bool { return p.Withdrawn || p.Ending }
 
-// leaves tells whether pods must not stay on the provider.
+// leaves reports whether pods must not stay on the provider.
 func (p Provider) leaves() bool {
 	return p.Passed || p.Refusing || p.recedes() || !p.Enabled && p.Closed
 }
 
-// onlyUnchosen tells whether pods are to leave the provider only because it is not
+// onlyUnchosen reports whether pods are to leave the provider only because it is not
 // chosen. From one that is out of reach they are not moved for that.
 func (p Provider) onlyUnchosen() bool { return p.Unchosen && p.Enabled && p.Ready && !p.leaves() }
 
@@ -140,7 +140,7 @@ type Copy struct {
 // Services lead to it.
 const settle = 2 * time.Second
 
-// serves tells whether the copy counts as a ready one.
+// serves reports whether the copy counts as a ready one.
 func (c Copy) serves() bool { return c.Ready && !c.Leaving && !c.Missing }
 
 // settling returns for how long the copy, which serves, is not counted on yet.
@@ -148,7 +148,7 @@ func (c Copy) settling(now time.Time) time.Duration {
 	return max(0, settle-max(0, now.Sub(c.ReadySince)))
 }
 
-// settled tells whether the copy serves and can be counted on.
+// settled reports whether the copy serves and can be counted on.
 func (c Copy) settled(now time.Time) bool { return c.serves() && c.settling(now) == 0 }
 
 // Snapshot is one namespace at one moment.
@@ -441,7 +441,7 @@ func move(
 	return remake, held
 }
 
-// misplaced tells whether a pod is, or waits, where it must not.
+// misplaced reports whether a pod is, or waits, where it must not.
 func misplaced(c Copy, providers map[cluster.ID]member) bool {
 	switch c.Spot {
 	case Nowhere:

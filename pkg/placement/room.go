@@ -13,7 +13,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/offer"
 )
 
-// fit tells whether a pod with some requests fits where the largest pod is known, which
+// fit reports whether a pod with some requests fits where the largest pod is known, which
 // says nothing of the number of pods: there is none where no pod fits.
 func fit(requests, largest corev1.ResourceList) bool {
 	for name, amount := range requests {
@@ -72,10 +72,10 @@ func largest(copies []Copy) corev1.ResourceList {
 	return most
 }
 
-// none tells whether no cluster can take pods at all.
+// none reports whether no cluster can take pods at all.
 func (v *vacancies) none() bool { return len(v.ids) == 0 }
 
-// take fills the room of a pod, and tells whether there was some for it. A pod on the
+// take fills the room of a pod, and reports whether there was some for it. A pod on the
 // broker's own nodes needs none, because it does not stay there in any case, and a pinned
 // one goes back to its consumer.
 func (v *vacancies) take(c Copy) bool {

@@ -424,7 +424,7 @@ func dial(ctx context.Context, ns namespace, address string, port int, timeout t
 	return connection, err
 }
 
-// reaches tells whether a byte comes back from a port. Anything but silence is an error of the test.
+// reaches reports whether a byte comes back from a port. Anything but silence is an error of the test.
 func reaches(t *testing.T, ns namespace, address string, port int) bool {
 	t.Helper()
 	connection, err := dial(t.Context(), ns, address, port, patience)

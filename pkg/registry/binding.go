@@ -15,13 +15,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// MayApply tells whether a policy applies to some namespaces of a consumer only: those
+// MayApply reports whether a policy applies to some namespaces of a consumer only: those
 // whose pods wish it, or those that it is bound to.
 func MayApply(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
 	return Selectable(p, consumer) || bindable(p, consumer)
 }
 
-// bindable tells whether a policy is bound to namespaces of a consumer.
+// bindable reports whether a policy is bound to namespaces of a consumer.
 func bindable(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
 	return p.Spec.Namespaces != nil && !p.Spec.Selectable && p.DeletionTimestamp.IsZero() &&
 		(len(p.Spec.Consumers) == 0 || slices.Contains(p.Spec.Consumers, string(consumer)))
@@ -41,7 +41,7 @@ func bound(policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace) *v1alpha1.
 	return found
 }
 
-// means tells whether a binding means a namespace.
+// means reports whether a binding means a namespace.
 func means(b *v1alpha1.NamespaceBinding, ns *corev1.Namespace) bool {
 	if len(b.Names) > 0 && !slices.Contains(b.Names, liqo.OriginalName(ns)) {
 		return false

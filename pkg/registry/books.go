@@ -132,14 +132,14 @@ func (r *Registry) count(
 	return nil
 }
 
-// UseChanged tells whether an update of a pod changes what is used.
+// UseChanged reports whether an update of a pod changes what is used.
 func UseChanged(before, after *corev1.Pod) bool {
 	return before.Spec.NodeName != after.Spec.NodeName || liqo.OriginNode(before) != liqo.OriginNode(after) ||
 		capacity.Counts(before) != capacity.Counts(after) ||
 		capacity.Counts(after) && !equality.Semantic.DeepEqual(capacity.Requests(&before.Spec), capacity.Requests(&after.Spec))
 }
 
-// AccountChanged tells whether an update of an object changes the books. Most
+// AccountChanged reports whether an update of an object changes the books. Most
 // updates do not: heartbeats of nodes, conditions of pods, the statuses that the
 // broker itself writes.
 func AccountChanged(before, after any) bool {
@@ -173,18 +173,18 @@ func roomChanged(before, after *corev1.Node) bool {
 		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }
 
-// haveChanged tells whether a provider has something else, or its node another name.
+// haveChanged reports whether a provider has something else, or its node another name.
 func haveChanged(before, after *v1alpha1.Provider) bool {
 	return before.IsEnabled() != after.IsEnabled() || before.Status.ClusterName != after.Status.ClusterName ||
 		!equality.Semantic.DeepEqual(before.Status.Offered, after.Status.Offered)
 }
 
-// termsChanged tells whether a consumer has other terms, or may see other nodes.
+// termsChanged reports whether a consumer has other terms, or may see other nodes.
 func termsChanged(before, after *v1alpha1.Consumer) bool {
 	return before.Generation != after.Generation || before.Status.Mode != after.Status.Mode || isConfused(before) != isConfused(after)
 }
 
-// nodeChanged tells whether an offer is for or from another cluster or for another node,
+// nodeChanged reports whether an offer is for or from another cluster or for another node,
 // or about to go.
 func nodeChanged(before, after *liqo.ResourceOffer) bool {
 	return liqo.OfferedTo(before) != liqo.OfferedTo(after) || liqo.OfferedBy(before) != liqo.OfferedBy(after) ||
@@ -192,7 +192,7 @@ func nodeChanged(before, after *liqo.ResourceOffer) bool {
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }
 
-// tenantChanged tells whether a foreign cluster has another name or tenant namespace.
+// tenantChanged reports whether a foreign cluster has another name or tenant namespace.
 func tenantChanged(before, after *liqo.ForeignCluster) bool {
 	return liqo.TenantNamespace(before) != liqo.TenantNamespace(after) || liqo.Identity(before) != liqo.Identity(after)
 }

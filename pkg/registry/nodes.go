@@ -165,7 +165,7 @@ func (r *Registry) ProviderOf(ctx context.Context, node string) (*v1alpha1.Provi
 	return nil, nil
 }
 
-// Pinned tells whether a pod of a consumer is on its node of one provider, which is
+// Pinned reports whether a pod of a consumer is on its node of one provider, which is
 // the only one on which the pod may run; nil if that provider is gone.
 func (r *Registry) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error) {
 	node := liqo.OriginNode(pod)

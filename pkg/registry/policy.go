@@ -53,7 +53,7 @@ func wished(policies []v1alpha1.PlacementPolicy, consumer cluster.ID, shadows []
 	return found
 }
 
-// Selectable tells whether the pods of a consumer may wish a policy.
+// Selectable reports whether the pods of a consumer may wish a policy.
 func Selectable(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
 	return p.Spec.Selectable && p.DeletionTimestamp.IsZero() &&
 		(len(p.Spec.Consumers) == 0 || slices.Contains(p.Spec.Consumers, string(consumer)))
@@ -165,7 +165,7 @@ func choosable(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) func(cl
 	return func(id cluster.ID) bool { return ids[id] }
 }
 
-// ChoiceChanged tells whether an update of a policy can change who is chosen: most
+// ChoiceChanged reports whether an update of a policy can change who is chosen: most
 // updates are of the explanations.
 func ChoiceChanged(before, after *v1alpha1.PlacementPolicy) bool {
 	return before.Generation != after.Generation || len(Rechosen(before.Status.Decisions, after.Status.Decisions)) > 0
@@ -203,7 +203,7 @@ func byConsumer(decisions []v1alpha1.PlacementDecision) map[string]*v1alpha1.Pla
 	return by
 }
 
-// sameChoice tells whether two decisions, either of which may be nil, choose the same for
+// sameChoice reports whether two decisions, either of which may be nil, choose the same for
 // a consumer; for all if it is empty.
 func sameChoice(pair [2]*v1alpha1.PlacementDecision, consumer string) bool {
 	var chosen [2]map[string]bool // Whether each is barred.

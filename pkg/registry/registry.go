@@ -105,7 +105,7 @@ type Registry struct {
 	reader client.Reader
 	// own is the broker's cluster; the names of the consumers' nodes depend on it.
 	own cluster.ID
-	// serves tells whether the broker runs a mode.
+	// serves reports whether the broker runs a mode.
 	serves func(v1alpha1.Mode) bool
 	said   *directs
 }
@@ -167,7 +167,7 @@ func (r *Registry) TwinsBefore(ctx context.Context, twin *corev1.Namespace) (int
 	return count, nil
 }
 
-// Hides tells whether the consumer of a twin namespace must not learn of providers: unless
+// Hides reports whether the consumer of a twin namespace must not learn of providers: unless
 // it is served as an orchestrated one. It is true if that is not known.
 func (r *Registry) Hides(ctx context.Context, namespace string) (bool, error) {
 	var ns corev1.Namespace
@@ -345,7 +345,7 @@ func (r *Registry) copyOf(
 	return c, nil
 }
 
-// outdated tells whether a pod that waits was made for other providers than those on which
+// outdated reports whether a pod that waits was made for other providers than those on which
 // pods are placed at this moment: it may go where they are not, or may not go where they
 // are. A pod that is for one provider only waits while that is gone.
 func (r *Registry) outdated(pod *corev1.Pod, s *placement.Snapshot) bool {
@@ -396,7 +396,7 @@ func lostSince(p *v1alpha1.Provider) time.Time {
 	return p.Status.LostSince.Time
 }
 
-// finished tells whether a pod has ended by itself. One that is being deleted may
+// finished reports whether a pod has ended by itself. One that is being deleted may
 // look the same in its last moments, and is made anew.
 func finished(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() &&

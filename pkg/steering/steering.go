@@ -40,7 +40,7 @@ const Path = "/place-pods"
 
 // Pins tells on which provider a pod must run.
 type Pins interface {
-	// Pinned tells whether a pod may run on one provider only; nil for none.
+	// Pinned reports whether a pod may run on one provider only; nil for none.
 	Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error)
 }
 
@@ -148,7 +148,7 @@ func (h *Handler) place(ctx context.Context, name string, pod *corev1.Pod) error
 	return nil
 }
 
-// inForce tells whether Liqo's own webhook applies an offloading to new pods.
+// inForce reports whether Liqo's own webhook applies an offloading to new pods.
 func (h *Handler) inForce(ctx context.Context, name string, offloading *liqo.NamespaceOffloading) (bool, error) {
 	var namespace corev1.Namespace
 	if err := h.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {

@@ -212,7 +212,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// fits tells whether a node has what a pod requires.
+// fits reports whether a node has what a pod requires.
 func fits(t *testing.T, pod *corev1.Pod, node *corev1.Node) bool {
 	t.Helper()
 	operators := map[corev1.NodeSelectorOperator]selection.Operator{

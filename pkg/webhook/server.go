@@ -44,7 +44,7 @@ type Server struct {
 	Address string
 	// Certificate is what it shows.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Admits tells whether an address may be that of an API server. The answers tell
+	// Admits reports whether an address may be that of an API server. The answers tell
 	// where pods go, and an API server shows no certificate unless it is told to.
 	Admits func(netip.Addr) bool
 	// ClientCAFile has the certificates that have signed those of the API servers; if

@@ -161,7 +161,7 @@ type Answers struct {
 	GapFrom time.Time
 }
 
-// answeredBy tells whether a host is who should answer.
+// answeredBy reports whether a host is who should answer.
 func (t Target) answeredBy(host string) bool {
 	return host != "" && (t.Pod == "" || t.Pod == host)
 }

@@ -233,7 +233,7 @@ func (f *Federation) LookAgain(ctx context.Context, namespace string, copies []C
 	return f.setPaths(ctx, copies)
 }
 
-// Connected tells whether the consumer's tunnel to another cluster is up.
+// Connected reports whether the consumer's tunnel to another cluster is up.
 func (f *Federation) Connected(ctx context.Context, other *Cluster) (bool, error) {
 	var tunnels netv1alpha1.TunnelEndpointList
 	if err := f.Consumer.List(ctx, &tunnels); err != nil {

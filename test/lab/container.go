@@ -188,7 +188,7 @@ func (o *Outage) stop(c Container) error {
 	return nil
 }
 
-// setsUp tells whether a process is still the container runtime's, which makes it the container's program when all is ready.
+// setsUp reports whether a process is still the container runtime's, which makes it the container's program when all is ready.
 func setsUp(id process.ID) bool {
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", id.PID))
 	return err == nil && strings.Contains(program, "runc")

@@ -20,7 +20,7 @@ const statusPatience = 30 * time.Second
 // ClusterStatus is what can be seen of one cluster.
 type ClusterStatus struct {
 	Name string
-	// Running tells whether the node's init lives, and LinkUp whether its link to the WAN is whole.
+	// Running reports whether the node's init lives, and LinkUp whether its link to the WAN is whole.
 	Running, LinkUp bool
 	// CutFrom are the clusters to which the link is cut, while that to the WAN may be whole.
 	CutFrom []string

@@ -34,7 +34,7 @@ type Modes struct {
 	Aggregator   bool
 }
 
-// Serves tells whether the broker runs a mode.
+// Serves reports whether the broker runs a mode.
 func (m Modes) Serves(mode v1alpha1.Mode) bool {
 	switch mode {
 	case v1alpha1.ModeOrchestrated:

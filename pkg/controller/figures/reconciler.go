@@ -247,7 +247,7 @@ func shown(measured map[string]kpi.Figure) []v1alpha1.Figure {
 	return figures
 }
 
-// due tells whether figures have to be written: at once if one came or went, if a
+// due reports whether figures have to be written: at once if one came or went, if a
 // price or what people say has changed or the provider came or went, and otherwise after
 // a while.
 func due(old, next v1alpha1.Figures, now time.Time) bool {

@@ -59,7 +59,7 @@ func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
 	return usual, false
 }
 
-// stuck tells whether the scheduler finds no place for a pod, since when, and why.
+// stuck reports whether the scheduler finds no place for a pod, since when, and why.
 func stuck(pod *corev1.Pod) (since time.Time, why string, is bool) {
 	if pod.Spec.NodeName != "" || !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return time.Time{}, "", false
@@ -83,7 +83,7 @@ type given struct {
 	at   time.Time
 }
 
-// before tells whether a pod was made after the others had been given back. Pods know
+// before reports whether a pod was made after the others had been given back. Pods know
 // when they were made in whole seconds. Those that were made together with the others were
 // made much sooner: a whole wait.
 func (g given) before(made time.Time) bool { return made.After(g.at.Add(-min(skew, g.wait/2))) }

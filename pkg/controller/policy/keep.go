@@ -97,7 +97,7 @@ func (k *keeper) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure,
 	return k.named.Figure(now, k.spec.Unit, k.expiry, consumer.Name, k.names)
 }
 
-// condition tells whether the figure is known for all consumers.
+// condition reports whether the figure is known for all consumers.
 func (k *keeper) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionMeasured, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMeasured,

@@ -134,7 +134,7 @@ func (r *Reconciler) spread(
 	return known, missing, nil
 }
 
-// taken tells whether the broker measures a figure of a name itself.
+// taken reports whether the broker measures a figure of a name itself.
 func taken(providers []v1alpha1.Provider, name string) bool {
 	return slices.ContainsFunc(providers, func(p v1alpha1.Provider) bool {
 		return slices.ContainsFunc(p.Status.KPIs, func(f v1alpha1.Figure) bool { return f.Name == name })

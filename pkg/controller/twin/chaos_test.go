@@ -140,7 +140,7 @@ func (x *chaos) must(err error) {
 	}
 }
 
-// get reads an object, and tells whether it is there.
+// get reads an object, and reports whether it is there.
 func (x *chaos) get(name string, o client.Object) bool {
 	x.t.Helper()
 	err := x.c.Get(x.t.Context(), client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, o)
@@ -181,7 +181,7 @@ func (x *chaos) at(pod *corev1.Pod) (cluster.Identity, bool) {
 	return x.ids[i], true
 }
 
-// serves tells whether a pod serves, as everybody can see.
+// serves reports whether a pod serves, as everybody can see.
 func (x *chaos) serves(pod *corev1.Pod) bool {
 	id, placed := x.at(pod)
 	return placed && pod.DeletionTimestamp == nil && liqo.NodeReady(x.node(id)) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

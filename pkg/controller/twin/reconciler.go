@@ -174,7 +174,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// excess tells whether a namespace that is not offloaded yet is one too many.
+// excess reports whether a namespace that is not offloaded yet is one too many.
 func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *registry.Namespace) (bool, error) {
 	if twin.Offloading != nil || r.most == 0 {
 		return false, nil
@@ -239,7 +239,7 @@ func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twi
 	return again
 }
 
-// isLate tells whether a plan takes a provider out of the selection and was made without
+// isLate reports whether a plan takes a provider out of the selection and was made without
 // pods that are bound to a node by now, or were when another one was, or without the wishes
 // for them. Liqo would remove at once what runs there. The caches of pods, of wishes and of
 // providers do not wait for each other.

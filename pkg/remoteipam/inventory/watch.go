@@ -65,7 +65,7 @@ func keepPodAddresses(object any) (any, error) {
 	return pod, nil
 }
 
-// keepSwitch keeps what tells whether pods can be on a provider.
+// keepSwitch keeps what reports whether pods can be on a provider.
 func keepSwitch(object any) (any, error) {
 	full, ok := object.(*v1alpha1.Provider)
 	if !ok {

@@ -159,7 +159,7 @@ func (k *Keeper) checkLimit(ctx context.Context, consumer cluster.ID, address ne
 	return nil
 }
 
-// leadsTo tells whether there is one address, this one, behind a relay address.
+// leadsTo reports whether there is one address, this one, behind a relay address.
 func leadsTo(behind []netip.Addr, address netip.Addr) bool {
 	return len(behind) == 1 && behind[0] == address
 }

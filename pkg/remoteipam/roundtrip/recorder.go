@@ -91,7 +91,7 @@ func (r *Recorder) pace(consumer cluster.ID) *rate.Limiter {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// due tells whether times have to be written: at once if a provider came or went or is
+// due reports whether times have to be written: at once if a provider came or went or is
 // much nearer or farther, and otherwise after a while.
 func due(written []v1alpha1.RoundTrip, took map[cluster.ID]time.Duration, now time.Time) bool {
 	if len(written) != len(took) {

@@ -43,7 +43,7 @@ const (
 
 // Hider tells from which twin namespaces providers are hidden.
 type Hider interface {
-	// Hides tells whether the consumer of a namespace must not learn of providers. It is true
+	// Hides reports whether the consumer of a namespace must not learn of providers. It is true
 	// if that is not known.
 	Hides(ctx context.Context, namespace string) (bool, error)
 }

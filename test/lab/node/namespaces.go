@@ -101,7 +101,7 @@ func inside(id process.ID, kinds int, do func() error) error {
 	return <-done
 }
 
-// IsExit tells whether an error of Exec is the program's own failure, and its exit code.
+// IsExit reports whether an error of Exec is the program's own failure, and its exit code.
 func IsExit(err error) (code int, ok bool) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

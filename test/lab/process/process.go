@@ -78,7 +78,7 @@ func (id ID) CPU() (time.Duration, error) {
 // tick is the unit of time in /proc, USER_HZ, which Linux does not let change.
 const tick = 10 * time.Millisecond
 
-// Alive tells whether the very process still runs. A zombie does not.
+// Alive reports whether the very process still runs. A zombie does not.
 func (id ID) Alive() bool {
 	fd, err := id.Open()
 	if err != nil {

@@ -32,7 +32,7 @@ func SetPair(ctx context.Context, a, b End, up bool) error {
 	return nil
 }
 
-// Loses tells whether the node loses what arrives from an address, because of SetPair.
+// Loses reports whether the node loses what arrives from an address, because of SetPair.
 func (e End) Loses(ctx context.Context, from netip.Addr) (bool, error) {
 	err := e.rule(ctx, "--check", from)
 	if code, failed := node.IsExit(err); failed && code == 1 {

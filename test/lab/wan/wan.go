@@ -88,7 +88,7 @@ func (w WAN) SetLink(name string, up bool) error {
 	})
 }
 
-// LinkUp tells whether the link of a node is whole.
+// LinkUp reports whether the link of a node is whole.
 func (w WAN) LinkUp(name string) (up bool, err error) {
 	err = node.InNetwork(w.holder, func() error {
 		link, err := netlink.LinkByName(name)

@@ -125,7 +125,7 @@ func (c *cache) List(_ context.Context, list client.ObjectList, options ...clien
 	return meta.SetList(list, items)
 }
 
-// selects tells whether an object is what a list asks for.
+// selects reports whether an object is what a list asks for.
 func selects(wanted *client.ListOptions, o client.Object) bool {
 	if by := wanted.LabelSelector; by != nil && !by.Matches(labels.Set(o.GetLabels())) {
 		return false

@@ -51,7 +51,7 @@ func (w *world) silenced(node *corev1.Node) {
 	}
 }
 
-// waitsSince remembers since when a pod waits, and tells whether that is new.
+// waitsSince remembers since when a pod waits, and reports whether that is new.
 func (w *world) waitsSince(pod *corev1.Pod, now time.Time) bool {
 	if _, known := w.stuckSince[pod.UID]; known {
 		return false
@@ -66,7 +66,7 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// serves tells whether a pod serves. One does whose node nobody reports on.
+// serves reports whether a pod serves. One does whose node nobody reports on.
 func (w *world) serves(pod *corev1.Pod) bool {
 	p, placed := w.at(pod)
 	return placed && pod.DeletionTimestamp == nil && isReady(pod) && liqo.NodeReadiness(w.node(p)) != corev1.ConditionFalse
@@ -167,7 +167,7 @@ func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
 	}
 }
 
-// wanted tells whether the consumer still asks for a pod.
+// wanted reports whether the consumer still asks for a pod.
 func (w *world) wanted(pod *corev1.Pod) bool {
 	return w.get(pod.Namespace, pod.Name, &liqo.ShadowPod{})
 }

@@ -169,7 +169,7 @@ func (w *world) updateStatus(o client.Object) {
 	w.must(w.server.update(o, true))
 }
 
-// get reads an object, and tells whether it is there.
+// get reads an object, and reports whether it is there.
 func (w *world) get(namespace, name string, o client.Object) bool {
 	w.t.Helper()
 	err := w.live.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
