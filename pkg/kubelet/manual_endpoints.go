@@ -177,10 +177,7 @@ func (s *transitSlices) podsOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.
 
 // tellManual says what is left out of a slice, once.
 func (s *transitSlices) tellManual(slice *discoveryv1.EndpointSlice, now leftOut) {
-	s.mu.Lock()
-	was := s.leftOut[slice.Name]
-	s.leftOut[slice.Name] = now
-	s.mu.Unlock()
+	was := s.noteLeftOut(slice.Name, now)
 	if now.strange > 0 && now.strange != was.strange {
 		s.events.Eventf(slice, corev1.EventTypeWarning, reasonNotReflected,
 			"%d endpoints are not reflected: this cluster knows no pods with their addresses", now.strange)

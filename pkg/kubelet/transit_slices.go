@@ -181,10 +181,7 @@ func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.E
 
 // tell says what is left out of a slice, once.
 func (s *transitSlices) tell(slice *discoveryv1.EndpointSlice, now leftOut) {
-	s.mu.Lock()
-	was := s.leftOut[slice.Name]
-	s.leftOut[slice.Name] = now
-	s.mu.Unlock()
+	was := s.noteLeftOut(slice.Name, now)
 	if now.strange > 0 && now.strange != was.strange {
 		s.transit.log.Info("Endpoints are not passed on that are not the cluster's own", "endpointSlice", s.key(slice.Name), "endpoints", now.strange)
 	}
@@ -193,6 +190,14 @@ func (s *transitSlices) tell(slice *discoveryv1.EndpointSlice, now leftOut) {
 		s.events.Eventf(slice, corev1.EventTypeWarning, reasonTooMany,
 			"%d addresses are not passed on: the cluster that they belong to may have %d", now.tooMany, s.transit.budget.limit)
 	}
+}
+
+// noteLeftOut notes what is left out of a slice, and returns what was before.
+func (s *transitSlices) noteLeftOut(name string, now leftOut) (was leftOut) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, s.leftOut[name] = s.leftOut[name], now
+	return was
 }
 
 // forget notes that nothing of a slice is left out or counts.
