@@ -15,8 +15,9 @@ const pageTop = `# Kubernetes' conformance tests, with offloaded pods
 
 A workload should not be able to tell that it was offloaded. Kubernetes' own conformance tests (1.34) say how far that is so: they run
 on the consumer of a federation with Liqo 0.9.4 three times, with pods that stay at home (local), that Liqo offloads to a provider
-(one hop, with the virtual kubelet of this project on the consumer), and that go to the providers through the broker (two hops). What
-failed was looked at a second time, by itself.
+(one hop, with the virtual kubelet of this project on the consumer), and that go to the providers through the broker (two hops).
+Namespaces have the same name everywhere (` + "`EnforceSameName`" + `, docs/networking.md). What failed was looked at a second time, by
+itself.
 `
 
 // A skip is tests that are not run.
@@ -75,9 +76,9 @@ var reasons = []struct {
 			"another cluster IP; by its name it works.",
 	},
 	{
-		regexp.MustCompile(`DNS should (provide DNS for (services|pods for|ExternalName)|provide /etc/hosts entries|resolve DNS of partial)`),
-		"A pod asks the DNS of where it runs, where its namespace has another name by default. Short names work, and names in full do with " +
-			"`EnforceSameName` (docs/networking.md).",
+		regexp.MustCompile(`DNS should (provide DNS for (services|ExternalName)|resolve DNS of partial)`),
+		"Where the pod runs, all names of the Service are found, and lead to it. The test also looks for the name of the cluster IP that the " +
+			"Service has at home, or for that cluster IP in the answer.",
 	},
 	{
 		regexp.MustCompile(`Ephemeral Containers`),

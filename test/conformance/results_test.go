@@ -118,3 +118,11 @@ func TestFocusKeepsOtherResults(t *testing.T) {
 		}
 	}
 }
+
+func TestSkippedByNowDoesNotCount(t *testing.T) {
+	found := specs{"[sig-apps] Daemon set [Serial] should run": {}, "[sig-apps] Job should run": {Passed: true}}
+	left := found.without(regexp.MustCompile(skipped()))
+	if want := (specs{"[sig-apps] Job should run": {Passed: true}}); !maps.Equal(left, want) {
+		t.Errorf("got %v, want %v", left, want)
+	}
+}

@@ -259,26 +259,13 @@ func (m *monitoring) background(args ...string) (stop func()) {
 // askPrometheus gives the broker's daemon the URL of a Prometheus until the test ends.
 func askPrometheus(t *testing.T, url string) {
 	t.Helper()
-	const arguments = "--output=jsonpath={.spec.template.spec.containers[0].args}"
-	patch := func(ctx context.Context, patch string) error {
-		_, err := fed.Broker.Kubectl(ctx, "patch", "deployment", "liqo-broker", "--namespace=liqo-broker", "--type=json", "--patch="+patch)
-		if err != nil {
-			return err
-		}
-		_, err = fed.Broker.Kubectl(ctx, "rollout", "status", "deployment/liqo-broker", "--namespace=liqo-broker", "--timeout=90s")
-		return err
-	}
-	before, err := fed.Broker.Kubectl(t.Context(), "get", "deployment", "liqo-broker", "--namespace=liqo-broker", arguments)
+	end, err := fed.RunDaemonWith(t.Context(), "--prometheus="+url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const path = "/spec/template/spec/containers/0/args"
 	t.Cleanup(func() {
-		if err := patch(context.WithoutCancel(t.Context()), fmt.Sprintf(`[{"op": "replace", "path": %q, "value": %s}]`, path, before)); err != nil {
+		if err := end(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := patch(t.Context(), fmt.Sprintf(`[{"op": "add", "path": "%s/-", "value": "--prometheus=%s"}]`, path, url)); err != nil {
-		t.Fatal(err)
-	}
 }

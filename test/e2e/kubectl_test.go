@@ -33,7 +33,7 @@ func TestKubectl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(output, "line 0\n") {
+		if first, _, _ := strings.Cut(output, "\n"); first != "line 0" {
 			t.Errorf("kubectl logs: got %.40q, want the pod's first line", output)
 		}
 	})

@@ -71,31 +71,47 @@ func withFlags(args, flags []string) []string {
 
 // ControllerManagerArgs returns the command line of Liqo's controller manager.
 func (c *Cluster) ControllerManagerArgs(ctx context.Context) ([]string, error) {
-	var deployment appsv1.Deployment
-	if err := c.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: controllerManager}, &deployment); err != nil {
-		return nil, err
-	}
-	return deployment.Spec.Template.Spec.Containers[0].Args, nil
+	return c.args(ctx, liqoNamespace, controllerManager)
 }
 
 // Share makes a cluster share a part of its resources with others, in percent, until the returned function is called.
 func (c *Cluster) Share(ctx context.Context, percent int) (end func() error, err error) {
-	before, err := c.ControllerManagerArgs(ctx)
+	return c.addFlags(ctx, liqoNamespace, controllerManager, fmt.Sprintf("--resource-sharing-percentage=%d", percent))
+}
+
+// RunDaemonWith gives the daemon on the broker flags, in place of those of the same names, until the returned function is called.
+func (f *Federation) RunDaemonWith(ctx context.Context, flags ...string) (end func() error, err error) {
+	return f.Broker.addFlags(ctx, brokerNamespace, broker, flags...)
+}
+
+// addFlags gives the first container of a Deployment flags, in place of those of the same names, until the returned function is
+// called.
+func (c *Cluster) addFlags(ctx context.Context, namespace, name string, flags ...string) (end func() error, err error) {
+	before, err := c.args(ctx, namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	end = func() error { return c.runControllerManager(context.WithoutCancel(ctx), before) }
-	if err := c.runControllerManager(ctx, withFlags(before, []string{fmt.Sprintf("--resource-sharing-percentage=%d", percent)})); err != nil {
+	end = func() error { return c.runWith(context.WithoutCancel(ctx), namespace, name, before) }
+	if err := c.runWith(ctx, namespace, name, withFlags(before, flags)); err != nil {
 		return nil, errors.Join(err, end())
 	}
 	return end, nil
 }
 
-// runControllerManager gives Liqo's controller manager a command line, and waits for the Deployment to follow.
-func (c *Cluster) runControllerManager(ctx context.Context, args []string) error {
+// args returns the command line of the first container of a Deployment.
+func (c *Cluster) args(ctx context.Context, namespace, name string) ([]string, error) {
+	var deployment appsv1.Deployment
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &deployment); err != nil {
+		return nil, err
+	}
+	return deployment.Spec.Template.Spec.Containers[0].Args, nil
+}
+
+// runWith gives the first container of a Deployment a command line, and waits for its pods to follow.
+func (c *Cluster) runWith(ctx context.Context, namespace, name string, args []string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var deployment appsv1.Deployment
-		if err := c.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: controllerManager}, &deployment); err != nil {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &deployment); err != nil {
 			return err
 		}
 		deployment.Spec.Template.Spec.Containers[0].Args = args
@@ -104,7 +120,7 @@ func (c *Cluster) runControllerManager(ctx context.Context, args []string) error
 	if err != nil {
 		return err
 	}
-	return c.rollout(ctx, liqoNamespace, controllerManager)
+	return c.rollout(ctx, namespace, name)
 }
 
 // replaceVirtualKubelets gives the virtual nodes of a cluster that exist what its controller manager gives to those that it

@@ -111,10 +111,11 @@ func (f *Federation) awaitOffloading(ctx context.Context, namespace string) erro
 	})
 }
 
-// Offload makes the pods of a namespace of the consumer go to a cluster, and waits until Liqo has taken note.
+// Offload makes the pods of a namespace of the consumer go to a cluster, to a namespace of the same name, and waits until Liqo has
+// taken note.
 func (f *Federation) Offload(ctx context.Context, namespace string, to *Cluster) error {
 	offloading := &liqo.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: liqo.OffloadingName}}
-	offloading.Spec.NamespaceMappingStrategy = offloadingv1alpha1.DefaultNameMappingStrategyType
+	offloading.Spec.NamespaceMappingStrategy = offloadingv1alpha1.EnforceSameNameMappingStrategyType
 	offloading.Spec.PodOffloadingStrategy = offloadingv1alpha1.RemotePodOffloadingStrategyType
 	offloading.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
 		Key: liqo.LabelRemoteClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{string(to.ID)},
