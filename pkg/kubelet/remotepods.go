@@ -10,6 +10,7 @@ import (
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
 	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -48,10 +49,11 @@ func newRemotePods(reflector manager.Reflector, node string, hold func(pod, addr
 // StartNamespace begins the reflection of a namespace.
 func (r *remotePods) StartNamespace(opts *options.NamespacedOpts) {
 	informer := opts.RemoteFactory.Core().V1().Pods().Informer()
+	locals := opts.LocalFactory.Core().V1().Pods().Lister().Pods(opts.LocalNamespace)
 	// Both fail only for an informer that runs already, and this one is made here.
 	utilruntime.Must(informer.SetTransform(func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok {
-			return r.show(pod), nil
+			return r.show(pod, leaves(locals, pod.Name)), nil
 		}
 		return object, nil
 	}))
@@ -84,12 +86,22 @@ func (r *remotePods) StopNamespace(local, remote string) {
 	delete(r.held, remote)
 }
 
-// show returns the pod as Liqo's reflector is to see it.
-func (r *remotePods) show(pod *corev1.Pod) *corev1.Pod {
-	// A pod that is being moved has not ended.
-	pod = relocating(withoutLostAddress(pod))
+// show returns the pod as Liqo's reflector is to see it. A pod that is being moved has not
+// ended; one that leaves, because the local pod is deleted, ends as it ends.
+func (r *remotePods) show(pod *corev1.Pod, leaves bool) *corev1.Pod {
+	pod = withoutLostAddress(pod)
+	if !leaves {
+		pod = relocating(pod)
+	}
 	r.seen(pod)
 	return pod
+}
+
+// leaves reports whether a local pod is deleted for good. A broker's own pod, which Liqo makes for
+// a ShadowPod, is deleted when it is moved as well.
+func leaves(locals corev1listers.PodNamespaceLister, name string) bool {
+	local, err := locals.Get(name)
+	return err == nil && local.DeletionTimestamp != nil && local.Labels[liqo.LabelManagedBy] != liqo.ManagedByShadowPod
 }
 
 // withoutLostAddress returns a pod that has ended without its address, which may be another

@@ -60,7 +60,7 @@ func TestReplacedPodIsReleased(t *testing.T) {
 	}
 	remote := fake.NewSimpleClientset(pod("first"))
 	factory := informers.NewSharedInformerFactory(remote, 0)
-	r.StartNamespace(options.NewNamespaced().WithRemote("twin", remote, factory))
+	r.StartNamespace(options.NewNamespaced().WithLocal("home", remote, factory).WithRemote("twin", remote, factory))
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
 	if _, err := remote.CoreV1().Pods("twin").Update(t.Context(), pod("second"), metav1.UpdateOptions{}); err != nil {
@@ -87,7 +87,7 @@ func TestEndedPodLosesItsAddress(t *testing.T) {
 			shown := r.show(&corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "job", UID: "job"},
 				Status:     corev1.PodStatus{Phase: phase, PodIP: "10.90.0.7", PodIPs: []corev1.PodIP{{IP: "10.90.0.7"}}},
-			})
+			}, false)
 			if shown.Status.PodIP != want || (len(shown.Status.PodIPs) == 0) != (want == "") || shown.Status.Phase != phase {
 				t.Errorf("it is shown as %s at %q and %v, want %q", shown.Status.Phase, shown.Status.PodIP, shown.Status.PodIPs, want)
 			}
@@ -123,7 +123,7 @@ func TestEndedPodKeepsNoNodeReady(t *testing.T) {
 				},
 				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways},
 				Status: corev1.PodStatus{Phase: tc.phase, PodIP: "10.90.0.7"},
-			})
+			}, false)
 			is := circumstances{
 				direct:  r.anyAt(func(address string) bool { return address == "10.90.0.7" }),
 				present: r.anyAt(func(string) bool { return true }),
@@ -133,6 +133,50 @@ func TestEndedPodKeepsNoNodeReady(t *testing.T) {
 			}
 			if bare := steady(liqoNode(true, false), is, metav1.Time{}); liqo.NodeReady(bare) != tc.present {
 				t.Errorf("%s\nWithout resources the node is Ready: %t, want %t", tc.reason, !tc.present, tc.present)
+			}
+		})
+	}
+}
+
+// TestEndOfDeletedPod has remote pods that are deleted and have ended, and looks at which of the local pods end with them.
+func TestEndOfDeletedPod(t *testing.T) {
+	deleted := metav1.Now()
+	for name, tc := range map[string]struct {
+		reason string
+		local  *corev1.Pod
+		want   corev1.PodPhase
+	}{
+		"Deleted":  {"It was evicted here, and its Job counts how it ended.", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}, corev1.PodSucceeded},
+		"Kept":     {"It is recreated there.", &corev1.Pod{}, corev1.PodRunning},
+		"OfBroker": {"A broker deletes its own pod to move it.", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, Labels: map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowPod}}}, corev1.PodRunning},
+		"Unknown":  {"It may be recreated.", nil, corev1.PodRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := fake.NewSimpleClientset()
+			homes := informers.NewSharedInformerFactory(local, 0)
+			if tc.local != nil {
+				tc.local.Namespace, tc.local.Name = "home", "job"
+				if err := homes.Core().V1().Pods().Informer().GetIndexer().Add(tc.local); err != nil {
+					t.Fatal(err)
+				}
+			}
+			remote := fake.NewSimpleClientset(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "job", UID: "job", DeletionTimestamp: &deleted},
+				Status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{
+					State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: deleted}},
+				}}},
+			})
+			twins := informers.NewSharedInformerFactory(remote, 0)
+			r := newRemotePods(unstarted{}, "liqo-broker", func(string, string) {}, func(string) {})
+			r.StartNamespace(options.NewNamespaced().WithLocal("home", local, homes).WithRemote("twin", remote, twins))
+			twins.Start(t.Context().Done())
+			twins.WaitForCacheSync(t.Context().Done())
+			shown, err := twins.Core().V1().Pods().Lister().Pods("twin").Get("job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if shown.Status.Phase != tc.want {
+				t.Errorf("%s\nit is %s, want %s", tc.reason, shown.Status.Phase, tc.want)
 			}
 		})
 	}

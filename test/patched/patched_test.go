@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -187,6 +188,11 @@ func newPodReflector(t *testing.T, ipamClient ipam.IpamClient) *workload.Namespa
 func newPodReflectorAndClient(t *testing.T, ipamClient ipam.IpamClient) (*workload.NamespacedPodReflector, kubernetes.Interface) {
 	t.Helper()
 	opts := namespacedOptions(t)
+	return newPodReflectorOf(t, ipamClient, opts), opts.LocalClient
+}
+
+func newPodReflectorOf(t *testing.T, ipamClient ipam.IpamClient, opts *options.NamespacedOpts) *workload.NamespacedPodReflector {
+	t.Helper()
 	noMetrics := func(string) metricsv1beta1.PodMetricsInterface { return nil }
 	reflector := workload.NewPodReflector(nil, noMetrics, ipamClient, &workload.PodReflectorConfig{},
 		&generic.ReflectorConfig{Type: consts.CustomLiqo})
@@ -197,13 +203,13 @@ func newPodReflectorAndClient(t *testing.T, ipamClient ipam.IpamClient) (*worklo
 	if !ok {
 		t.Fatalf("got a reflector of type %T", namespaced)
 	}
-	return pods, opts.LocalClient
+	return pods
 }
 
 // namespacedOptions returns the options of a reflector between two empty clusters.
-func namespacedOptions(t *testing.T) *options.NamespacedOpts {
+func namespacedOptions(t *testing.T, objects ...runtime.Object) *options.NamespacedOpts {
 	t.Helper()
-	client, liqoClient := fake.NewSimpleClientset(), liqofake.NewSimpleClientset()
+	client, liqoClient := fake.NewSimpleClientset(objects...), liqofake.NewSimpleClientset()
 	factory, liqoFactory := informers.NewSharedInformerFactory(client, 0), liqoinformers.NewSharedInformerFactory(liqoClient, 0)
 	broadcaster := record.NewBroadcaster()
 	t.Cleanup(broadcaster.Shutdown)
