@@ -107,7 +107,7 @@ test-cidrs: deps build images bin/lab ## Walk the journeys of addresses with CID
 
 .PHONY: test-worlds
 test-worlds: ## Decide in random worlds, other ones each time, for three minutes in each kind of them.
-	LIQO_BROKER_RANDOM_WORLDS=3m go test -count=1 -timeout=30m ./pkg/choice ./pkg/placement ./pkg/controller/twin
+	LIQO_BROKER_RANDOM_WORLDS=3m go test -count=1 -timeout=30m ./pkg/core/choice ./pkg/core/placement ./pkg/controller/twin
 
 .PHONY: test-full
 test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults of 90 s, and the journeys again on the second version of Kubernetes.
@@ -123,7 +123,7 @@ test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults 
 
 .PHONY: bench
 bench: deps bin/lab ## Print how long decisions take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
-	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/choice ./pkg/capacity ./pkg/placement ./pkg/controller/policy
+	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/core/choice ./pkg/core/capacity ./pkg/core/placement ./pkg/controller/policy
 	programs=$$(bin/lab build); \
 	for benchmark in Memory Daemon/100 Daemon/1000; do \
 		LIQO_BROKER_TEST_PROGRAMS=$$programs \

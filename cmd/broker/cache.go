@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 )
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
@@ -122,7 +122,7 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 // soundRequests returns what a pod requests, within what can be meant: the API server takes
 // more of it, and other things with a hundred thousand digits.
 func soundRequests(spec *corev1.PodSpec) corev1.ResourceList {
-	within := corev1.PodSpec{Overhead: offer.Bounded(spec.Overhead)}
+	within := corev1.PodSpec{Overhead: resources.Bounded(spec.Overhead)}
 	for _, containers := range []struct {
 		from []corev1.Container
 		to   *[]corev1.Container
@@ -130,11 +130,11 @@ func soundRequests(spec *corev1.PodSpec) corev1.ResourceList {
 		for i := range containers.from {
 			*containers.to = append(*containers.to, corev1.Container{
 				RestartPolicy: containers.from[i].RestartPolicy,
-				Resources:     corev1.ResourceRequirements{Requests: offer.Bounded(containers.from[i].Resources.Requests)},
+				Resources:     corev1.ResourceRequirements{Requests: resources.Bounded(containers.from[i].Resources.Requests)},
 			})
 		}
 	}
-	return offer.Bounded(capacity.Requests(&within))
+	return resources.Bounded(capacity.Requests(&within))
 }
 
 // stripOffer drops the images that the provider holds.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // endpointHold is how long an address counts after it has left the last slice. Its

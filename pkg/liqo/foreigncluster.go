@@ -9,7 +9,7 @@ import (
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 type (

@@ -6,7 +6,7 @@ package liqo
 import (
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // NamespaceMap is Liqo's record of the namespaces that one cluster offloads to

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // NamespaceOffloading says to which clusters the pods of its namespace go.

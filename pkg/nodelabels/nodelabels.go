@@ -21,9 +21,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
@@ -56,7 +56,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	consumer := liqo.OfferedTo(&o)
-	if _, is := pool.MarkOf(o.Spec.NodeName); !is || consumer == "" {
+	if _, is := nodename.MarkOf(o.Spec.NodeName); !is || consumer == "" {
 		return admission.Allowed("")
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("offer", req.Name, "namespace", req.Namespace)

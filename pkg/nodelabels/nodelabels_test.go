@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -60,7 +60,7 @@ func TestHandle(t *testing.T) {
 		return o
 	}
 	const writer = "system:serviceaccount:liqo:liqo-controller-manager"
-	elsewhere := offered(pool.Name(own, a))
+	elsewhere := offered(nodename.Name(own, a))
 	elsewhere.Namespace = liqotest.Tenant(a)
 	cases := map[string]struct {
 		reason string
@@ -69,16 +69,16 @@ func TestHandle(t *testing.T) {
 		fail   bool
 		want   map[string]string
 	}{
-		"Provider": {reason: "The labels of the provider go before those of the broker, and not what says what a node is or differs between its nodes.", offer: offered(pool.Name(own, a)), want: shown},
+		"Provider": {reason: "The labels of the provider go before those of the broker, and not what says what a node is or differs between its nodes.", offer: offered(nodename.Name(own, a)), want: shown},
 		"Gone": {
 			reason: "A provider that is gone has no labels, and its node is virtual all the same.",
-			offer:  offered(pool.Name(own, cluster.Identity{ID: "id-b"})), want: map[string]string{"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node"},
+			offer:  offered(nodename.Name(own, cluster.Identity{ID: "id-b"})), want: map[string]string{"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node"},
 		},
 		"Broker":  {reason: "The node of the broker has its own.", offer: offered(""), want: before},
 		"Foreign": {reason: "What a provider offers is not ours.", offer: liqotest.Offer(a, nil)},
-		"Peer":    {reason: "A peer reads nothing in an offer that it writes itself.", offer: offered(pool.Name(own, a)), writer: string(consumer.ID), want: before},
+		"Peer":    {reason: "A peer reads nothing in an offer that it writes itself.", offer: offered(nodename.Name(own, a)), writer: string(consumer.ID), want: before},
 		"Tenant":  {reason: "Nor is anything told in another cluster's tenant namespace.", offer: elsewhere, want: before},
-		"Broken":  {reason: "A failure to read hinders no offer.", offer: offered(pool.Name(own, a)), fail: true, want: before},
+		"Broken":  {reason: "A failure to read hinders no offer.", offer: offered(nodename.Name(own, a)), fail: true, want: before},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

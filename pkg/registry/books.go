@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 )
 
 // Books reads who has, uses and reserved what. A provider is usable if it is
@@ -70,9 +70,9 @@ func TermsOf(c *v1alpha1.Consumer) capacity.Terms {
 	if isConfused(c) {
 		return capacity.Terms{} // What its pods use.
 	}
-	limit := offer.Less(corev1.ResourceList(c.Spec.Capacity.Limit), nil)
+	limit := resources.Subtract(corev1.ResourceList(c.Spec.Capacity.Limit), nil)
 	return capacity.Terms{
-		Reserved: offer.Cut(offer.Less(corev1.ResourceList(c.Spec.Capacity.Reserved), nil), limit),
+		Reserved: resources.AtMost(resources.Subtract(corev1.ResourceList(c.Spec.Capacity.Reserved), nil), limit),
 		Limit:    limit,
 		Share:    c.Spec.Capacity.Share(),
 	}
@@ -124,7 +124,7 @@ func (r *Registry) count(
 			account.Used[consumer] = corev1.ResourceList{}
 		}
 		requests := capacity.Takes(pod, has[pod.Spec.NodeName])
-		offer.Add(account.Used[consumer], requests)
+		resources.Add(account.Used[consumer], requests)
 		if own := nodesOf[consumer]; len(own) > 0 {
 			use(own, liqo.OriginNode(pod), requests)
 		}

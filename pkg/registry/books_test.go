@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -120,8 +120,8 @@ func TestBooks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.got = offer.Less(tc.got, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1k")})
-			if !offer.Equal(tc.want, tc.got) {
+			tc.got = resources.Subtract(tc.got, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1k")})
+			if !resources.Equal(tc.want, tc.got) {
 				t.Errorf("%s\ngot %v, want %v", tc.reason, tc.got, tc.want)
 			}
 		})
@@ -143,7 +143,7 @@ func TestHugePod(t *testing.T) {
 		t.Fatalf("Books(): %v", err)
 	}
 	used := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("1")}
-	if got := books.UsedOf(a.ID); !offer.Equal(got, used) || len(got) != len(used) {
+	if got := books.UsedOf(a.ID); !resources.Equal(got, used) || len(got) != len(used) {
 		t.Errorf("used of the provider: %v, want %v", got, used)
 	}
 	if got := books.Offered(evil.ID); got.Cpu().Cmp(resource.MustParse("4")) != 0 {
@@ -180,7 +180,7 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Changed()
-	if got := look(); !offer.Equal(cpu("6"), got) || counted != 2 {
+	if got := look(); !resources.Equal(cpu("6"), got) || counted != 2 {
 		t.Errorf("after a change: %v, counted %d times", got, counted)
 	}
 }

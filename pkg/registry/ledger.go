@@ -7,7 +7,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 )
 
 // Ledger keeps the books of a Registry until something changes, so that those who

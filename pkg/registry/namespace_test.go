@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/placement"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -115,7 +115,7 @@ func TestCopies(t *testing.T) {
 		"PinnedToNobody": {
 			reason: "One that is for a provider that is gone waits on.",
 			objects: []client.Object{shadow(), pod("", func(p *corev1.Pod) {
-				p.Labels["virtualkubelet.liqo.io/nodename"] = pool.Name("id-broker", cluster.Identity{ID: "gone"})
+				p.Labels["virtualkubelet.liqo.io/nodename"] = nodename.Name("id-broker", cluster.Identity{ID: "gone"})
 				liqo.Place(p, nil)
 			})},
 			want: with(func(c *placement.Copy) { c.Pinned = true }),
@@ -265,7 +265,7 @@ func TestRoom(t *testing.T) {
 func TestWiderPlacing(t *testing.T) {
 	both := []cluster.ID{providerA.ID, providerB.ID}
 	on := func(id cluster.Identity) map[string]string {
-		return map[string]string{"app": "web", "virtualkubelet.liqo.io/nodename": pool.Name("id-broker", id)}
+		return map[string]string{"app": "web", "virtualkubelet.liqo.io/nodename": nodename.Name("id-broker", id)}
 	}
 	for name, tc := range map[string]struct {
 		reason string

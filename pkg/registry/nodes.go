@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 )
 
 // nodes returns the virtual nodes of those consumers that have or are to have others
@@ -70,7 +70,7 @@ func toConsumers(offers []liqo.ResourceOffer, tenants map[string]cluster.Identit
 }
 
 // toldOf returns the resources that each consumer was told of: those of which it was told
-// zero are at most offer.MaxResources, because providers name resources as they like.
+// zero are at most resources.MaxResources, because providers name resources as they like.
 func toldOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) map[cluster.ID][]corev1.ResourceName {
 	told, zero := map[cluster.ID][]corev1.ResourceName{}, map[cluster.ID][]corev1.ResourceName{}
 	for id, o := range toConsumers(offers, tenants) {
@@ -85,7 +85,7 @@ func toldOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) ma
 	for id, names := range zero {
 		slices.Sort(names)
 		names = slices.Compact(names)
-		told[id] = append(told[id], names[:min(len(names), offer.MaxResources)]...)
+		told[id] = append(told[id], names[:min(len(names), resources.MaxResources)]...)
 	}
 	return told
 }
@@ -95,7 +95,7 @@ func (r *Registry) marks(providers []v1alpha1.Provider) map[string]cluster.Ident
 	marks := make(map[string]cluster.Identity, len(providers))
 	for i := range providers {
 		id := identity(&providers[i])
-		marks[pool.Mark(r.own, id.ID)] = id
+		marks[nodename.Mark(r.own, id.ID)] = id
 	}
 	return marks
 }
@@ -109,7 +109,7 @@ func (r *Registry) nodesOf(told []string, perProvider bool, marks map[string]clu
 	has := map[cluster.ID]bool{}
 	for _, name := range told {
 		node := capacity.Node{Name: name, Open: name == "" && !perProvider}
-		if mark, ok := pool.MarkOf(name); ok {
+		if mark, ok := nodename.MarkOf(name); ok {
 			node.Provider = marks[mark].ID // Empty for a provider that is gone.
 			node.Open = open[node.Provider] && !has[node.Provider]
 			has[node.Provider] = true
@@ -118,7 +118,7 @@ func (r *Registry) nodesOf(told []string, perProvider bool, marks map[string]clu
 	}
 	for _, id := range marks {
 		if open[id.ID] && !has[id.ID] {
-			nodes = append(nodes, capacity.Node{Name: pool.Name(r.own, id), Provider: id.ID, Open: true})
+			nodes = append(nodes, capacity.Node{Name: nodename.Name(r.own, id), Provider: id.ID, Open: true})
 		}
 	}
 	// Without any offer, there is no peering.
@@ -141,7 +141,7 @@ func use(nodes []capacity.Node, name string, requests corev1.ResourceList) {
 	if nodes[i].Used == nil {
 		nodes[i].Used = corev1.ResourceList{}
 	}
-	offer.Add(nodes[i].Used, requests)
+	resources.Add(nodes[i].Used, requests)
 }
 
 // ProviderOf returns the provider that a consumer's node stands for, or nil if there
@@ -149,7 +149,7 @@ func use(nodes []capacity.Node, name string, requests corev1.ResourceList) {
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
 func (r *Registry) ProviderOf(ctx context.Context, node string) (*v1alpha1.Provider, error) {
-	mark, is := pool.MarkOf(node)
+	mark, is := nodename.MarkOf(node)
 	if !is {
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func (r *Registry) ProviderOf(ctx context.Context, node string) (*v1alpha1.Provi
 		return nil, fmt.Errorf("list providers: %w", err)
 	}
 	for i := range providers.Items {
-		if p := &providers.Items[i]; pool.Mark(r.own, cluster.ID(p.Name)) == mark {
+		if p := &providers.Items[i]; nodename.Mark(r.own, cluster.ID(p.Name)) == mark {
 			return p.DeepCopy(), nil
 		}
 	}
@@ -169,7 +169,7 @@ func (r *Registry) ProviderOf(ctx context.Context, node string) (*v1alpha1.Provi
 // the only one on which the pod may run; nil if that provider is gone.
 func (r *Registry) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error) {
 	node := liqo.OriginNode(pod)
-	if _, is := pool.MarkOf(node); !is {
+	if _, is := nodename.MarkOf(node); !is {
 		return nil, false, nil
 	}
 	if provider, err = r.ProviderOf(ctx, node); err != nil || provider != nil {

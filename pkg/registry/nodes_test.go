@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -30,9 +30,9 @@ const ownID = cluster.ID("id-broker")
 
 var (
 	consumerC = cluster.Identity{ID: "id-c", Name: "c"}
-	nodeA     = pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "a"})
-	nodeB     = pool.Name(ownID, cluster.Identity{ID: "id-b", Name: "b"})
-	nodeGone  = pool.Name(ownID, cluster.Identity{ID: "id-gone", Name: "gone"})
+	nodeA     = nodename.Name(ownID, cluster.Identity{ID: "id-a", Name: "a"})
+	nodeB     = nodename.Name(ownID, cluster.Identity{ID: "id-b", Name: "b"})
+	nodeGone  = nodename.Name(ownID, cluster.Identity{ID: "id-gone", Name: "gone"})
 )
 
 // seen returns the Consumer of c.
@@ -142,9 +142,9 @@ func TestPools(t *testing.T) {
 		"TwoNames": {
 			reason: "If it has two all the same, nothing is offered twice.",
 			objects: []client.Object{
-				seen(v1alpha1.ModeOrchestrated, many), a, told(nodeA), told(pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "zz"})),
+				seen(v1alpha1.ModeOrchestrated, many), a, told(nodeA), told(nodename.Name(ownID, cluster.Identity{ID: "id-a", Name: "zz"})),
 			},
-			want: map[string]string{nodeA: "4", pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "zz"}): "0"},
+			want: map[string]string{nodeA: "4", nodename.Name(ownID, cluster.Identity{ID: "id-a", Name: "zz"}): "0"},
 		},
 		"Itself": {
 			reason:  "A consumer has no node of itself.",
@@ -221,7 +221,7 @@ func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 				return offers
 			}
 			all := func() int64 {
-				sum := offer.Sum(slices.Collect(maps.Values(has))...)[gpu]
+				sum := resources.Sum(slices.Collect(maps.Values(has))...)[gpu]
 				return sum.Value()
 			}
 			offers := tell()
@@ -251,7 +251,7 @@ func TestResourcesOfOtherNames(t *testing.T) {
 		t.Fatalf("Books(): %v", err)
 	}
 	offered := books.Pools(consumerC.ID)[0].Offered
-	if _, named := offered["example.com/last"]; !named || len(offered) > offer.MaxResources+4 {
+	if _, named := offered["example.com/last"]; !named || len(offered) > resources.MaxResources+4 {
 		t.Errorf("the offer names %d resources, and what the consumer has still: %t", len(offered), named)
 	}
 }
@@ -267,10 +267,10 @@ func TestPinned(t *testing.T) {
 		pinned       bool
 	}{
 		"Provider":  {reason: "The node of a provider.", node: nodeA, provider: "id-a", pinned: true},
-		"OtherName": {reason: "The mark counts.", node: pool.Name(ownID, cluster.Identity{ID: "id-a", Name: "b"}), provider: "id-a", pinned: true},
+		"OtherName": {reason: "The mark counts.", node: nodename.Name(ownID, cluster.Identity{ID: "id-a", Name: "b"}), provider: "id-a", pinned: true},
 		"Gone":      {reason: "The node of a provider that is gone.", node: nodeGone, pinned: true},
 		"Stranger":  {reason: "Another node that looks like one.", node: nodeB},
-		"Others":    {reason: "The node of another broker.", node: pool.Name("id-other", cluster.Identity{ID: "id-a", Name: "a"})},
+		"Others":    {reason: "The node of another broker.", node: nodename.Name("id-other", cluster.Identity{ID: "id-a", Name: "a"})},
 		"Broker":    {reason: "The node of the broker.", node: "liqo-broker"},
 	}
 	for name, tc := range cases {

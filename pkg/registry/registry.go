@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/placement"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 )
 
 // Index fields, usable with client.MatchingFields.
@@ -314,7 +314,7 @@ func (r *Registry) copyOf(
 	if pod == nil {
 		return placement.Copy{Missing: true}, nil
 	}
-	_, pinned := pool.MarkOf(liqo.OriginNode(pod))
+	_, pinned := nodename.MarkOf(liqo.OriginNode(pod))
 	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod), Requests: capacity.Requests(&pod.Spec), Pinned: pinned}
 	if pod.Spec.NodeName == "" {
 		c.Outdated = r.outdated(pod, s)
@@ -352,12 +352,12 @@ func (r *Registry) outdated(pod *corev1.Pod, s *placement.Snapshot) bool {
 	if !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing) {
 		return true
 	}
-	mark, pinned := pool.MarkOf(liqo.OriginNode(pod))
+	mark, pinned := nodename.MarkOf(liqo.OriginNode(pod))
 	if liqo.Waits(pod) {
 		return len(s.Placing) > 0 && !pinned
 	}
 	return slices.ContainsFunc(s.Placing, func(id cluster.ID) bool {
-		return liqo.Excludes(pod, id) && (!pinned || pool.Mark(r.own, id) == mark)
+		return liqo.Excludes(pod, id) && (!pinned || nodename.Mark(r.own, id) == mark)
 	})
 }
 

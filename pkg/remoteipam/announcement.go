@@ -16,7 +16,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 const (

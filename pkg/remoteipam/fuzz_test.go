@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc/stats"
 
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // session is what one connection was told. Another caller's questions must not make a

@@ -30,9 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 )
 
 // Path is where the webhook is served.
@@ -92,7 +92,7 @@ func (h *Handler) steer(ctx context.Context, namespace string, pod *corev1.Pod) 
 
 // pin makes a pod on a node of one provider require that provider.
 func (h *Handler) pin(ctx context.Context, name string, pod *corev1.Pod) error {
-	if _, is := pool.MarkOf(liqo.OriginNode(pod)); !is {
+	if _, is := nodename.MarkOf(liqo.OriginNode(pod)); !is {
 		return nil
 	}
 	var namespace corev1.Namespace

@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 )
 
 const namespace = "web-consumer"
@@ -169,7 +169,7 @@ func (p pins) Pinned(_ context.Context, _ cluster.ID, pod *corev1.Pod) (*v1alpha
 
 // TestPinned has pods on nodes of single providers.
 func TestPinned(t *testing.T) {
-	node, gone := pool.Name("id-broker", cluster.Identity{ID: "a"}), pool.Name("id-broker", cluster.Identity{ID: "gone"})
+	node, gone := nodename.Name("id-broker", cluster.Identity{ID: "a"}), nodename.Name("id-broker", cluster.Identity{ID: "gone"})
 	known := pins{node: {ObjectMeta: metav1.ObjectMeta{Name: "a"}}, gone: nil}
 	both := []cluster.ID{"a", "b"}
 	objects := func(placing ...cluster.ID) []client.Object {

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
@@ -156,7 +156,7 @@ func (r *Reconciler) granted(ctx context.Context, fc *liqo.ForeignCluster) (core
 	}
 	var granted corev1.ResourceList
 	for i := range offers {
-		granted = offer.Sum(granted, liqo.Quota(&offers[i]))
+		granted = resources.Sum(granted, liqo.Quota(&offers[i]))
 	}
 	return granted, nil
 }
@@ -193,9 +193,9 @@ func setAmounts(c *v1alpha1.Consumer, books *capacity.Books, granted corev1.Reso
 		field *corev1.ResourceList
 		value corev1.ResourceList
 	}{
-		{&c.Status.Offered, books.Offered(id)}, {&c.Status.Used, offer.Sum(books.Used(id))}, {&c.Status.Granted, granted},
+		{&c.Status.Offered, books.Offered(id)}, {&c.Status.Used, resources.Sum(books.Used(id))}, {&c.Status.Granted, granted},
 	} {
-		if len(*f.field) != len(f.value) || !offer.Equal(*f.field, f.value) {
+		if len(*f.field) != len(f.value) || !resources.Equal(*f.field, f.value) {
 			*f.field = f.value
 		}
 	}
@@ -240,7 +240,7 @@ func ready(peering peeringState, c *v1alpha1.Consumer) metav1.Condition {
 	case c.Status.Mode == "":
 		return is(metav1.ConditionFalse, v1alpha1.ReasonModeNotServed,
 			fmt.Sprintf("The broker does not run the mode %s: the cluster keeps what it uses, and is offered nothing more", c.Spec.Mode))
-	case offer.IsZero(c.Status.Offered):
+	case resources.IsZero(c.Status.Offered):
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNoProvider, "No provider has anything for the cluster")
 	case c.Spec.Nodes == v1alpha1.NodesPerProvider && c.Status.Nodes != v1alpha1.NodesPerProvider:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonProvidersHidden,
@@ -256,7 +256,7 @@ func reservation(c *v1alpha1.Consumer, books *capacity.Books) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionReservationMet, Status: status, Reason: reason, Message: message}
 	}
 	reserved := corev1.ResourceList(c.Spec.Capacity.Reserved)
-	above := shortOf(offer.Cut(reserved, corev1.ResourceList(c.Spec.Capacity.Limit)), reserved)
+	above := shortOf(resources.AtMost(reserved, corev1.ResourceList(c.Spec.Capacity.Limit)), reserved)
 	short := shortOf(books.Reach(cluster.ID(c.Name)), registry.TermsOf(c).Reserved)
 	unreadable := lenient.UnreadableIn(c, "spec.capacity")
 	switch {

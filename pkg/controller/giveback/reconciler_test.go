@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/pool"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -170,7 +170,7 @@ func TestReconcile(t *testing.T) {
 // TestPinned has pods that may run on one provider only.
 func TestPinned(t *testing.T) {
 	a := cluster.Identity{ID: "id-a", Name: "provider-a"}
-	node := pool.Name(own, a)
+	node := nodename.Name(own, a)
 	provider := func(enabled bool) *v1alpha1.Provider {
 		p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(a.ID)}}
 		p.Spec.Enabled = &enabled

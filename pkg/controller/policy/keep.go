@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/band"
-	"github.com/capacitorset/liqo-broker/pkg/choice"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
-	"github.com/capacitorset/liqo-broker/pkg/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/core/choice"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/hysteresis"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 )
 
@@ -41,7 +41,7 @@ const (
 // keeper keeps a figure between two thresholds.
 type keeper struct {
 	spec     v1alpha1.Keep
-	band     band.Band
+	band     hysteresis.Band
 	expiry   time.Duration
 	interval time.Duration
 
@@ -55,7 +55,7 @@ type keeper struct {
 
 // newKeeper returns a keeper, or an error that tells what is wrong with the spec.
 func newKeeper(spec *v1alpha1.Keep) (*keeper, error) {
-	k := &keeper{spec: *spec, band: band.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
+	k := &keeper{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
 	for threshold, value := range map[*float64]v1alpha1.Decimal{&k.band.Upper: spec.OffloadAbove, &k.band.Lower: spec.UnoffloadBelow} {
 		number, err := strconv.ParseFloat(string(value), 64)
 		if err != nil {
@@ -132,7 +132,7 @@ func (s *state) choose(
 	}
 	last := memory(before)
 	used, available := s.chooser.Count(all.Ranking, last.Chosen)
-	steps, _ := s.keeper.band.Observe(now, value, keptMemory(before.Kept), band.Supply{Used: used, Available: available})
+	steps, _ := s.keeper.band.Observe(now, value, keptMemory(before.Kept), hysteresis.Supply{Used: used, Available: available})
 	made, err := s.chooser.Limited(steps.Steps).Choose(now, providers, last)
 	if err != nil {
 		return made, before.Kept, err
@@ -141,14 +141,14 @@ func (s *state) choose(
 }
 
 // The names of directions.
-var directions = map[band.Direction]string{band.More: "More", band.Less: "Less"}
+var directions = map[hysteresis.Direction]string{hysteresis.More: "More", hysteresis.Less: "Less"}
 
 // keptMemory returns what the next observation has to know of the one before.
-func keptMemory(kept *v1alpha1.KeptFigure) band.Memory {
+func keptMemory(kept *v1alpha1.KeptFigure) hysteresis.Memory {
 	if kept == nil {
-		return band.Memory{}
+		return hysteresis.Memory{}
 	}
-	m := band.Memory{Steps: int(kept.Count)}
+	m := hysteresis.Memory{Steps: int(kept.Count)}
 	for direction, name := range directions {
 		if name == kept.Wants && kept.Since != nil && kept.Seen != nil {
 			m.Wants, m.Since, m.Seen = direction, kept.Since.Time, kept.Seen.Time
@@ -158,9 +158,9 @@ func keptMemory(kept *v1alpha1.KeptFigure) band.Memory {
 }
 
 // shownKept returns how the status shows a figure that is kept.
-func shownKept(m band.Memory, value kpi.Figure, unknown error, before *v1alpha1.KeptFigure) *v1alpha1.KeptFigure {
+func shownKept(m hysteresis.Memory, value kpi.Figure, unknown error, before *v1alpha1.KeptFigure) *v1alpha1.KeptFigure {
 	kept := &v1alpha1.KeptFigure{Count: int32(min(m.Steps, math.MaxInt32)), Wants: directions[m.Wants]} //nolint:gosec // It is bounded.
-	if m.Wants != band.Stay {
+	if m.Wants != hysteresis.Stay {
 		kept.Since, kept.Seen = &metav1.Time{Time: m.Since}, &metav1.Time{Time: m.Seen}
 	}
 	switch {

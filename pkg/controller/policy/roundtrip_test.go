@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/choice"
+	"github.com/capacitorset/liqo-broker/pkg/core/choice"
 )
 
 // TestEachConsumerHasItsOwnRoundTrips lets consumers tell how far two providers are.

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
@@ -98,8 +98,8 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		return not(v1alpha1.ReasonNoOffer, "The cluster has made no offer that Liqo accepted")
 	case o.unreadable != "":
 		return not(v1alpha1.ReasonInvalidDeclaration, "It cannot be read: "+o.unreadable)
-	case offer.Validate(declared) != nil:
-		return not(v1alpha1.ReasonInvalidDeclaration, "In spec.capacity.declared: "+offer.Validate(declared).Error())
+	case resources.Validate(declared) != nil:
+		return not(v1alpha1.ReasonInvalidDeclaration, "In spec.capacity.declared: "+resources.Validate(declared).Error())
 	case o.capacity.Rule == v1alpha1.CapacityDeclared && len(declared) == 0:
 		return not(v1alpha1.ReasonNothingDeclared, "The rule is Declared, and spec.capacity.declared is empty")
 	}
@@ -120,8 +120,8 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case len(sum) == 0:
 		return not(v1alpha1.ReasonNodeNotReady, "Not ready: virtual node "+strings.Join(down, ", "))
 	}
-	measured := offer.Sum(sum...)
-	if err := offer.Validate(measured); err != nil { // Many offers have more than one.
+	measured := resources.Sum(sum...)
+	if err := resources.Validate(measured); err != nil { // Many offers have more than one.
 		return not(v1alpha1.ReasonInvalidOffer, err.Error())
 	}
 	return measured, metav1.Condition{
@@ -210,11 +210,11 @@ func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bo
 func account(status *v1alpha1.ProviderStatus, o observation, measured corev1.ResourceList) {
 	var used, has, free, largest corev1.ResourceList
 	for _, of := range o.used {
-		used = offer.Sum(used, of)
+		used = resources.Sum(used, of)
 	}
 	if len(measured) > 0 {
 		has = capacity.Has(rules[o.capacity.Rule], measured, corev1.ResourceList(o.capacity.Declared), o.capacity.Overcommit())
-		free = offer.Less(has, used)
+		free = resources.Subtract(has, used)
 		largest = largestPod(o, free)
 	}
 	for _, f := range []struct {
@@ -244,7 +244,7 @@ func largestPod(o observation, free corev1.ResourceList) corev1.ResourceList {
 		if !of.nodeReady {
 			continue
 		}
-		room := offer.Min(offer.Less(of.resources, o.used[of.node]), free)
+		room := resources.Min(resources.Subtract(of.resources, o.used[of.node]), free)
 		if room.Pods().Sign() <= 0 {
 			continue
 		}

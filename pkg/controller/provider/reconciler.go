@@ -19,14 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
-	"github.com/capacitorset/liqo-broker/pkg/placement"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 )
 
@@ -208,8 +208,8 @@ func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.For
 	seen.refused = refused
 	for i := range offers {
 		o := &offers[i]
-		resources, accepted := liqo.Accepted(o)
-		switch err := offer.Validate(resources); {
+		amount, accepted := liqo.Accepted(o)
+		switch err := resources.Validate(amount); {
 		case liqo.Ending(o):
 			seen.ending = true
 		case lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
@@ -219,7 +219,7 @@ func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.For
 		case liqo.OffersNothing(o):
 			seen.withdrawn = true
 		case accepted:
-			of := offered{resources: resources, node: liqo.NodeName(o, provider)}
+			of := offered{resources: amount, node: liqo.NodeName(o, provider)}
 			of.look(nodes, provider.ID)
 			seen.offers = append(seen.offers, of)
 		}
@@ -260,7 +260,7 @@ func used(pods []corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for i := range pods {
 		if capacity.Counts(&pods[i]) {
-			offer.Add(sum, capacity.Takes(&pods[i], node))
+			resources.Add(sum, capacity.Takes(&pods[i], node))
 		}
 	}
 	return sum

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 )
@@ -36,7 +36,7 @@ var (
 	consumer  = cluster.Identity{ID: "id-c", Name: "consumer"}
 )
 
-func resources(cpu string) corev1.ResourceList {
+func amount(cpu string) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse(cpu),
 		corev1.ResourceMemory: resource.MustParse("1Gi"),
@@ -75,12 +75,12 @@ func get(t *testing.T, c client.Client) *v1alpha1.Provider {
 
 func TestReady(t *testing.T) {
 	peered := liqotest.ForeignCluster(providerA, true, false)
-	good := liqotest.Offer(providerA, resources("2"))
-	withdrawn := liqotest.Offer(providerA, resources("2"))
+	good := liqotest.Offer(providerA, amount("2"))
+	withdrawn := liqotest.Offer(providerA, amount("2"))
 	liqotest.Withdraw(withdrawn)
-	ours := liqotest.Offer(providerA, resources("2"))
+	ours := liqotest.Offer(providerA, amount("2"))
 	ours.Labels = nil
-	second := liqotest.Offer(providerA, resources("1"))
+	second := liqotest.Offer(providerA, amount("1"))
 	second.Name, second.Spec.NodeName = "second", "other-node"
 	ending := liqotest.ForeignCluster(providerA, true, false)
 	liqotest.EndPeering(ending)
@@ -89,23 +89,23 @@ func TestReady(t *testing.T) {
 		n.Name = name
 		return n
 	}
-	negative := resources("2")
+	negative := amount("2")
 	negative[corev1.ResourceMemory] = resource.MustParse("-1")
 	marked := func(o client.Object, text string) {
 		o.SetAnnotations(map[string]string{lenient.AnnotationUnreadable: text})
 	}
-	unreadable, undeclared, unpriced := liqotest.Offer(providerA, resources("0")), newProvider(true), newProvider(true)
+	unreadable, undeclared, unpriced := liqotest.Offer(providerA, amount("0")), newProvider(true), newProvider(true)
 	marked(unreadable, "spec.resourceQuota.hard[cpu]: no quantity")
 	early := unreadable.DeepCopy()
 	early.Status.Phase = ""
 	marked(undeclared, "spec.capacity.declared[cpu]: no quantity")
 	marked(unpriced, "spec.price.cpu: no quantity")
 	offerOf := func(name string, cpu int64) client.Object {
-		o := liqotest.Offer(providerA, resources("1"))
+		o := liqotest.Offer(providerA, amount("1"))
 		o.Name, o.Spec.ResourceQuota.Hard[corev1.ResourceCPU] = name, *resource.NewQuantity(cpu, resource.DecimalSI)
 		return o
 	}
-	garrulous := liqotest.Offer(providerA, resources("2"))
+	garrulous := liqotest.Offer(providerA, amount("2"))
 	for n := range 10 {
 		garrulous.Spec.ResourceQuota.Hard[corev1.ResourceName(strings.Repeat(strconv.Itoa(n), 317))] = resource.MustParse("-1")
 	}
@@ -149,7 +149,7 @@ func TestReady(t *testing.T) {
 		},
 		"Zero": {
 			reason:  "An offer of no cores is none, and the provider is to be left.",
-			objects: []client.Object{peered, liqotest.Offer(providerA, resources("0")), down, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
+			objects: []client.Object{peered, liqotest.Offer(providerA, amount("0")), down, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
 		},
 		"PartlyWithdrawn": {
 			reason:  "As long as one offer is in force, pods stay.",
@@ -220,9 +220,9 @@ func TestReady(t *testing.T) {
 			p := get(t, c)
 			var want corev1.ResourceList
 			if tc.cpu != "" {
-				want = resources(tc.cpu)
+				want = amount(tc.cpu)
 			}
-			if !offer.Equal(want, p.Status.Offered) {
+			if !resources.Equal(want, p.Status.Offered) {
 				t.Errorf("%s\noffered %v, want %v", tc.reason, p.Status.Offered, want)
 			}
 			ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
@@ -240,7 +240,7 @@ func TestReady(t *testing.T) {
 // TestAccount has a provider that offers 4 cores on one virtual node and 2 on another,
 // of which pods use 1 and 500m.
 func TestAccount(t *testing.T) {
-	first, second := liqotest.Offer(providerA, resources("4")), liqotest.Offer(providerA, resources("2"))
+	first, second := liqotest.Offer(providerA, amount("4")), liqotest.Offer(providerA, amount("2"))
 	second.Name, second.Spec.NodeName = "second", "liqo-second"
 	node := liqotest.VirtualNode(providerA, true)
 	node.Name = "liqo-second"
@@ -460,7 +460,7 @@ func TestToggleSurvivesThePeering(t *testing.T) {
 func TestTaint(t *testing.T) {
 	isOurs := func(taint corev1.Taint) bool { return taint.Key == TaintDisabled }
 	c := registrytest.NewClient(t, interceptor.Funcs{},
-		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, resources("2")), newProvider(false),
+		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), newProvider(false),
 		liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true))
 	for _, enabled := range []bool{false, true, false} {
 		p := get(t, c)
@@ -512,7 +512,7 @@ func TestDraining(t *testing.T) {
 	o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID, providerB.ID})
 	liqotest.PutInForce(ns, o, providerA, providerB)
 	b := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerB.ID)}}
-	b.Status.ClusterName, b.Status.LargestPod = providerB.Name, resources("2")
+	b.Status.ClusterName, b.Status.LargestPod = providerB.Name, amount("2")
 	b.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	// The twin controller relies on what an earlier reconciliation has written.
 	closed := newProvider(false)
@@ -576,7 +576,7 @@ func TestQuiet(t *testing.T) {
 			writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
-	}, liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, resources("2")), liqotest.VirtualNode(providerA, true))
+	}, liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), liqotest.VirtualNode(providerA, true))
 	if err := settle(t, c); err != nil {
 		t.Fatalf("Reconcile(): %v", err)
 	}

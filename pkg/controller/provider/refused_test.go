@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/registry"
@@ -30,7 +30,7 @@ import (
 // itself what is true of the other one, or what nobody can mean.
 func TestRefused(t *testing.T) {
 	offer := func(in cluster.Identity, by cluster.ID, cpu, node string) *liqo.ResourceOffer {
-		o := liqotest.Offer(in, resources("1"))
+		o := liqotest.Offer(in, amount("1"))
 		o.Name, o.Spec.ClusterID, o.Spec.NodeName = "more", string(by), node
 		o.Spec.ResourceQuota.Hard[corev1.ResourceCPU] = resource.MustParse(cpu)
 		return o
@@ -40,9 +40,9 @@ func TestRefused(t *testing.T) {
 		n.Name = name
 		return n
 	}
-	good, up := liqotest.Offer(providerA, resources("2")), liqotest.VirtualNode(providerA, true)
+	good, up := liqotest.Offer(providerA, amount("2")), liqotest.VirtualNode(providerA, true)
 	pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "web", nil), "liqo-provider-b")
-	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resources("1")}}}
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amount("1")}}}
 	cases := map[string]struct {
 		reason  string
 		objects []client.Object
@@ -87,7 +87,7 @@ func TestRefused(t *testing.T) {
 		},
 		"NodeOfB": {
 			reason:  "A node of B that says it is A's does A no harm, and what runs there is not A's.",
-			objects: []client.Object{good, up, liqotest.Offer(providerB, resources("8")), node("liqo-provider-b", providerA), pod}, cpu: "2", why: v1alpha1.ReasonOffering,
+			objects: []client.Object{good, up, liqotest.Offer(providerB, amount("8")), node("liqo-provider-b", providerA), pod}, cpu: "2", why: v1alpha1.ReasonOffering,
 			used: "0",
 		},
 	}
@@ -127,7 +127,7 @@ func stringOr(text, otherwise string) string {
 
 // TestRefusalPasses takes back what was refused.
 func TestRefusalPasses(t *testing.T) {
-	bad := liqotest.Offer(providerA, resources("-1"))
+	bad := liqotest.Offer(providerA, amount("-1"))
 	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), newProvider(true), bad)
 	for _, want := range []bool{true, false} {
 		if err := settle(t, c); err != nil {
@@ -151,7 +151,7 @@ func TestTaintOfStrangers(t *testing.T) {
 	stranger := liqotest.VirtualNode(providerA, true)
 	stranger.Name = "liqo-provider-b"
 	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
-		newProvider(true), liqotest.Offer(providerA, resources("2")), liqotest.Offer(providerB, resources("2")),
+		newProvider(true), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")),
 		liqotest.VirtualNode(providerA, true), stranger)
 	if err := settle(t, c); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestStrangerHidesNoLoss(t *testing.T) {
 	stranger, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
 	stranger.Name, down.Status.Conditions[0].LastTransitionTime = "liqo-provider-b", metav1.Now()
 	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
-		newProvider(true), liqotest.Offer(providerA, resources("2")), liqotest.Offer(providerB, resources("2")), down, stranger)
+		newProvider(true), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")), down, stranger)
 	if err := settle(t, c); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestClusterNameTaken(t *testing.T) {
 	}
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	older, younger := peer(first, noon), peer(second, noon.Add(time.Second))
-	offer := liqotest.Offer(second, resources("2"))
+	offer := liqotest.Offer(second, amount("2"))
 	offer.Namespace = liqo.TenantNamespace(younger)
 	c := registrytest.NewClient(t, interceptor.Funcs{}, older, younger, offer, liqotest.VirtualNode(second, true))
 	r := New(c, registry.New(c), clock.RealClock{})

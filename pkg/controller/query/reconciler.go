@@ -24,8 +24,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
-	"github.com/capacitorset/liqo-broker/pkg/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/prometheus"
 )
 

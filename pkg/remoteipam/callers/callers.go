@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 

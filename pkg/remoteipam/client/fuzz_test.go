@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/capacitorset/liqo-broker/pkg/addressing"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 )
 

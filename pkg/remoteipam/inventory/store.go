@@ -14,8 +14,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/capacitorset/liqo-broker/pkg/addressing"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // object identifies a pod or an EndpointSlice by namespace and name.

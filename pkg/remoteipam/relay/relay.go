@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/fair"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // repairTimeout bounds a repair, which does not end with the call that it is for.

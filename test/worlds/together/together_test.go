@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/offer"
 	"github.com/capacitorset/liqo-broker/test/worlds"
 )
 
@@ -125,11 +125,11 @@ func (w *world) rest() {
 // rested fails unless all is as it is to be.
 func (w *world) rested() {
 	w.t.Helper()
-	open, has := []cluster.ID{}, offer.Sum()
+	open, has := []cluster.ID{}, resources.Sum()
 	for _, p := range w.providers {
 		object := &v1alpha1.Provider{}
 		if w.get("", string(p.ID), object); object.IsEnabled() {
-			open, has = append(open, p.ID), offer.Sum(has, amount(large))
+			open, has = append(open, p.ID), resources.Sum(has, amount(large))
 		}
 	}
 	for _, namespace := range w.namespaces {

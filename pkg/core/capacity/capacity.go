@@ -1,0 +1,192 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package capacity is the rule by which the broker counts: what a provider has,
+// what a pod takes of it, and what a consumer is offered.
+//
+// It decides on values and has no memory: Books are one moment. It knows neither
+// where the values come from nor how offers are told, and it places nothing. What
+// is offered to several consumers is bound for one of them by the broker's
+// scheduler. The arithmetic is that of package offer; what is unknown is zero.
+package capacity
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+)
+
+// Rule says whom to believe about what a provider has.
+type Rule string
+
+// The rules.
+const (
+	// Measured believes what the provider offers to the broker. It is the default.
+	Measured Rule = "Measured"
+	// Declared believes what people wrote, and nothing about other resources.
+	Declared Rule = "Declared"
+	// Min is what the provider offers, and no more than people wrote.
+	Min Rule = "Min"
+)
+
+// Whole is the percentage that changes nothing.
+const Whole = 100
+
+// Has returns what a provider has by a rule, times the percentage by which it is
+// overcommitted.
+func Has(rule Rule, measured, declared corev1.ResourceList, overcommit int32) corev1.ResourceList {
+	has := measured
+	switch rule {
+	case Declared:
+		has = declared
+	case Min:
+		has = resources.AtMost(measured, declared)
+	case Measured:
+	}
+	return resources.Scale(has, overcommit)
+}
+
+// Terms are what people agreed on with a consumer.
+type Terms struct {
+	// Reserved is kept for the consumer. What it does not use of it is offered to
+	// nobody else.
+	Reserved corev1.ResourceList
+	// Limit is the most that the consumer is offered of the resources that it names.
+	Limit corev1.ResourceList
+	// Share is the percentage of what is free, and reserved for nobody, that the
+	// consumer is offered.
+	Share int32
+}
+
+// Account is who uses what of a provider.
+type Account struct {
+	// Has is what the provider has, by its rule.
+	Has corev1.ResourceList
+	// Usable tells that the provider takes new pods. One that does not adds nothing to
+	// what is offered.
+	Usable bool
+	// Used is what each consumer uses of the provider, and under an empty ID what
+	// nobody knows the consumer of.
+	Used map[cluster.ID]corev1.ResourceList
+}
+
+// total returns what all use of the provider.
+func (a Account) total() corev1.ResourceList {
+	total := corev1.ResourceList{}
+	for _, used := range a.Used {
+		resources.Add(total, used)
+	}
+	return total
+}
+
+// Books are the accounts of all providers, and the terms and nodes of all consumers,
+// at one moment. They are not changed, and may be used concurrently.
+type Books struct {
+	accounts map[cluster.ID]Account
+	terms    map[cluster.ID]Terms
+	nodes    map[cluster.ID][]Node // Of each consumer that has more than one.
+	told     map[cluster.ID][]corev1.ResourceName
+
+	usedOf map[cluster.ID]corev1.ResourceList // Of each provider.
+	free   map[cluster.ID]corev1.ResourceList // Of each provider.
+	used   map[cluster.ID]corev1.ResourceList // By each consumer.
+	places map[cluster.ID][]cluster.ID        // The usable providers of each consumer's pods.
+	// pool is the sum of what is free, and kept what all consumers together have
+	// reserved and do not use.
+	pool, kept corev1.ResourceList
+}
+
+// NewBooks returns the books of the given accounts, terms and nodes. A consumer
+// without terms has no reservation and no limit, and its share is Whole; one without
+// nodes has one, without a name, for all providers. told are the resources that each
+// consumer was told of.
+func NewBooks(
+	accounts map[cluster.ID]Account, terms map[cluster.ID]Terms, nodes map[cluster.ID][]Node, told map[cluster.ID][]corev1.ResourceName,
+) *Books {
+	b := &Books{
+		accounts: accounts,
+		terms:    terms,
+		nodes:    nodes,
+		told:     told,
+		usedOf:   make(map[cluster.ID]corev1.ResourceList, len(accounts)),
+		free:     make(map[cluster.ID]corev1.ResourceList, len(accounts)),
+		used:     map[cluster.ID]corev1.ResourceList{},
+		places:   map[cluster.ID][]cluster.ID{},
+		pool:     resources.Sum(),
+		kept:     corev1.ResourceList{},
+	}
+	for id, account := range accounts {
+		b.usedOf[id] = account.total()
+		if account.Usable {
+			b.free[id] = resources.Subtract(account.Has, b.usedOf[id])
+			resources.Add(b.pool, b.free[id])
+		}
+		for consumer, used := range account.Used {
+			if b.used[consumer] == nil {
+				b.used[consumer] = corev1.ResourceList{}
+			}
+			resources.Add(b.used[consumer], used)
+			if account.Usable {
+				b.places[consumer] = append(b.places[consumer], id)
+			}
+		}
+	}
+	for id := range terms {
+		resources.Add(b.kept, b.unused(id))
+	}
+	return b
+}
+
+// unused is what a consumer has reserved and does not use.
+func (b *Books) unused(consumer cluster.ID) corev1.ResourceList {
+	return resources.Subtract(b.terms[consumer].Reserved, b.used[consumer])
+}
+
+// Used returns what a consumer uses, of all providers.
+func (b *Books) Used(consumer cluster.ID) corev1.ResourceList {
+	return resources.Max(b.used[consumer], nil)
+}
+
+// UsedOf returns what is used of a provider, by whomever.
+func (b *Books) UsedOf(provider cluster.ID) corev1.ResourceList {
+	return resources.Max(b.usedOf[provider], nil)
+}
+
+// Free returns what new pods can use of a provider.
+func (b *Books) Free(provider cluster.ID) corev1.ResourceList {
+	return resources.Max(b.free[provider], nil)
+}
+
+// Reach returns what a consumer uses, and what it could use if it came before all
+// others: what the usable providers except itself have, less what others use of
+// them and what is reserved for others. It is what the consumer is offered unless
+// its terms say less.
+func (b *Books) Reach(consumer cluster.ID) corev1.ResourceList {
+	reach := resources.Sum(resources.Subtract(b.pool, b.free[consumer]))
+	for _, provider := range b.places[consumer] {
+		if provider == consumer {
+			continue
+		}
+		// What the consumer itself uses is no loss to it, as far as the provider has it.
+		account := b.accounts[provider]
+		others := resources.Subtract(b.usedOf[provider], account.Used[consumer])
+		resources.Add(reach, resources.Subtract(resources.Subtract(account.Has, others), b.free[provider]))
+	}
+	return resources.Subtract(reach, resources.Subtract(b.kept, b.unused(consumer)))
+}
+
+// Offered returns what a consumer is offered: what it reaches, of which only its
+// share where that is neither used by it nor reserved for it; at least what it
+// uses, and at most its limit. cpu, memory and pods are there in any case.
+func (b *Books) Offered(consumer cluster.ID) corev1.ResourceList {
+	terms, agreed := b.terms[consumer]
+	if !agreed {
+		terms.Share = Whole
+	}
+	used := b.used[consumer]
+	reach := b.Reach(consumer)
+	sure := resources.Min(reach, resources.Max(used, terms.Reserved))
+	offered := resources.Sum(sure, resources.Scale(resources.Subtract(reach, sure), terms.Share))
+	return resources.AtMost(resources.Max(offered, used), terms.Limit)
+}

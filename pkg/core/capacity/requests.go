@@ -1,0 +1,52 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+)
+
+// Requests returns what a pod takes of the node that it is bound to, as the
+// scheduler of Kubernetes counts it: its containers and sidecars together, or the
+// most that they and one init container need while the pod starts, and its
+// overhead; and one pod. Sidecars are init containers that are always restarted
+// (k8s.io/kubernetes/pkg/api/v1/resource.PodRequests@v1.28).
+func Requests(spec *corev1.PodSpec) corev1.ResourceList {
+	running, starting, sidecars := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range spec.Containers {
+		resources.Add(running, spec.Containers[i].Resources.Requests)
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			resources.Add(sidecars, c.Resources.Requests)
+			starting = resources.Max(starting, sidecars)
+			continue
+		}
+		beside := resources.Max(sidecars, nil)
+		resources.Add(beside, c.Resources.Requests)
+		starting = resources.Max(starting, beside)
+	}
+	resources.Add(running, sidecars)
+	total := resources.Max(running, starting)
+	resources.Add(total, spec.Overhead)
+	total[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return total
+}
+
+// Takes returns what a pod takes of its node, which has so much: what it requests, and no
+// more than the node has. A pod that nobody but its owner bound there may request
+// anything.
+func Takes(pod *corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
+	return resources.Within(Requests(&pod.Spec), node)
+}
+
+// Counts reports whether a pod takes something of its node: it is bound to one, and
+// has not ended. A pod that is being deleted counts until it is gone.
+func Counts(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
