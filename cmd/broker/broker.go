@@ -26,19 +26,19 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/controller/offering"
-	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/peernet"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
 
@@ -61,7 +61,7 @@ type brokerConfig struct {
 	podSecurity isolation.Level
 	rest        *rest.Config
 	log         logr.Logger
-	asker       policy.Asker
+	asker       placementpolicy.Asker
 }
 
 // broker is the daemon.
@@ -73,8 +73,8 @@ type broker struct {
 	// watching is closed when what follows is set and all caches are registered.
 	watching chan struct{}
 	mgr      ctrl.Manager
-	registry *registry.Registry
-	ledger   *registry.Ledger
+	registry *snapshot.Registry
+	ledger   *snapshot.Ledger
 	peers    peernet.Peers
 	api      *httpapi.API
 
@@ -183,7 +183,7 @@ func (b *broker) setup(ctx context.Context) error {
 
 // setupBrokering adds what an orchestrator or an aggregator has and a catalog has not.
 func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error {
-	if err := registry.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
+	if err := snapshot.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
@@ -191,8 +191,8 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		return err
 	}
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
-	b.registry = registry.New(b.mgr.GetClient()).Of(own.ID).Serving(modes.Serves)
-	b.ledger = registry.NewLedger(b.registry)
+	b.registry = snapshot.New(b.mgr.GetClient()).Of(own.ID).Serving(modes.Serves)
+	b.ledger = snapshot.NewLedger(b.registry)
 	if err := b.watchAccounts(ctx); err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (b *broker) watchAccounts(ctx context.Context) error {
 			AddFunc:    func(any) { changed() },
 			DeleteFunc: func(any) { changed() },
 			UpdateFunc: func(before, after any) {
-				if registry.AccountChanged(before, after) {
+				if snapshot.AccountChanged(before, after) {
 					changed()
 				}
 			},

@@ -19,7 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
-	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
@@ -72,7 +72,7 @@ type options struct {
 	giveBackAfter    time.Duration
 	// provideFromConsumers turns on also those new providers that use the broker.
 	provideFromConsumers bool
-	prometheus           prometheus.Config
+	prometheus           promquery.Config
 	log                  logging.Options
 }
 

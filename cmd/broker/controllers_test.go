@@ -15,7 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // TestOptionsReachTheControllers checks that controllers go by the options of the daemon, and lack nothing else.
@@ -32,7 +32,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("NewManager(): %v", err)
 	}
-	b.registry = registry.New(b.mgr.GetClient())
+	b.registry = snapshot.New(b.mgr.GetClient())
 	m := newBrokerMetrics(b.mgr.GetClient(), nil)
 	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
 	if twins.Most != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Remade != m.remade {

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // gather returns the values of all metrics, by name and label values.
@@ -55,7 +55,7 @@ func TestMetrics(t *testing.T) {
 		}
 		return p
 	}
-	c := registrytest.NewClient(t, interceptor.Funcs{},
+	c := snapshottest.NewClient(t, interceptor.Funcs{},
 		provider("a", "Offering", "1500m"), provider("b", "Offering", "2"), provider("c", "Disabled", ""), provider("d", "", ""))
 	got, err := gather(t, c)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestMetricsSayThatTheyFailed(t *testing.T) {
-	c := registrytest.NewClient(t, interceptor.Funcs{
+	c := snapshottest.NewClient(t, interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("boom")
 		},

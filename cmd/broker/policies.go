@@ -15,22 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/controller/figures"
-	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
-	"github.com/capacitorset/liqo-broker/pkg/controller/query"
+	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
+	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/nodelabels"
-	"github.com/capacitorset/liqo-broker/pkg/peernet"
-	"github.com/capacitorset/liqo-broker/pkg/prometheus"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
-	"github.com/capacitorset/liqo-broker/pkg/steering"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
+	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/offers"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/pods"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/tunnels"
 )
 
@@ -67,32 +67,32 @@ func setupWebhooks(
 
 // brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
 func brokeringPaths() []string {
-	return []string{steering.Path, isolation.Path, opaque.Path, nodelabels.Path, peers.Path, tunnels.Path}
+	return []string{pods.Path, isolation.Path, opaque.Path, offers.Path, peers.Path, tunnels.Path}
 }
 
 // leaveAlone admits everything.
 func leaveAlone(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
 
 // setupPolicies adds what chooses providers by criteria, and leads new pods to them.
-func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) error {
-	if err := figures.Setup(mgr); err != nil {
+func setupPolicies(mgr ctrl.Manager, r *snapshot.Registry, cfg *brokerConfig) error {
+	if err := kpis.Setup(mgr); err != nil {
 		return err
 	}
-	if err := query.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
+	if err := providerquery.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
 		return err
 	}
-	if err := policy.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
+	if err := placementpolicy.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
 		return err
 	}
-	mgr.GetWebhookServer().Register(steering.Path, &admission.Webhook{Handler: steering.New(mgr.GetClient(), r)})
+	mgr.GetWebhookServer().Register(pods.Path, &admission.Webhook{Handler: pods.New(mgr.GetClient(), r)})
 	isolate, err := isolation.New(mgr.GetScheme(), cfg.podSecurity)
 	if err != nil {
 		return err
 	}
 	mgr.GetWebhookServer().Register(isolation.Path, &admission.Webhook{Handler: isolate})
 	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
-	mgr.GetWebhookServer().Register(nodelabels.Path, &admission.Webhook{
-		Handler: nodelabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
+	mgr.GetWebhookServer().Register(offers.Path, &admission.Webhook{
+		Handler: offers.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})
 	mgr.GetWebhookServer().Register(peers.Path, &admission.Webhook{Handler: peers.New(r, mgr.GetAPIReader(), r.Own())})
 	guard, err := tunnels.New(mgr.GetAPIReader())
@@ -104,12 +104,12 @@ func setupPolicies(mgr ctrl.Manager, r *registry.Registry, cfg *brokerConfig) er
 }
 
 // newAsker returns what answers queries.
-func newAsker(cfg prometheus.Config) (policy.Asker, error) {
+func newAsker(cfg promquery.Config) (placementpolicy.Asker, error) {
 	if cfg.URL == "" {
-		return prometheus.None{}, nil
+		return promquery.None{}, nil
 	}
-	cfg.Timeout = prometheus.DefaultTimeout
-	asker, err := prometheus.New(cfg)
+	cfg.Timeout = promquery.DefaultTimeout
+	asker, err := promquery.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("--prometheus: %w", err)
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -207,7 +207,7 @@ func (s *server) startDaemon() (stop func()) {
 			orchestrator: true, anonymousToggle: true, liqoNamespace: liqo.DefaultNamespace, giveBackAfter: defaultGiveBackAfter,
 			pluginAddress: "127.0.0.1:0", apiAddress: "127.0.0.1:0", webhookAddress: freeAddress(s.tb), metricsAddress: "0", healthAddress: "0",
 		},
-		strategy: defaultMapping, rest: config, log: logr.Discard(), asker: prometheus.None{},
+		strategy: defaultMapping, rest: config, log: logr.Discard(), asker: promquery.None{},
 	})
 	if err != nil {
 		s.tb.Fatalf("newBroker(): %v", err)

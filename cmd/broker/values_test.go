@@ -37,7 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
 )
 
 // Variables of TestJunk: the seed of what it draws, and how many values it draws for each kind.

@@ -13,8 +13,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 )
 
 // config is the parsed command line.

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard"
+	"github.com/capacitorset/liqo-broker/pkg/ipamguard/nftables"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
-	"github.com/capacitorset/liqo-broker/pkg/portguard"
 )
 
 // guardConfig is the parsed command line of the guard.
@@ -55,7 +55,7 @@ func newGuardCommand() *cobra.Command {
 
 func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 	if c.shut {
-		return portguard.Install(rule(c.allow, 0))
+		return nftables.Install(rule(c.allow, 0))
 	}
 	logging.Capture(log)
 	restConfig, err := ctrl.GetConfig()
@@ -76,13 +76,13 @@ func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 }
 
 // lease opens the port for as long as a guard that ends is expected to be away.
-func lease(sources []netip.Prefix) error { return portguard.Install(leased(sources)) }
+func lease(sources []netip.Prefix) error { return nftables.Install(leased(sources)) }
 
 // leased is the rule of a guard that stays.
-func leased(sources []netip.Prefix) portguard.Rule { return rule(sources, ipamguard.Lifetime) }
+func leased(sources []netip.Prefix) nftables.Rule { return rule(sources, ipamguard.Lifetime) }
 
-func rule(sources []netip.Prefix, lifetime time.Duration) portguard.Rule {
-	return portguard.Rule{Port: liqo.IPAMPort, Sources: sources, Lifetime: lifetime}
+func rule(sources []netip.Prefix, lifetime time.Duration) nftables.Rule {
+	return nftables.Rule{Port: liqo.IPAMPort, Sources: sources, Lifetime: lifetime}
 }
 
 // prefixes are the values of a flag that may be repeated.

@@ -18,8 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 )
 
 // failing answers with an error.

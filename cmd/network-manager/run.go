@@ -28,20 +28,20 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
-	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/announcer"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/callers"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/direct"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/roundtrip"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
-	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/announce"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/direct"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/roundtrip"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 )
 
 // The API server is asked once for each relay address that is made. They are made one
@@ -83,7 +83,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 
 	// Whom to serve, and under which certificate.
 	issued := callers.FromLiqo(mgr.GetClient(), mgr.GetAPIReader())
-	announcements := announcer.New(mgr.GetClient(), broker, issued)
+	announcements := announce.New(mgr.GetClient(), broker, issued)
 	if err := announcements.Setup(mgr); err != nil {
 		return fmt.Errorf("set up the announcer: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log/klogv2"
 	"k8s.io/klog/v2"
 
-	"github.com/capacitorset/liqo-broker/pkg/kubelet"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet"
 )
 
 func main() {
@@ -34,7 +34,7 @@ func execute() error {
 }
 
 func newCommand() *cobra.Command {
-	options := kubelet.NewOptions()
+	options := virtualkubelet.NewOptions()
 	command := &cobra.Command{
 		Use:           "virtual-kubelet",
 		Short:         "Liqo's virtual kubelet, for clusters that use a liqo-broker",
@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			// Liqo's packages log to klog; so does everything of ours in this process.
 			ctx := log.WithLogger(command.Context(), klogv2.New(nil))
-			return kubelet.Run(ctx, options, klog.Background())
+			return virtualkubelet.Run(ctx, options, klog.Background())
 		},
 	}
 	options.AddFlags(command.Flags())

@@ -22,9 +22,9 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
-	"github.com/capacitorset/liqo-broker/pkg/httpserver"
-	"github.com/capacitorset/liqo-broker/pkg/source"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
 // Audience is what tokens for the API are for, unless others are configured.

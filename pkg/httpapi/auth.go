@@ -9,7 +9,7 @@ import (
 	"net/http"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 )
 
 // right returns what a caller must be allowed to do with the objects of the broker.

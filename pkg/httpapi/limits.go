@@ -11,8 +11,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
 
-	"github.com/capacitorset/liqo-broker/pkg/delegatedauth"
-	"github.com/capacitorset/liqo-broker/pkg/source"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
 // What is answered per second, and at once: to each for whom callers count, and to all who

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/capacitorset/liqo-broker/pkg/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 )
 
 // Bounds of what is asked, so that nobody who reaches the port can end the daemon.

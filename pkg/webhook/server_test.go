@@ -31,7 +31,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 )
 
 const (

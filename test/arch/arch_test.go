@@ -33,7 +33,7 @@ var edges = []string{
 
 // liqoImporters are the folders whose packages may import Liqo's: one that translates its objects into ours, the virtual
 // kubelet, which is composed of Liqo's own, and what looks at a real federation or at a patched Liqo.
-var liqoImporters = []string{"pkg/liqo", "pkg/kubelet", "cmd/virtual-kubelet", "test"}
+var liqoImporters = []string{"pkg/liqo", "pkg/virtualkubelet", "cmd/virtual-kubelet", "test"}
 
 // TestCoreImportsNoEdge checks that what decides takes values and returns values: the folder is the rule.
 func TestCoreImportsNoEdge(t *testing.T) {

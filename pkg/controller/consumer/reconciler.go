@@ -18,14 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Modes are the modes that the broker runs, at least one.
@@ -70,13 +69,13 @@ type Books interface {
 // Reconciler keeps the Consumer of one cluster.
 type Reconciler struct {
 	client   client.Client
-	registry *registry.Registry
+	registry *snapshot.Registry
 	books    Books
 	modes    Modes
 }
 
 // New returns a Reconciler that reads and writes with c.
-func New(c client.Client, r *registry.Registry, books Books, modes Modes) *Reconciler {
+func New(c client.Client, r *snapshot.Registry, books Books, modes Modes) *Reconciler {
 	return &Reconciler{client: c, registry: r, books: books, modes: modes}
 }
 
@@ -97,9 +96,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !c.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
-	if err := keep.Ensure(ctx, r.client, c); err != nil {
-		return ctrl.Result{}, err
-	}
 	return ctrl.Result{}, r.ensureStatus(ctx, c, fc)
 }
 
@@ -109,7 +105,10 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 		return nil
 	}
 	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
-	return keep.Create(ctx, r.client, c)
+	if err := r.client.Create(ctx, c); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create consumer %s: %w", c.Name, err)
+	}
+	return nil
 }
 
 // ensureStatus writes the status if it has changed.
@@ -257,7 +256,7 @@ func reservation(c *v1alpha1.Consumer, books *capacity.Books) metav1.Condition {
 	}
 	reserved := corev1.ResourceList(c.Spec.Capacity.Reserved)
 	above := shortOf(resources.AtMost(reserved, corev1.ResourceList(c.Spec.Capacity.Limit)), reserved)
-	short := shortOf(books.Reach(cluster.ID(c.Name)), registry.TermsOf(c).Reserved)
+	short := shortOf(books.Reach(cluster.ID(c.Name)), snapshot.TermsOf(c).Reserved)
 	unreadable := lenient.UnreadableIn(c, "spec.capacity")
 	switch {
 	case unreadable != "":

@@ -21,8 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 var consumer = cluster.Identity{ID: "id-c", Name: "consumer"}
@@ -141,8 +141,8 @@ func TestReconcile(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.objects...)
-			r := New(c, registry.New(c), registry.New(c).Serving(tc.modes.Serves), tc.modes)
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...)
+			r := New(c, snapshot.New(c), snapshot.New(c).Serving(tc.modes.Serves), tc.modes)
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			for range 3 { // The first time may create it, and the next one finds its mode.
 				if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -188,8 +188,8 @@ func TestNameTaken(t *testing.T) {
 	first, second := cluster.Identity{ID: "id-1363", Name: "twin"}, cluster.Identity{ID: "id-1561", Name: "twin"}
 	older, younger := liqotest.ForeignCluster(first, false, true), liqotest.ForeignCluster(second, false, true)
 	younger.Name = "younger"
-	c := registrytest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", true))
-	r := New(c, registry.New(c), registry.New(c), Modes{Orchestrator: true})
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", true))
+	r := New(c, snapshot.New(c), snapshot.New(c), Modes{Orchestrator: true})
 	for id, want := range map[cluster.ID]struct{ why, cpu string }{
 		first.ID: {v1alpha1.ReasonOffering, "4"}, second.ID: {v1alpha1.ReasonClusterNameTaken, "0"},
 	} {
@@ -270,7 +270,7 @@ func TestStatus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := registrytest.NewClient(t, interceptor.Funcs{},
+			c := snapshottest.NewClient(t, interceptor.Funcs{},
 				liqotest.ForeignCluster(consumer, false, true), provider("id-a", "4", true), liqotest.VirtualNode(providerA, true),
 				liqotest.TwinNamespace("mine", consumer), liqotest.TwinNamespace("theirs", other),
 				pod("mine", "web-0", "500m"), pod("theirs", "web-0", "1"),
@@ -280,7 +280,7 @@ func TestStatus(t *testing.T) {
 				},
 				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}, Spec: tc.others},
 			)
-			r := New(c, registry.New(c), registry.New(c), Modes{Orchestrator: true})
+			r := New(c, snapshot.New(c), snapshot.New(c), Modes{Orchestrator: true})
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			if _, err := r.Reconcile(t.Context(), req); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)

@@ -24,9 +24,9 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
-	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // accountingPause is how long the offers may change before the statuses follow: a
@@ -35,12 +35,12 @@ const accountingPause = time.Second
 
 // Setup registers the controller with a manager. The broker runs the given modes.
 func Setup(mgr ctrl.Manager, books Books, modes Modes) error {
-	r := New(mgr.GetClient(), registry.New(mgr.GetClient()), books, modes)
+	r := New(mgr.GetClient(), snapshot.New(mgr.GetClient()), books, modes)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("consumer").
 		For(&v1alpha1.Consumer{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfForeignCluster(r.registry))).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfTenant(r.registry))).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.registry))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry))).
 		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
@@ -71,7 +71,7 @@ func (r *Reconciler) accountHandler() handler.EventHandler {
 // not those of what the broker itself measures and writes.
 func accountChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return registry.AccountChanged(e.ObjectOld, e.ObjectNew)
+		return snapshot.AccountChanged(e.ObjectOld, e.ObjectNew)
 	}}
 }
 

@@ -31,9 +31,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/steering"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/pods"
 )
 
 // reasonNoProvider is the reason of the events, and of the condition DisruptionTarget
@@ -48,7 +48,7 @@ type Config struct {
 	Client   client.Client
 	Recorder record.EventRecorder
 	// Pins tells which pods may run on one provider only.
-	Pins steering.Pins
+	Pins pods.Pins
 	// Hider tells who must not be told what the scheduler says of the broker's nodes.
 	Hider opaque.Hider
 	// After is how long a pod waits for a provider.
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if why, err = r.explain(ctx, pod.Namespace, why, hopeless); err != nil {
 		return ctrl.Result{}, err
 	}
-	workload := pod.Namespace + "/" + registry.Workload(pod)
+	workload := pod.Namespace + "/" + snapshot.Workload(pod)
 	made, err := r.asked(ctx, pod)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -24,8 +24,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 const (
@@ -63,7 +63,7 @@ func newHarness(t *testing.T, c client.Client) *harness {
 	t.Helper()
 	h := &harness{t: t, now: began, events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
-		Client: c, Recorder: h.events, Pins: registry.New(c).Of(own), Hider: registry.New(c), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Client: c, Recorder: h.events, Pins: snapshot.New(c).Of(own), Hider: snapshot.New(c), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
 		Now: func() time.Time { return h.now },
 	})
 	return h
@@ -101,7 +101,7 @@ func orchestrated() *v1alpha1.Consumer {
 func TestHidden(t *testing.T) {
 	aggregated := orchestrated()
 	aggregated.Status.Mode = v1alpha1.ModeAggregated
-	h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, twin(), aggregated, waiting("web-0", began)))
+	h := newHarness(t, snapshottest.NewClient(t, interceptor.Funcs{}, twin(), aggregated, waiting("web-0", began)))
 	got, _ := h.look("web-0", after)
 	if got.Status.Phase != corev1.PodFailed || strings.Contains(got.Status.Message, "nodes") {
 		t.Errorf("phase %s, message %q: it counts the providers", got.Status.Phase, got.Status.Message)
@@ -139,7 +139,7 @@ func TestReconcile(t *testing.T) {
 			if tc.change != nil {
 				tc.change(pod)
 			}
-			h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, twin(), orchestrated(), pod))
+			h := newHarness(t, snapshottest.NewClient(t, interceptor.Funcs{}, twin(), orchestrated(), pod))
 			got, again := h.look("web-0", tc.at)
 			if given := got.Status.Phase == corev1.PodFailed; given != tc.given {
 				t.Errorf("%s\nphase %s", tc.reason, got.Status.Phase)
@@ -205,7 +205,7 @@ func TestPinned(t *testing.T) {
 			if tc.wish != "" {
 				pod.Annotations = map[string]string{AnnotationGiveBack: tc.wish}
 			}
-			h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, twin(), pod)...))
+			h := newHarness(t, snapshottest.NewClient(t, interceptor.Funcs{}, append(tc.objects, twin(), pod)...))
 			got, _ := h.look("web-0", 6*time.Second)
 			if given := got.Status.Phase == corev1.PodFailed; given != tc.given || !strings.Contains(got.Status.Message, tc.message) {
 				t.Errorf("%s\nphase %s, message %q", tc.reason, got.Status.Phase, got.Status.Message)
@@ -218,7 +218,7 @@ func TestPinned(t *testing.T) {
 func TestStranger(t *testing.T) {
 	ns := twin()
 	ns.Annotations = nil
-	h := newHarness(t, registrytest.NewClient(t, interceptor.Funcs{}, ns, waiting("web-0", began)))
+	h := newHarness(t, snapshottest.NewClient(t, interceptor.Funcs{}, ns, waiting("web-0", began)))
 	if pod, _ := h.look("web-0", time.Hour); pod.Status.Phase == corev1.PodFailed {
 		t.Error("a pod of the broker's own was ended")
 	}
@@ -229,7 +229,7 @@ func TestStranger(t *testing.T) {
 // back together.
 func TestBackOff(t *testing.T) {
 	const late = 700 * time.Millisecond
-	c := registrytest.NewClient(t, interceptor.Funcs{}, twin())
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, twin())
 	h := newHarness(t, c)
 	made := time.Duration(0)
 	for _, wait := range []time.Duration{after, 2 * after, 4 * after, 8 * after, 16 * after, time.Hour, time.Hour} {
@@ -278,7 +278,7 @@ func TestClockAhead(t *testing.T) {
 // other: none of them waits longer than the first, though each is made after the one
 // before was given back.
 func TestDrain(t *testing.T) {
-	c := registrytest.NewClient(t, interceptor.Funcs{}, twin())
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, twin())
 	h := newHarness(t, c)
 	made := time.Duration(0)
 	for _, name := range []string{"web-0", "web-1", "web-2"} {
@@ -298,7 +298,7 @@ func TestDrain(t *testing.T) {
 
 // TestLostRace lets somebody else change the pod first: it is looked at again.
 func TestLostRace(t *testing.T) {
-	c := registrytest.NewClient(t, interceptor.Funcs{
+	c := snapshottest.NewClient(t, interceptor.Funcs{
 		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
 			if data, err := p.Data(o); err != nil || !strings.Contains(string(data), "resourceVersion") {
 				t.Errorf("the patch %s overwrites what others changed (%v)", data, err)

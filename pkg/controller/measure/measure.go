@@ -17,12 +17,12 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
-	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
 )
 
 // Answer is what Prometheus has answered.
 type Answer struct {
-	Samples []prometheus.Sample
+	Samples []promquery.Sample
 	Err     error
 }
 
@@ -38,11 +38,11 @@ func Reason(err error) string {
 	switch {
 	case errors.As(err, &u):
 		return u.reason
-	case errors.Is(err, prometheus.ErrNone):
+	case errors.Is(err, promquery.ErrNone):
 		return v1alpha1.ReasonNoPrometheus
-	case errors.Is(err, prometheus.ErrRefused):
+	case errors.Is(err, promquery.ErrRefused):
 		return v1alpha1.ReasonQueryRefused
-	case errors.Is(err, prometheus.ErrAnswer):
+	case errors.Is(err, promquery.ErrAnswer):
 		return v1alpha1.ReasonUnusableAnswer
 	default:
 		return v1alpha1.ReasonPrometheusUnavailable
@@ -59,13 +59,13 @@ func (a Answer) Only(now time.Time, unit string, expiry time.Duration) (kpi.Figu
 
 // Named are the values of an answer by the clusters that they name.
 type Named struct {
-	byName map[string][]prometheus.Sample
+	byName map[string][]promquery.Sample
 	err    error
 }
 
 // By sorts the values by the name or ID of a cluster that a label has.
 func (a Answer) By(label string) Named {
-	n := Named{byName: map[string][]prometheus.Sample{}, err: a.Err}
+	n := Named{byName: map[string][]promquery.Sample{}, err: a.Err}
 	for _, s := range a.Samples {
 		n.byName[s.Labels[label]] = append(n.byName[s.Labels[label]], s)
 	}
@@ -117,7 +117,7 @@ func (n Named) Figure(now time.Time, unit string, expiry time.Duration, id strin
 }
 
 // figure returns the figure that one value is.
-func figure(now time.Time, samples []prometheus.Sample, unit string, expiry time.Duration) (kpi.Figure, error) {
+func figure(now time.Time, samples []promquery.Sample, unit string, expiry time.Duration) (kpi.Figure, error) {
 	switch len(samples) {
 	case 0:
 		return kpi.Figure{}, unknown{v1alpha1.ReasonNoData, "the answer has no value"}

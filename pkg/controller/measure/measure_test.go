@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
-	"github.com/capacitorset/liqo-broker/pkg/prometheus"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
 )
 
 var now = time.Unix(1_800_000_000, 0)
 
-func sample(cluster string, value float64) prometheus.Sample {
-	return prometheus.Sample{Labels: map[string]string{"cluster": cluster}, Value: value, At: now}
+func sample(cluster string, value float64) promquery.Sample {
+	return promquery.Sample{Labels: map[string]string{"cluster": cluster}, Value: value, At: now}
 }
 
 func TestFigures(t *testing.T) {
@@ -26,27 +26,27 @@ func TestFigures(t *testing.T) {
 	old.At, early.At = now.Add(-time.Minute), now.Add(2*time.Minute)
 	for name, tc := range map[string]struct {
 		reason  string
-		samples []prometheus.Sample
+		samples []promquery.Sample
 		err     error
 		// only is what the single value is, and by what that of the cluster id or name is.
 		only, by string
 	}{
-		"ID":        {reason: "One value that names the ID.", samples: []prometheus.Sample{sample("id", 2)}, only: "2", by: "2"},
-		"Name":      {reason: "One value that names the name.", samples: []prometheus.Sample{sample("name", 0)}, only: "0", by: "0"},
-		"Both":      {reason: "The ID goes first.", samples: []prometheus.Sample{sample("name", 3), sample("id", 2)}, only: "Ambiguous", by: "2"},
-		"Other":     {reason: "It is another one's.", samples: []prometheus.Sample{sample("other", 2)}, only: "2", by: "NoData"},
-		"Unnamed":   {reason: "It names nobody.", samples: []prometheus.Sample{{Value: 2, At: now}}, only: "2", by: "NoData"},
+		"ID":        {reason: "One value that names the ID.", samples: []promquery.Sample{sample("id", 2)}, only: "2", by: "2"},
+		"Name":      {reason: "One value that names the name.", samples: []promquery.Sample{sample("name", 0)}, only: "0", by: "0"},
+		"Both":      {reason: "The ID goes first.", samples: []promquery.Sample{sample("name", 3), sample("id", 2)}, only: "Ambiguous", by: "2"},
+		"Other":     {reason: "It is another one's.", samples: []promquery.Sample{sample("other", 2)}, only: "2", by: "NoData"},
+		"Unnamed":   {reason: "It names nobody.", samples: []promquery.Sample{{Value: 2, At: now}}, only: "2", by: "NoData"},
 		"Nothing":   {reason: "There is no value, which is not zero.", only: "NoData", by: "NoData"},
-		"Several":   {reason: "Which one?", samples: []prometheus.Sample{sample("id", 2), sample("id", 2)}, only: "Ambiguous", by: "Ambiguous"},
-		"NaN":       {reason: "It is no number.", samples: []prometheus.Sample{sample("id", math.NaN())}, only: "NotANumber", by: "NotANumber"},
-		"Inf":       {reason: "It is no number.", samples: []prometheus.Sample{sample("id", math.Inf(-1))}, only: "NotANumber", by: "NotANumber"},
-		"Old":       {reason: "It has expired.", samples: []prometheus.Sample{old}, only: "Stale", by: "Stale"},
-		"Early":     {reason: "It is from the future.", samples: []prometheus.Sample{early}, only: "Stale", by: "Stale"},
-		"None":      {reason: "Nobody was asked.", err: prometheus.ErrNone, only: "NoPrometheus", by: "NoPrometheus"},
-		"Down":      {reason: "Nobody answered.", err: fmt.Errorf("q: %w", prometheus.ErrUnavailable), only: "PrometheusUnavailable", by: "PrometheusUnavailable"},
-		"Refused":   {reason: "The query is wrong.", err: prometheus.ErrRefused, only: "QueryRefused", by: "QueryRefused"},
-		"Unusable":  {reason: "The answer is too long.", err: prometheus.ErrAnswer, only: "UnusableAnswer", by: "UnusableAnswer"},
-		"NoCluster": {reason: "A label that is empty is not there.", samples: []prometheus.Sample{sample("", 2)}, only: "2", by: "NoData"},
+		"Several":   {reason: "Which one?", samples: []promquery.Sample{sample("id", 2), sample("id", 2)}, only: "Ambiguous", by: "Ambiguous"},
+		"NaN":       {reason: "It is no number.", samples: []promquery.Sample{sample("id", math.NaN())}, only: "NotANumber", by: "NotANumber"},
+		"Inf":       {reason: "It is no number.", samples: []promquery.Sample{sample("id", math.Inf(-1))}, only: "NotANumber", by: "NotANumber"},
+		"Old":       {reason: "It has expired.", samples: []promquery.Sample{old}, only: "Stale", by: "Stale"},
+		"Early":     {reason: "It is from the future.", samples: []promquery.Sample{early}, only: "Stale", by: "Stale"},
+		"None":      {reason: "Nobody was asked.", err: promquery.ErrNone, only: "NoPrometheus", by: "NoPrometheus"},
+		"Down":      {reason: "Nobody answered.", err: fmt.Errorf("q: %w", promquery.ErrUnavailable), only: "PrometheusUnavailable", by: "PrometheusUnavailable"},
+		"Refused":   {reason: "The query is wrong.", err: promquery.ErrRefused, only: "QueryRefused", by: "QueryRefused"},
+		"Unusable":  {reason: "The answer is too long.", err: promquery.ErrAnswer, only: "UnusableAnswer", by: "UnusableAnswer"},
+		"NoCluster": {reason: "A label that is empty is not there.", samples: []promquery.Sample{sample("", 2)}, only: "2", by: "NoData"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := Answer{Samples: tc.samples, Err: tc.err}
@@ -69,7 +69,7 @@ func TestFigures(t *testing.T) {
 		})
 	}
 	// Who has no name of its own is not the one that no value names.
-	if _, err := (Answer{Samples: []prometheus.Sample{sample("", 2)}}).By("cluster").Figure(now, "ms", time.Minute, "id", nil); Reason(err) != "NoData" {
+	if _, err := (Answer{Samples: []promquery.Sample{sample("", 2)}}).By("cluster").Figure(now, "ms", time.Minute, "id", nil); Reason(err) != "NoData" {
 		t.Errorf("without a name: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // observation is what the broker sees of a provider, and what people chose for it.
@@ -36,7 +36,7 @@ type observation struct {
 	unreadable string
 	offers     []offered
 	// refused are the offers that count for nothing.
-	refused []registry.Refusal
+	refused []snapshot.Refusal
 	// namesake is the name of an older foreign cluster that Liqo cannot tell apart from
 	// this one; empty if there is none.
 	namesake string

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // TestLostSince looks at a provider at noon, whose nodes turned ready or not at some
@@ -75,8 +75,8 @@ func TestLostSince(t *testing.T) {
 			if tc.ending {
 				liqotest.EndPeering(fc)
 			}
-			c := registrytest.NewClient(t, interceptor.Funcs{}, append(tc.objects, p, fc)...)
-			r := New(c, registry.New(c), testingclock.NewFakePassiveClock(noon))
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, append(tc.objects, p, fc)...)
+			r := New(c, snapshot.New(c), testingclock.NewFakePassiveClock(noon))
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: p.Name}}); err != nil {
 				t.Fatalf("Reconcile(): %v", err)
 			}

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/controller/keep"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
@@ -27,7 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // TaintDisabled keeps new pods from the virtual nodes of a provider that is
@@ -41,14 +40,14 @@ const annotationConsumes = "brokering.liqo.io/consumes"
 // Reconciler keeps the Provider of one cluster.
 type Reconciler struct {
 	client   client.Client
-	registry *registry.Registry
+	registry *snapshot.Registry
 	clock    clock.PassiveClock
 	// fromConsumers turns on also those that use the broker.
 	fromConsumers bool
 }
 
 // New returns a Reconciler that reads and writes with c.
-func New(c client.Client, r *registry.Registry, clock clock.PassiveClock) *Reconciler {
+func New(c client.Client, r *snapshot.Registry, clock clock.PassiveClock) *Reconciler {
 	return &Reconciler{client: c, registry: r, clock: clock}
 }
 
@@ -70,9 +69,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
 	case !p.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
-	}
-	if err := keep.Ensure(ctx, r.client, p); err != nil {
-		return ctrl.Result{}, err
 	}
 	if err := r.ensureNote(ctx, p); err != nil {
 		return ctrl.Result{}, err
@@ -108,7 +104,10 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 	if consumes {
 		p.Annotations = map[string]string{annotationConsumes: "true"}
 	}
-	return keep.Create(ctx, r.client, p)
+	if err := r.client.Create(ctx, p); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create provider %s: %w", p.Name, err)
+	}
+	return nil
 }
 
 // ensureNote takes the note away that a provider is off because it uses the broker, once
@@ -146,7 +145,7 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 
 // observe collects what the Provider's status follows from.
 func (r *Reconciler) observe(
-	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []registry.VirtualNode,
+	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode,
 ) (observation, error) {
 	_, consumes := p.Annotations[annotationConsumes]
 	seen := observation{
@@ -180,7 +179,7 @@ func (r *Reconciler) observe(
 }
 
 // peer observes the peering with a provider, and what it offers.
-func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []registry.VirtualNode) error {
+func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode) error {
 	namesake, err := r.registry.Namesake(ctx, fc)
 	if err != nil {
 		return err
@@ -199,7 +198,7 @@ func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.Forei
 // offers observes the offers of a provider that are in force or, if there are none,
 // whether there are others that it takes back. What nobody can mean, or what is said of
 // another cluster, counts for nothing and does no harm to the rest.
-func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []registry.VirtualNode) error {
+func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode) error {
 	provider := liqo.Identity(fc)
 	offers, refused, err := r.registry.OffersBy(ctx, fc)
 	if err != nil {
@@ -213,9 +212,9 @@ func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.For
 		case liqo.Ending(o):
 			seen.ending = true
 		case lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
-			seen.refused = append(seen.refused, registry.Refusal{Offer: o.Name, Reason: errors.New("it cannot be read: " + lenient.Unreadable(o))})
+			seen.refused = append(seen.refused, snapshot.Refusal{Offer: o.Name, Reason: errors.New("it cannot be read: " + lenient.Unreadable(o))})
 		case err != nil:
-			seen.refused = append(seen.refused, registry.Refusal{Offer: o.Name, Reason: err})
+			seen.refused = append(seen.refused, snapshot.Refusal{Offer: o.Name, Reason: err})
 		case liqo.OffersNothing(o):
 			seen.withdrawn = true
 		case accepted:
@@ -231,7 +230,7 @@ func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.For
 }
 
 // look looks at the node of an offer.
-func (of *offered) look(nodes []registry.VirtualNode, provider cluster.ID) {
+func (of *offered) look(nodes []snapshot.VirtualNode, provider cluster.ID) {
 	for i := range nodes {
 		if nodes[i].Name != of.node {
 			continue
@@ -249,7 +248,7 @@ func (of *offered) look(nodes []registry.VirtualNode, provider cluster.ID) {
 // pods returns the pods of a virtual node. They are not to be changed.
 func (r *Reconciler) pods(ctx context.Context, node string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := r.client.List(ctx, &pods, client.MatchingFields{registry.IndexPodNode: node}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &pods, client.MatchingFields{snapshot.IndexPodNode: node}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
 	}
 	return pods.Items, nil

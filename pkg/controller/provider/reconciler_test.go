@@ -26,8 +26,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 var (
@@ -54,7 +54,7 @@ func newProvider(enabled bool) *v1alpha1.Provider {
 // settle reconciles provider A twice, because the first time may create it.
 func settle(t *testing.T, c client.Client) error {
 	t.Helper()
-	r := New(c, registry.New(c), clock.RealClock{})
+	r := New(c, snapshot.New(c), clock.RealClock{})
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}
 	for range 2 {
 		if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -213,7 +213,7 @@ func TestReady(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.objects...)
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...)
 			if err := settle(t, c); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 			}
@@ -304,7 +304,7 @@ func TestAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(tc.enabled)
 			p.Spec.Capacity = tc.capacity
-			c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), p,
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), p,
 				first.DeepCopy(), second.DeepCopy(), liqotest.VirtualNode(providerA, true), node.DeepCopy(),
 				pod("a", "liqo-provider-a", "1", corev1.PodRunning), pod("b", "liqo-second", "500m", corev1.PodPending),
 				pod("c", "liqo-second", "8", corev1.PodSucceeded))
@@ -350,8 +350,8 @@ func TestCreate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := registrytest.NewClient(t, interceptor.Funcs{}, tc.fc)
-			r := New(c, registry.New(c), clock.RealClock{})
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.fc)
+			r := New(c, snapshot.New(c), clock.RealClock{})
 			r.fromConsumers = tc.fromConsumers
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}); err != nil {
@@ -381,7 +381,7 @@ func TestCreate(t *testing.T) {
 
 // TestConsumerTurnedOn turns on a provider that is off because it uses the broker, and off again.
 func TestConsumerTurnedOn(t *testing.T) {
-	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, true))
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, true))
 	for _, tc := range []struct {
 		enabled *bool
 		message string
@@ -406,21 +406,14 @@ func TestConsumerTurnedOn(t *testing.T) {
 	}
 }
 
-// TestSettingsSurviveTheForeignCluster lets Liqo forget a cluster and find it again, of which an earlier broker made the
-// ForeignCluster the owner of the Provider.
+// TestSettingsSurviveTheForeignCluster lets Liqo forget a cluster and find it again.
 func TestSettingsSurviveTheForeignCluster(t *testing.T) {
 	fc := liqotest.ForeignCluster(providerA, true, false)
 	p := newProvider(false)
 	p.Labels = map[string]string{"topology.kubernetes.io/region": "eu"}
-	p.OwnerReferences = []metav1.OwnerReference{
-		{APIVersion: "discovery.liqo.io/v1alpha1", Kind: "ForeignCluster", Name: fc.Name, UID: "1"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "mine", UID: "2"},
-	}
-	c := registrytest.NewClient(t, interceptor.Funcs{}, fc, p)
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, fc, p)
 	if err := settle(t, c); err != nil {
 		t.Fatalf("Reconcile(): %v", err)
-	}
-	if owners := get(t, c).OwnerReferences; len(owners) != 1 || owners[0].Name != "mine" {
-		t.Fatalf("Kubernetes removes the Provider with %+v", owners)
 	}
 	if err := c.Delete(t.Context(), fc); err != nil {
 		t.Fatal(err)
@@ -442,7 +435,7 @@ func TestSettingsSurviveTheForeignCluster(t *testing.T) {
 // TestToggleSurvivesThePeering ends a peering and begins it again.
 func TestToggleSurvivesThePeering(t *testing.T) {
 	fc := liqotest.ForeignCluster(providerA, true, false)
-	c := registrytest.NewClient(t, interceptor.Funcs{}, fc, newProvider(false))
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, fc, newProvider(false))
 	for _, established := range []bool{true, false, true} {
 		liqotest.SetPeering(fc, established, false)
 		if err := c.Update(t.Context(), fc); err != nil {
@@ -459,7 +452,7 @@ func TestToggleSurvivesThePeering(t *testing.T) {
 
 func TestTaint(t *testing.T) {
 	isOurs := func(taint corev1.Taint) bool { return taint.Key == TaintDisabled }
-	c := registrytest.NewClient(t, interceptor.Funcs{},
+	c := snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), newProvider(false),
 		liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true))
 	for _, enabled := range []bool{false, true, false} {
@@ -490,7 +483,7 @@ func TestTaint(t *testing.T) {
 // the scheduler has been told.
 func TestStatusFollowsTheTaint(t *testing.T) {
 	boom := errors.New("boom")
-	c := registrytest.NewClient(t, interceptor.Funcs{
+	c := snapshottest.NewClient(t, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if _, ok := o.(*corev1.Node); ok {
 				return boom
@@ -552,7 +545,7 @@ func TestDraining(t *testing.T) {
 				liqotest.ForeignCluster(providerA, true, false), closed.DeepCopy(), b.DeepCopy(), ns.DeepCopy(), o.DeepCopy(),
 				liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true),
 			}, tc.pods)
-			c := registrytest.NewClient(t, interceptor.Funcs{}, objects...)
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 			if err := settle(t, c); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 			}
@@ -567,7 +560,7 @@ func TestDraining(t *testing.T) {
 // TestQuiet reconciles a settled provider: nothing is written.
 func TestQuiet(t *testing.T) {
 	writes := 0
-	c := registrytest.NewClient(t, interceptor.Funcs{
+	c := snapshottest.NewClient(t, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			writes++
 			return c.Patch(ctx, o, p, opts...)

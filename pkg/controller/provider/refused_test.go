@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // TestRefused has provider A, which offers 2 cores, and provider B. One of them says of
@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects := append(slices.Clone(tc.objects), liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false), newProvider(true))
-			c := registrytest.NewClient(t, interceptor.Funcs{}, objects...)
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 			if err := settle(t, c); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 			}
@@ -128,7 +128,7 @@ func stringOr(text, otherwise string) string {
 // TestRefusalPasses takes back what was refused.
 func TestRefusalPasses(t *testing.T) {
 	bad := liqotest.Offer(providerA, amount("-1"))
-	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), newProvider(true), bad)
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), newProvider(true), bad)
 	for _, want := range []bool{true, false} {
 		if err := settle(t, c); err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestRefusalPasses(t *testing.T) {
 func TestTaintOfStrangers(t *testing.T) {
 	stranger := liqotest.VirtualNode(providerA, true)
 	stranger.Name = "liqo-provider-b"
-	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
 		newProvider(true), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")),
 		liqotest.VirtualNode(providerA, true), stranger)
 	if err := settle(t, c); err != nil {
@@ -172,7 +172,7 @@ func TestTaintOfStrangers(t *testing.T) {
 func TestStrangerHidesNoLoss(t *testing.T) {
 	stranger, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
 	stranger.Name, down.Status.Conditions[0].LastTransitionTime = "liqo-provider-b", metav1.Now()
-	c := registrytest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
 		newProvider(true), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")), down, stranger)
 	if err := settle(t, c); err != nil {
 		t.Fatal(err)
@@ -196,11 +196,11 @@ func TestClusterNameTaken(t *testing.T) {
 	older, younger := peer(first, noon), peer(second, noon.Add(time.Second))
 	offer := liqotest.Offer(second, amount("2"))
 	offer.Namespace = liqo.TenantNamespace(younger)
-	c := registrytest.NewClient(t, interceptor.Funcs{}, older, younger, offer, liqotest.VirtualNode(second, true))
-	r := New(c, registry.New(c), clock.RealClock{})
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, offer, liqotest.VirtualNode(second, true))
+	r := New(c, snapshot.New(c), clock.RealClock{})
 	reason := func(id cluster.Identity) string {
 		t.Helper()
-		request := enqueue.Provider(id.ID)[0]
+		request := watch.Provider(id.ID)[0]
 		for range 2 {
 			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)

@@ -27,23 +27,23 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
-	"github.com/capacitorset/liqo-broker/pkg/controller/enqueue"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Setup registers the controller with a manager. Clusters that use the broker provide
 // fromConsumers, or when somebody turns them on.
 func Setup(mgr ctrl.Manager, fromConsumers bool) error {
-	r := New(mgr.GetClient(), registry.New(mgr.GetClient()), clock.RealClock{})
+	r := New(mgr.GetClient(), snapshot.New(mgr.GetClient()), clock.RealClock{})
 	r.fromConsumers = fromConsumers
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfForeignCluster(r.registry))).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfTenant(r.registry))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(enqueue.OfNode(r.registry)), builder.WithPredicates(nodeChanged())).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.registry))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.registry)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Complete(conflict.Requeue(r))
 	if err != nil {
@@ -64,9 +64,9 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 		switch {
 		case id == "":
 		case draining:
-			q.Add(enqueue.Provider(id)[0])
+			q.Add(watch.Provider(id)[0])
 		case useChanged:
-			q.AddAfter(enqueue.Provider(id)[0], accountingPause)
+			q.AddAfter(watch.Provider(id)[0], accountingPause)
 		}
 	}
 	return handler.Funcs{
@@ -77,7 +77,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			look(ctx, q, e.Object, true)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.RateLimitingInterface) {
-			look(ctx, q, e.ObjectNew, registry.UseChanged(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)))
+			look(ctx, q, e.ObjectNew, snapshot.UseChanged(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)))
 		},
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 func TestNodeChanged(t *testing.T) {
@@ -72,8 +72,8 @@ func TestOfPod(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := registrytest.NewClient(t, interceptor.Funcs{}, newProvider(tc.enabled), liqotest.VirtualNode(providerA, true))
-			r := New(c, registry.New(c), clock.RealClock{})
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, newProvider(tc.enabled), liqotest.VirtualNode(providerA, true))
+			r := New(c, snapshot.New(c), clock.RealClock{})
 			got, draining := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
 			if got != tc.want || draining != tc.draining {
 				t.Errorf("%s\nofPod() = %q, %v", tc.reason, got, draining)

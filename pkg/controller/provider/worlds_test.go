@@ -22,8 +22,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/worlds"
 )
 
@@ -32,7 +32,7 @@ import (
 func anyProvider(t *testing.T, r *rand.Rand) {
 	objects := anyObjects(r)
 	writes := 0
-	c := registrytest.NewClient(t, interceptor.Funcs{
+	c := snapshottest.NewClient(t, interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -44,7 +44,7 @@ func anyProvider(t *testing.T, r *rand.Rand) {
 	}, objects...)
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	key := client.ObjectKey{Name: string(providerA.ID)}
-	reconciler := New(c, registry.New(c), clock)
+	reconciler := New(c, snapshot.New(c), clock)
 	for look := range 4 {
 		if look == 2 {
 			writes = 0

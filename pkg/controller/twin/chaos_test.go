@@ -31,8 +31,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/worlds"
 )
 
@@ -70,10 +70,10 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		}
 		objects = append(objects, p)
 	}
-	x.c = registrytest.NewClient(t, interceptor.Funcs{}, objects...)
+	x.c = snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
-		Client: cached, Live: x.c, Registry: registry.New(cached), Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
+		Client: cached, Live: x.c, Registry: snapshot.New(cached), Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	x.twin.clock, x.twin.pacer = x.clock, newPacer(x.clock)

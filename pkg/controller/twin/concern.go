@@ -17,7 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // concerned returns the twin namespaces whose plan can change with a provider. All
@@ -54,7 +54,7 @@ func (r *Reconciler) following(ctx context.Context, before, after *v1alpha1.Plac
 	if before.Generation != after.Generation {
 		return r.all(ctx)
 	}
-	changed := registry.Rechosen(before.Status.Decisions, after.Status.Decisions)
+	changed := snapshot.Rechosen(before.Status.Decisions, after.Status.Decisions)
 	if len(changed) == 0 {
 		return nil
 	}

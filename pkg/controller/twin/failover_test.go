@@ -27,9 +27,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 var began = time.Unix(1_000_000, 0)
@@ -101,7 +101,7 @@ func TestFailoverIsConfirmed(t *testing.T) {
 		h := startLost(t, testingclock.NewFakeClock(began.Add(time.Minute)))
 		node := liqotest.VirtualNode(providerA, true)
 		node.Status.Conditions[0].Status = is
-		h.r.live = registrytest.NewClient(t, interceptor.Funcs{}, node)
+		h.r.live = snapshottest.NewClient(t, interceptor.Funcs{}, node)
 		h.reconcile()
 		if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again != lateness {
 			t.Errorf("deleted %v of a provider whose node is ready: %s, looks again after %s", h.deleted, is, again)
@@ -243,7 +243,7 @@ func TestAskAgain(t *testing.T) {
 		objects []client.Object
 		within  time.Duration
 	}{
-		"It is asked again soon.":                    {[]client.Object{lost, said}, 2 * registry.DirectAge},
+		"It is asked again soon.":                    {[]client.Object{lost, said}, 2 * snapshot.DirectAge},
 		"Without a way of its own there is no need.": {[]client.Object{ready(providerA), said}, 0},
 	} {
 		h := start(t, append(tc.objects, liqotest.ForeignCluster(providerA, true, false), liqotest.TwinNamespace("web-consumer", consumer))...)

@@ -24,7 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Reasons of the events on twin namespaces and their offloadings. Liqo shows
@@ -71,7 +71,7 @@ const (
 type Reconciler struct {
 	client   client.Client
 	live     client.Reader
-	registry *registry.Registry
+	registry *snapshot.Registry
 	recorder record.EventRecorder
 	own      cluster.Identity
 	strategy liqo.MappingStrategy
@@ -175,7 +175,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // excess reports whether a namespace that is not offloaded yet is one too many.
-func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *registry.Namespace) (bool, error) {
+func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) (bool, error) {
 	if twin.Offloading != nil || r.most == 0 {
 		return false, nil
 	}
@@ -188,7 +188,7 @@ func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *reg
 }
 
 // explainWaiting says why new pods of the namespace wait, if they do.
-func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *registry.Namespace, plan placement.Plan) {
+func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *snapshot.Namespace, plan placement.Plan) {
 	switch {
 	case len(plan.Place) > 0:
 	case twin.Snapshot.Unserved:
@@ -206,14 +206,14 @@ func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *registry.Namespa
 // reaches providers that the broker has lost; zero for never.
 func askAgain(providers []placement.Provider) time.Duration {
 	if slices.ContainsFunc(providers, func(p placement.Provider) bool { return p.Direct }) {
-		return 2 * registry.DirectAge
+		return 2 * snapshot.DirectAge
 	}
 	return 0
 }
 
 // noteRefusals marks the providers on which the namespace cannot be made, and
 // returns when to look at them again; zero for never.
-func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *registry.Namespace) time.Duration {
+func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) time.Duration {
 	var again time.Duration
 	now := r.refusals.Clock.Now()
 	for i := range twin.Snapshot.Providers {
@@ -243,7 +243,7 @@ func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twi
 // pods that are bound to a node by now, or were when another one was, or without the wishes
 // for them. Liqo would remove at once what runs there. The caches of pods, of wishes and of
 // providers do not wait for each other.
-func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan placement.Plan) (bool, error) {
+func (r *Reconciler) isLate(ctx context.Context, twin *snapshot.Namespace, plan placement.Plan) (bool, error) {
 	stays := func(id cluster.ID) bool { return slices.Contains(plan.Select, id) }
 	if len(plan.Select) == 0 || !slices.ContainsFunc(twin.Snapshot.Selected, func(id cluster.ID) bool { return !stays(id) }) {
 		return false, nil
@@ -261,7 +261,7 @@ func (r *Reconciler) isLate(ctx context.Context, twin *registry.Namespace, plan 
 
 // isUnasked reports whether a pod of Liqo's that runs and stays counts for no copy: the wish
 // for it is not known yet, or has gone, and then the pod goes as well.
-func isUnasked(twin *registry.Namespace, pod *corev1.Pod) bool {
+func isUnasked(twin *snapshot.Namespace, pod *corev1.Pod) bool {
 	return capacity.Counts(pod) && pod.DeletionTimestamp.IsZero() &&
 		!slices.ContainsFunc(twin.Snapshot.Copies, func(c placement.Copy) bool { return c.Pod == pod.Name })
 }
@@ -269,7 +269,7 @@ func isUnasked(twin *registry.Namespace, pod *corev1.Pod) bool {
 // confirmLost returns those of some pods whose virtual nodes are at this moment as the cache
 // has them, and when to look again at the others; zero for never. A broker that was late
 // itself knows only how they were.
-func (r *Reconciler) confirmLost(ctx context.Context, twin *registry.Namespace, names []string) (lost []string, again time.Duration, err error) {
+func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Namespace, names []string) (lost []string, again time.Duration, err error) {
 	confirmed := map[string]bool{}
 	for _, name := range names {
 		on := twin.Pods[name].Spec.NodeName
@@ -334,7 +334,7 @@ func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, 
 
 // due returns those of some pods that were not deleted a short time ago, and when to try the
 // others again; zero if there are none.
-func (r *Reconciler) due(twin *registry.Namespace, names []string) (due []string, again time.Duration) {
+func (r *Reconciler) due(twin *snapshot.Namespace, names []string) (due []string, again time.Duration) {
 	now := r.backoff.Clock.Now()
 	for _, name := range names {
 		if id := backoffID(twin.Pods[name]); r.backoff.IsInBackOffSinceUpdate(id, now) {
@@ -350,7 +350,7 @@ func backoffID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // remake deletes pods, in the order of the plan: the next snapshot then sees all
 // deletions up to some pod, so that a plan from it is not larger than it should be.
-func (r *Reconciler) remake(ctx context.Context, twin *registry.Namespace, names []string, remove func(context.Context, *corev1.Pod) error) error {
+func (r *Reconciler) remake(ctx context.Context, twin *snapshot.Namespace, names []string, remove func(context.Context, *corev1.Pod) error) error {
 	for _, name := range names {
 		pod := twin.Pods[name]
 		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {

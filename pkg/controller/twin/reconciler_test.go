@@ -29,8 +29,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 const namespace = "web-consumer"
@@ -88,7 +88,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{t: t, recorder: record.NewFakeRecorder(100)}
 	objects = append(objects, liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true), liqotest.VirtualNode(consumer, true))
-	h.client = registrytest.NewClient(t, interceptor.Funcs{
+	h.client = snapshottest.NewClient(t, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			h.deleted = append(h.deleted, o.GetName())
 			h.options = append(h.options, *(&client.DeleteOptions{}).ApplyOptions(opts))
@@ -96,7 +96,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 		},
 	}, objects...)
 	h.r = New(Config{
-		Client: h.client, Live: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
+		Client: h.client, Live: h.client, Registry: snapshot.New(h.client), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	return h
@@ -337,7 +337,7 @@ func TestPolicy(t *testing.T) {
 func TestLateCache(t *testing.T) {
 	objects := append(offloaded(providerA, providerB), off(providerA), ready(providerB))
 	h := start(t, objects...)
-	h.r.live = registrytest.NewClient(t, interceptor.Funcs{}, workload("liqo-provider-a", "web-0")...)
+	h.r.live = snapshottest.NewClient(t, interceptor.Funcs{}, workload("liqo-provider-a", "web-0")...)
 	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
 	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
 		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
@@ -351,7 +351,7 @@ func TestLateCache(t *testing.T) {
 // TestPodOfOthers turns off a provider of a namespace in which a pod runs that is none of Liqo's, and that no cache has.
 func TestPodOfOthers(t *testing.T) {
 	h := start(t, append(offloaded(providerA, providerB), off(providerA), ready(providerB))...)
-	h.r.live = registrytest.NewClient(t, interceptor.Funcs{}, &corev1.Pod{
+	h.r.live = snapshottest.NewClient(t, interceptor.Funcs{}, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "acme-solver", UID: "1"}, Spec: corev1.PodSpec{NodeName: "broker"},
 	})
 	h.reconcile()
@@ -648,7 +648,7 @@ func TestRemakeBacksOff(t *testing.T) {
 func TestWriteFails(t *testing.T) {
 	boom := errors.New("boom")
 	h := start(t)
-	h.client = registrytest.NewClient(t, interceptor.Funcs{
+	h.client = snapshottest.NewClient(t, interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return boom
 		},
@@ -657,7 +657,7 @@ func TestWriteFails(t *testing.T) {
 			return nil
 		},
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
-	r := New(Config{Client: h.client, Live: h.client, Registry: registry.New(h.client), Recorder: h.recorder, Strategy: "DefaultName"})
+	r := New(Config{Client: h.client, Live: h.client, Registry: snapshot.New(h.client), Recorder: h.recorder, Strategy: "DefaultName"})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Config is what the controller needs.
@@ -39,7 +39,7 @@ type Config struct {
 	Client client.Client
 	// Live reads from the API server, and not from a cache.
 	Live     client.Reader
-	Registry *registry.Registry
+	Registry *snapshot.Registry
 	Recorder record.EventRecorder
 	// Own is what the broker's cluster is called.
 	Own cluster.Identity

@@ -37,13 +37,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/callers"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/client"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/inventory"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/relay"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/server"
-	"github.com/capacitorset/liqo-broker/pkg/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 )
 
 const (

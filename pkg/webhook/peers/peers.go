@@ -24,7 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Path is where the webhook is served.
@@ -33,7 +33,7 @@ const Path = "/validate-peers"
 // Handler answers the API server when somebody writes into a tenant namespace. It may be
 // used concurrently.
 type Handler struct {
-	registry *registry.Registry
+	registry *snapshot.Registry
 	direct   client.Reader
 	own      cluster.ID
 }
@@ -43,7 +43,7 @@ var _ admission.Handler = (*Handler)(nil)
 // New returns a Handler for the cluster with an ID. It reads past the cache, with direct,
 // namespaces of peers of which there is no ForeignCluster yet, and nodes that are not
 // virtual.
-func New(r *registry.Registry, direct client.Reader, own cluster.ID) *Handler {
+func New(r *snapshot.Registry, direct client.Reader, own cluster.ID) *Handler {
 	return &Handler{registry: r, direct: direct, own: own}
 }
 
@@ -78,7 +78,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("") // The name of a node does not change.
 	}
 	switch err := h.checkNode(ctx, &write, tenant); {
-	case errors.Is(err, registry.ErrNodeTaken):
+	case errors.Is(err, snapshot.ErrNodeTaken):
 		return admission.Denied(err.Error())
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -122,7 +122,7 @@ func (h *Handler) isPeer(ctx context.Context, user authenticationv1.UserInfo, te
 	return fc != nil, err
 }
 
-// checkNode returns [registry.ErrNodeTaken] if a peer asks for a virtual node that has the
+// checkNode returns [snapshot.ErrNodeTaken] if a peer asks for a virtual node that has the
 // name of another one.
 func (h *Handler) checkNode(ctx context.Context, write *liqo.PeerWrite, peer cluster.Identity) error {
 	name, err := write.NodeName(peer)

@@ -24,8 +24,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
 )
 
@@ -239,7 +239,7 @@ func asked() map[string]struct {
 func newHandler(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *peers.Handler {
 	t.Helper()
 	known := append([]client.Object{liqotest.ForeignCluster(peer, true, true), liqotest.ForeignCluster(victim, true, true)}, objects...)
-	return peers.New(registry.New(registrytest.NewClient(t, funcs, known...)), registrytest.NewClient(t, funcs, objects...), own)
+	return peers.New(snapshot.New(snapshottest.NewClient(t, funcs, known...)), snapshottest.NewClient(t, funcs, objects...), own)
 }
 
 func TestWebhook(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // cache holds the objects of an API server as they were a while ago, each kind by its own time.
@@ -143,7 +143,7 @@ func selects(wanted *client.ListOptions, o client.Object) bool {
 
 // indexed returns the values by which an index finds an object.
 func indexed(o client.Object, field string) []string {
-	for _, index := range registry.Indexes() {
+	for _, index := range snapshot.Indexes() {
 		if index.Field == field && reflect.TypeOf(index.Object) == reflect.TypeOf(o) {
 			return index.Extract(o)
 		}

@@ -23,11 +23,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
-	"github.com/capacitorset/liqo-broker/pkg/controller/policy"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
-	"github.com/capacitorset/liqo-broker/pkg/registry"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // errKilled is what a controller sees whose process is gone.
@@ -58,31 +58,31 @@ type controller struct {
 func (w *world) newProcess() *process {
 	w.processes++
 	p := &process{world: w, name: fmt.Sprint("replica-", w.processes), controllers: map[string]*controller{}, left: w.r.IntN(80)}
-	with := func(name string, made func(c client.Client, r *registry.Registry) reconcile.Reconciler) {
+	with := func(name string, made func(c client.Client, r *snapshot.Registry) reconcile.Reconciler) {
 		own := &controller{name: name, cache: newCache(w.server, false)}
 		c := &brokerClient{cache: own.cache, scheme: w.scheme, process: p, controller: own}
-		own.Reconciler = made(c, registry.New(c).Of(broker.ID))
+		own.Reconciler = made(c, snapshot.New(c).Of(broker.ID))
 		p.controllers[name] = own
 	}
 	recorder, count := &record.FakeRecorder{}, func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{}) }
-	with("provider", func(c client.Client, r *registry.Registry) reconcile.Reconciler {
+	with("provider", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
 		return provider.New(c, r, clock.RealClock{})
 	})
-	with("consumer", func(c client.Client, r *registry.Registry) reconcile.Reconciler {
+	with("consumer", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
 		return consumer.New(c, r, r, consumer.Modes{Orchestrator: true, Aggregator: true})
 	})
-	with("policy", func(c client.Client, _ *registry.Registry) reconcile.Reconciler {
-		return policy.New(c, recorder, clock.RealClock{}, nil)
+	with("policy", func(c client.Client, _ *snapshot.Registry) reconcile.Reconciler {
+		return placementpolicy.New(c, recorder, clock.RealClock{}, nil)
 	})
-	with("quota", func(c client.Client, _ *registry.Registry) reconcile.Reconciler {
+	with("quota", func(c client.Client, _ *snapshot.Registry) reconcile.Reconciler {
 		return quota.New(c, quota.DefaultBounds())
 	})
-	with("giveback", func(c client.Client, r *registry.Registry) reconcile.Reconciler {
+	with("giveback", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
 		return giveback.New(giveback.Config{
 			Client: c, Recorder: recorder, Pins: r, Hider: r, After: giveBackAfter, Given: count(), Now: time.Now,
 		})
 	})
-	with("twin", func(c client.Client, r *registry.Registry) reconcile.Reconciler {
+	with("twin", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
 		return twin.New(twin.Config{
 			Client: c, Live: live{c.(*brokerClient)}, Registry: r, Recorder: recorder, Own: broker, Strategy: "DefaultName", Remade: count(),
 		})

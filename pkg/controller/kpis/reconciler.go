@@ -1,0 +1,270 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kpis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+const (
+	// interval is how often a provider is looked at, and the shortest time between
+	// two writes because of figures that wander.
+	interval = time.Minute
+	// refresh is after how long figures that stay the same are written again. It
+	// leaves room for one more interval within kpi.MaxGap.
+	refresh = 3 * time.Minute
+	// validity is how long a figure counts that was measured when it was written.
+	validity = 10 * time.Minute
+	// pingValidity is how long a round-trip time counts: Liqo measures one every 30 s.
+	pingValidity = 5 * time.Minute
+)
+
+// Reconciler keeps the figures of one provider.
+type Reconciler struct {
+	client   client.Client
+	registry *snapshot.Registry
+	clock    clock.PassiveClock
+	pods     *podWatcher
+
+	mu sync.Mutex
+	// watched is since when this process watches each provider, and what it saw then.
+	watched map[string]sight
+}
+
+// sight is what was seen of a provider at a time.
+type sight struct {
+	at time.Time
+	up bool
+}
+
+// New returns a Reconciler that reads and writes with c.
+func New(c client.Client, clock clock.PassiveClock) *Reconciler {
+	r := snapshot.New(c)
+	return &Reconciler{client: c, registry: r, clock: clock, pods: newPodWatcher(c, r, clock), watched: map[string]sight{}}
+}
+
+// Reconcile measures a provider, and writes what it measured into its status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := &v1alpha1.Provider{}
+	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
+		r.unwatch(req.Name)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
+	}
+	if !p.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	now := r.clock.Now()
+	fc, err := r.registry.ForeignCluster(ctx, cluster.ID(p.Name))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	nodes, err := r.registry.OfferedNodesOf(ctx, cluster.ID(p.Name), fc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	history := r.observe(ctx, p, nodes, now)
+	pods := r.pods.of(p.Name)
+	history.Pods = history.Pods.Add(now, pods)
+	measured := map[string]kpi.Figure{}
+	for name, share := range history.Availability() {
+		share = math.Round(share*1e5) / 1e5
+		measured[name] = kpi.Figure{Value: share, Unit: kpi.Ratio, Measured: now, Expires: now.Add(validity)}
+	}
+	for name, value := range history.Pods.Figures() {
+		unit := kpi.Seconds
+		if name == kpi.FailureRate {
+			unit = kpi.Ratio
+		}
+		measured[name] = kpi.Figure{Value: math.Round(value*1e3) / 1e3, Unit: unit, Measured: now, Expires: now.Add(validity)}
+	}
+	free(p, now, measured)
+	carbon(p, nodes, now, measured)
+	if err := r.roundTrip(ctx, fc, measured); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.prices(ctx, p, fc, now, measured); err != nil {
+		return ctrl.Result{}, err
+	}
+
+	next := v1alpha1.Figures{KPIs: shown(measured), History: history.String()}
+	if due(p.Status.Figures, next, now) {
+		before := p.DeepCopy()
+		p.Status.Figures = next
+		if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before)); err != nil {
+			return ctrl.Result{}, fmt.Errorf("patch the figures of provider %s: %w", p.Name, err)
+		}
+		r.pods.written(p.Name, len(pods))
+	}
+	return ctrl.Result{RequeueAfter: interval}, nil
+}
+
+// observe notes whether a virtual node of the provider is ready. A provider
+// without virtual nodes is not peered, and not watched. A history that cannot be
+// read begins anew. The one in the status is some minutes old, in which the broker may
+// not have run.
+func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.Provider, nodes []corev1.Node, now time.Time) kpi.History {
+	history, err := kpi.Parse(p.Status.History)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("The history of a provider begins anew", "provider", p.Name, "reason", err.Error())
+	}
+	if len(nodes) == 0 {
+		r.unwatch(p.Name)
+		return history
+	}
+	up := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return liqo.NodeReady(&n) })
+	first := r.watch(p.Name, sight{now, up})
+	return history.Resume(first.at, first.up).Observe(now, up)
+}
+
+// watch returns what this process saw of a provider first since it watches it.
+func (r *Reconciler) watch(provider string, seen sight) sight {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, watched := r.watched[provider]
+	if !watched || first.at.After(seen.at) { // Or the clock was set back.
+		first = seen
+		r.watched[provider] = first
+	}
+	return first
+}
+
+// unwatch notes that a provider is not watched any more.
+func (r *Reconciler) unwatch(provider string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.watched, provider)
+}
+
+// free adds what is free of the provider. One that offers nothing has nothing free.
+func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) {
+	for resource, figure := range map[corev1.ResourceName]struct {
+		name, unit string
+		per        float64
+	}{
+		corev1.ResourceCPU:    {kpi.FreeCPU, kpi.Cores, 1},
+		corev1.ResourceMemory: {kpi.FreeMemory, kpi.GiB, 1 << 30},
+	} {
+		if amount, ok := p.Status.Free[resource]; ok {
+			value := math.Round(amount.AsApproximateFloat64()/figure.per*1e3) / 1e3
+			measured[figure.name] = kpi.Figure{Value: value, Unit: figure.unit, Measured: now, Expires: now.Add(validity)}
+		}
+	}
+}
+
+// roundTrip adds what Liqo measures in the tunnel to the provider.
+func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, measured map[string]kpi.Figure) error {
+	tunnels, err := r.registry.TunnelsTo(ctx, fc)
+	if err != nil {
+		return err
+	}
+	for i := range tunnels {
+		if took, at, ok := liqo.RoundTrip(&tunnels[i]); ok {
+			measured[kpi.RoundTripTime] = kpi.Figure{
+				Value: float64(took) / float64(time.Millisecond), Unit: kpi.Milliseconds, Measured: at, Expires: at.Add(pingValidity),
+			}
+		}
+	}
+	return nil
+}
+
+// prices adds what people wrote into the provider's spec, and for the rest what
+// the provider asks for: of several offers, the most. Without a currency prices have the
+// unit of ISO 4217 for none, and are taken to be for an hour.
+func (r *Reconciler) prices(
+	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.Figure,
+) error {
+	offers, _, err := r.registry.OffersBy(ctx, fc)
+	if err != nil {
+		return err
+	}
+	amounts := map[corev1.ResourceName]float64{}
+	for i := range offers {
+		if _, ok := liqo.Accepted(&offers[i]); !ok {
+			continue
+		}
+		for resource, price := range offers[i].Spec.Prices {
+			if price.Sign() >= 0 {
+				amounts[resource] = max(amounts[resource], price.AsApproximateFloat64())
+			}
+		}
+	}
+	currency, hours := "XXX", 1.0
+	if price := p.Spec.Price; price != nil {
+		currency = price.Currency
+		if price.Period != nil && price.Period.Duration > 0 {
+			hours = price.Period.Hours()
+		}
+		if price.CPU != nil {
+			amounts[corev1.ResourceCPU] = price.CPU.AsApproximateFloat64()
+		}
+		if price.Memory != nil {
+			amounts[corev1.ResourceMemory] = price.Memory.AsApproximateFloat64()
+		}
+	}
+	for resource, name := range map[corev1.ResourceName]string{corev1.ResourceCPU: kpi.PriceCPU, corev1.ResourceMemory: kpi.PriceMemory} {
+		if amount, ok := amounts[resource]; ok && amount >= 0 {
+			measured[name] = kpi.Figure{
+				Value: amount / hours, Unit: currency + "/h", Measured: now, Expires: now.Add(validity),
+			}
+		}
+	}
+	return nil
+}
+
+// shown returns figures as the status shows them, in order.
+func shown(measured map[string]kpi.Figure) []v1alpha1.Figure {
+	figures := make([]v1alpha1.Figure, 0, len(measured))
+	for name, f := range measured {
+		figures = append(figures, v1alpha1.Figure{
+			Name: name, Value: strconv.FormatFloat(f.Value, 'g', -1, 64), Unit: f.Unit,
+			Measured: metav1.NewTime(f.Measured.Truncate(time.Second)), Expires: metav1.NewTime(f.Expires.Truncate(time.Second)),
+		})
+	}
+	slices.SortFunc(figures, func(a, b v1alpha1.Figure) int { return strings.Compare(a.Name, b.Name) })
+	return figures
+}
+
+// due reports whether figures have to be written: at once if one came or went, if a
+// price or what people say has changed or the provider came or went, and otherwise after
+// a while.
+func due(old, next v1alpha1.Figures, now time.Time) bool {
+	before, errBefore := kpi.Parse(old.History)
+	after, errAfter := kpi.Parse(next.History)
+	if errBefore != nil || errAfter != nil || before.Up != after.Up || len(old.KPIs) != len(next.KPIs) {
+		return true
+	}
+	wandered := false
+	for i, f := range next.KPIs {
+		was := old.KPIs[i]
+		if f.Name != was.Name || f.Unit != was.Unit || f.Value != was.Value && (strings.HasPrefix(f.Name, "price") || f.Name == kpi.Carbon) {
+			return true
+		}
+		wandered = wandered || f.Value != was.Value
+	}
+	// A clock that was set back must not keep the figures from being written.
+	age := now.Sub(time.Unix(before.At, 0)).Abs()
+	return age >= refresh || wandered && age >= interval
+}

@@ -1,0 +1,59 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kpis measures the providers: how available they are, how far away, what
+// they cost and emit, and what becomes of the pods there. It writes the figures into the status of each Provider.
+//
+// It does not know what they are used for.
+package kpis
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager) error {
+	r := New(mgr.GetClient(), clock.RealClock{})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("figures").
+		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.registry)), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Pod{}, r.pods.handler()).
+		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry)), builder.WithPredicates(offerChanged())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the controller of figures: %w", err)
+	}
+	return nil
+}
+
+// nodeChanged lets a node pass that became ready or ceased to be.
+func nodeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return liqo.NodeReady(e.ObjectOld.(*corev1.Node)) != liqo.NodeReady(e.ObjectNew.(*corev1.Node))
+	}}
+}
+
+// offerChanged lets an offer pass that changed its prices, or came into force.
+func offerChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*liqo.ResourceOffer), e.ObjectNew.(*liqo.ResourceOffer)
+		_, was := liqo.Accepted(before)
+		_, is := liqo.Accepted(after)
+		return was != is || !equality.Semantic.DeepEqual(before.Spec.Prices, after.Spec.Prices)
+	}}
+}

@@ -1,0 +1,91 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementpolicy
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+)
+
+// TestExamples decides by the examples of docs/placement.md.
+func TestExamples(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/placement.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	providers := []v1alpha1.Provider{
+		offer("near", "eu-north", "arm64", map[string]float64{"roundTripTime": 2, "priceCPU": 0.09, "priceMemory": 0.02, "availability1h": 1, "availability24h": 0.97}),
+		offer("cheap", "eu-south", "arm64", map[string]float64{"roundTripTime": 40, "priceCPU": 0.01, "priceMemory": 0.001, "availability1h": 1, "availability24h": 0.95}),
+		offer("also-south", "eu-south", "arm64", map[string]float64{"roundTripTime": 45, "priceCPU": 0.02, "priceMemory": 0.002, "availability1h": 1, "availability24h": 0.999}),
+		offer("down", "eu-north", "amd64", map[string]float64{"roundTripTime": 60, "priceCPU": 0.012, "availability1h": 0.5, "availability24h": 1}),
+		offer("free", "us-east", "arm64", map[string]float64{"roundTripTime": 120, "priceCPU": 0}),
+		offer("unknown", "eu-west", "arm64", nil),
+	}
+	want := map[string][]string{
+		"cheapest":    {"cheap"},
+		"nearest":     {"cheap", "near"},
+		"reliable":    {"also-south"},
+		"stays":       {"down"},
+		"payments":    {"near"},
+		"two-regions": {"cheap", "near"},
+		"delay":       {"near"}, // TestExampleDelay goes on from there.
+	}
+	got := map[string][]string{}
+	for _, p := range examples(t, string(text)) {
+		chooser, keeper, err := rules(&p)
+		if err != nil {
+			t.Fatalf("%s: %v", p.Name, err)
+		}
+		decision, _, err := newRoster(providers, nil).decide(
+			now, &state{chooser: chooser, keeper: keeper}, consumer("c"), v1alpha1.ConsumerDecision{}, true)
+		if err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+		for _, c := range decision.Chosen {
+			got[p.Name] = append(got[p.Name], c.ID)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// examples returns the policies in a text.
+func examples(t *testing.T, text string) []v1alpha1.PlacementPolicy {
+	t.Helper()
+	var policies []v1alpha1.PlacementPolicy
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		if !strings.HasPrefix(paragraph, "    apiVersion: brokering.liqo.io/v1alpha1\n    kind: PlacementPolicy\n") {
+			continue
+		}
+		var p v1alpha1.PlacementPolicy
+		if err := yaml.UnmarshalStrict([]byte(paragraph), &p); err != nil {
+			t.Fatalf("%v in\n%s", err, paragraph)
+		}
+		policies = append(policies, p)
+	}
+	return policies
+}
+
+// offer returns a provider with labels and figures.
+func offer(id, region, arch string, figures map[string]float64) v1alpha1.Provider {
+	p := *provider(id, "")
+	p.Labels = map[string]string{"topology.kubernetes.io/region": region, "kubernetes.io/arch": arch}
+	p.Status.KPIs = nil
+	for name, value := range figures {
+		p.Status.KPIs = append(p.Status.KPIs, v1alpha1.Figure{
+			Name: name, Value: strconv.FormatFloat(value, 'g', -1, 64), Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
+		})
+	}
+	return p
+}

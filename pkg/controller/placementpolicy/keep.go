@@ -1,0 +1,190 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementpolicy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
+	"github.com/capacitorset/liqo-broker/pkg/core/choice"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/hysteresis"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
+)
+
+// Asker answers queries. Package prometheus has some.
+type Asker interface {
+	Query(ctx context.Context, query string) ([]promquery.Sample, error)
+}
+
+// How often Prometheus is asked: four times in a window, within these bounds.
+const (
+	minAskInterval = pause
+	maxAskInterval = 15 * time.Second
+)
+
+// What a spec without defaults has.
+const (
+	defaultWindow = 2 * time.Minute
+	defaultExpiry = time.Minute
+)
+
+// keeper keeps a figure between two thresholds.
+type keeper struct {
+	spec     v1alpha1.Keep
+	band     hysteresis.Band
+	expiry   time.Duration
+	interval time.Duration
+
+	asked  time.Time
+	answer measure.Answer
+	// named are the values of the answer by consumer, if they are for one each.
+	named measure.Named
+	// names are those that values may have for consumers.
+	names measure.Names
+}
+
+// newKeeper returns a keeper, or an error that tells what is wrong with the spec.
+func newKeeper(spec *v1alpha1.Keep) (*keeper, error) {
+	k := &keeper{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
+	for threshold, value := range map[*float64]v1alpha1.Decimal{&k.band.Upper: spec.OffloadAbove, &k.band.Lower: spec.UnoffloadBelow} {
+		number, err := strconv.ParseFloat(string(value), 64)
+		if err != nil {
+			return nil, fmt.Errorf("the threshold %q is no number", value)
+		}
+		*threshold = number
+	}
+	if k.band.Lower >= k.band.Upper {
+		return nil, fmt.Errorf("the threshold unoffloadBelow %s is not less than offloadAbove %s", spec.UnoffloadBelow, spec.OffloadAbove)
+	}
+	if spec.Max != nil {
+		k.band.Most = int(*spec.Max)
+	}
+	if spec.Window != nil {
+		k.band.Window = spec.Window.Duration
+	}
+	if spec.Expiry != nil {
+		k.expiry = spec.Expiry.Duration
+	}
+	k.interval = min(max(k.band.Window/4, minAskInterval), maxAskInterval)
+	return k, nil
+}
+
+// ask asks for the figure, unless that was done a moment ago.
+func (k *keeper) ask(ctx context.Context, now time.Time, asker Asker) {
+	if ago := now.Sub(k.asked); ago >= 0 && ago < k.interval {
+		return
+	}
+	k.asked = now
+	k.answer.Samples, k.answer.Err = asker.Query(ctx, k.spec.Query)
+	k.named = k.answer.By(k.spec.ConsumerLabel)
+}
+
+// figure returns the figure for a consumer, or why there is none.
+func (k *keeper) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure, error) {
+	if k.spec.ConsumerLabel == "" {
+		return k.answer.Only(now, k.spec.Unit, k.expiry)
+	}
+	return k.named.Figure(now, k.spec.Unit, k.expiry, consumer.Name, k.names)
+}
+
+// condition reports whether the figure is known for all consumers.
+func (k *keeper) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionMeasured, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMeasured,
+		Message: fmt.Sprintf("Measured for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
+	}
+	if err := k.answer.Err; err != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, measure.Reason(err), brief(err)+". The providers stay"
+		return c
+	}
+	for i := range consumers {
+		if _, err := k.figure(now, &consumers[i]); err != nil {
+			c.Status, c.Reason = metav1.ConditionFalse, measure.Reason(err)
+			c.Message = fmt.Sprintf("For consumer %s: %s. Its providers stay", consumers[i].Name, brief(err))
+			return c
+		}
+	}
+	return c
+}
+
+// choose decides by the criteria, and by the figure that is kept, if there is one.
+func (s *state) choose(
+	now time.Time, providers []choice.Provider, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision,
+) (choice.Decision, *v1alpha1.KeptFigure, error) {
+	if s.keeper == nil {
+		made, err := s.chooser.Choose(now, providers, memory(before))
+		return made, nil, err
+	}
+	value, unknown := s.keeper.figure(now, consumer)
+	all, err := s.chooser.Limited(0).Choose(now, providers, choice.Memory{})
+	if err != nil {
+		return all, before.Kept, err
+	}
+	last := memory(before)
+	used, available := s.chooser.Count(all.Ranking, last.Chosen)
+	steps, _ := s.keeper.band.Observe(now, value, keptMemory(before.Kept), hysteresis.Supply{Used: used, Available: available})
+	made, err := s.chooser.Limited(steps.Steps).Choose(now, providers, last)
+	if err != nil {
+		return made, before.Kept, err
+	}
+	return made, shownKept(steps, value, unknown, before.Kept), nil
+}
+
+// The names of directions.
+var directions = map[hysteresis.Direction]string{hysteresis.More: "More", hysteresis.Less: "Less"}
+
+// keptMemory returns what the next observation has to know of the one before.
+func keptMemory(kept *v1alpha1.KeptFigure) hysteresis.Memory {
+	if kept == nil {
+		return hysteresis.Memory{}
+	}
+	m := hysteresis.Memory{Steps: int(kept.Count)}
+	for direction, name := range directions {
+		if name == kept.Wants && kept.Since != nil && kept.Seen != nil {
+			m.Wants, m.Since, m.Seen = direction, kept.Since.Time, kept.Seen.Time
+		}
+	}
+	return m
+}
+
+// shownKept returns how the status shows a figure that is kept.
+func shownKept(m hysteresis.Memory, value kpi.Figure, unknown error, before *v1alpha1.KeptFigure) *v1alpha1.KeptFigure {
+	kept := &v1alpha1.KeptFigure{Count: int32(min(m.Steps, math.MaxInt32)), Wants: directions[m.Wants]} //nolint:gosec // It is bounded.
+	if m.Wants != hysteresis.Stay {
+		kept.Since, kept.Seen = &metav1.Time{Time: m.Since}, &metav1.Time{Time: m.Seen}
+	}
+	switch {
+	case unknown == nil:
+		kept.Value = strconv.FormatFloat(value.Value, 'g', 6, 64) + " " + value.Unit
+		kept.Measured = &metav1.Time{Time: value.Measured}
+	case before != nil:
+		kept.Value, kept.Measured, kept.Unknown = before.Value, before.Measured, brief(unknown)
+	default:
+		kept.Unknown = brief(unknown)
+	}
+	return kept
+}
+
+// stepped returns the reason and the message of an event if a decision uses another
+// number of providers than the one before it, because of a figure.
+func stepped(before, after v1alpha1.ConsumerDecision) (reason, message string) {
+	if before.Kept == nil || after.Kept == nil || before.Kept.Count == after.Kept.Count {
+		return "", ""
+	}
+	reason = v1alpha1.ReasonSteppedUp
+	if after.Kept.Count < before.Kept.Count {
+		reason = v1alpha1.ReasonSteppedDown
+	}
+	return reason, fmt.Sprintf("%d instead of %d for consumer %s, at %s",
+		after.Kept.Count, before.Kept.Count, cluster.ID(after.Consumer), after.Kept.Value)
+}

@@ -1,0 +1,293 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementpolicy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
+)
+
+// server is a Prometheus of which a test says what it answers, at the time of a clock.
+type server struct {
+	h       *harness
+	samples map[string]float64 // By consumer.
+	err     error
+	late    time.Duration
+	asked   int
+}
+
+func (s *server) Query(context.Context, string) ([]promquery.Sample, error) {
+	s.asked++
+	var samples []promquery.Sample
+	for consumer, value := range s.samples {
+		samples = append(samples, promquery.Sample{
+			Labels: map[string]string{"consumer": consumer}, Value: value, At: s.h.clock.Now().Add(-s.late),
+		})
+	}
+	return samples, s.err
+}
+
+// keeping returns a policy that uses the cheapest providers, as many as a delay needs.
+func keeping() *v1alpha1.PlacementPolicy {
+	p := cheapest()
+	p.Spec.MaxProviders = nil
+	p.Spec.Keep = &v1alpha1.Keep{
+		Query: "delay", Unit: "ms", ConsumerLabel: "consumer", OffloadAbove: "200", UnoffloadBelow: "100",
+		Window: &metav1.Duration{Duration: time.Minute}, Expiry: &metav1.Duration{Duration: time.Minute}, Min: 1, Max: new(int32(3)),
+	}
+	return p
+}
+
+// keep begins with a policy that keeps a figure.
+func keep(t *testing.T, policy *v1alpha1.PlacementPolicy) (*harness, *server) {
+	t.Helper()
+	h := begin(t, policy, consumer("c"), provider("a", "1"), provider("b", "2"), provider("d", "3"), provider("e", "4"))
+	s := &server{h: h}
+	h.r = New(h.client, h.recorder, h.clock, s)
+	return h, s
+}
+
+// pass lets time pass, in steps in which the figure is asked for.
+func (h *harness) pass(d time.Duration) *v1alpha1.PlacementPolicy {
+	h.t.Helper()
+	var p *v1alpha1.PlacementPolicy
+	for ; d > 0; d -= maxAskInterval {
+		p, _ = h.decide(min(d, maxAskInterval))
+	}
+	return p
+}
+
+func measured(p *v1alpha1.PlacementPolicy) string {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionMeasured)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+func (h *harness) events() string {
+	var all []string
+	for len(h.recorder.Events) > 0 {
+		all = append(all, <-h.recorder.Events)
+	}
+	return strings.Join(all, "\n")
+}
+
+// TestKeep raises and lowers a delay.
+func TestKeep(t *testing.T) {
+	h, s := keep(t, keeping())
+	s.samples = map[string]float64{"c": 150}
+	p := h.pass(time.Minute)
+	if got := chosen(p)["c"]; got != "a" || measured(p) != "True Measured" || p.Status.DecisionFor("c").Kept.Value != "150 ms" {
+		t.Fatalf("inside: chosen %s, measured %s, %+v", got, measured(p), p.Status.DecisionFor("c").Kept)
+	}
+	h.events()
+	s.samples["c"] = 250
+	p = h.pass(time.Minute)
+	if kept := p.Status.DecisionFor("c").Kept; chosen(p)["c"] != "a" || kept.Wants != "More" || kept.Since.Unix() != now.Add(75*time.Second).Unix() {
+		t.Errorf("above, not for long enough: chosen %s, %+v", chosen(p)["c"], kept)
+	}
+	h.r = New(h.client, h.recorder, h.clock, s) // The daemon was killed.
+	if p = h.pass(15 * time.Second); chosen(p)["c"] != "a,b" || p.Status.DecisionFor("c").Kept.Since != nil {
+		t.Errorf("above for a minute: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Kept)
+	}
+	if got := h.events(); got != "Normal SteppedUp 2 instead of 1 for consumer c, at 250 ms" {
+		t.Errorf("events %q", got)
+	}
+	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Kept.Count != 3 {
+		t.Errorf("above for ever: chosen %s", chosen(p)["c"])
+	}
+	s.samples["c"] = 150
+	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" {
+		t.Errorf("inside again: chosen %s", chosen(p)["c"])
+	}
+	h.events()
+	s.samples["c"] = 0
+	if p = h.pass(75 * time.Second); chosen(p)["c"] != "a,b" {
+		t.Errorf("below for a minute: chosen %s", chosen(p)["c"])
+	}
+	if got := h.events(); got != "Normal SteppedDown 2 instead of 3 for consumer c, at 0 ms" {
+		t.Errorf("events %q", got)
+	}
+	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a" || p.Status.DecisionFor("c").Kept.Count != 1 {
+		t.Errorf("below for ever: chosen %s", chosen(p)["c"])
+	}
+}
+
+// TestKeepHolds takes the figure away, in each way, when two providers are used: they stay.
+func TestKeepHolds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		breaks func(*harness, *server)
+		want   string
+	}{
+		"NoData":   {"The series is gone.", func(_ *harness, s *server) { s.samples = nil }, "NoData"},
+		"Other":    {"The series is another consumer's.", func(_ *harness, s *server) { s.samples = map[string]float64{"x": 0} }, "NoData"},
+		"NaN":      {"It is 0/0.", func(_ *harness, s *server) { s.samples["c"] = math.NaN() }, "NotANumber"},
+		"Inf":      {"It is 1/0.", func(_ *harness, s *server) { s.samples["c"] = math.Inf(1) }, "NotANumber"},
+		"Stale":    {"The answer is old.", func(_ *harness, s *server) { s.samples["c"], s.late = 0, time.Hour }, "Stale"},
+		"OurClock": {"Our clock was set back.", func(_ *harness, s *server) { s.samples["c"], s.late = 0, -time.Hour }, "Stale"},
+		"Down":     {"Prometheus is down.", func(_ *harness, s *server) { s.err = promquery.ErrUnavailable }, "PrometheusUnavailable"},
+		"Refused":  {"The query is wrong.", func(_ *harness, s *server) { s.err = promquery.ErrRefused }, "QueryRefused"},
+		"Unusable": {"The answer is too long.", func(_ *harness, s *server) { s.err = promquery.ErrAnswer }, "UnusableAnswer"},
+		"None":     {"The flag was taken away.", func(h *harness, _ *server) { h.r = New(h.client, h.recorder, h.clock, promquery.None{}) }, "NoPrometheus"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s := keep(t, keeping())
+			s.samples = map[string]float64{"c": 250}
+			if p := h.pass(90 * time.Second); chosen(p)["c"] != "a,b" {
+				t.Fatalf("before: chosen %s", chosen(p)["c"])
+			}
+			h.events()
+			tc.breaks(h, s)
+			p := h.pass(150 * time.Second)
+			if got := chosen(p)["c"]; got != "a,b" || measured(p) != "False "+tc.want || condition(p) != "True Decided" {
+				t.Errorf("%s\nchosen %s, measured %s, %s", tc.reason, got, measured(p), condition(p))
+			}
+			if kept := p.Status.DecisionFor("c").Kept; kept.Count != 2 || kept.Value != "250 ms" || kept.Unknown == "" {
+				t.Errorf("%s\nkept %+v", tc.reason, kept)
+			}
+			if events := h.events(); !strings.HasPrefix(events, "Warning "+tc.want+" ") || strings.Contains(events, "\n") {
+				t.Errorf("%s\nevents %q, want one", tc.reason, events)
+			}
+		})
+	}
+}
+
+// TestKeepNamesake has a consumer that calls itself by the ID of one of another policy: it has no figure, and not the other's.
+func TestKeepNamesake(t *testing.T) {
+	policy := keeping()
+	policy.Spec.Default, policy.Spec.Consumers = false, []string{"evil"}
+	evil := consumer("evil")
+	evil.Status.ClusterName = "c"
+	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
+	s := &server{h: h, samples: map[string]float64{"c": 250}}
+	h.r = New(h.client, h.recorder, h.clock, s)
+	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.DecisionFor("evil").Kept.Value != "" {
+		t.Errorf("measured %s, kept %+v", measured(p), p.Status.DecisionFor("evil").Kept)
+	}
+}
+
+// TestKeepAlone has no figure from the beginning, and one number for all consumers.
+func TestKeepAlone(t *testing.T) {
+	policy := keeping()
+	policy.Spec.Keep.ConsumerLabel, policy.Spec.Keep.Min = "", 2
+	h, s := keep(t, policy)
+	if p := h.pass(time.Minute); chosen(p)["c"] != "a,b" || measured(p) != "False NoData" {
+		t.Errorf("at first: chosen %s, measured %s", chosen(p)["c"], measured(p))
+	}
+	s.samples = map[string]float64{"": 201}
+	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a,b,d" {
+		t.Errorf("above: chosen %s", chosen(p)["c"])
+	}
+	s.samples["second"] = 0
+	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a,b,d" || measured(p) != "False Ambiguous" {
+		t.Errorf("two values: chosen %s, measured %s", chosen(p)["c"], measured(p))
+	}
+	h.change(policy, func() { policy.Spec.Keep, policy.Generation = nil, 2; policy.Spec.MaxProviders = new(int32(1)) })
+	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || measured(p) != "" || p.Status.DecisionFor("c").Kept != nil {
+		t.Errorf("kept no more: chosen %s, measured %s", chosen(p)["c"], measured(p))
+	}
+	h.change(policy, func() { policy.Spec = keeping().Spec; policy.Spec.Keep.OffloadAbove = "50"; policy.Generation = 3 })
+	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || condition(p) != "False InvalidCriteria" {
+		t.Errorf("thresholds the wrong way round: chosen %s, %s", chosen(p)["c"], condition(p))
+	}
+}
+
+// TestKeepZones uses one zone more.
+func TestKeepZones(t *testing.T) {
+	policy := keeping()
+	policy.Spec.Keep.By = "zone"
+	h := begin(t, policy, consumer("c"))
+	for id, zone := range map[string]string{"a": "near", "b": "far", "d": "far", "e": "farther", "f": ""} {
+		p := provider(id, fmt.Sprint(id[0]))
+		if zone != "" {
+			p.Labels = map[string]string{"zone": zone}
+		}
+		if err := h.client.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.r = New(h.client, h.recorder, h.clock, &server{h: h, samples: map[string]float64{"c": 250}})
+	if p := h.pass(time.Minute); chosen(p)["c"] != "a" {
+		t.Errorf("at first: chosen %s", chosen(p)["c"])
+	}
+	if p := h.pass(15 * time.Second); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Kept.Count != 2 {
+		t.Errorf("one zone more: chosen %s", chosen(p)["c"])
+	}
+	if p := h.pass(150 * time.Second); chosen(p)["c"] != "a,b,d,e" || p.Status.DecisionFor("c").Kept.Count != 3 {
+		t.Errorf("all zones: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Kept)
+	}
+}
+
+// TestKeepAsks counts what Prometheus is asked, and what is written.
+func TestKeepAsks(t *testing.T) {
+	h, s := keep(t, keeping())
+	s.samples = map[string]float64{"c": 150}
+	for i := range 150 { // Two seconds each.
+		s.samples["c"] = 110 + float64(i%80)
+		h.decide(pause)
+	}
+	if s.asked < 300/15-2 || s.asked > 300/15+1 {
+		t.Errorf("asked %d times in five minutes, want every 15 s", s.asked)
+	}
+	if h.writes > 6 {
+		t.Errorf("%d writes in five minutes in which nothing has changed", h.writes)
+	}
+}
+
+// TestExampleDelay raises the delay of the example of docs/placement.md, and lowers it.
+func TestExampleDelay(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/placement.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := examples(t, string(text))
+	i := slices.IndexFunc(all, func(p v1alpha1.PlacementPolicy) bool { return p.Name == "delay" })
+	if i < 0 {
+		t.Fatal("there is no example that keeps a delay")
+	}
+	policy := &all[i]
+	policy.Name, policy.Generation = "cheapest", 1 // By which the harness calls it.
+	objects := []client.Object{policy, consumer("c")}
+	for i, id := range []string{"near", "next", "far", "farther"} {
+		p := offer(id, "eu", "arm64", map[string]float64{"roundTripTime": float64(10 * (i + 1))})
+		objects = append(objects, &p)
+	}
+	h := begin(t, objects...)
+	s := &server{h: h, samples: map[string]float64{"c": 150}}
+	h.r = New(h.client, h.recorder, h.clock, s)
+	for _, step := range []struct {
+		delay float64
+		after time.Duration
+		want  string
+	}{
+		{150, time.Minute, "near"},
+		{250, 2 * time.Minute, "near"},
+		{250, maxAskInterval, "near,next"},
+		{math.NaN(), 10 * time.Minute, "near,next"},
+		{150, 10 * time.Minute, "near,next"},
+		{250, 10 * time.Minute, "far,near,next"},
+		{50, 2*time.Minute + maxAskInterval, "near,next"},
+		{50, 10 * time.Minute, "near"},
+	} {
+		s.samples["c"] = step.delay
+		if p := h.pass(step.after); chosen(p)["c"] != step.want {
+			t.Errorf("at %v ms for %s: chosen %s, want %s", step.delay, step.after, chosen(p)["c"], step.want)
+		}
+	}
+}

@@ -1,0 +1,352 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
+	"github.com/capacitorset/liqo-broker/pkg/core/choice"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+const (
+	// pause is the shortest time between two decisions of one policy: many figures
+	// change one after the other.
+	pause = 2 * time.Second
+	// interval is how often a policy decides when nothing changes: figures expire.
+	interval = 30 * time.Second
+	// writeInterval is the shortest time between two writes of the status because of
+	// scores, of which people are the only readers.
+	writeInterval = time.Minute
+)
+
+// Reconciler decides by one policy.
+type Reconciler struct {
+	client   client.Client
+	recorder record.EventRecorder
+	clock    clock.PassiveClock
+	asker    Asker
+
+	mu    sync.Mutex
+	known map[types.NamespacedName]*state
+}
+
+// state is what is remembered of a policy between two decisions, to save work. All
+// else is in its status.
+type state struct {
+	generation int64
+	chooser    *choice.Chooser
+	keeper     *keeper // Nil if the policy keeps no figure.
+	err        error   // Of the chooser or the keeper.
+	decided    time.Time
+	// refused is the generation of which the API server took no status.
+	refused int64
+	written time.Time
+}
+
+// New returns a Reconciler.
+func New(c client.Client, recorder record.EventRecorder, clock clock.PassiveClock, asker Asker) *Reconciler {
+	return &Reconciler{client: c, recorder: recorder, clock: clock, asker: asker, known: map[types.NamespacedName]*state{}}
+}
+
+// Reconcile decides for every consumer that a policy applies to, and writes the
+// decisions into its status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := &v1alpha1.PlacementPolicy{}
+	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
+		r.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("get placement policy %s: %w", req.Name, err)
+	}
+	if !p.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	now := r.clock.Now()
+	s := r.state(req.NamespacedName, p)
+	seen := p.Status.ObservedGeneration == p.Generation || s.refused == p.Generation
+	if wait := pause - now.Sub(s.decided); wait > 0 && wait <= pause && seen {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	s.decided = now
+	if s.keeper != nil {
+		s.keeper.ask(ctx, now, r.asker)
+	}
+
+	next := p.DeepCopy()
+	next.Status.ObservedGeneration = p.Generation
+	wait, err := r.decide(ctx, now, s, &next.Status, p)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !equality.Semantic.DeepEqual(withoutScores(&p.Status), withoutScores(&next.Status)) ||
+		now.Sub(s.written).Abs() >= writeInterval && !equality.Semantic.DeepEqual(p.Status, next.Status) {
+		patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Status().Patch(ctx, next, patch); apierrors.IsInvalid(err) && lenient.Unreadable(p) != "" {
+			// Its schema became stricter since it was written, and the API server takes no status of it until it is mended.
+			if s.refused != p.Generation {
+				r.recorder.Event(p, corev1.EventTypeWarning, v1alpha1.ReasonInvalidCriteria, lenient.Unreadable(p)+". The last good decision stays")
+			}
+			s.refused = p.Generation
+			return ctrl.Result{RequeueAfter: interval}, nil
+		} else if err != nil {
+			return ctrl.Result{}, fmt.Errorf("patch the status of placement policy %s: %w", p.Name, err)
+		}
+		s.written = now
+		r.announce(p, next)
+	}
+	return ctrl.Result{RequeueAfter: min(wait, interval)}, nil
+}
+
+// state returns what is remembered of a policy, with a chooser for its present spec.
+func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolicy) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.known[name]
+	if s == nil {
+		s = &state{generation: -1, refused: -1}
+		r.known[name] = s
+	}
+	if s.generation != p.Generation {
+		s.generation = p.Generation
+		s.chooser, s.keeper, s.err = rules(p)
+	}
+	return s
+}
+
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, name)
+}
+
+// rules returns what decides by a policy. One that cannot be read as it was written decides nothing: what it lacks may be
+// what keeps data where it is.
+func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *keeper, error) {
+	if unreadable := lenient.UnreadableIn(p, "spec"); unreadable != "" {
+		return nil, nil, errors.New(unreadable)
+	}
+	spec := &p.Spec
+	if b := spec.Namespaces; b != nil {
+		if _, err := metav1.LabelSelectorAsSelector(b.Selector); err != nil {
+			return nil, nil, fmt.Errorf("namespaces.selector: %w", err)
+		}
+	}
+	chooser, err := choice.New(criteria(spec))
+	if err != nil || spec.Keep == nil {
+		return chooser, nil, err
+	}
+	keeper, err := newKeeper(spec.Keep)
+	return chooser, keeper, err
+}
+
+// criteria returns what a spec demands.
+func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
+	c := choice.Criteria{Weights: make(map[string]int, len(spec.Weights))}
+	for _, f := range spec.Filters {
+		c.Filters = append(c.Filters, string(f))
+	}
+	for figure, weight := range spec.Weights {
+		c.Weights[figure] = int(weight)
+	}
+	if spec.MaxProviders != nil {
+		c.Most = int(*spec.MaxProviders)
+	}
+	for _, s := range spec.Spread {
+		c.Spread = append(c.Spread, choice.Spread{Label: s.Label, Distinct: int(s.MinValues)})
+	}
+	if spec.Keep != nil {
+		c.Group = spec.Keep.By
+	}
+	if spec.Steady.MarginPercent != nil {
+		c.Margin = float64(*spec.Steady.MarginPercent) * choice.FullScore / 100
+	}
+	if spec.Steady.Duration != nil {
+		c.Lasting = spec.Steady.Duration.Duration
+	}
+	return c
+}
+
+// decide makes the decisions, and returns after what time to look again.
+func (r *Reconciler) decide(
+	ctx context.Context, now time.Time, s *state, status *v1alpha1.PlacementPolicyStatus, p *v1alpha1.PlacementPolicy,
+) (time.Duration, error) {
+	consumers, names, err := r.consumers(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	if s.keeper != nil {
+		s.keeper.names = names
+	}
+	roster, err := r.roster(ctx)
+	if err != nil {
+		return 0, err
+	}
+	wait := interval
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionDecided, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDecided,
+		Message: fmt.Sprintf("Decided for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
+	}
+	if len(consumers) == 0 {
+		condition.Reason, condition.Message = v1alpha1.ReasonNoConsumer, "The policy applies to no consumer"
+	}
+	decisions := make([]v1alpha1.ConsumerDecision, len(consumers))
+	for i := range consumers {
+		before := p.Status.DecisionFor(consumers[i].Name)
+		decision, again, err := roster.decide(now, s, &consumers[i], before, i < explainedConsumers)
+		if err != nil && condition.Status == metav1.ConditionTrue {
+			condition.Status, condition.Reason = metav1.ConditionFalse, reason(s.err, err)
+			condition.Message = fmt.Sprintf("For consumer %s: %s. The last good decision stays", consumers[i].Name, brief(err))
+		}
+		if again > 0 {
+			wait = min(wait, again)
+		}
+		decisions[i] = decision
+	}
+	if s.err != nil { // Also without consumers.
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonInvalidCriteria
+		condition.Message = fmt.Sprintf("%s. The last good decision stays", brief(s.err))
+	}
+	if size, fits := fit(status, decisions); !fits {
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonTooLarge
+		condition.Message = fmt.Sprintf("What is chosen for %d consumers takes %d KiB, and %d KiB can be stored: bound it by maxProviders, "+
+			"or let several policies decide. The last decision stays", len(consumers), size>>10, maxDecisions>>10)
+		fit(status, lasting(&p.Status, decisions))
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+	if s.keeper == nil {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionMeasured)
+		return wait, nil
+	}
+	meta.SetStatusCondition(&status.Conditions, s.keeper.condition(now, consumers, p))
+	return min(wait, s.keeper.interval), nil
+}
+
+// brief returns what an error says, as far as it goes into a status.
+func brief(err error) string { return excerpt.Of(err.Error(), v1alpha1.MaxMessage) }
+
+// reason names an error of a decision.
+func reason(invalid, err error) string {
+	switch {
+	case invalid != nil:
+		return v1alpha1.ReasonInvalidCriteria
+	case errors.Is(err, choice.ErrNobody):
+		return v1alpha1.ReasonNobodyPasses
+	case errors.Is(err, choice.ErrSpread):
+		return v1alpha1.ReasonSpreadUnsatisfied
+	default:
+		return v1alpha1.ReasonFilterFailed
+	}
+}
+
+// consumers returns those that the policy applies to or may apply to, in order of their names, and what all are called.
+func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy) ([]v1alpha1.Consumer, measure.Names, error) {
+	var consumers v1alpha1.ConsumerList
+	if err := r.client.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list consumers: %w", err)
+	}
+	clusters := make([]measure.Cluster, len(consumers.Items))
+	for i := range consumers.Items {
+		c := &consumers.Items[i]
+		clusters[i] = measure.Cluster{ID: c.Name, Name: c.Status.ClusterName, Since: c.CreationTimestamp.Time}
+	}
+	var policies v1alpha1.PlacementPolicyList
+	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list placement policies: %w", err)
+	}
+	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
+		policy := snapshot.PolicyOf(policies.Items, cluster.ID(c.Name))
+		return (policy == nil || policy.Name != p.Name) && !snapshot.MayApply(p, cluster.ID(c.Name))
+	})
+	slices.SortFunc(applies, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
+	return applies, measure.NamesOf(clusters), nil
+}
+
+// roster reads all providers.
+func (r *Reconciler) roster(ctx context.Context) (*roster, error) {
+	var providers v1alpha1.ProviderList
+	if err := r.client.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	owners, err := snapshot.New(r.client).Owners(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[cluster.ID][]*corev1.Node, len(nodes.Items))
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; owners.Offer(node) {
+			of[liqo.NodeCluster(node)] = append(of[liqo.NodeCluster(node)], node)
+		}
+	}
+	shown := make(map[cluster.ID]map[string]string, len(of))
+	for id, nodes := range of {
+		shown[id] = liqo.CommonLabels(nodes)
+	}
+	return newRoster(providers.Items, shown), nil
+}
+
+// announce says when a policy ceases to decide, or does not know the figure that it
+// keeps, and when that is over; and when it uses more or fewer providers.
+func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
+	for _, is := range after.Status.Conditions {
+		was := meta.FindStatusCondition(before.Status.Conditions, is.Type)
+		if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+			continue
+		}
+		kind := corev1.EventTypeNormal
+		if is.Status != metav1.ConditionTrue {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Event(after, kind, is.Reason, is.Message)
+	}
+	for _, d := range after.Status.PerConsumer() {
+		if reason, message := stepped(before.Status.DecisionFor(d.Consumer), d); reason != "" {
+			r.recorder.Event(after, corev1.EventTypeNormal, reason, message)
+		}
+	}
+}
+
+// withoutScores returns what of a status matters to others than people.
+func withoutScores(status *v1alpha1.PlacementPolicyStatus) *v1alpha1.PlacementPolicyStatus {
+	rest := status.DeepCopy()
+	rest.Explanations = nil
+	for i := range rest.Decisions {
+		for _, c := range rest.Decisions[i].Consumers {
+			if c.Kept != nil {
+				c.Kept.Value, c.Kept.Measured, c.Kept.Unknown = "", nil, ""
+			}
+		}
+	}
+	if measured := meta.FindStatusCondition(rest.Conditions, v1alpha1.ConditionMeasured); measured != nil {
+		measured.Message = ""
+	}
+	return rest
+}

@@ -1,0 +1,84 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placementpolicy decides by placement policies which providers are used for which
+// consumers, and writes the decisions and their explanation into the status of
+// each PlacementPolicy.
+//
+// How to decide is in package choice. It moves no pod and selects no provider:
+// package twin does, by what it reads in the status.
+package placementpolicy
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+)
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, recorder record.EventRecorder, asker Asker) error {
+	r := New(mgr.GetClient(), recorder, clock.RealClock{}, asker)
+	all := handler.EnqueueRequestsFromMapFunc(r.all)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("policy").
+		For(&v1alpha1.PlacementPolicy{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// Who else applies to a consumer changes with any policy.
+		Watches(&v1alpha1.PlacementPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Provider{}, all, builder.WithPredicates(providerChanged())).
+		Watches(&v1alpha1.Consumer{}, all, builder.WithPredicates(came())).
+		// One policy that waits for Prometheus does not keep others from deciding.
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(conflict.Requeue(r))
+	if err != nil {
+		return fmt.Errorf("set up the controller of placement policies: %w", err)
+	}
+	return nil
+}
+
+// all returns every policy.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	var policies v1alpha1.PlacementPolicyList
+	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the placement policies")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(policies.Items))
+	for i := range policies.Items {
+		requests[i].Name = policies.Items[i].Name
+	}
+	return requests
+}
+
+// providerChanged lets those changes of a Provider pass that a decision depends on.
+func providerChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
+		return before.IsEnabled() != after.IsEnabled() || before.Status.ClusterName != after.Status.ClusterName ||
+			before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+			meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionReady) !=
+				meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady) ||
+			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+			!equality.Semantic.DeepEqual(before.Status.KPIs, after.Status.KPIs) ||
+			!equality.Semantic.DeepEqual(before.Status.Queried, after.Status.Queried)
+	}}
+}
+
+// came lets objects pass that come and go, and not their changes.
+func came() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}

@@ -1,0 +1,196 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package direct_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/direct"
+)
+
+// applied plays server-side apply, which the fake client does not know: each
+// field owner has the entries that it applied last.
+type applied struct {
+	owners map[client.ObjectKey]map[string]map[string]string
+	writes int
+	reads  int
+}
+
+func (a *applied) get(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, ok := object.(*corev1.ConfigMap); ok {
+		a.reads++
+	}
+	return api.Get(ctx, key, object, options...)
+}
+
+func (a *applied) patch(
+	ctx context.Context, api client.WithWatch, object client.Object, _ client.Patch, options ...client.PatchOption,
+) error {
+	a.writes++
+	patch := &client.PatchOptions{}
+	patch.ApplyOptions(options)
+	key := client.ObjectKeyFromObject(object)
+	if a.owners[key] == nil {
+		a.owners[key] = map[string]map[string]string{}
+	}
+	a.owners[key][patch.FieldManager] = object.(*corev1.ConfigMap).Data
+	merged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{}}
+	for _, entries := range a.owners[key] {
+		maps.Copy(merged.Data, entries)
+	}
+	if err := api.Update(ctx, merged); client.IgnoreNotFound(err) != nil {
+		return err
+	} else if err == nil {
+		return nil
+	}
+	return api.Create(ctx, merged)
+}
+
+func tenant(peer cluster.ID) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant-" + string(peer), UID: types.UID(peer), Labels: map[string]string{
+		"discovery.liqo.io/cluster-id": string(peer), "discovery.liqo.io/tenant-namespace": "true",
+	}}}
+}
+
+func TestRecord(t *testing.T) {
+	const a, b = cluster.ID("provider-a"), cluster.ID("provider-b")
+	near, far := netip.MustParsePrefix("10.83.0.0/16"), netip.MustParsePrefix("10.84.0.0/16")
+	other, part := netip.MustParsePrefix("10.85.0.0/16"), netip.MustParsePrefix("10.83.7.0/24")
+	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).
+		WithObjects(tenant(a), tenant(b), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+			&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch, Get: server.get}).Build()
+	recorder := direct.NewRecorder(api)
+
+	record := func(consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) func(context.Context) error {
+		return func(ctx context.Context) error { return recorder.Record(ctx, consumer, prefixes) }
+	}
+	reconcileOf := func(consumer string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := recorder.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: consumer}})
+			return err
+		}
+	}
+	steps := []struct {
+		reason  string
+		do      func(context.Context) error
+		want    string
+		writes  int
+		refused bool
+	}{
+		{"nobody told anything: nothing is written", record("one", nil), "map[], map[]", 0, false},
+		{"one provider reaches the consumer directly", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16], map[]", 1, false},
+		{"the same again costs nothing", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16], map[]", 0, false},
+		{"another consumer leaves the first alone", record("two", map[cluster.ID]netip.Prefix{a: far, b: far}),
+			"map[one:10.83.0.0/16 two:10.84.0.0/16], map[two:10.84.0.0/16]", 2, false},
+		{"a tunnel was lost, another made", record("one", map[cluster.ID]netip.Prefix{b: near}),
+			"map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 2, false},
+		{"a cluster without a tenant namespace is no provider", record("one", map[cluster.ID]netip.Prefix{b: near, "elsewhere": near}),
+			"map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 0, false},
+		{"a consumer cannot take what another one told, and keeps what is its own", record("evil", map[cluster.ID]netip.Prefix{a: far, b: other}),
+			"map[two:10.84.0.0/16], map[evil:10.85.0.0/16 one:10.83.0.0/16 two:10.84.0.0/16]", 1, true},
+		{"nor a part of it, and it loses what it had there", record("evil", map[cluster.ID]netip.Prefix{b: part}),
+			"map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 1, true},
+		{"a consumer that exists keeps what it told", reconcileOf("one"), "map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 0, false},
+		{"a consumer that is gone loses it", reconcileOf("two"), "map[], map[one:10.83.0.0/16]", 2, false},
+	}
+	reads := 0
+	for _, step := range steps {
+		server.writes, server.reads = 0, 0
+		if err := step.do(t.Context()); (err != nil) != step.refused || err != nil && !errors.Is(err, remoteipam.ErrPrefixTaken) {
+			t.Fatalf("%s: %v", step.reason, err)
+		}
+		reads += server.reads
+		got := fmt.Sprintf("%v, %v", entries(t, api, a), entries(t, api, b))
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.reason, diff)
+		}
+		if server.writes != step.writes {
+			t.Errorf("%s: %d writes, want %d", step.reason, server.writes, step.writes)
+		}
+	}
+	if reads != 2 {
+		t.Errorf("%d reads of ConfigMaps that nobody else writes, want one of each", reads)
+	}
+}
+
+// TestRestart forgets what was read, as a sidecar does that starts again, and finds what a
+// consumer told before.
+func TestRestart(t *testing.T) {
+	const a, b = cluster.ID("provider-a"), cluster.ID("provider-b")
+	near := netip.MustParsePrefix("10.83.0.0/16")
+	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a), tenant(b)).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch}).Build()
+	for _, step := range []struct {
+		reason   string
+		prefixes map[cluster.ID]netip.Prefix
+		want     string
+	}{
+		{"it told one provider", map[cluster.ID]netip.Prefix{a: near}, "map[one:10.83.0.0/16], map[]"},
+		{"and another one after the restart", map[cluster.ID]netip.Prefix{b: near}, "map[], map[one:10.83.0.0/16]"},
+	} {
+		if err := direct.NewRecorder(api).Record(t.Context(), "one", step.prefixes); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%v, %v", entries(t, api, a), entries(t, api, b)); got != step.want {
+			t.Errorf("%s: %s, want %s", step.reason, got, step.want)
+		}
+	}
+}
+
+// TestManyChanges lets a consumer tell something else again and again.
+func TestManyChanges(t *testing.T) {
+	const a = cluster.ID("provider-a")
+	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a)).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch}).Build()
+	recorder := direct.NewRecorder(api)
+	refused := 0
+	for i := range 2500 {
+		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(80 + i%2), 0, 0}), 16)
+		if err := recorder.Record(t.Context(), "evil", map[cluster.ID]netip.Prefix{a: prefix}); err != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Errorf("%d writes for one consumer, and none refused", server.writes)
+	}
+	if err := recorder.Record(t.Context(), "one", map[cluster.ID]netip.Prefix{a: netip.MustParsePrefix("10.90.0.0/16")}); err != nil {
+		t.Errorf("another consumer is refused for it: %v", err)
+	}
+}
+
+func entries(t *testing.T, api client.Reader, provider cluster.ID) remoteipam.DirectConsumers {
+	t.Helper()
+	var configMap corev1.ConfigMap
+	key := client.ObjectKey{Namespace: tenant(provider).Name, Name: remoteipam.DirectName}
+	if err := api.Get(t.Context(), key, &configMap); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	consumers, err := remoteipam.ParseDirectConsumers(configMap.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return consumers
+}

@@ -1,0 +1,87 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package roundtrip_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/roundtrip"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
+)
+
+func TestRecord(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
+	writes := 0
+	c := snapshottest.NewClient(t, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			writes++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}})
+	r := roundtrip.NewRecorder(c, clock)
+	for _, step := range []struct {
+		reason string
+		after  time.Duration
+		took   map[cluster.ID]time.Duration
+		writes int
+		want   map[string]string
+	}{
+		{reason: "What is told first is written.", took: map[cluster.ID]time.Duration{"b": 12500 * time.Microsecond, "a": time.Millisecond}, writes: 1, want: map[string]string{"a": "1 ms", "b": "12.5 ms"}},
+		{reason: "What is as good as written is not.", after: time.Minute, took: map[cluster.ID]time.Duration{"b": 13 * time.Millisecond, "a": time.Millisecond}, writes: 1, want: map[string]string{"a": "1 ms", "b": "12.5 ms"}},
+		{reason: "After a while it is.", after: time.Minute, took: map[cluster.ID]time.Duration{"b": 13 * time.Millisecond, "a": time.Millisecond}, writes: 2, want: map[string]string{"a": "1 ms", "b": "13 ms"}},
+		{reason: "A provider that is much farther is written at once.", after: time.Second, took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "a": time.Millisecond}, writes: 3, want: map[string]string{"a": "1 ms", "b": "20 ms"}},
+		{reason: "So is one that was replaced.", after: time.Second, took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "c": time.Millisecond}, writes: 4, want: map[string]string{"b": "20 ms", "c": "1 ms"}},
+		{reason: "A clock that was set back keeps nothing from being written.", after: -time.Hour, took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "c": time.Millisecond}, writes: 5, want: map[string]string{"b": "20 ms", "c": "1 ms"}},
+		{reason: "Nothing is something, too.", after: time.Second, writes: 6, want: map[string]string{}},
+	} {
+		clock.Step(step.after)
+		if err := r.RecordRoundTrips(t.Context(), "id-c", step.took); err != nil {
+			t.Fatalf("RecordRoundTrips(): %v", err)
+		}
+		got := map[string]string{}
+		for _, trip := range read(t, c, "id-c") {
+			got[trip.Provider] = trip.Value + " " + trip.Unit
+			if trip.Expires.Sub(trip.Measured.Time) != 5*time.Minute || trip.Measured.After(clock.Now()) {
+				t.Errorf("%s\nmeasured %s, expires %s", step.reason, trip.Measured, trip.Expires)
+			}
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" || writes != step.writes {
+			t.Errorf("%s\n%d writes, want %d, -want +got\n%s", step.reason, writes, step.writes, diff)
+		}
+	}
+	for i := range 100 {
+		clock.Step(time.Second)
+		if err := r.RecordRoundTrips(t.Context(), "id-c", map[cluster.ID]time.Duration{"a": time.Duration(1+i%2) * time.Second}); err != nil {
+			t.Fatalf("RecordRoundTrips(): %v", err)
+		}
+	}
+	if most := 6 + 100/10 + 6; writes > most {
+		t.Errorf("%d writes for a consumer whose times jump each second, want %d at most", writes, most)
+	}
+	if others := read(t, c, "id-d"); len(others) > 0 {
+		t.Errorf("what one consumer told is with another: %v", others)
+	}
+	if err := r.RecordRoundTrips(t.Context(), "id-x", nil); err == nil {
+		t.Error("a consumer that is gone has told something")
+	}
+}
+
+func read(t *testing.T, c client.Client, consumer string) []v1alpha1.RoundTrip {
+	t.Helper()
+	var got v1alpha1.Consumer
+	if err := c.Get(t.Context(), client.ObjectKey{Name: consumer}, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got.Status.RoundTrips
+}

@@ -1,0 +1,115 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package peernet knows under which addresses the peers of this cluster are seen here,
+// so that a port can be closed to their pods, whatever the network plugin does, and what
+// they call counts for the peer, and not for each of their addresses.
+//
+// A peer cannot send with another address: Liqo's gateway accepts from a peer nothing
+// but its pod CIDR and its external CIDR, and moves both into the prefixes that its
+// TunnelEndpoint names, before the packets reach a pod.
+package peernet
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+)
+
+// Peers are the prefixes of the peers. The zero value knows of none, and that it does
+// not know them.
+type Peers struct {
+	mu       sync.RWMutex
+	complete func() bool
+	prefixes map[client.ObjectKey][]netip.Prefix // By TunnelEndpoint.
+}
+
+// Watch follows the TunnelEndpoints of a cache, which is started later.
+func (p *Peers) Watch(ctx context.Context, c cache.Cache) error {
+	informer, err := c.GetInformer(ctx, &liqo.TunnelEndpoint{})
+	if err != nil {
+		return fmt.Errorf("watch the tunnel endpoints: %w", err)
+	}
+	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    p.set,
+		UpdateFunc: func(_, o any) { p.set(o) },
+		DeleteFunc: p.remove,
+	})
+	if err != nil {
+		return fmt.Errorf("watch the tunnel endpoints: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.complete = handler.HasSynced
+	return nil
+}
+
+// Excludes reports whether an address is none of a peer's. As long as the peers are not
+// known, every address may be one of theirs.
+func (p *Peers) Excludes(a netip.Addr) bool {
+	p.mu.RLock()
+	complete := p.complete
+	p.mu.RUnlock()
+	return complete != nil && complete() && !p.Includes(a)
+}
+
+// Includes reports whether an address is known to be a peer's.
+func (p *Peers) Includes(a netip.Addr) bool {
+	_, is := p.tenantOf(a)
+	return is
+}
+
+// Source returns for whom an address counts: for the peer whose it is, or else for its
+// network.
+func (p *Peers) Source(a netip.Addr) source.Source {
+	if tenant, is := p.tenantOf(a); is {
+		return source.Peer(tenant)
+	}
+	return source.Network(a)
+}
+
+// tenantOf returns the tenant namespace of the peer whose an address is.
+func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for tunnel, prefixes := range p.prefixes {
+		for _, prefix := range prefixes {
+			if prefix.Contains(a) {
+				return tunnel.Namespace, true
+			}
+		}
+	}
+	return "", false
+}
+
+func (p *Peers) set(o any) {
+	tunnel, ok := o.(*liqo.TunnelEndpoint)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.prefixes == nil {
+		p.prefixes = map[client.ObjectKey][]netip.Prefix{}
+	}
+	p.prefixes[client.ObjectKeyFromObject(tunnel)] = liqo.SeenPrefixes(tunnel)
+}
+
+func (p *Peers) remove(o any) {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	if tunnel, ok := o.(*liqo.TunnelEndpoint); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.prefixes, client.ObjectKeyFromObject(tunnel))
+	}
+}

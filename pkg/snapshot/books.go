@@ -1,0 +1,198 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Books reads who has, uses and reserved what. A provider is usable if it is
+// turned on and its status says that it offers something; one that was turned off
+// a moment ago is not, whatever its status says.
+func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
+	var providers v1alpha1.ProviderList
+	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	accounts := make(map[cluster.ID]capacity.Account, len(providers.Items))
+	for i := range providers.Items {
+		p := &providers.Items[i]
+		accounts[cluster.ID(p.Name)] = capacity.Account{
+			Has: p.Status.Offered, Usable: p.IsEnabled() && len(p.Status.Offered) > 0, Used: map[cluster.ID]corev1.ResourceList{},
+		}
+	}
+	var consumers v1alpha1.ConsumerList
+	if err := r.reader.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list consumers: %w", err)
+	}
+	terms := make(map[cluster.ID]capacity.Terms, len(consumers.Items))
+	for i := range consumers.Items {
+		c := &consumers.Items[i]
+		terms[cluster.ID(c.Name)] = TermsOf(c)
+		if !r.served(c) {
+			terms[cluster.ID(c.Name)] = capacity.Terms{} // It keeps what it uses.
+		}
+	}
+	var offers liqo.ResourceOfferList
+	if err := r.reader.List(ctx, &offers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list offers: %w", err)
+	}
+	tenants, err := r.tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts, offers.Items, tenants)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.count(ctx, accounts, nodes, ownersOf(offers.Items, tenants)); err != nil {
+		return nil, err
+	}
+	return capacity.NewBooks(accounts, terms, nodes, toldOf(offers.Items, tenants)), nil
+}
+
+// TermsOf returns the terms of a consumer. What is reserved above the limit
+// counts for nothing, and so does a negative quantity.
+func TermsOf(c *v1alpha1.Consumer) capacity.Terms {
+	if isConfused(c) {
+		return capacity.Terms{} // What its pods use.
+	}
+	limit := resources.Subtract(corev1.ResourceList(c.Spec.Capacity.Limit), nil)
+	return capacity.Terms{
+		Reserved: resources.AtMost(resources.Subtract(corev1.ResourceList(c.Spec.Capacity.Reserved), nil), limit),
+		Limit:    limit,
+		Share:    c.Spec.Capacity.Share(),
+	}
+}
+
+// isConfused reports whether a consumer cannot be told apart from another cluster.
+func isConfused(c *v1alpha1.Consumer) bool {
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonClusterNameTaken
+}
+
+// count reads who uses what of each provider, and on which node of its own.
+func (r *Registry) count(
+	ctx context.Context, accounts map[cluster.ID]capacity.Account, nodesOf map[cluster.ID][]capacity.Node, owners Owners,
+) error {
+	var nodes corev1.NodeList
+	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	providerOf := make(map[string]cluster.ID, len(nodes.Items))
+	has := make(map[string]corev1.ResourceList, len(nodes.Items))
+	for i := range nodes.Items {
+		providerOf[nodes.Items[i].Name] = owners.Of(&nodes.Items[i])
+		has[nodes.Items[i].Name] = nodes.Items[i].Status.Allocatable
+	}
+	var namespaces corev1.NamespaceList
+	if err := r.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list namespaces: %w", err)
+	}
+	consumerOf := make(map[string]cluster.ID, len(namespaces.Items))
+	for i := range namespaces.Items {
+		if id, twin := liqo.TwinOf(&namespaces.Items[i]); twin {
+			consumerOf[namespaces.Items[i].Name] = id
+		}
+	}
+
+	var pods corev1.PodList
+	if err := r.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		account, known := accounts[providerOf[pod.Spec.NodeName]]
+		if !known || !capacity.Counts(pod) {
+			continue
+		}
+		consumer := consumerOf[pod.Namespace]
+		if account.Used[consumer] == nil {
+			account.Used[consumer] = corev1.ResourceList{}
+		}
+		requests := capacity.Takes(pod, has[pod.Spec.NodeName])
+		resources.Add(account.Used[consumer], requests)
+		if own := nodesOf[consumer]; len(own) > 0 {
+			use(own, liqo.OriginNode(pod), requests)
+		}
+	}
+	return nil
+}
+
+// UseChanged reports whether an update of a pod changes what is used.
+func UseChanged(before, after *corev1.Pod) bool {
+	return before.Spec.NodeName != after.Spec.NodeName || liqo.OriginNode(before) != liqo.OriginNode(after) ||
+		capacity.Counts(before) != capacity.Counts(after) ||
+		capacity.Counts(after) && !equality.Semantic.DeepEqual(capacity.Requests(&before.Spec), capacity.Requests(&after.Spec))
+}
+
+// AccountChanged reports whether an update of an object changes the books. Most
+// updates do not: heartbeats of nodes, conditions of pods, the statuses that the
+// broker itself writes.
+func AccountChanged(before, after any) bool {
+	switch after := after.(type) {
+	case *corev1.Pod:
+		return UseChanged(before.(*corev1.Pod), after)
+	case *corev1.Node:
+		return roomChanged(before.(*corev1.Node), after)
+	case *corev1.Namespace:
+		was, _ := liqo.TwinOf(before.(*corev1.Namespace))
+		is, _ := liqo.TwinOf(after)
+		return was != is
+	case *v1alpha1.Provider:
+		return haveChanged(before.(*v1alpha1.Provider), after)
+	case *v1alpha1.Consumer:
+		return termsChanged(before.(*v1alpha1.Consumer), after)
+	case *liqo.ResourceOffer:
+		return nodeChanged(before.(*liqo.ResourceOffer), after)
+	case *liqo.ForeignCluster:
+		return tenantChanged(before.(*liqo.ForeignCluster), after)
+	case *v1alpha1.PlacementPolicy:
+		return ChoiceChanged(before.(*v1alpha1.PlacementPolicy), after)
+	default:
+		return true
+	}
+}
+
+// roomChanged reports whether a node is another cluster's, or has other room.
+func roomChanged(before, after *corev1.Node) bool {
+	return liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
+		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
+}
+
+// haveChanged reports whether a provider has something else, or its node another name.
+func haveChanged(before, after *v1alpha1.Provider) bool {
+	return before.IsEnabled() != after.IsEnabled() || before.Status.ClusterName != after.Status.ClusterName ||
+		!equality.Semantic.DeepEqual(before.Status.Offered, after.Status.Offered)
+}
+
+// termsChanged reports whether a consumer has other terms, or may see other nodes.
+func termsChanged(before, after *v1alpha1.Consumer) bool {
+	return before.Generation != after.Generation || before.Status.Mode != after.Status.Mode || isConfused(before) != isConfused(after)
+}
+
+// nodeChanged reports whether an offer is for or from another cluster or for another node,
+// or about to go.
+func nodeChanged(before, after *liqo.ResourceOffer) bool {
+	return liqo.OfferedTo(before) != liqo.OfferedTo(after) || liqo.OfferedBy(before) != liqo.OfferedBy(after) ||
+		before.Spec.NodeName != after.Spec.NodeName || before.Spec.NodeNamePrefix != after.Spec.NodeNamePrefix ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}
+
+// tenantChanged reports whether a foreign cluster has another name or tenant namespace.
+func tenantChanged(before, after *liqo.ForeignCluster) bool {
+	return liqo.TenantNamespace(before) != liqo.TenantNamespace(after) || liqo.Identity(before) != liqo.Identity(after)
+}

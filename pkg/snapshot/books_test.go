@@ -1,0 +1,255 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
+)
+
+func cpu(amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+}
+
+func provider(id cluster.ID, amount string, enabled bool) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id)}, Spec: v1alpha1.ProviderSpec{Enabled: &enabled}}
+	if amount != "" {
+		p.Status.Offered = cpu(amount)
+	}
+	return p
+}
+
+func pod(namespace, node, amount string, phase corev1.PodPhase) *corev1.Pod {
+	p := liqotest.Pod(liqotest.ShadowPod(namespace, fmt.Sprintf("%s-%s-%s", node, amount, phase), nil), node)
+	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: cpu(amount)}}}
+	p.Status.Phase = phase
+	return p
+}
+
+// TestUnservedBooks has a consumer whose mode the broker does not run: it keeps what it uses.
+func TestUnservedBooks(t *testing.T) {
+	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	unserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+	unserved.Spec.Mode = v1alpha1.ModeAggregated
+	unserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
+	reader := snapshottest.NewClient(t, interceptor.Funcs{},
+		provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved, pod("of-c", "liqo-a", "1", corev1.PodRunning))
+	for mode, want := range map[v1alpha1.Mode]corev1.ResourceList{v1alpha1.ModeAggregated: cpu("4"), v1alpha1.ModeOrchestrated: cpu("1")} {
+		r := snapshot.New(reader).Serving(func(m v1alpha1.Mode) bool { return m == mode })
+		books, err := r.Books(t.Context())
+		if err != nil {
+			t.Fatalf("Books(): %v", err)
+		}
+		if got := books.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(want[corev1.ResourceCPU]) != 0 {
+			t.Errorf("a broker that runs only %s offers an aggregated consumer %s cpu, want %v", mode, got.String(), want)
+		}
+		if got := books.Offered("id-other")[corev1.ResourceCPU]; mode == v1alpha1.ModeOrchestrated && got.Cmp(resource.MustParse("3")) != 0 {
+			t.Errorf("others are offered %s cpu, want what nobody uses", got.String())
+		}
+	}
+}
+
+// TestConfusedBooks has a consumer that cannot be told apart from another cluster.
+func TestConfusedBooks(t *testing.T) {
+	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	for reason, want := range map[string]string{v1alpha1.ReasonOffering: "4", v1alpha1.ReasonClusterNameTaken: "1"} {
+		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+		consumer.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
+		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
+		books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+			provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning),
+		)).Books(t.Context())
+		if err != nil {
+			t.Fatalf("Books(): %v", err)
+		}
+		if got := books.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("%s: offered %s cpu, want %s", reason, got.String(), want)
+		}
+	}
+}
+
+// TestBooks has two consumers, one of which is a provider as well.
+func TestBooks(t *testing.T) {
+	a, b := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"}
+	c := cluster.Identity{ID: "id-c", Name: "c"}
+	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+	reserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("1500m"))
+	objects := []client.Object{
+		provider(a.ID, "4", true), provider(b.ID, "2", true), provider("off", "8", false), provider("down", "", true),
+		liqotest.VirtualNode(a, true), liqotest.VirtualNode(b, true),
+		liqotest.TwinNamespace("of-c", c), liqotest.TwinNamespace("of-a", a),
+		reserved,
+		pod("of-c", "liqo-a", "1", corev1.PodRunning),
+		pod("of-c", "liqo-b", "125m", corev1.PodPending),
+		pod("of-c", "liqo-a", "16", corev1.PodFailed),
+		pod("of-c", "", "16", corev1.PodPending),
+		pod("of-c", "broker", "16", corev1.PodRunning),
+		pod("of-a", "liqo-b", "250m", corev1.PodRunning),
+		pod("else", "liqo-a", "500m", corev1.PodRunning),
+	}
+	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...)).Books(t.Context())
+	if err != nil {
+		t.Fatalf("Books(): %v", err)
+	}
+	cases := map[string]struct {
+		reason    string
+		got, want corev1.ResourceList
+	}{
+		"UsedByC":      {reason: "Pods that are bound to providers and have not ended.", got: books.Used(c.ID), want: cpu("1125m")},
+		"UsedOfA":      {reason: "Pods that nobody knows the consumer of count too.", got: books.UsedOf(a.ID), want: cpu("1500m")},
+		"OfferedToC":   {reason: "All that others do not use.", got: books.Offered(c.ID), want: cpu("5250m")},
+		"OfferedToA":   {reason: "Not its own, and not what is reserved for C and not used.", got: books.Offered(a.ID), want: cpu("1500m")},
+		"OfferedToNew": {reason: "A consumer that uses nothing.", got: books.Offered("id-d"), want: cpu("3750m")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.got = resources.Subtract(tc.got, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1k")})
+			if !resources.Equal(tc.want, tc.got) {
+				t.Errorf("%s\ngot %v, want %v", tc.reason, tc.got, tc.want)
+			}
+		})
+	}
+}
+
+// TestHugePod has a pod that its owner bound to a node by itself, and that requests what nobody has.
+func TestHugePod(t *testing.T) {
+	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
+	node := liqotest.VirtualNode(a, true)
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("110")}
+	huge := pod("of-evil", node.Name, "1000000", corev1.PodPending)
+	for n := range 1000 {
+		huge.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("evil.com/%d", n))] = resource.MustParse("1")
+	}
+	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+		provider(a.ID, "4", true), node, liqotest.TwinNamespace("of-evil", evil), huge)).Books(t.Context())
+	if err != nil {
+		t.Fatalf("Books(): %v", err)
+	}
+	used := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("1")}
+	if got := books.UsedOf(a.ID); !resources.Equal(got, used) || len(got) != len(used) {
+		t.Errorf("used of the provider: %v, want %v", got, used)
+	}
+	if got := books.Offered(evil.ID); got.Cpu().Cmp(resource.MustParse("4")) != 0 {
+		t.Errorf("the owner is offered %v, want what the provider has", got)
+	}
+}
+
+// TestLedger counts how often the pods are counted.
+func TestLedger(t *testing.T) {
+	counted := 0
+	c := snapshottest.NewClient(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*corev1.PodList); ok {
+				counted++
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}, provider("id-a", "4", true))
+	l := snapshot.NewLedger(snapshot.New(c))
+	look := func() corev1.ResourceList {
+		t.Helper()
+		books, err := l.Books(t.Context())
+		if err != nil {
+			t.Fatalf("Books(): %v", err)
+		}
+		return books.Offered("id-c")
+	}
+	look()
+	look()
+	if counted != 1 {
+		t.Errorf("the pods were counted %d times, though nothing has changed", counted)
+	}
+	if err := c.Create(t.Context(), provider("id-b", "2", true)); err != nil {
+		t.Fatal(err)
+	}
+	l.Changed()
+	if got := look(); !resources.Equal(cpu("6"), got) || counted != 2 {
+		t.Errorf("after a change: %v, counted %d times", got, counted)
+	}
+}
+
+// TestLedgerConcurrently changes what a provider has from several sides: whoever has
+// told the ledger of a change finds it in the books.
+func TestLedgerConcurrently(t *testing.T) {
+	const sides, changes = 4, 200
+	var amount atomic.Int64
+	c := snapshottest.NewClient(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			providers, ok := list.(*v1alpha1.ProviderList)
+			if !ok {
+				return c.List(ctx, list, opts...)
+			}
+			providers.Items = []v1alpha1.Provider{*provider("id-a", fmt.Sprint(amount.Load()), true)}
+			return nil
+		},
+	})
+	l := snapshot.NewLedger(snapshot.New(c))
+	var all sync.WaitGroup
+	for range sides {
+		all.Go(func() {
+			for range changes {
+				least := amount.Add(1)
+				l.Changed()
+				books, err := l.Books(t.Context())
+				if err != nil {
+					t.Errorf("Books(): %v", err)
+					return
+				}
+				offered := books.Offered("id-c")
+				if got := offered.Cpu().Value(); got < least {
+					t.Errorf("the books have %d cores after a change to %d", got, least)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestAccountChanged(t *testing.T) {
+	id := cluster.Identity{ID: "id-a", Name: "a"}
+	running := pod("ns", "liqo-a", "1", corev1.PodRunning)
+	larger := pod("ns", "liqo-a", "2", corev1.PodRunning)
+	moved := provider(id.ID, "4", true)
+	moved.Status.Used = cpu("1")
+	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	cases := map[string]struct {
+		reason        string
+		before, after any
+		want          bool
+	}{
+		"Bound":    {reason: "A pod that is bound takes its place.", before: pod("ns", "", "1", corev1.PodPending), after: running, want: true},
+		"Ended":    {reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true},
+		"Resized":  {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
+		"Started":  {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
+		"Beat":     {reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true), after: liqotest.VirtualNode(id, false)},
+		"Toggled":  {reason: "A provider that is turned off has nothing to offer.", before: provider(id.ID, "4", true), after: provider(id.ID, "4", false), want: true},
+		"Offered":  {reason: "A provider may have less.", before: provider(id.ID, "4", true), after: provider(id.ID, "3", true), want: true},
+		"Accounts": {reason: "What the broker writes is no change.", before: provider(id.ID, "4", true), after: moved},
+		"Terms":    {reason: "People may change a consumer's terms.", before: &v1alpha1.Consumer{}, after: reserved, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := snapshot.AccountChanged(tc.before, tc.after); got != tc.want {
+				t.Errorf("%s\nAccountChanged() = %v", tc.reason, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Concerned returns the names of the twin namespaces whose plan can change with a
+// provider: those that have selected it or have pods there, those whose policy has
+// chosen it, and those without a policy.
+func (r *Registry) Concerned(ctx context.Context, id cluster.ID) ([]string, error) {
+	involved, err := r.podsOn(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var offloadings liqo.NamespaceOffloadingList
+	if err := r.reader.List(ctx, &offloadings, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the NamespaceOffloadings: %w", err)
+	}
+	for i := range offloadings.Items {
+		if o := &offloadings.Items[i]; liqo.Selects(&o.Spec.ClusterSelector, id) {
+			involved[o.Namespace] = true
+		}
+	}
+	return r.twins(ctx, func(ns *corev1.Namespace, policy *v1alpha1.PlacementPolicy) bool {
+		consumer, _ := liqo.TwinOf(ns)
+		return involved[ns.Name] || policy == nil || chosen(policy, consumer)[id]
+	})
+}
+
+// Following returns the names of the twin namespaces of some consumers that follow a
+// policy.
+func (r *Registry) Following(ctx context.Context, name string, consumers map[cluster.ID]bool) ([]string, error) {
+	return r.twins(ctx, func(ns *corev1.Namespace, policy *v1alpha1.PlacementPolicy) bool {
+		consumer, _ := liqo.TwinOf(ns)
+		return consumers[consumer] && policy != nil && policy.Name == name
+	})
+}
+
+// twins returns the names of the twin namespaces that are asked for. The question has
+// the policy that the namespace follows, or nil.
+func (r *Registry) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1alpha1.PlacementPolicy) bool) ([]string, error) {
+	var policies v1alpha1.PlacementPolicyList
+	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list placement policies: %w", err)
+	}
+	var namespaces corev1.NamespaceList
+	if err := r.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	var names []string
+	for i := range namespaces.Items {
+		ns := &namespaces.Items[i]
+		if _, twin := liqo.TwinOf(ns); !twin {
+			continue
+		}
+		policy, err := r.policyOf(ctx, policies.Items, ns)
+		if err != nil {
+			return nil, err
+		}
+		if wanted(ns, policy) {
+			names = append(names, ns.Name)
+		}
+	}
+	return names, nil
+}
+
+// policyOf returns the policy that a namespace follows, or nil.
+func (r *Registry) policyOf(
+	ctx context.Context, policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace,
+) (*v1alpha1.PlacementPolicy, error) {
+	var shadows []metav1.PartialObjectMetadata
+	for i := range policies {
+		if !policies[i].Spec.Selectable {
+			continue
+		}
+		list := liqo.NewShadowPodMetadataList()
+		if err := r.reader.List(ctx, list, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
+		}
+		shadows = list.Items
+		break
+	}
+	return applying(policies, ns, shadows), nil
+}
+
+// podsOn returns the names of the namespaces of the pods on a provider.
+func (r *Registry) podsOn(ctx context.Context, id cluster.ID) (map[string]bool, error) {
+	fc, err := r.ForeignCluster(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.NodesOf(ctx, id, fc)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := map[string]bool{}
+	for i := range nodes {
+		var pods corev1.PodList
+		if err := r.reader.List(ctx, &pods, client.MatchingFields{IndexPodNode: nodes[i].Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the pods of node %s: %w", nodes[i].Name, err)
+		}
+		for j := range pods.Items {
+			namespaces[pods.Items[j].Namespace] = true
+		}
+	}
+	return namespaces, nil
+}

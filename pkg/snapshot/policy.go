@@ -1,0 +1,222 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// PolicyOf returns the policy that applies to a namespace of a consumer whose pods wish none and that none is
+// bound to: one that names the consumer, else a default one, and of several the first by name; nil if there is none.
+func PolicyOf(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) *v1alpha1.PlacementPolicy {
+	var found *v1alpha1.PlacementPolicy
+	named := false
+	for i := range policies {
+		p := &policies[i]
+		names := !p.Spec.Selectable && slices.Contains(p.Spec.Consumers, string(consumer))
+		if p.Spec.Namespaces != nil || !p.DeletionTimestamp.IsZero() || !names && !p.Spec.Default || named && !names {
+			continue
+		}
+		if found == nil || names && !named || p.Name < found.Name {
+			found, named = p, names
+		}
+	}
+	return found
+}
+
+// wished returns the policy that the pods of a namespace wish: the first by name of
+// those that the consumer may wish; nil if there is none.
+func wished(policies []v1alpha1.PlacementPolicy, consumer cluster.ID, shadows []metav1.PartialObjectMetadata) *v1alpha1.PlacementPolicy {
+	wishes := map[string]bool{}
+	for i := range shadows {
+		wishes[shadows[i].Labels[liqo.LabelPolicy]] = true
+	}
+	var found *v1alpha1.PlacementPolicy
+	for i := range policies {
+		if p := &policies[i]; wishes[p.Name] && Selectable(p, consumer) && (found == nil || p.Name < found.Name) {
+			found = p
+		}
+	}
+	return found
+}
+
+// Selectable reports whether the pods of a consumer may wish a policy.
+func Selectable(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
+	return p.Spec.Selectable && p.DeletionTimestamp.IsZero() &&
+		(len(p.Spec.Consumers) == 0 || slices.Contains(p.Spec.Consumers, string(consumer)))
+}
+
+// applying returns the policy that a namespace follows: the one that its pods wish, else
+// the one that it is bound to, else that of its consumer; nil if there is none.
+func applying(policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) *v1alpha1.PlacementPolicy {
+	consumer, _ := liqo.TwinOf(ns)
+	if policy := wished(policies, consumer, shadows); policy != nil {
+		return policy
+	}
+	if policy := bound(policies, ns); policy != nil {
+		return policy
+	}
+	return PolicyOf(policies, consumer)
+}
+
+// chosen returns the providers that a policy has chosen for a consumer.
+func chosen(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
+	return choices(policy, consumer, func(v1alpha1.ChosenProvider) bool { return true })
+}
+
+// barred returns those of them that get no new pods.
+func barred(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
+	return choices(policy, consumer, func(c v1alpha1.ChosenProvider) bool { return c.Barred })
+}
+
+func choices(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, which func(v1alpha1.ChosenProvider) bool) map[cluster.ID]bool {
+	ids := map[cluster.ID]bool{}
+	for _, c := range policy.Status.DecisionFor(string(consumer)).Chosen {
+		if which(c) {
+			ids[cluster.ID(c.ID)] = true
+		}
+	}
+	return ids
+}
+
+// follow reads the policy of a namespace, and the providers that concern it: all of
+// them without a policy, and with one those that it has chosen, those that are
+// selected, and those where pods are.
+func (r *Registry) follow(ctx context.Context, n *Namespace, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) error {
+	var policies v1alpha1.PlacementPolicyList
+	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list placement policies: %w", err)
+	}
+	consumer, _ := liqo.TwinOf(ns)
+	n.Policy = applying(policies.Items, ns, shadows)
+	n.Snapshot.Failover = failoverOf(n.Policy)
+	if n.Policy == nil {
+		var providers v1alpha1.ProviderList
+		if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list providers: %w", err)
+		}
+		for i := range providers.Items {
+			n.add(&providers.Items[i], ns, false, false)
+		}
+		return nil
+	}
+	n.Snapshot.MoveSingletons = n.Policy.Spec.MoveSingletons == v1alpha1.SingletonsWithGap
+	chosen, barred := chosen(n.Policy, consumer), barred(n.Policy, consumer)
+	n.Snapshot.Undecided = len(chosen) == 0
+	concern := maps.Clone(chosen)
+	for _, id := range n.Snapshot.Selected {
+		concern[id] = true
+	}
+	for _, c := range n.Snapshot.Copies {
+		concern[c.Provider] = true
+	}
+	delete(concern, "") // Of copies that are nowhere, or on the broker.
+	for _, id := range slices.Sorted(maps.Keys(concern)) {
+		var p v1alpha1.Provider
+		if err := r.reader.Get(ctx, client.ObjectKey{Name: string(id)}, &p); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("get provider %s: %w", id, err)
+		}
+		n.add(&p, ns, !chosen[id], barred[id])
+	}
+	return nil
+}
+
+// add adds a provider to a namespace.
+func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen, barred bool) {
+	known := provider(p, ns, n.Offloading)
+	known.Unchosen, known.Barred = unchosen, barred
+	n.Snapshot.Providers = append(n.Snapshot.Providers, known)
+	if n.Offloading == nil {
+		return
+	}
+	if since, refused := liqo.Refused(n.Offloading, identity(p)); refused {
+		n.Refused[known.ID] = since
+	}
+}
+
+// choosable returns which providers some policy has chosen for pods of a consumer;
+// without a policy these are all. Other providers get none of its pods.
+func choosable(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) func(cluster.ID) bool {
+	usual := PolicyOf(policies, consumer)
+	if usual == nil {
+		return func(cluster.ID) bool { return true }
+	}
+	ids := map[cluster.ID]bool{}
+	for i := range policies {
+		if p := &policies[i]; p.Name == usual.Name || MayApply(p, consumer) {
+			maps.Copy(ids, chosen(p, consumer))
+		}
+	}
+	return func(id cluster.ID) bool { return ids[id] }
+}
+
+// ChoiceChanged reports whether an update of a policy can change who is chosen: most
+// updates are of the explanations.
+func ChoiceChanged(before, after *v1alpha1.PlacementPolicy) bool {
+	return before.Generation != after.Generation || len(Rechosen(before.Status.Decisions, after.Status.Decisions)) > 0
+}
+
+// Rechosen returns the consumers whose providers differ between two statuses of a policy.
+func Rechosen(before, after []v1alpha1.PlacementDecision) map[cluster.ID]bool {
+	was, is := byConsumer(before), byConsumer(after)
+	compared := map[[2]*v1alpha1.PlacementDecision]bool{} // Many consumers share a decision.
+	changed := map[cluster.ID]bool{}
+	for _, decisions := range []map[string]*v1alpha1.PlacementDecision{was, is} {
+		for consumer := range decisions {
+			pair := [2]*v1alpha1.PlacementDecision{was[consumer], is[consumer]}
+			same, known := compared[pair]
+			if !known {
+				same = sameChoice(pair, "")
+				compared[pair] = same
+			}
+			if !same && !sameChoice(pair, consumer) {
+				changed[cluster.ID(consumer)] = true
+			}
+		}
+	}
+	return changed
+}
+
+// byConsumer returns the decision for each consumer.
+func byConsumer(decisions []v1alpha1.PlacementDecision) map[string]*v1alpha1.PlacementDecision {
+	by := map[string]*v1alpha1.PlacementDecision{}
+	for i := range decisions {
+		for _, c := range decisions[i].Consumers {
+			by[c.ID] = &decisions[i]
+		}
+	}
+	return by
+}
+
+// sameChoice reports whether two decisions, either of which may be nil, choose the same for
+// a consumer; for all if it is empty.
+func sameChoice(pair [2]*v1alpha1.PlacementDecision, consumer string) bool {
+	var chosen [2]map[string]bool // Whether each is barred.
+	for i, d := range pair {
+		chosen[i] = map[string]bool{}
+		if d == nil {
+			continue
+		}
+		for _, c := range d.Chosen {
+			if c.ID != consumer {
+				chosen[i][c.ID] = c.Barred
+			}
+		}
+	}
+	return maps.Equal(chosen[0], chosen[1])
+}

@@ -1,0 +1,437 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package snapshot reads the cluster's objects as the values in which the broker
+// decides: what is offered to whom, and the snapshot of a consumer's namespace.
+//
+// It reads from a cache that has the indexes of AddIndexes, it writes nothing,
+// and it takes no decision.
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Index fields, usable with client.MatchingFields.
+const (
+	// IndexForeignClusterID finds ForeignClusters by the ID of their cluster.
+	IndexForeignClusterID = "broker.clusterID"
+	// IndexForeignClusterTenant finds ForeignClusters by their tenant namespace.
+	IndexForeignClusterTenant = "broker.tenant"
+	// IndexForeignClusterName finds ForeignClusters by what their cluster calls itself.
+	IndexForeignClusterName = "broker.clusterName"
+	// IndexForeignClusterUniqueName finds ForeignClusters by Liqo's unique name of their cluster.
+	IndexForeignClusterUniqueName = "broker.uniqueName"
+	// IndexOfferNode finds ResourceOffers by the node that they name.
+	IndexOfferNode = "broker.offeredNode"
+	// IndexNodeCluster finds virtual nodes by the cluster that they say they stand for.
+	IndexNodeCluster = "broker.cluster"
+	// IndexPodNode finds pods by the node that they are bound to.
+	IndexPodNode = "broker.node"
+)
+
+// Indexes are the functions behind the index fields.
+func Indexes() []Index {
+	return []Index{
+		{&liqo.ForeignCluster{}, IndexForeignClusterID, func(o client.Object) []string {
+			return nonEmpty(string(liqo.Identity(o.(*liqo.ForeignCluster)).ID))
+		}},
+		{&liqo.ForeignCluster{}, IndexForeignClusterTenant, func(o client.Object) []string {
+			return nonEmpty(liqo.TenantNamespace(o.(*liqo.ForeignCluster)))
+		}},
+		{&liqo.ForeignCluster{}, IndexForeignClusterName, func(o client.Object) []string {
+			return nonEmpty(liqo.Identity(o.(*liqo.ForeignCluster)).Name)
+		}},
+		{&liqo.ForeignCluster{}, IndexForeignClusterUniqueName, func(o client.Object) []string {
+			return []string{liqo.UniqueName(liqo.Identity(o.(*liqo.ForeignCluster)))}
+		}},
+		{&liqo.ResourceOffer{}, IndexOfferNode, func(o client.Object) []string {
+			return nonEmpty(o.(*liqo.ResourceOffer).Spec.NodeName)
+		}},
+		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
+			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
+		}},
+		{&corev1.Pod{}, IndexPodNode, func(o client.Object) []string {
+			return nonEmpty(o.(*corev1.Pod).Spec.NodeName)
+		}},
+	}
+}
+
+// Index is how the objects of one kind are found by one field.
+type Index struct {
+	Object  client.Object
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// AddIndexes registers the indexes.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range Indexes() {
+		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
+		}
+	}
+	return nil
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// Registry answers questions about the broker's providers and namespaces. It may
+// be used concurrently.
+type Registry struct {
+	reader client.Reader
+	// own is the broker's cluster; the names of the consumers' nodes depend on it.
+	own cluster.ID
+	// serves reports whether the broker runs a mode.
+	serves func(v1alpha1.Mode) bool
+	said   *directs
+}
+
+// New returns a Registry that reads from reader: ConfigMaps from the API server, and all
+// else from a cache.
+func New(reader client.Reader) *Registry {
+	return &Registry{reader: reader, said: &directs{clock: clock.RealClock{}, known: map[string]direct{}}}
+}
+
+// Of returns the Registry of the broker in a cluster.
+func (r *Registry) Of(own cluster.ID) *Registry {
+	return &Registry{reader: r.reader, own: own, said: r.said, serves: r.serves}
+}
+
+// Own returns the broker's cluster.
+func (r *Registry) Own() cluster.ID { return r.own }
+
+// Serving returns the Registry of a broker that runs some modes. Without it all are run.
+func (r *Registry) Serving(serves func(v1alpha1.Mode) bool) *Registry {
+	return &Registry{reader: r.reader, own: r.own, said: r.said, serves: serves}
+}
+
+// served reports whether the broker runs the mode in which a consumer is to be served.
+// One without a wish is served in whichever there is.
+func (r *Registry) served(c *v1alpha1.Consumer) bool {
+	return r.serves == nil || c.Spec.Mode == "" || r.serves(c.Spec.Mode)
+}
+
+// ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
+//
+//nolint:nilnil // That there is none is an answer, which every caller has to deal with.
+func (r *Registry) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.ForeignCluster, error) {
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}); err != nil {
+		return nil, fmt.Errorf("find the foreign cluster of %s: %w", id, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
+}
+
+// TwinsBefore returns how many twin namespaces a consumer had when it got another one.
+func (r *Registry) TwinsBefore(ctx context.Context, twin *corev1.Namespace) (int, error) {
+	consumer, _ := liqo.TwinOf(twin)
+	var all corev1.NamespaceList
+	if err := r.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("list namespaces: %w", err)
+	}
+	count := 0
+	for i := range all.Items {
+		other := &all.Items[i]
+		age := other.CreationTimestamp.Compare(twin.CreationTimestamp.Time)
+		if of, is := liqo.TwinOf(other); is && of == consumer && (age < 0 || age == 0 && other.Name < twin.Name) {
+			count++
+		}
+	}
+	return count, nil
+}
+
+// Hides reports whether the consumer of a twin namespace must not learn of providers: unless
+// it is served as an orchestrated one. It is true if that is not known.
+func (r *Registry) Hides(ctx context.Context, namespace string) (bool, error) {
+	var ns corev1.Namespace
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	id, twin := liqo.TwinOf(&ns)
+	if !twin {
+		return true, nil
+	}
+	var consumer v1alpha1.Consumer
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: string(id)}, &consumer); err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	return consumer.Status.Mode != v1alpha1.ModeOrchestrated, nil
+}
+
+// Namesake returns an older foreign cluster that has the same unique name as another
+// one, or nil if there is none. Liqo calls by that name what it makes for a cluster, so
+// that the two cannot be told apart.
+//
+//nolint:nilnil // That there is none is an answer, which every caller has to deal with.
+func (r *Registry) Namesake(ctx context.Context, fc *liqo.ForeignCluster) (*liqo.ForeignCluster, error) {
+	name := liqo.UniqueName(liqo.Identity(fc))
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if liqo.Identity(other).ID != liqo.Identity(fc).ID && older(other, fc) {
+			return other, nil
+		}
+	}
+	return nil, nil
+}
+
+// older reports whether an object is older than another one, or, if both were made in
+// the same second, comes first by name.
+func older(a, b client.Object) bool {
+	made, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return made.Before(&other) || made.Equal(&other) && a.GetName() < b.GetName()
+}
+
+// Namesakes returns the clusters that share a unique name with one.
+func (r *Registry) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.ID, error) {
+	name := liqo.UniqueName(id)
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
+	}
+	var others []cluster.ID
+	for i := range list.Items {
+		if other := liqo.Identity(&list.Items[i]).ID; other != id.ID {
+			others = append(others, other)
+		}
+	}
+	return others, nil
+}
+
+// Namespace is a twin namespace at one moment: what placement has to know, and
+// the objects in which a plan is carried out.
+type Namespace struct {
+	Snapshot placement.Snapshot
+	// Offloading is nil if the namespace has none.
+	Offloading *liqo.NamespaceOffloading
+	// Policy is the one that chooses the providers; nil if there is none.
+	Policy *v1alpha1.PlacementPolicy
+	// Refused tells since when a provider cannot make the namespace.
+	Refused map[cluster.ID]time.Time
+	// Pods are the pods of the snapshot's copies, by name.
+	Pods map[string]*corev1.Pod
+}
+
+// Namespace reads a twin namespace.
+func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
+	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
+	offloading := &liqo.NamespaceOffloading{}
+	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
+	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get NamespaceOffloading %s: %w", key, err)
+	} else if err == nil {
+		n.Offloading = offloading
+		n.Snapshot.Selected = liqo.Selected(&offloading.Spec.ClusterSelector)
+		n.Snapshot.Placing = liqo.Placing(offloading)
+		n.Snapshot.Effective = liqo.InForce(ns, offloading)
+	}
+
+	shadows := liqo.NewShadowPodMetadataList()
+	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
+	}
+	var pods corev1.PodList
+	if err := r.reader.List(ctx, &pods, client.InNamespace(ns.Name)); err != nil {
+		return nil, fmt.Errorf("list pods of namespace %s: %w", ns.Name, err)
+	}
+	for i := range pods.Items {
+		n.Pods[pods.Items[i].Name] = &pods.Items[i]
+	}
+	nodes := map[string]node{}
+	for i := range shadows.Items {
+		shadow := &shadows.Items[i]
+		pod := n.Pods[shadow.Name]
+		if !shadow.DeletionTimestamp.IsZero() || pod != nil && finished(pod) {
+			continue
+		}
+		c, err := r.copyOf(ctx, pod, nodes, &n.Snapshot)
+		if err != nil {
+			return nil, err
+		}
+		c.Pod, c.Workload, c.Sole = shadow.Name, workload(shadow.Name, shadow.Labels), isSole(shadow.Labels)
+		n.Snapshot.Copies = append(n.Snapshot.Copies, c)
+	}
+	if err := r.follow(ctx, n, ns, shadows.Items); err != nil {
+		return nil, err
+	}
+	consumer, _ := liqo.TwinOf(ns)
+	var c v1alpha1.Consumer
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get consumer %s: %w", consumer, err)
+	}
+	n.Snapshot.Unserved = !r.served(&c)
+	if err := r.markDirect(ctx, n, consumer); err != nil {
+		return nil, err
+	}
+	// Only a policy that uses another number of providers from time to time evens out.
+	n.Snapshot.Level = n.Policy != nil && n.Policy.Spec.Keep != nil
+	return n, nil
+}
+
+// node is what is known of a node: nothing of the broker's own ones.
+type node struct {
+	cluster cluster.ID
+	ready   bool
+	// unheard is whether nobody reports on it.
+	unheard bool
+}
+
+// copyOf tells where a pod is and how it does. It remembers the nodes that it
+// looked up.
+func (r *Registry) copyOf(
+	ctx context.Context, pod *corev1.Pod, nodes map[string]node, s *placement.Snapshot,
+) (placement.Copy, error) {
+	if pod == nil {
+		return placement.Copy{Missing: true}, nil
+	}
+	_, pinned := nodename.MarkOf(liqo.OriginNode(pod))
+	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod), Requests: capacity.Requests(&pod.Spec), Pinned: pinned}
+	if pod.Spec.NodeName == "" {
+		c.Outdated = r.outdated(pod, s)
+		return c, nil
+	}
+	at, known := nodes[pod.Spec.NodeName]
+	if !known {
+		var found corev1.Node
+		err := r.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &found)
+		if client.IgnoreNotFound(err) != nil {
+			return c, fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
+		}
+		if !apierrors.IsNotFound(err) {
+			id, err := r.ClusterOf(ctx, &found)
+			if err != nil {
+				return c, err
+			}
+			at = node{cluster: id, ready: liqo.NodeReady(&found), unheard: liqo.NodeReadiness(&found) == corev1.ConditionUnknown}
+		}
+		nodes[pod.Spec.NodeName] = at
+	}
+	if at.cluster == "" {
+		c.Spot = placement.OnBroker
+		return c, nil
+	}
+	// What a pod was last heard to do says nothing when its node is silent.
+	c.Spot, c.Provider, c.Ready, c.Unheard = placement.OnProvider, at.cluster, c.Ready && at.ready, at.unheard
+	return c, nil
+}
+
+// outdated reports whether a pod that waits was made for other providers than those on which
+// pods are placed at this moment: it may go where they are not, or may not go where they
+// are. A pod that is for one provider only waits while that is gone.
+func (r *Registry) outdated(pod *corev1.Pod, s *placement.Snapshot) bool {
+	if !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing) {
+		return true
+	}
+	mark, pinned := nodename.MarkOf(liqo.OriginNode(pod))
+	if liqo.Waits(pod) {
+		return len(s.Placing) > 0 && !pinned
+	}
+	return slices.ContainsFunc(s.Placing, func(id cluster.ID) bool {
+		return liqo.Excludes(pod, id) && (!pinned || nodename.Mark(r.own, id) == mark)
+	})
+}
+
+func identity(p *v1alpha1.Provider) cluster.Identity {
+	return cluster.Identity{ID: cluster.ID(p.Name), Name: p.Status.ClusterName}
+}
+
+// provider is what placement knows of a provider, for one namespace.
+func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Provider {
+	id := identity(p)
+	seen := p.Status.ObservedGeneration == p.Generation
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	notReadyFor := ""
+	if ready != nil && ready.Status == metav1.ConditionFalse {
+		notReadyFor = ready.Reason
+	}
+	return placement.Provider{
+		ID:        id.ID,
+		Enabled:   p.IsEnabled(),
+		Ready:     seen && ready != nil && ready.Status == metav1.ConditionTrue,
+		Withdrawn: notReadyFor == v1alpha1.ReasonWithdrawn,
+		Ending:    notReadyFor == v1alpha1.ReasonPeeringEnds,
+		LostSince: lostSince(p),
+		Closed:    seen && !p.IsEnabled(),
+		Passed:    liqo.Passed(ns, id),
+		Receiving: offloading != nil && liqo.Receives(offloading, id),
+		Room:      p.Status.LargestPod,
+	}
+}
+
+// lostSince tells since when a provider is out of reach; zero if it is not.
+func lostSince(p *v1alpha1.Provider) time.Time {
+	if p.Status.LostSince == nil {
+		return time.Time{}
+	}
+	return p.Status.LostSince.Time
+}
+
+// finished reports whether a pod has ended by itself. One that is being deleted may
+// look the same in its last moments, and is made anew.
+func finished(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp.IsZero() &&
+		(pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// perPod are the labels that differ between the copies of one workload.
+var perPod = []string{
+	"statefulset.kubernetes.io/pod-name",
+	"apps.kubernetes.io/pod-index",
+	"batch.kubernetes.io/job-completion-index",
+}
+
+// workload returns what is equal for the copies of one workload: the labels
+// without those that differ per copy and those that Liqo adds. A pod without
+// labels of its own is a workload of its own.
+func workload(pod string, labels map[string]string) string {
+	var pairs []string
+	for key, value := range labels {
+		if !liqo.IsOwnLabel(key) && !slices.Contains(perPod, key) {
+			pairs = append(pairs, key+"="+value)
+		}
+	}
+	if len(pairs) == 0 {
+		return "pod " + pod
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}

@@ -1,0 +1,33 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package snapshottest makes fake clients with the indexes that a registry reads
+// by. They know no other behaviour of an API server than controller-runtime's
+// fake client does.
+package snapshottest
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// NewClient returns a client that holds the objects.
+func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+	tb.Helper()
+	b := fake.NewClientBuilder().
+		WithScheme(liqotest.Scheme(tb)).
+		WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.ProviderQuery{}).
+		WithInterceptorFuncs(funcs)
+	for _, i := range snapshot.Indexes() {
+		b = b.WithIndex(i.Object, i.Field, i.Extract)
+	}
+	return b.Build()
+}

@@ -1,0 +1,349 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// What a peer says of itself is in objects that it writes, or of which Liqo makes others:
+// which cluster an offer is from, or a node stands for. A peer can write only in its own
+// tenant namespace, so that the namespace says which peer it is; what says otherwise
+// counts for nothing.
+
+// TenantOf returns the foreign cluster whose tenant namespace a namespace is; empty if
+// it is none.
+func (r *Registry) TenantOf(ctx context.Context, namespace string) (cluster.ID, error) {
+	tenant, err := r.tenant(ctx, namespace)
+	return tenant.ID, err
+}
+
+// tenant returns what the foreign cluster is called whose tenant namespace a namespace is.
+func (r *Registry) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterTenant: namespace}, client.UnsafeDisableDeepCopy); err != nil {
+		return cluster.Identity{}, fmt.Errorf("find the foreign cluster of the tenant namespace %s: %w", namespace, err)
+	}
+	if len(list.Items) == 0 {
+		return cluster.Identity{}, nil
+	}
+	return liqo.Identity(&list.Items[0]), nil
+}
+
+// tenants returns what the foreign clusters are called, by their tenant namespaces.
+func (r *Registry) tenants(ctx context.Context) (map[string]cluster.Identity, error) {
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters: %w", err)
+	}
+	tenants := make(map[string]cluster.Identity, len(list.Items))
+	for i := range list.Items {
+		if namespace := liqo.TenantNamespace(&list.Items[i]); namespace != "" {
+			tenants[namespace] = liqo.Identity(&list.Items[i])
+		}
+	}
+	return tenants, nil
+}
+
+// Refusal is why an offer counts for nothing.
+type Refusal struct {
+	Offer  string
+	Reason error
+}
+
+// String returns what people are told.
+func (r Refusal) String() string { return fmt.Sprintf("offer %s: %v", r.Offer, r.Reason) }
+
+// OffersBy returns what a foreign cluster offers, and the offers in its name that count
+// for nothing. It may be nil.
+func (r *Registry) OffersBy(ctx context.Context, fc *liqo.ForeignCluster) (offers []liqo.ResourceOffer, refused []Refusal, err error) {
+	all, err := r.offersIn(ctx, fc)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range all {
+		o := &all[i]
+		switch err := liqo.CheckOffer(o, liqo.Identity(fc).ID); {
+		case !liqo.FromPeer(o):
+		case err != nil:
+			refused = append(refused, Refusal{o.Name, err})
+		default:
+			offers = append(offers, *o)
+		}
+	}
+	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Offer, b.Offer) })
+	return offers, refused, nil
+}
+
+// OffersTo returns what this cluster offers to a foreign cluster. It may be nil.
+func (r *Registry) OffersTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
+	all, err := r.offersIn(ctx, fc)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(o liqo.ResourceOffer) bool { return liqo.OfferedTo(&o) != liqo.Identity(fc).ID }), nil
+}
+
+// offersIn returns all offers in the tenant namespace of a foreign cluster. They are not to
+// be changed.
+func (r *Registry) offersIn(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
+	if fc == nil || liqo.TenantNamespace(fc) == "" {
+		return nil, nil
+	}
+	var list liqo.ResourceOfferList
+	if err := r.reader.List(ctx, &list, client.InNamespace(liqo.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the offers in namespace %s: %w", liqo.TenantNamespace(fc), err)
+	}
+	return list.Items, nil
+}
+
+// TunnelsTo returns the tunnels to a foreign cluster, which may be nil. They are not to
+// be changed.
+func (r *Registry) TunnelsTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.TunnelEndpoint, error) {
+	if fc == nil || liqo.TenantNamespace(fc) == "" {
+		return nil, nil
+	}
+	var list liqo.TunnelEndpointList
+	if err := r.reader.List(ctx, &list, client.InNamespace(liqo.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the tunnels in namespace %s: %w", liqo.TenantNamespace(fc), err)
+	}
+	return slices.DeleteFunc(list.Items, func(t liqo.TunnelEndpoint) bool { return liqo.TunnelCluster(&t) != liqo.Identity(fc).ID }), nil
+}
+
+// Owners are the clusters that offer a virtual node, by the names of the nodes. One that
+// has two owners is no good to either, but it is not for one of them to say so.
+type Owners map[string][]cluster.ID
+
+// Of returns the cluster that a virtual node is of: the one that offers a node of that
+// name, and what the node says of itself only if nobody does, because the offer has
+// gone before the node. It is empty for a node of this cluster, and for one of which
+// nobody knows.
+func (o Owners) Of(node *corev1.Node) cluster.ID {
+	says, owners := liqo.NodeCluster(node), o[node.Name]
+	switch {
+	case len(owners) == 0 || slices.Contains(owners, says):
+		return says
+	case len(owners) == 1:
+		return owners[0]
+	default:
+		return ""
+	}
+}
+
+// Offer reports whether a virtual node is of the cluster that it says it is of, which has
+// made an offer of it.
+func (o Owners) Offer(node *corev1.Node) bool {
+	return slices.Contains(o[node.Name], liqo.NodeCluster(node))
+}
+
+// Owners returns the owners of all virtual nodes.
+func (r *Registry) Owners(ctx context.Context) (Owners, error) {
+	var offers liqo.ResourceOfferList
+	if err := r.reader.List(ctx, &offers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list offers: %w", err)
+	}
+	tenants, err := r.tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ownersOf(offers.Items, tenants), nil
+}
+
+func ownersOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) Owners {
+	owners := make(Owners, len(offers))
+	for i := range offers {
+		owners.add(&offers[i], tenants[offers[i].Namespace])
+	}
+	return owners
+}
+
+// add adds the owner of the node of an offer that is in a tenant namespace.
+func (o Owners) add(offer *liqo.ResourceOffer, tenant cluster.Identity) {
+	if tenant.ID == "" || !liqo.FromPeer(offer) || liqo.CheckOffer(offer, tenant.ID) != nil {
+		return
+	}
+	if name := liqo.NodeName(offer, tenant); !slices.Contains(o[name], tenant.ID) {
+		o[name] = append(o[name], tenant.ID)
+	}
+}
+
+// OwnersOf returns the clusters that offer a virtual node of a name.
+func (r *Registry) OwnersOf(ctx context.Context, name string) ([]cluster.ID, error) {
+	var offers liqo.ResourceOfferList
+	if err := r.reader.List(ctx, &offers, client.MatchingFields{IndexOfferNode: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the offers of node %s: %w", name, err)
+	}
+	owners := Owners{}
+	for i := range offers.Items {
+		tenant, err := r.tenant(ctx, offers.Items[i].Namespace)
+		if err != nil {
+			return nil, err
+		}
+		owners.add(&offers.Items[i], tenant)
+	}
+	// The other nodes have names that end with what their cluster calls itself.
+	for i := range name {
+		if name[i] != '-' {
+			continue
+		}
+		if err := r.addNamed(ctx, owners, name[i+1:]); err != nil {
+			return nil, err
+		}
+	}
+	return owners[name], nil
+}
+
+// addNamed adds the owners that call themselves by a name.
+func (r *Registry) addNamed(ctx context.Context, owners Owners, name string) error {
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterName: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the foreign clusters that are called %s: %w", name, err)
+	}
+	for i := range list.Items {
+		offers, err := r.offersIn(ctx, &list.Items[i])
+		if err != nil {
+			return err
+		}
+		for j := range offers {
+			owners.add(&offers[j], liqo.Identity(&list.Items[i]))
+		}
+	}
+	return nil
+}
+
+// ClusterOf returns the cluster that a virtual node is of, as [Owners.Of] does.
+func (r *Registry) ClusterOf(ctx context.Context, node *corev1.Node) (cluster.ID, error) {
+	owners, err := r.OwnersOf(ctx, node.Name)
+	if err != nil {
+		return "", err
+	}
+	return Owners{node.Name: owners}.Of(node), nil
+}
+
+// VirtualNode is a virtual node of a provider, or one that says that it is.
+type VirtualNode struct {
+	corev1.Node
+
+	// Offered tells that the provider has made an offer of the node. Without one the node
+	// is about to go, or another cluster's.
+	Offered bool
+	// Own tells that pods there are with the provider, whatever the node says.
+	Own bool
+}
+
+// NodesOf returns the virtual nodes that say they are of a provider, and those that it
+// has offered. Its foreign cluster may be nil.
+func (r *Registry) NodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]VirtualNode, error) {
+	var labelled corev1.NodeList
+	if err := r.reader.List(ctx, &labelled, client.MatchingFields{IndexNodeCluster: string(id)}); err != nil {
+		return nil, fmt.Errorf("list the virtual nodes of %s: %w", id, err)
+	}
+	nodes := labelled.Items
+	offers, _, err := r.OffersBy(ctx, fc)
+	if err != nil {
+		return nil, err
+	}
+	for i := range offers {
+		name := liqo.NodeName(&offers[i], liqo.Identity(fc))
+		if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name }) {
+			continue
+		}
+		var node corev1.Node
+		if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("get node %s: %w", name, err)
+		}
+		nodes = append(nodes, node)
+	}
+	known := make([]VirtualNode, len(nodes))
+	for i := range nodes {
+		owners, err := r.OwnersOf(ctx, nodes[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		known[i] = VirtualNode{
+			Node: nodes[i], Offered: slices.Contains(owners, id), Own: Owners{nodes[i].Name: owners}.Of(&nodes[i]) == id,
+		}
+	}
+	return known, nil
+}
+
+// OfferedNodesOf returns the virtual nodes that a provider has offered: those whose labels
+// and conditions say something of it. Its foreign cluster may be nil.
+func (r *Registry) OfferedNodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]corev1.Node, error) {
+	nodes, err := r.NodesOf(ctx, id, fc)
+	if err != nil {
+		return nil, err
+	}
+	offered := make([]corev1.Node, 0, len(nodes))
+	for i := range nodes {
+		if nodes[i].Offered && nodes[i].Own {
+			offered = append(offered, nodes[i].Node)
+		}
+	}
+	return offered, nil
+}
+
+// ErrNodeTaken means that a virtual node cannot have a name, because another one has it.
+var ErrNodeTaken = errors.New("the name is taken")
+
+// CheckNodeName returns [ErrNodeTaken] if a virtual node of a peer cannot have a name. The
+// reader of nodes must know also those that are not virtual.
+func (r *Registry) CheckNodeName(ctx context.Context, nodes client.Reader, peer cluster.ID, name string) error {
+	owners, err := r.OwnersOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(owners, func(id cluster.ID) bool { return id != peer }) {
+		return fmt.Errorf("node %s is another cluster's: %w", name, ErrNodeTaken)
+	}
+	// A cluster that offers nothing yet is to find its usual name free.
+	usual, err := r.usuallyOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(usual) > 0 && !slices.Contains(usual, peer) {
+		return fmt.Errorf("node %s is what Liqo calls the node of another cluster: %w", name, ErrNodeTaken)
+	}
+	var node corev1.Node
+	switch err := nodes.Get(ctx, client.ObjectKey{Name: name}, &node); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("get node %s: %w", name, err)
+	case !slices.Contains(owners, peer) && liqo.NodeCluster(&node) != peer:
+		return fmt.Errorf("node %s exists: %w", name, ErrNodeTaken)
+	default:
+		return nil
+	}
+}
+
+// usuallyOf returns the clusters whose virtual node has a name if they do not say otherwise.
+func (r *Registry) usuallyOf(ctx context.Context, name string) ([]cluster.ID, error) {
+	of, is := liqo.UsualNode(name)
+	if !is {
+		return nil, nil
+	}
+	var list liqo.ForeignClusterList
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterName: of}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters that are called %s: %w", of, err)
+	}
+	ids := make([]cluster.ID, len(list.Items))
+	for i := range list.Items {
+		ids[i] = liqo.Identity(&list.Items[i]).ID
+	}
+	return ids, nil
+}

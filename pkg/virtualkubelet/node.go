@@ -1,0 +1,191 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualkubelet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	foreigncluster "github.com/liqotech/liqo/pkg/utils/foreignCluster"
+	nodeprovider "github.com/liqotech/liqo/pkg/virtualKubelet/liqoNodeProvider"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/version"
+)
+
+// virtualNode is the node that stands for the foreign cluster.
+type virtualNode struct {
+	liqo   *nodeprovider.LiqoNodeProvider
+	steady *steadyNode
+	// answers reports whether Liqo reaches the foreign cluster.
+	answers func(context.Context) (bool, error)
+	nodes   typedcorev1.NodeInterface
+	leases  coordinationv1.LeaseInterface
+	log     logr.Logger
+}
+
+// newVirtualNode sets up the node.
+func newVirtualNode(o *Options, first *given, local *rest.Config, client kubernetes.Interface, pods answering, log logr.Logger) (*virtualNode, error) {
+	foreign, err := dynamic.NewForConfig(local)
+	if err != nil {
+		return nil, fmt.Errorf("set up the client of this cluster's API: %w", err)
+	}
+	provider := nodeprovider.NewLiqoNodeProvider(&nodeprovider.InitConfig{
+		HomeConfig:           local,
+		RemoteConfig:         first.identity.config,
+		HomeClusterID:        o.HomeCluster.ClusterID,
+		RemoteClusterID:      o.ForeignCluster.ClusterID,
+		Namespace:            o.TenantNamespace,
+		NodeName:             o.NodeName,
+		InternalIP:           o.NodeIP,
+		DaemonPort:           o.ListenPort,
+		Version:              first.version,
+		ExtraLabels:          withSign(o.NodeExtraLabels.StringMap),
+		ExtraAnnotations:     o.NodeExtraAnnotations.StringMap,
+		InformerResyncPeriod: o.InformerResyncPeriod,
+		PingDisabled:         true, // What it would ask, steadyNode does.
+		CheckNetworkStatus:   o.NodeCheckNetwork,
+	})
+	return &virtualNode{
+		liqo:    provider,
+		steady:  newSteadyNode(provider, pods, cmp.Or(o.NodeLeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
+		answers: foreignAnswers(foreign, o.ForeignCluster.ClusterID),
+		nodes:   client.CoreV1().Nodes(),
+		leases:  client.CoordinationV1().Leases(corev1.NamespaceNodeLease),
+		log:     log,
+	}, nil
+}
+
+// foreignAnswers returns what asks this cluster whether its Liqo reaches the API server
+// of a foreign one.
+func foreignAnswers(client dynamic.Interface, id string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		found, err := foreigncluster.GetForeignClusterByIDWithDynamicClient(ctx, client, id)
+		if err != nil {
+			return false, fmt.Errorf("read the ForeignCluster of %s: %w", id, err)
+		}
+		return foreigncluster.IsAPIServerReady(found), nil
+	}
+}
+
+// withSign returns the labels of a virtual node with the one by which it is known that no
+// Secret leaves namespace liqo by it.
+func withSign(labels map[string]string) map[string]string {
+	signed := maps.Clone(labels)
+	if signed == nil {
+		signed = map[string]string{}
+	}
+	signed[liqo.LabelVirtualKubelet] = version.String()
+	if len(validation.IsValidLabelValue(version.String())) > 0 {
+		signed[liqo.LabelVirtualKubelet] = "unknown"
+	}
+	return signed
+}
+
+// run keeps the node until the context ends.
+func (v *virtualNode) run(ctx context.Context, o *Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	if o.NodePingInterval > 0 {
+		asking.Go(func() { v.steady.ask(ctx, o.NodePingInterval, o.NodePingTimeout, v.answers) })
+	}
+	// Before the provider's informers run, nobody else holds its node.
+	ready := v.liqo.StartProvider(ctx)
+	registered := sync.OnceFunc(func() {
+		close(ready)
+		// It may wait for a controller that has ended with the context, and then ends with
+		// the process.
+		go v.steady.run(ctx)
+	})
+	return patiently(ctx, v.log, func() error {
+		controller, err := v.newController(ctx, o)
+		if err != nil {
+			return err
+		}
+		return runController(ctx, controller, registered)
+	})
+}
+
+// newController returns what shows the node to Kubernetes. A node that is there stays as it
+// is until more is known: it would be without resources, and neither ready nor not, and
+// Kubernetes calls its pods not ready then.
+func (v *virtualNode) newController(ctx context.Context, o *Options) (*node.NodeController, error) {
+	first := v.liqo.GetNode().DeepCopy()
+	existing, err := v.nodes.Get(ctx, first.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		v.steady.begin(existing)
+		first.Status.Conditions, first.Status.Images = existing.Status.Conditions, existing.Status.Images
+		first.Status.Capacity, first.Status.Allocatable = existing.Status.Capacity, existing.Status.Allocatable
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read virtual node %s: %w", o.NodeName, err)
+	}
+	controller, err := node.NewNodeController(v.steady, first, v.nodes,
+		node.WithNodeEnableLeaseV1(v.leases, int32(o.NodeLeaseDuration.Seconds())),
+		node.WithNodeStatusUpdateErrorHandler(v.restore))
+	if err != nil {
+		return nil, fmt.Errorf("set up virtual node %s: %w", o.NodeName, err)
+	}
+	return controller, nil
+}
+
+// runController shows the node until the context ends, or fails to register it; it calls
+// registered when that is done.
+func runController(ctx context.Context, controller *node.NodeController, registered func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	waiting.Go(func() {
+		select {
+		case <-controller.Ready():
+			registered()
+		case <-ctx.Done():
+		}
+	})
+	return controller.Run(ctx)
+}
+
+// restore creates the node again if it is gone, and otherwise writes its status.
+func (v *virtualNode) restore(ctx context.Context, _ error) error {
+	if v.liqo.IsTerminating() {
+		return nil
+	}
+	wanted := v.liqo.GetNode().DeepCopy()
+	wanted.ResourceVersion = ""
+	existing, err := v.nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		v.log.Info("Creating the virtual node", "virtualNode", wanted.Name)
+		_, err = v.nodes.Create(ctx, wanted, metav1.CreateOptions{})
+	case err == nil:
+		_, now := v.steady.current()
+		if now == nil {
+			return nil // It stays as it is while Liqo finds out.
+		}
+		existing.Status = now.Status
+		_, err = v.nodes.UpdateStatus(ctx, existing, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("restore virtual node %s: %w", wanted.Name, err)
+	}
+	return nil
+}

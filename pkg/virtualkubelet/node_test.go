@@ -1,0 +1,121 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualkubelet
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// TestSign checks that a virtual node says whose virtual kubelet it has: by that it gets what namespace liqo has to show.
+func TestSign(t *testing.T) {
+	given := map[string]string{"example.com/rack": "1"}
+	for name, labels := range map[string]map[string]string{"none": nil, "some": given} {
+		signed := withSign(labels)
+		sign, ok := signed[liqo.LabelVirtualKubelet]
+		if wrong := validation.IsValidLabelValue(sign); !ok || len(wrong) > 0 || len(signed) != len(labels)+1 {
+			t.Errorf("with %s of its own, the node has the labels %v: %v", name, signed, wrong)
+		}
+	}
+	if len(given) != 1 {
+		t.Errorf("the labels that are given change: %v", given)
+	}
+}
+
+// TestNodeMayNotBeRegistered has an API server that refuses the node for good: the virtual kubelet says so.
+func TestNodeMayNotBeRegistered(t *testing.T) {
+	client := fake.NewSimpleClientset()
+	client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "virtual", errors.New("no right"))
+	})
+	node, o := newTestNode(t, client)
+	o.NodePingInterval = time.Hour
+	node.answers = func(context.Context) (bool, error) { return true, nil }
+	if err := node.run(t.Context(), o); !apierrors.IsForbidden(err) {
+		t.Errorf("run() = %v, want that it is forbidden", err)
+	}
+}
+
+// newTestNode returns a virtual node of a cluster that has no Liqo to ask.
+func newTestNode(t *testing.T, client kubernetes.Interface) (*virtualNode, *Options) {
+	t.Helper()
+	o := NewOptions()
+	o.NodeName, o.NodeIP, o.HomeCluster.ClusterID, o.ForeignCluster.ClusterID = "virtual", "10.0.0.1", "home", "foreign"
+	o.NodePingInterval = 0
+	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
+	none := answering{present: func() bool { return false }, direct: func() bool { return false }}
+	node, err := newVirtualNode(o, &given{identity: &identity{config: nowhere}, version: "v1.34.0"}, nowhere, client, none, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node, o
+}
+
+// TestNodeIsRegisteredLater has an API server that is too slow when the node is registered: the virtual kubelet goes on, and registers
+// it when it can.
+func TestNodeIsRegisteredLater(t *testing.T) {
+	client := fake.NewSimpleClientset()
+	var slow atomic.Bool
+	slow.Store(true)
+	client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if slow.Swap(false) {
+			return true, nil, apierrors.NewTimeoutError("slow", 1)
+		}
+		return false, nil, nil
+	})
+	node, o := newTestNode(t, client)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- node.run(ctx, o) }()
+	for {
+		_, err := client.CoreV1().Nodes().Get(ctx, "virtual", metav1.GetOptions{})
+		if err == nil {
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the virtual kubelet ends because this cluster is slow: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("run() after its end: %v", err)
+	}
+}
+
+// TestRestoreWhileSettling has one update of the status fail while the virtual kubelet starts: the node stays as it was.
+func TestRestoreWhileSettling(t *testing.T) {
+	existing := liqoNode(true, true)
+	existing.Name = "virtual"
+	client := fake.NewSimpleClientset(existing)
+	node, _ := newTestNode(t, client)
+	node.steady.begin(existing)
+	if err := node.restore(t.Context(), context.DeadlineExceeded); err != nil {
+		t.Fatal(err)
+	}
+	after, err := client.CoreV1().Nodes().Get(t.Context(), "virtual", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !liqo.NodeReady(after) {
+		t.Errorf("the node is %s, and was ready", liqo.NodeReadiness(after))
+	}
+}

@@ -1,0 +1,37 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualkubelet
+
+import (
+	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+)
+
+// quietInTransit broadcasts no event of success about an object that another cluster reflected here, and that goes on from here: the
+// virtual kubelet of the cluster that it belongs to tells of it there, and here the consumer would not be shown it. Failures are told.
+type quietInTransit struct{ record.EventBroadcaster }
+
+// NewRecorder returns a recorder of events.
+func (q quietInTransit) NewRecorder(scheme *runtime.Scheme, source corev1.EventSource) record.EventRecorder {
+	return quietRecorder{q.EventBroadcaster.NewRecorder(scheme, source)}
+}
+
+type quietRecorder struct{ record.EventRecorder }
+
+// Event records an event.
+func (q quietRecorder) Event(object runtime.Object, eventType, reason, message string) {
+	if isSuccess(eventType, reason) && reflectedHere(object) {
+		return
+	}
+	q.EventRecorder.Event(object, eventType, reason, message)
+}
+
+// reflectedHere reports whether another cluster reflected an object here.
+func reflectedHere(object runtime.Object) bool {
+	accessor, err := meta.Accessor(object)
+	return err == nil && accessor.GetLabels()[forge.LiqoOriginClusterIDKey] != ""
+}

@@ -1,0 +1,165 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualkubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/configuration"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/event"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/exposition"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/generic"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/namespacemap"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/storage"
+	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/workload"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+)
+
+// reflection reflects the objects of the offloaded namespaces between this
+// cluster and the foreign one.
+type reflection struct {
+	manager     manager.Manager
+	offloadings *ownOffloadings
+	// pods gives access to the reflected pods: exec, logs and so on.
+	pods workload.PodHandler
+	// answering tells of the pods in the foreign cluster.
+	answering answering
+	// told writes into pods which addresses they have.
+	told *ownAddress
+	// translated are the reflectors whose objects hold addresses.
+	translated []manager.Reflector
+}
+
+// newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
+// @v0.9.4 does, each behind a guard.
+func newReflection(
+	o *Options, first *given, local *rest.Config, addresses *translation, events record.EventBroadcaster, metrics *metrics, log logr.Logger,
+) (*reflection, error) {
+	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		return nil, fmt.Errorf("register Liqo's types: %w", err)
+	}
+	forge.Init(o.HomeCluster, o.ForeignCluster, o.NodeName, o.NodeIP)
+
+	remote := first.identity.config
+	localClient, err1 := kubernetes.NewForConfig(compact(local))
+	localLiqo, err2 := liqoclient.NewForConfig(local)
+	remoteClient, err3 := kubernetes.NewForConfig(compact(remote))
+	remoteLiqo, err4 := liqoclient.NewForConfig(remote)
+	remoteMetrics, err5 := metricsclient.NewForConfig(remote)
+	localDynamic, err6 := dynamic.NewForConfig(local)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		return nil, fmt.Errorf("set up API clients: %w", err)
+	}
+	apiServer := first.apiServer
+	configs, err := o.reflectors()
+	if err != nil {
+		return nil, err
+	}
+
+	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, addresses.client(), &workload.PodReflectorConfig{
+		APIServerSupport:    apiServer,
+		DisableIPReflection: o.DisableIPReflection,
+		HomeAPIServerHost:   o.HomeAPIServerHost,
+		HomeAPIServerPort:   o.HomeAPIServerPort,
+	}, &generic.ReflectorConfig{})
+	ruled := newRuledPods(pods, configs[generic.Pod].NumWorkers)
+
+	reflectors := []manager.Reflector{
+		exposition.NewServiceReflector(configs[generic.Service]),
+		exposition.NewIngressReflector(configs[generic.Ingress]),
+		configuration.NewConfigMapReflector(configs[generic.ConfigMap]),
+		newSecretReflector(apiServer == forge.APIServerSupportLegacy, configs[generic.Secret], generic.ConcurrencyModeLeader),
+		newTokenReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount]),
+		storage.NewPersistentVolumeClaimReflector(o.VirtualStorageClassName, o.RemoteRealStorageClassName,
+			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
+		transitEvents{event.NewEventReflector(configs[generic.Event])},
+	}
+	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, quietInTransit{events},
+		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
+	guarded := o.guardedNamespace()
+	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", ipamService)
+	told := &ownAddress{Reflector: &transit{Reflector: ruled, mapper: addresses.mapper()}, log: log.WithName("pods")}
+	remotePods := newRemotePods(told, o.NodeName, addresses.hold, addresses.release)
+	translated := []manager.Reflector{newGuard(remotePods, guarded)}
+	if !o.DisableIPReflection {
+		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints)
+		translated = append(translated, newGuard(endpoints, guarded))
+	}
+	for _, reflector := range translated {
+		m.With(reflector)
+	}
+	for _, reflector := range reflectors {
+		m.With(newGuard(reflector, guarded))
+	}
+	offloadings := &ownOffloadings{
+		own:             cluster.Identity{ID: cluster.ID(o.HomeCluster.ClusterID), Name: o.HomeCluster.ClusterName},
+		foreign:         foreignID(o),
+		tenantNamespace: o.TenantNamespace, liqoNamespace: guarded,
+		client: localClient, liqo: localLiqo, dynamic: localDynamic, log: log.WithName("namespaces"), every: rightsInterval,
+	}
+	m.WithNamespaceHandler(newOffloadedOnly(&knownNamespaces{
+		NamespaceHandler: namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod),
+		offloaded:        listOffloaded(localLiqo, o.TenantNamespace, o.ForeignCluster.ClusterID),
+		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
+	}, offloadings, offloadings.log))
+	return &reflection{
+		manager: m, offloadings: offloadings, pods: pods, told: told, translated: translated,
+		answering: answering{
+			present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
+			direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
+		},
+	}, nil
+}
+
+// start begins to reflect; it goes on until the context ends.
+func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
+
+// join returns when what start began and must not outlast it has ended; the context
+// must have ended.
+func (r *reflection) join() {
+	r.offloadings.join()
+	r.told.join()
+}
+
+// translateAgain reflects again all objects that hold addresses.
+func (r *reflection) translateAgain() error {
+	var failures []error
+	for _, reflector := range r.translated {
+		failures = append(failures, reflector.Resync())
+	}
+	return errors.Join(failures...)
+}
+
+// apiServerSupport tells how an offloaded pod authenticates at the API server of
+// this cluster.
+func apiServerSupport(o *Options, client kubernetes.Interface) (forge.APIServerSupportType, error) {
+	if !o.EnableAPIServerSupport {
+		return forge.APIServerSupportDisabled, nil
+	}
+	resources, err := client.Discovery().ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
+	if err != nil {
+		return "", fmt.Errorf("ask the API server whether it issues service account tokens: %w", err)
+	}
+	for i := range resources.APIResources {
+		if resources.APIResources[i].Name == "serviceaccounts/token" {
+			return forge.APIServerSupportTokenAPI, nil
+		}
+	}
+	return forge.APIServerSupportLegacy, nil
+}

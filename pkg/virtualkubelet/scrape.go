@@ -1,0 +1,38 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualkubelet
+
+import (
+	"net/http"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+// scrapePath is where Liqo's metric agent at the foreign cluster serves the
+// metrics of the pods that this cluster offloaded
+// (liqo/deployments/liqo/templates/liqo-metric-agent-apiservice.yaml@v0.9.4).
+const scrapePath = "/apis/metrics.liqo.io/v1alpha1/scrape"
+
+// scrape answers a request for metrics with those of the foreign cluster, so
+// that a virtual node is scraped like any other.
+func scrape(remote rest.Interface, homeCluster string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		result := remote.Get().AbsPath(scrapePath, homeCluster, r.URL.Path).Do(r.Context())
+		var code int
+		result.StatusCode(&code)
+		body, err := result.Raw()
+		if err != nil {
+			http.Error(w, "the foreign cluster gives no metrics: "+err.Error(), http.StatusBadGateway)
+			return
+		}
+		// Whatever a foreign cluster sends, it is metrics and no page.
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.WriteHeader(code)
+		if _, err := w.Write(body); err != nil { //nolint:gosec // The type above keeps a browser from reading it as a page.
+			klog.FromContext(r.Context()).V(1).Info("The reader of the metrics hung up", "reason", err.Error())
+		}
+	})
+}

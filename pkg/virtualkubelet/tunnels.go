@@ -1,0 +1,86 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualkubelet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// watchTunnels keeps the peers of the addresses up to date until the context
+// ends, and calls changed when translations may have changed. It returns once
+// the tunnels that exist are known.
+func watchTunnels(ctx context.Context, client dynamic.Interface, to *addresses, changed func(), log logr.Logger) error {
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	informer := factory.ForResource(netv1alpha1.TunnelEndpointGroupVersionResource).Informer()
+	set := func(object any) {
+		tunnel, err := parseTunnel(object)
+		if err != nil {
+			log.Error(err, "Tunnel endpoint left out")
+			return
+		}
+		id, peer, err := liqo.TunnelPeer(tunnel)
+		if err != nil {
+			log.V(1).Info("Tunnel endpoint left out", "reason", err.Error())
+			return
+		}
+		if to.setPeer(id, peer) {
+			changed()
+		}
+		took, at, ok := liqo.RoundTrip(tunnel)
+		if !ok {
+			took = 0
+		}
+		to.setRoundTrip(id, took, at)
+	}
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, updated any) { set(updated) },
+		DeleteFunc: func(deleted any) {
+			if unknown, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
+				deleted = unknown.Obj
+			}
+			tunnel, err := parseTunnel(deleted)
+			if err != nil {
+				log.Error(err, "Deleted tunnel endpoint left out")
+				return
+			}
+			if id, _, err := liqo.TunnelPeer(tunnel); err == nil && to.deletePeer(id) {
+				to.setRoundTrip(id, 0, time.Time{})
+				changed()
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch tunnel endpoints: %w", err)
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return fmt.Errorf("watch tunnel endpoints: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+func parseTunnel(object any) (*liqo.TunnelEndpoint, error) {
+	raw, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("tunnel endpoint is a %T", object)
+	}
+	tunnel := &liqo.TunnelEndpoint{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, tunnel); err != nil {
+		return nil, fmt.Errorf("parse tunnel endpoint %s/%s: %w", raw.GetNamespace(), raw.GetName(), err)
+	}
+	return tunnel, nil
+}
