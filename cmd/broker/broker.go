@@ -17,6 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -25,9 +26,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
 	"github.com/capacitorset/liqo-broker/pkg/controller/offering"
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
+	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
@@ -73,7 +76,7 @@ type broker struct {
 	// watching is closed when what follows is set and all caches are registered.
 	watching chan struct{}
 	mgr      ctrl.Manager
-	registry *snapshot.Registry
+	reader   *snapshot.Reader
 	ledger   *snapshot.Ledger
 	peers    peernet.Peers
 	api      *httpapi.API
@@ -170,7 +173,7 @@ func (b *broker) setup(ctx context.Context) error {
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
-		if err := setupPolicies(b.mgr, b.registry, &b.cfg); err != nil {
+		if err := setupBrokeringWebhooks(b.mgr, b.reader, &b.cfg); err != nil {
 			return err
 		}
 	}
@@ -191,8 +194,8 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 		return err
 	}
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
-	b.registry = snapshot.New(b.mgr.GetClient()).Of(own.ID).Serving(modes.Serves)
-	b.ledger = snapshot.NewLedger(b.registry)
+	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, modes.Serves)
+	b.ledger = snapshot.NewLedger(b.reader)
 	if err := b.watchAccounts(ctx); err != nil {
 		return err
 	}
@@ -200,24 +203,26 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err := m.register(metrics.Registry); err != nil {
 		return err
 	}
-	if err := provider.Setup(b.mgr, b.cfg.provideFromConsumers); err != nil {
-		return err
-	}
-	if err := offering.Setup(b.mgr, b.mgr.GetEventRecorderFor(component), b.cfg.liqoNamespace); err != nil {
-		return err
-	}
-	if err := consumer.Setup(b.mgr, b.ledger, modes); err != nil {
-		return err
-	}
-	if err := quota.Setup(b.mgr, quota.DefaultBounds().With(b.cfg.namespaceQuota)); err != nil {
-		return err
+	return b.setupControllers(own, modes, m)
+}
+
+// setupControllers adds the controllers of an orchestrator or an aggregator.
+func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m *brokerMetrics) error {
+	objects, recorder, now := b.mgr.GetClient(), b.mgr.GetEventRecorderFor(component), clock.RealClock{}
+	errs := []error{
+		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, FromConsumers: b.cfg.provideFromConsumers}),
+		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
+		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Books: b.ledger, Modes: modes}),
+		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
+		kpis.Setup(b.mgr, kpis.Config{Client: objects, Reader: b.reader, Clock: now}),
+		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
+		placementpolicy.Setup(b.mgr, placementpolicy.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
+		twin.Setup(b.mgr, b.twinConfig(own, m)),
 	}
 	if b.cfg.giveBackAfter > 0 {
-		if err := giveback.Setup(b.mgr, b.giveBackConfig(m)); err != nil {
-			return err
-		}
+		errs = append(errs, giveback.Setup(b.mgr, b.giveBackConfig(m)))
 	}
-	return twin.Setup(b.mgr, b.twinConfig(own, m))
+	return errors.Join(errs...)
 }
 
 // giveBackConfig returns what the controller needs that gives pods back.
@@ -225,11 +230,11 @@ func (b *broker) giveBackConfig(m *brokerMetrics) giveback.Config {
 	return giveback.Config{
 		Client:   b.mgr.GetClient(),
 		Recorder: b.mgr.GetEventRecorderFor(component),
-		Pins:     b.registry,
-		Hider:    b.registry,
+		Pins:     b.reader,
+		Hider:    b.reader,
 		After:    b.cfg.giveBackAfter,
 		Given:    m.given,
-		Now:      time.Now,
+		Clock:    clock.RealClock{},
 	}
 }
 
@@ -238,12 +243,13 @@ func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config 
 	return twin.Config{
 		Client:   b.mgr.GetClient(),
 		Live:     b.mgr.GetAPIReader(),
-		Registry: b.registry,
+		Reader:   b.reader,
 		Recorder: b.mgr.GetEventRecorderFor(component),
 		Own:      own,
 		Strategy: b.cfg.strategy,
 		Most:     b.cfg.maxNamespaces,
 		Remade:   m.remade,
+		Clock:    clock.RealClock{},
 	}
 }
 

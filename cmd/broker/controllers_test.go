@@ -32,7 +32,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("NewManager(): %v", err)
 	}
-	b.registry = snapshot.New(b.mgr.GetClient())
+	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, nil)
 	m := newBrokerMetrics(b.mgr.GetClient(), nil)
 	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
 	if twins.Most != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Remade != m.remade {

@@ -71,7 +71,7 @@ func (f federation) offer(n int) *liqo.ResourceOffer {
 	})
 	o.Spec.Prices = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(1 + n%97)), corev1.ResourceMemory: resource.MustParse("1")}
 	for i := range 20 {
-		o.Spec.Images = append(o.Spec.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.org/library/image-%d:v1.2.3", i)}, SizeBytes: 1 << 27})
+		o.Spec.Images = append(o.Spec.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("reader.example.org/library/image-%d:v1.2.3", i)}, SizeBytes: 1 << 27})
 	}
 	return o
 }
@@ -114,7 +114,7 @@ func (f federation) shadow(n, pod int) *liqo.ShadowPod {
 func (f federation) spec() corev1.PodSpec {
 	container := func(name string) corev1.Container {
 		return corev1.Container{
-			Name: name, Image: "registry.example.org/shop/" + name + ":v1.2.3",
+			Name: name, Image: "reader.example.org/shop/" + name + ":v1.2.3",
 			Env:       []corev1.EnvVar{{Name: "A", Value: "one"}, {Name: "B", Value: "two"}, {Name: "C", Value: "three"}},
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}},
 		}

@@ -43,7 +43,7 @@ func (b *broker) runPlugin(ctx context.Context, listener net.Listener) error {
 
 // IsPeer implements resourceplugin.Peers. It may be called once synced has returned true.
 func (b *broker) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
-	fc, err := b.registry.ForeignCluster(ctx, id)
+	fc, err := b.reader.ForeignCluster(ctx, id)
 	return fc != nil, err
 }
 

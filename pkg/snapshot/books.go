@@ -22,7 +22,7 @@ import (
 // Books reads who has, uses and reserved what. A provider is usable if it is
 // turned on and its status says that it offers something; one that was turned off
 // a moment ago is not, whatever its status says.
-func (r *Registry) Books(ctx context.Context) (*capacity.Books, error) {
+func (r *Reader) Books(ctx context.Context) (*capacity.Books, error) {
 	var providers v1alpha1.ProviderList
 	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list providers: %w", err)
@@ -85,7 +85,7 @@ func isConfused(c *v1alpha1.Consumer) bool {
 }
 
 // count reads who uses what of each provider, and on which node of its own.
-func (r *Registry) count(
+func (r *Reader) count(
 	ctx context.Context, accounts map[cluster.ID]capacity.Account, nodesOf map[cluster.ID][]capacity.Node, owners Owners,
 ) error {
 	var nodes corev1.NodeList

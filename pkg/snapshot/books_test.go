@@ -52,7 +52,7 @@ func TestUnservedBooks(t *testing.T) {
 	reader := snapshottest.NewClient(t, interceptor.Funcs{},
 		provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved, pod("of-c", "liqo-a", "1", corev1.PodRunning))
 	for mode, want := range map[v1alpha1.Mode]corev1.ResourceList{v1alpha1.ModeAggregated: cpu("4"), v1alpha1.ModeOrchestrated: cpu("1")} {
-		r := snapshot.New(reader).Serving(func(m v1alpha1.Mode) bool { return m == mode })
+		r := snapshot.New(reader, "", func(m v1alpha1.Mode) bool { return m == mode })
 		books, err := r.Books(t.Context())
 		if err != nil {
 			t.Fatalf("Books(): %v", err)
@@ -75,7 +75,7 @@ func TestConfusedBooks(t *testing.T) {
 		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
 		books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
 			provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning),
-		)).Books(t.Context())
+		), "", nil).Books(t.Context())
 		if err != nil {
 			t.Fatalf("Books(): %v", err)
 		}
@@ -104,7 +104,7 @@ func TestBooks(t *testing.T) {
 		pod("of-a", "liqo-b", "250m", corev1.PodRunning),
 		pod("else", "liqo-a", "500m", corev1.PodRunning),
 	}
-	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...)).Books(t.Context())
+	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).Books(t.Context())
 	if err != nil {
 		t.Fatalf("Books(): %v", err)
 	}
@@ -138,7 +138,7 @@ func TestHugePod(t *testing.T) {
 		huge.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("evil.com/%d", n))] = resource.MustParse("1")
 	}
 	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-		provider(a.ID, "4", true), node, liqotest.TwinNamespace("of-evil", evil), huge)).Books(t.Context())
+		provider(a.ID, "4", true), node, liqotest.TwinNamespace("of-evil", evil), huge), "", nil).Books(t.Context())
 	if err != nil {
 		t.Fatalf("Books(): %v", err)
 	}
@@ -162,7 +162,7 @@ func TestLedger(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}, provider("id-a", "4", true))
-	l := snapshot.NewLedger(snapshot.New(c))
+	l := snapshot.NewLedger(snapshot.New(c, "", nil))
 	look := func() corev1.ResourceList {
 		t.Helper()
 		books, err := l.Books(t.Context())
@@ -200,7 +200,7 @@ func TestLedgerConcurrently(t *testing.T) {
 			return nil
 		},
 	})
-	l := snapshot.NewLedger(snapshot.New(c))
+	l := snapshot.NewLedger(snapshot.New(c, "", nil))
 	var all sync.WaitGroup
 	for range sides {
 		all.Go(func() {

@@ -19,7 +19,7 @@ import (
 // Concerned returns the names of the twin namespaces whose plan can change with a
 // provider: those that have selected it or have pods there, those whose policy has
 // chosen it, and those without a policy.
-func (r *Registry) Concerned(ctx context.Context, id cluster.ID) ([]string, error) {
+func (r *Reader) Concerned(ctx context.Context, id cluster.ID) ([]string, error) {
 	involved, err := r.podsOn(ctx, id)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (r *Registry) Concerned(ctx context.Context, id cluster.ID) ([]string, erro
 
 // Following returns the names of the twin namespaces of some consumers that follow a
 // policy.
-func (r *Registry) Following(ctx context.Context, name string, consumers map[cluster.ID]bool) ([]string, error) {
+func (r *Reader) Following(ctx context.Context, name string, consumers map[cluster.ID]bool) ([]string, error) {
 	return r.twins(ctx, func(ns *corev1.Namespace, policy *v1alpha1.PlacementPolicy) bool {
 		consumer, _ := liqo.TwinOf(ns)
 		return consumers[consumer] && policy != nil && policy.Name == name
@@ -50,7 +50,7 @@ func (r *Registry) Following(ctx context.Context, name string, consumers map[clu
 
 // twins returns the names of the twin namespaces that are asked for. The question has
 // the policy that the namespace follows, or nil.
-func (r *Registry) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1alpha1.PlacementPolicy) bool) ([]string, error) {
+func (r *Reader) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1alpha1.PlacementPolicy) bool) ([]string, error) {
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list placement policies: %w", err)
@@ -77,7 +77,7 @@ func (r *Registry) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1
 }
 
 // policyOf returns the policy that a namespace follows, or nil.
-func (r *Registry) policyOf(
+func (r *Reader) policyOf(
 	ctx context.Context, policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace,
 ) (*v1alpha1.PlacementPolicy, error) {
 	var shadows []metav1.PartialObjectMetadata
@@ -96,7 +96,7 @@ func (r *Registry) policyOf(
 }
 
 // podsOn returns the names of the namespaces of the pods on a provider.
-func (r *Registry) podsOn(ctx context.Context, id cluster.ID) (map[string]bool, error) {
+func (r *Reader) podsOn(ctx context.Context, id cluster.ID) (map[string]bool, error) {
 	fc, err := r.ForeignCluster(ctx, id)
 	if err != nil {
 		return nil, err

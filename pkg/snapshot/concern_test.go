@@ -55,7 +55,7 @@ func TestConcerned(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...))
+			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "", nil)
 			got, err := r.Concerned(t.Context(), tc.id)
 			if err != nil {
 				t.Fatalf("Concerned(): %v", err)
@@ -65,7 +65,7 @@ func TestConcerned(t *testing.T) {
 			}
 		})
 	}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects()...))
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects()...), "", nil)
 	for name, want := range map[string][]string{"names": {"named"}, "wished": {"wishes"}, "other": nil} {
 		got, err := r.Following(t.Context(), name, map[cluster.ID]bool{"id-c": true})
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -93,7 +93,7 @@ func TestOnlyWhatConcerns(t *testing.T) {
 		liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...))
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
 	n, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 	if err != nil {
 		t.Fatalf("Namespace(): %v", err)

@@ -56,7 +56,7 @@ func failoverOf(policy *v1alpha1.PlacementPolicy) placement.Failover {
 
 // markDirect marks the lost providers that the consumer of a namespace reaches past
 // the broker.
-func (r *Registry) markDirect(ctx context.Context, n *Namespace, consumer cluster.ID) error {
+func (r *Reader) markDirect(ctx context.Context, n *Namespace, consumer cluster.ID) error {
 	for i := range n.Snapshot.Providers {
 		p := &n.Snapshot.Providers[i]
 		if p.LostSince.IsZero() {
@@ -73,7 +73,7 @@ func (r *Registry) markDirect(ctx context.Context, n *Namespace, consumer cluste
 
 // direct returns the consumers that say that they reach a provider. What cannot be
 // understood counts as not said.
-func (r *Registry) direct(ctx context.Context, provider cluster.ID) (remoteipam.DirectConsumers, error) {
+func (r *Reader) direct(ctx context.Context, provider cluster.ID) (remoteipam.DirectConsumers, error) {
 	fc, err := r.ForeignCluster(ctx, provider)
 	if err != nil || fc == nil || liqo.TenantNamespace(fc) == "" {
 		return nil, err

@@ -65,7 +65,7 @@ func TestFailoverRule(t *testing.T) {
 				tc.spec.Default = true
 				objects = append(objects, &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: *tc.spec})
 			}
-			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...)).
+			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).
 				Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 			if err != nil {
 				t.Fatalf("Namespace(): %v", err)
@@ -97,7 +97,7 @@ func TestDirect(t *testing.T) {
 		}
 		objects = append(objects, p, fc, said)
 	}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...))
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
 	got, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 	if err != nil {
 		t.Fatalf("Namespace(): %v", err)
@@ -136,8 +136,8 @@ func TestDirectIsReadSeldom(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	}, liqotest.TwinNamespace(namespace, consumer), p, liqotest.ForeignCluster(providerA, true, false), said, forged)
-	r := snapshot.New(c)
-	looks := func(reason string, r *snapshot.Registry, direct bool) {
+	r := snapshot.New(c, "", nil)
+	looks := func(reason string, r *snapshot.Reader, direct bool) {
 		t.Helper()
 		got, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 		if err != nil {
@@ -151,8 +151,8 @@ func TestDirectIsReadSeldom(t *testing.T) {
 	if err := c.Delete(t.Context(), said); err != nil {
 		t.Fatal(err)
 	}
-	looks("For a moment it is not asked again.", r.Of("any"), true)
-	looks("Who asks for the first time is told that it does not any more.", snapshot.New(c), false)
+	looks("For a moment it is not asked again.", r, true)
+	looks("Who asks for the first time is told that it does not any more.", snapshot.New(c, "", nil), false)
 	want := liqotest.Tenant(providerA) + "/" + remoteipam.DirectName
 	if !slices.Equal(asked, []string{want, want}) {
 		t.Errorf("asked for %v, want %s twice", asked, want)

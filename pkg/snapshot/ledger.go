@@ -10,11 +10,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 )
 
-// Ledger keeps the books of a Registry until something changes, so that those who
+// Ledger keeps the books of a Reader until something changes, so that those who
 // look at them one after the other do not all count every pod. It may be used
 // concurrently.
 type Ledger struct {
-	registry *Registry
+	reader *Reader
 
 	mu      sync.Mutex
 	changes int // Since the beginning.
@@ -23,7 +23,7 @@ type Ledger struct {
 }
 
 // NewLedger returns a Ledger, which has to be told of changes.
-func NewLedger(r *Registry) *Ledger { return &Ledger{registry: r} }
+func NewLedger(r *Reader) *Ledger { return &Ledger{reader: r} }
 
 // Changed says that the books of before are outdated.
 func (l *Ledger) Changed() {
@@ -40,7 +40,7 @@ func (l *Ledger) Books(ctx context.Context) (*capacity.Books, error) {
 	if books != nil && counted == changes {
 		return books, nil
 	}
-	books, err := l.registry.Books(ctx)
+	books, err := l.reader.Books(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func TestCopies(t *testing.T) {
 			liqotest.PutInForce(ns, o, providerA)
 			nodes := []client.Object{liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false), silent}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, slices.Concat(tc.objects, []client.Object{o}, nodes)...)
-			got, err := snapshot.New(c).Namespace(t.Context(), ns)
+			got, err := snapshot.New(c, "", nil).Namespace(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
 			}
@@ -218,7 +218,7 @@ func TestProviders(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
 			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 			liqotest.PutInForce(ns, o, providerA)
-			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, p, o)).Namespace(t.Context(), ns)
+			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, p, o), "", nil).Namespace(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
 			}
@@ -245,7 +245,7 @@ func TestRoom(t *testing.T) {
 			policy.Spec.Keep = &v1alpha1.Keep{}
 		}
 		c := snapshottest.NewClient(t, interceptor.Funcs{}, p, policy, shadow, pod, liqotest.ShadowPod(namespace, "web-1", nil), liqotest.VirtualNode(providerA, true))
-		got, err := snapshot.New(c).Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+		got, err := snapshot.New(c, "", nil).Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 		if err != nil {
 			t.Fatalf("Namespace(): %v", err)
 		}
@@ -284,7 +284,7 @@ func TestWiderPlacing(t *testing.T) {
 			pod := liqotest.Pod(shadow, "", both...)
 			liqo.Place(pod, []cluster.ID{providerB.ID})
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, o, shadow, pod)
-			got, err := snapshot.New(c).Of("id-broker").Namespace(t.Context(), ns)
+			got, err := snapshot.New(c, "id-broker", nil).Namespace(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("Namespace(): %v", err)
 			}

@@ -24,7 +24,7 @@ import (
 // nodes returns the virtual nodes of those consumers that have or are to have others
 // than the one that stands for the broker: those that Liqo has told them of, and one
 // for each usable provider if they are to have that. Nothing is used of them yet.
-func (r *Registry) nodes(
+func (r *Reader) nodes(
 	ctx context.Context, consumers []v1alpha1.Consumer, providers []v1alpha1.Provider, accounts map[cluster.ID]capacity.Account,
 	offers []liqo.ResourceOffer, tenants map[string]cluster.Identity,
 ) (map[cluster.ID][]capacity.Node, error) {
@@ -91,7 +91,7 @@ func toldOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) ma
 }
 
 // marks returns the providers by the marks of their nodes.
-func (r *Registry) marks(providers []v1alpha1.Provider) map[string]cluster.Identity {
+func (r *Reader) marks(providers []v1alpha1.Provider) map[string]cluster.Identity {
 	marks := make(map[string]cluster.Identity, len(providers))
 	for i := range providers {
 		id := identity(&providers[i])
@@ -103,7 +103,7 @@ func (r *Registry) marks(providers []v1alpha1.Provider) map[string]cluster.Ident
 // nodesOf returns the nodes of one consumer, in order of their names: those that it
 // was told of, and those that it is to have besides. A provider that calls itself
 // otherwise than before keeps its node.
-func (r *Registry) nodesOf(told []string, perProvider bool, marks map[string]cluster.Identity, open map[cluster.ID]bool) []capacity.Node {
+func (r *Reader) nodesOf(told []string, perProvider bool, marks map[string]cluster.Identity, open map[cluster.ID]bool) []capacity.Node {
 	told = slices.Compact(slices.Sorted(slices.Values(told)))
 	var nodes []capacity.Node
 	has := map[cluster.ID]bool{}
@@ -148,7 +148,7 @@ func use(nodes []capacity.Node, name string, requests corev1.ResourceList) {
 // is none.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func (r *Registry) ProviderOf(ctx context.Context, node string) (*v1alpha1.Provider, error) {
+func (r *Reader) ProviderOf(ctx context.Context, node string) (*v1alpha1.Provider, error) {
 	mark, is := nodename.MarkOf(node)
 	if !is {
 		return nil, nil
@@ -167,7 +167,7 @@ func (r *Registry) ProviderOf(ctx context.Context, node string) (*v1alpha1.Provi
 
 // Pinned reports whether a pod of a consumer is on its node of one provider, which is
 // the only one on which the pod may run; nil if that provider is gone.
-func (r *Registry) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error) {
+func (r *Reader) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error) {
 	node := liqo.OriginNode(pod)
 	if _, is := nodename.MarkOf(node); !is {
 		return nil, false, nil

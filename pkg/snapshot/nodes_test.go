@@ -176,7 +176,7 @@ func TestPools(t *testing.T) {
 				liqotest.ForeignCluster(consumerC, false, true), liqotest.TwinNamespace("of-c", consumerC),
 				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true), liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true),
 			})
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...)).Of(ownID)
+			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil)
 			books, err := r.Books(t.Context())
 			if err != nil {
 				t.Fatalf("Books(): %v", err)
@@ -205,7 +205,7 @@ func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 			tell := func(objects ...client.Object) (offers []client.Object) {
 				t.Helper()
 				objects = append(objects, seen(v1alpha1.ModeOrchestrated, nodes), liqotest.ForeignCluster(consumerC, false, true), gpus, other)
-				books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...)).Of(ownID).Books(t.Context())
+				books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil).Books(t.Context())
 				if err != nil {
 					t.Fatalf("Books(): %v", err)
 				}
@@ -246,7 +246,7 @@ func TestResourcesOfOtherNames(t *testing.T) {
 		o.Spec.ResourceQuota.Hard[corev1.ResourceName(fmt.Sprintf("example.com/%d", n))] = resource.Quantity{}
 	}
 	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-		seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesOne), liqotest.ForeignCluster(consumerC, false, true), o)).Of(ownID).Books(t.Context())
+		seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesOne), liqotest.ForeignCluster(consumerC, false, true), o), ownID, nil).Books(t.Context())
 	if err != nil {
 		t.Fatalf("Books(): %v", err)
 	}
@@ -260,7 +260,7 @@ func TestPinned(t *testing.T) {
 	forged := told(nodeB)
 	forged.Namespace = "liqo-tenant-evil"
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-		liqotest.ForeignCluster(consumerC, false, true), provider("id-a", "4", true), told(nodeGone), forged)).Of(ownID)
+		liqotest.ForeignCluster(consumerC, false, true), provider("id-a", "4", true), told(nodeGone), forged), ownID, nil)
 	cases := map[string]struct {
 		reason, node string
 		provider     string
@@ -343,7 +343,7 @@ func BenchmarkPools(b *testing.B) {
 		c.Name = fmt.Sprint("c", n)
 		objects[c.Name] = c
 	}
-	r := snapshot.New(snapshottest.NewClient(b, interceptor.Funcs{}, slices.Collect(maps.Values(objects))...)).Of(ownID)
+	r := snapshot.New(snapshottest.NewClient(b, interceptor.Funcs{}, slices.Collect(maps.Values(objects))...), ownID, nil)
 	books, err := r.Books(b.Context())
 	if err != nil {
 		b.Fatal(err)

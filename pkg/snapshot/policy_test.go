@@ -69,7 +69,7 @@ func TestPolicy(t *testing.T) {
 			objects := slices.Concat(tc.objects, []client.Object{
 				&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}}, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-b"}},
 			})
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...))
+			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
 			n, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 			if err != nil {
 				t.Fatalf("Namespace(): %v", err)
@@ -142,7 +142,7 @@ func TestBinding(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.policies...)).Namespace(t.Context(), ns)
+			n, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.policies...), "", nil).Namespace(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("Namespace(): %v", err)
 			}
@@ -179,7 +179,7 @@ func TestHides(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...))
+			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "", nil)
 			if got, err := r.Hides(t.Context(), "twin"); got != tc.want || err != nil {
 				t.Errorf("%s\nHides() = %t, %v", tc.reason, got, err)
 			}

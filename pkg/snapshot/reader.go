@@ -99,9 +99,9 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-// Registry answers questions about the broker's providers and namespaces. It may
+// Reader answers questions about the broker's providers and namespaces. It may
 // be used concurrently.
-type Registry struct {
+type Reader struct {
 	reader client.Reader
 	// own is the broker's cluster; the names of the consumers' nodes depend on it.
 	own cluster.ID
@@ -110,35 +110,29 @@ type Registry struct {
 	said   *directs
 }
 
-// New returns a Registry that reads from reader: ConfigMaps from the API server, and all
-// else from a cache.
-func New(reader client.Reader) *Registry {
-	return &Registry{reader: reader, said: &directs{clock: clock.RealClock{}, known: map[string]direct{}}}
-}
-
-// Of returns the Registry of the broker in a cluster.
-func (r *Registry) Of(own cluster.ID) *Registry {
-	return &Registry{reader: r.reader, own: own, said: r.said, serves: r.serves}
+// New returns a Reader of the broker in a cluster. It reads from objects: ConfigMaps from the
+// API server, and all else from a cache. The broker runs the modes that it serves; all of
+// them if serves is nil.
+func New(objects client.Reader, own cluster.ID, serves func(v1alpha1.Mode) bool) *Reader {
+	if serves == nil {
+		serves = func(v1alpha1.Mode) bool { return true }
+	}
+	return &Reader{reader: objects, own: own, serves: serves, said: &directs{clock: clock.RealClock{}, known: map[string]direct{}}}
 }
 
 // Own returns the broker's cluster.
-func (r *Registry) Own() cluster.ID { return r.own }
-
-// Serving returns the Registry of a broker that runs some modes. Without it all are run.
-func (r *Registry) Serving(serves func(v1alpha1.Mode) bool) *Registry {
-	return &Registry{reader: r.reader, own: r.own, said: r.said, serves: serves}
-}
+func (r *Reader) Own() cluster.ID { return r.own }
 
 // served reports whether the broker runs the mode in which a consumer is to be served.
 // One without a wish is served in whichever there is.
-func (r *Registry) served(c *v1alpha1.Consumer) bool {
-	return r.serves == nil || c.Spec.Mode == "" || r.serves(c.Spec.Mode)
+func (r *Reader) served(c *v1alpha1.Consumer) bool {
+	return c.Spec.Mode == "" || r.serves(c.Spec.Mode)
 }
 
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func (r *Registry) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.ForeignCluster, error) {
+func (r *Reader) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.ForeignCluster, error) {
 	var list liqo.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}); err != nil {
 		return nil, fmt.Errorf("find the foreign cluster of %s: %w", id, err)
@@ -150,7 +144,7 @@ func (r *Registry) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.For
 }
 
 // TwinsBefore returns how many twin namespaces a consumer had when it got another one.
-func (r *Registry) TwinsBefore(ctx context.Context, twin *corev1.Namespace) (int, error) {
+func (r *Reader) TwinsBefore(ctx context.Context, twin *corev1.Namespace) (int, error) {
 	consumer, _ := liqo.TwinOf(twin)
 	var all corev1.NamespaceList
 	if err := r.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -169,7 +163,7 @@ func (r *Registry) TwinsBefore(ctx context.Context, twin *corev1.Namespace) (int
 
 // Hides reports whether the consumer of a twin namespace must not learn of providers: unless
 // it is served as an orchestrated one. It is true if that is not known.
-func (r *Registry) Hides(ctx context.Context, namespace string) (bool, error) {
+func (r *Reader) Hides(ctx context.Context, namespace string) (bool, error) {
 	var ns corev1.Namespace
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
 		return true, client.IgnoreNotFound(err)
@@ -190,7 +184,7 @@ func (r *Registry) Hides(ctx context.Context, namespace string) (bool, error) {
 // that the two cannot be told apart.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func (r *Registry) Namesake(ctx context.Context, fc *liqo.ForeignCluster) (*liqo.ForeignCluster, error) {
+func (r *Reader) Namesake(ctx context.Context, fc *liqo.ForeignCluster) (*liqo.ForeignCluster, error) {
 	name := liqo.UniqueName(liqo.Identity(fc))
 	var list liqo.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -213,7 +207,7 @@ func older(a, b client.Object) bool {
 }
 
 // Namesakes returns the clusters that share a unique name with one.
-func (r *Registry) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.ID, error) {
+func (r *Reader) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.ID, error) {
 	name := liqo.UniqueName(id)
 	var list liqo.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -243,7 +237,7 @@ type Namespace struct {
 }
 
 // Namespace reads a twin namespace.
-func (r *Registry) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
+func (r *Reader) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
 	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
 	offloading := &liqo.NamespaceOffloading{}
 	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
@@ -308,7 +302,7 @@ type node struct {
 
 // copyOf tells where a pod is and how it does. It remembers the nodes that it
 // looked up.
-func (r *Registry) copyOf(
+func (r *Reader) copyOf(
 	ctx context.Context, pod *corev1.Pod, nodes map[string]node, s *placement.Snapshot,
 ) (placement.Copy, error) {
 	if pod == nil {
@@ -348,7 +342,7 @@ func (r *Registry) copyOf(
 // outdated reports whether a pod that waits was made for other providers than those on which
 // pods are placed at this moment: it may go where they are not, or may not go where they
 // are. A pod that is for one provider only waits while that is gone.
-func (r *Registry) outdated(pod *corev1.Pod, s *placement.Snapshot) bool {
+func (r *Reader) outdated(pod *corev1.Pod, s *placement.Snapshot) bool {
 	if !liqo.Follows(pod, s.Selected) || !slices.Equal(s.Placing, s.Selected) && !liqo.Follows(pod, s.Placing) {
 		return true
 	}

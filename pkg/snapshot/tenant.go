@@ -25,13 +25,13 @@ import (
 
 // TenantOf returns the foreign cluster whose tenant namespace a namespace is; empty if
 // it is none.
-func (r *Registry) TenantOf(ctx context.Context, namespace string) (cluster.ID, error) {
+func (r *Reader) TenantOf(ctx context.Context, namespace string) (cluster.ID, error) {
 	tenant, err := r.tenant(ctx, namespace)
 	return tenant.ID, err
 }
 
 // tenant returns what the foreign cluster is called whose tenant namespace a namespace is.
-func (r *Registry) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
+func (r *Reader) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
 	var list liqo.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterTenant: namespace}, client.UnsafeDisableDeepCopy); err != nil {
 		return cluster.Identity{}, fmt.Errorf("find the foreign cluster of the tenant namespace %s: %w", namespace, err)
@@ -43,7 +43,7 @@ func (r *Registry) tenant(ctx context.Context, namespace string) (cluster.Identi
 }
 
 // tenants returns what the foreign clusters are called, by their tenant namespaces.
-func (r *Registry) tenants(ctx context.Context) (map[string]cluster.Identity, error) {
+func (r *Reader) tenants(ctx context.Context) (map[string]cluster.Identity, error) {
 	var list liqo.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters: %w", err)
@@ -68,7 +68,7 @@ func (r Refusal) String() string { return fmt.Sprintf("offer %s: %v", r.Offer, r
 
 // OffersBy returns what a foreign cluster offers, and the offers in its name that count
 // for nothing. It may be nil.
-func (r *Registry) OffersBy(ctx context.Context, fc *liqo.ForeignCluster) (offers []liqo.ResourceOffer, refused []Refusal, err error) {
+func (r *Reader) OffersBy(ctx context.Context, fc *liqo.ForeignCluster) (offers []liqo.ResourceOffer, refused []Refusal, err error) {
 	all, err := r.offersIn(ctx, fc)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +88,7 @@ func (r *Registry) OffersBy(ctx context.Context, fc *liqo.ForeignCluster) (offer
 }
 
 // OffersTo returns what this cluster offers to a foreign cluster. It may be nil.
-func (r *Registry) OffersTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
+func (r *Reader) OffersTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
 	all, err := r.offersIn(ctx, fc)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (r *Registry) OffersTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liq
 
 // offersIn returns all offers in the tenant namespace of a foreign cluster. They are not to
 // be changed.
-func (r *Registry) offersIn(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
+func (r *Reader) offersIn(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
 	if fc == nil || liqo.TenantNamespace(fc) == "" {
 		return nil, nil
 	}
@@ -111,7 +111,7 @@ func (r *Registry) offersIn(ctx context.Context, fc *liqo.ForeignCluster) ([]liq
 
 // TunnelsTo returns the tunnels to a foreign cluster, which may be nil. They are not to
 // be changed.
-func (r *Registry) TunnelsTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.TunnelEndpoint, error) {
+func (r *Reader) TunnelsTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.TunnelEndpoint, error) {
 	if fc == nil || liqo.TenantNamespace(fc) == "" {
 		return nil, nil
 	}
@@ -149,7 +149,7 @@ func (o Owners) Offer(node *corev1.Node) bool {
 }
 
 // Owners returns the owners of all virtual nodes.
-func (r *Registry) Owners(ctx context.Context) (Owners, error) {
+func (r *Reader) Owners(ctx context.Context) (Owners, error) {
 	var offers liqo.ResourceOfferList
 	if err := r.reader.List(ctx, &offers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list offers: %w", err)
@@ -180,7 +180,7 @@ func (o Owners) add(offer *liqo.ResourceOffer, tenant cluster.Identity) {
 }
 
 // OwnersOf returns the clusters that offer a virtual node of a name.
-func (r *Registry) OwnersOf(ctx context.Context, name string) ([]cluster.ID, error) {
+func (r *Reader) OwnersOf(ctx context.Context, name string) ([]cluster.ID, error) {
 	var offers liqo.ResourceOfferList
 	if err := r.reader.List(ctx, &offers, client.MatchingFields{IndexOfferNode: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the offers of node %s: %w", name, err)
@@ -206,7 +206,7 @@ func (r *Registry) OwnersOf(ctx context.Context, name string) ([]cluster.ID, err
 }
 
 // addNamed adds the owners that call themselves by a name.
-func (r *Registry) addNamed(ctx context.Context, owners Owners, name string) error {
+func (r *Reader) addNamed(ctx context.Context, owners Owners, name string) error {
 	var list liqo.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterName: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the foreign clusters that are called %s: %w", name, err)
@@ -224,7 +224,7 @@ func (r *Registry) addNamed(ctx context.Context, owners Owners, name string) err
 }
 
 // ClusterOf returns the cluster that a virtual node is of, as [Owners.Of] does.
-func (r *Registry) ClusterOf(ctx context.Context, node *corev1.Node) (cluster.ID, error) {
+func (r *Reader) ClusterOf(ctx context.Context, node *corev1.Node) (cluster.ID, error) {
 	owners, err := r.OwnersOf(ctx, node.Name)
 	if err != nil {
 		return "", err
@@ -245,7 +245,7 @@ type VirtualNode struct {
 
 // NodesOf returns the virtual nodes that say they are of a provider, and those that it
 // has offered. Its foreign cluster may be nil.
-func (r *Registry) NodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]VirtualNode, error) {
+func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]VirtualNode, error) {
 	var labelled corev1.NodeList
 	if err := r.reader.List(ctx, &labelled, client.MatchingFields{IndexNodeCluster: string(id)}); err != nil {
 		return nil, fmt.Errorf("list the virtual nodes of %s: %w", id, err)
@@ -283,7 +283,7 @@ func (r *Registry) NodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignC
 
 // OfferedNodesOf returns the virtual nodes that a provider has offered: those whose labels
 // and conditions say something of it. Its foreign cluster may be nil.
-func (r *Registry) OfferedNodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]corev1.Node, error) {
+func (r *Reader) OfferedNodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]corev1.Node, error) {
 	nodes, err := r.NodesOf(ctx, id, fc)
 	if err != nil {
 		return nil, err
@@ -302,7 +302,7 @@ var ErrNodeTaken = errors.New("the name is taken")
 
 // CheckNodeName returns [ErrNodeTaken] if a virtual node of a peer cannot have a name. The
 // reader of nodes must know also those that are not virtual.
-func (r *Registry) CheckNodeName(ctx context.Context, nodes client.Reader, peer cluster.ID, name string) error {
+func (r *Reader) CheckNodeName(ctx context.Context, nodes client.Reader, peer cluster.ID, name string) error {
 	owners, err := r.OwnersOf(ctx, name)
 	if err != nil {
 		return err
@@ -332,7 +332,7 @@ func (r *Registry) CheckNodeName(ctx context.Context, nodes client.Reader, peer 
 }
 
 // usuallyOf returns the clusters whose virtual node has a name if they do not say otherwise.
-func (r *Registry) usuallyOf(ctx context.Context, name string) ([]cluster.ID, error) {
+func (r *Reader) usuallyOf(ctx context.Context, name string) ([]cluster.ID, error) {
 	of, is := liqo.UsualNode(name)
 	if !is {
 		return nil, nil

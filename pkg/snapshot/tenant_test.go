@@ -73,7 +73,7 @@ func TestClusterOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects := append(slices.Clone(tc.offers), liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false))
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...))
+			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
 			owners, err := r.Owners(t.Context())
 			if err != nil {
 				t.Fatalf("Owners(): %v", err)
@@ -104,7 +104,7 @@ func TestOffersByTenant(t *testing.T) {
 	toEvil.Name, replicated.Name = "to-evil", "replicated"
 	replicated.Labels[liqo.LabelReplicated] = "true"
 
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA, toEvil, replicated))
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA, toEvil, replicated), "", nil)
 	names := func(offers []liqo.ResourceOffer) (names []string) {
 		for i := range offers {
 			names = append(names, offers[i].Name)
@@ -146,7 +146,7 @@ func TestOffersByTenant(t *testing.T) {
 // from all namespaces.
 func TestWithoutTenantNamespace(t *testing.T) {
 	a := cluster.Identity{ID: "id-a", Name: "a"}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil), liqotest.Tunnel(a, "1ms", time.Now())))
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil), liqotest.Tunnel(a, "1ms", time.Now())), "", nil)
 	unpeered := liqotest.ForeignCluster(a, false, false)
 	unpeered.Status.TenantNamespace.Local = ""
 	for name, fc := range map[string]*liqo.ForeignCluster{"NoNamespace": unpeered, "NoForeignCluster": nil} {
@@ -168,7 +168,7 @@ func TestTunnelsTo(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
 	forged := liqotest.Tunnel(a, "1ms", time.Now())
 	forged.Namespace = liqotest.Tenant(evil)
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, forged, liqotest.Tunnel(a, "20ms", time.Now())))
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, forged, liqotest.Tunnel(a, "20ms", time.Now())), "", nil)
 	for id, want := range map[cluster.Identity]string{a: "20ms", evil: ""} {
 		tunnels, err := r.TunnelsTo(t.Context(), liqotest.ForeignCluster(id, true, false))
 		if err != nil {
@@ -191,7 +191,7 @@ func TestNodesOf(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
 	peers := map[cluster.ID]*liqo.ForeignCluster{a.ID: liqotest.ForeignCluster(a, true, false), evil.ID: liqotest.ForeignCluster(evil, true, false)}
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""), offerOf(evil, "no-node"),
-		nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID), nodeThatSays("liqo-old", a.ID)))
+		nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID), nodeThatSays("liqo-old", a.ID)), "", nil)
 	for id, want := range map[cluster.ID][]string{
 		a.ID:    {"liqo-a offered own", "liqo-evil", "liqo-old own"},
 		evil.ID: {"liqo-evil offered own"},
@@ -225,7 +225,7 @@ func TestBooksOfLyingNode(t *testing.T) {
 		liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false), offerOf(a, ""), offerOf(evil, ""),
 		provider(a.ID, "4", true), provider(evil.ID, "8", true), nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID),
 		pod("of-c", "liqo-a", "1", corev1.PodRunning), pod("of-c", "liqo-evil", "2", corev1.PodRunning),
-	)).Books(t.Context())
+	), "", nil).Books(t.Context())
 	if err != nil {
 		t.Fatalf("Books(): %v", err)
 	}
@@ -258,7 +258,7 @@ func TestNamesake(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.older, tc.same, other))
+			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.older, tc.same, other), "", nil)
 			for _, ask := range []struct {
 				fc   *liqo.ForeignCluster
 				want string
@@ -307,7 +307,7 @@ func TestCheckNodeName(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if err := snapshot.New(c).CheckNodeName(t.Context(), c, tc.peer, tc.name); !errors.Is(err, tc.want) {
+			if err := snapshot.New(c, "", nil).CheckNodeName(t.Context(), c, tc.peer, tc.name); !errors.Is(err, tc.want) {
 				t.Errorf("%s\nCheckNodeName() = %v, want %v", tc.reason, err, tc.want)
 			}
 		})
@@ -317,7 +317,7 @@ func TestCheckNodeName(t *testing.T) {
 			return boom
 		},
 	})
-	if err := snapshot.New(c).CheckNodeName(t.Context(), unreadable, evil.ID, "new"); !errors.Is(err, boom) {
+	if err := snapshot.New(c, "", nil).CheckNodeName(t.Context(), unreadable, evil.ID, "new"); !errors.Is(err, boom) {
 		t.Errorf("a node that cannot be read: %v", err)
 	}
 }

@@ -68,21 +68,29 @@ type Books interface {
 
 // Reconciler keeps the Consumer of one cluster.
 type Reconciler struct {
-	client   client.Client
-	registry *snapshot.Registry
-	books    Books
-	modes    Modes
+	client client.Client
+	reader *snapshot.Reader
+	books  Books
+	modes  Modes
 }
 
-// New returns a Reconciler that reads and writes with c.
-func New(c client.Client, r *snapshot.Registry, books Books, modes Modes) *Reconciler {
-	return &Reconciler{client: c, registry: r, books: books, modes: modes}
+// Config is what the controller needs.
+type Config struct {
+	Client client.Client
+	Reader *snapshot.Reader
+	Books  Books
+	Modes  Modes
+}
+
+// New returns a Reconciler.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{client: cfg.Client, reader: cfg.Reader, books: cfg.Books, modes: cfg.Modes}
 }
 
 // Reconcile creates the Consumer of a cluster at its first incoming peering and
 // keeps its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	fc, err := r.registry.ForeignCluster(ctx, cluster.ID(req.Name))
+	fc, err := r.reader.ForeignCluster(ctx, cluster.ID(req.Name))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -149,7 +157,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 
 // granted returns what Liqo offers to a consumer in the broker's name.
 func (r *Reconciler) granted(ctx context.Context, fc *liqo.ForeignCluster) (corev1.ResourceList, error) {
-	offers, err := r.registry.OffersTo(ctx, fc)
+	offers, err := r.reader.OffersTo(ctx, fc)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +182,7 @@ func (r *Reconciler) peeringOf(ctx context.Context, fc *liqo.ForeignCluster) (pe
 	if fc == nil {
 		return peeringState{}, nil
 	}
-	namesake, err := r.registry.Namesake(ctx, fc)
+	namesake, err := r.reader.Namesake(ctx, fc)
 	if err != nil {
 		return peeringState{}, err
 	}

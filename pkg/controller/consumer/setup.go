@@ -34,13 +34,13 @@ import (
 const accountingPause = time.Second
 
 // Setup registers the controller with a manager. The broker runs the given modes.
-func Setup(mgr ctrl.Manager, books Books, modes Modes) error {
-	r := New(mgr.GetClient(), snapshot.New(mgr.GetClient()), books, modes)
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("consumer").
 		For(&v1alpha1.Consumer{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.registry))).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry))).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
 		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(accountChanged())).

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,8 +56,7 @@ type Config struct {
 	After time.Duration
 	// Given counts the pods that were given back.
 	Given prometheus.Counter
-	// Now is the time, as the scheduler writes it into pods.
-	Now func() time.Time
+	Clock clock.PassiveClock
 }
 
 // Reconciler gives back one pod.
@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if give {
 		wait = r.patience.of(workload, made, wait)
 	}
-	now := r.Now()
+	now := r.Clock.Now()
 	if rest := wait - now.Sub(since); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -55,16 +56,16 @@ type harness struct {
 	*Reconciler
 
 	t      *testing.T
-	now    time.Time
+	clock  *testingclock.FakePassiveClock
 	events *record.FakeRecorder
 }
 
 func newHarness(t *testing.T, c client.Client) *harness {
 	t.Helper()
-	h := &harness{t: t, now: began, events: record.NewFakeRecorder(100)}
+	h := &harness{t: t, clock: testingclock.NewFakePassiveClock(began), events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
-		Client: c, Recorder: h.events, Pins: snapshot.New(c).Of(own), Hider: snapshot.New(c), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
-		Now: func() time.Time { return h.now },
+		Client: c, Recorder: h.events, Pins: snapshot.New(c, own, nil), Hider: snapshot.New(c, "", nil), After: after, Given: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Clock: h.clock,
 	})
 	return h
 }
@@ -73,7 +74,7 @@ func newHarness(t *testing.T, c client.Client) *harness {
 // look again.
 func (h *harness) look(name string, at time.Duration) (*corev1.Pod, time.Duration) {
 	h.t.Helper()
-	h.now = began.Add(at)
+	h.clock.SetTime(began.Add(at))
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	result, err := h.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key})
 	if err != nil {
@@ -253,7 +254,7 @@ func TestBackOff(t *testing.T) {
 			}
 		}
 	}
-	h.patience.note("other", began, h.now.Add(3*longest), after)
+	h.patience.note("other", began, h.clock.Now().Add(3*longest), after)
 	if len(h.patience) != 1 {
 		t.Errorf("%d workloads are remembered, want only the last one", len(h.patience))
 	}
@@ -307,7 +308,7 @@ func TestLostRace(t *testing.T) {
 		},
 	}, twin(), waiting("web-0", began))
 	h := newHarness(t, c)
-	h.now = began.Add(after)
+	h.clock.SetTime(began.Add(after))
 	_, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: "web-0"}})
 	if !apierrors.IsConflict(err) {
 		t.Errorf("Reconcile(): %v, want a conflict", err)

@@ -30,9 +30,9 @@ var ownDoing = map[string]bool{"": true, "DeadlineExceeded": true, liqo.ReasonOf
 // of the broker: those in the pods are by the clocks of the providers. What it does not
 // see, because the broker does not run, does not count.
 type podWatcher struct {
-	reader   client.Reader
-	registry *snapshot.Registry
-	clock    clock.PassiveClock
+	objects client.Reader
+	reader  *snapshot.Reader
+	clock   clock.PassiveClock
 
 	mu sync.Mutex
 	// bound are the pods that are bound and not ready yet, and since when.
@@ -41,8 +41,8 @@ type podWatcher struct {
 	seen map[string][]kpi.PodSeen
 }
 
-func newPodWatcher(reader client.Reader, r *snapshot.Registry, clock clock.PassiveClock) *podWatcher {
-	return &podWatcher{reader: reader, registry: r, clock: clock, bound: map[types.UID]time.Time{}, seen: map[string][]kpi.PodSeen{}}
+func newPodWatcher(objects client.Reader, r *snapshot.Reader, clock clock.PassiveClock) *podWatcher {
+	return &podWatcher{objects: objects, reader: r, clock: clock, bound: map[types.UID]time.Time{}, seen: map[string][]kpi.PodSeen{}}
 }
 
 // handler watches, and asks for no reconciliation: figures are written once a minute.
@@ -92,11 +92,11 @@ func (w *podWatcher) update(ctx context.Context, before, after *corev1.Pod) {
 func (w *podWatcher) note(ctx context.Context, pod *corev1.Pod, seen kpi.PodSeen) {
 	var node corev1.Node
 	var namespace corev1.Namespace
-	if w.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil ||
-		w.reader.Get(ctx, client.ObjectKey{Name: pod.Namespace}, &namespace) != nil {
+	if w.objects.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil ||
+		w.objects.Get(ctx, client.ObjectKey{Name: pod.Namespace}, &namespace) != nil {
 		return // Gone, or not of a consumer.
 	}
-	provider, err := w.registry.ClusterOf(ctx, &node)
+	provider, err := w.reader.ClusterOf(ctx, &node)
 	consumer, twin := liqo.TwinOf(&namespace)
 	if err != nil || provider == "" || !twin {
 		return

@@ -42,10 +42,10 @@ const (
 
 // Reconciler keeps the figures of one provider.
 type Reconciler struct {
-	client   client.Client
-	registry *snapshot.Registry
-	clock    clock.PassiveClock
-	pods     *podWatcher
+	client client.Client
+	reader *snapshot.Reader
+	clock  clock.PassiveClock
+	pods   *podWatcher
 
 	mu sync.Mutex
 	// watched is since when this process watches each provider, and what it saw then.
@@ -58,10 +58,18 @@ type sight struct {
 	up bool
 }
 
+// Config is what the controller needs.
+type Config struct {
+	Client client.Client
+	Reader *snapshot.Reader
+	Clock  clock.PassiveClock
+}
+
 // New returns a Reconciler that reads and writes with c.
-func New(c client.Client, clock clock.PassiveClock) *Reconciler {
-	r := snapshot.New(c)
-	return &Reconciler{client: c, registry: r, clock: clock, pods: newPodWatcher(c, r, clock), watched: map[string]sight{}}
+func New(cfg Config) *Reconciler {
+	return &Reconciler{
+		client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, pods: newPodWatcher(cfg.Client, cfg.Reader, cfg.Clock), watched: map[string]sight{},
+	}
 }
 
 // Reconcile measures a provider, and writes what it measured into its status.
@@ -77,11 +85,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
-	fc, err := r.registry.ForeignCluster(ctx, cluster.ID(p.Name))
+	fc, err := r.reader.ForeignCluster(ctx, cluster.ID(p.Name))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	nodes, err := r.registry.OfferedNodesOf(ctx, cluster.ID(p.Name), fc)
+	nodes, err := r.reader.OfferedNodesOf(ctx, cluster.ID(p.Name), fc)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -176,7 +184,7 @@ func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) {
 
 // roundTrip adds what Liqo measures in the tunnel to the provider.
 func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, measured map[string]kpi.Figure) error {
-	tunnels, err := r.registry.TunnelsTo(ctx, fc)
+	tunnels, err := r.reader.TunnelsTo(ctx, fc)
 	if err != nil {
 		return err
 	}
@@ -196,7 +204,7 @@ func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, mea
 func (r *Reconciler) prices(
 	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.Figure,
 ) error {
-	offers, _, err := r.registry.OffersBy(ctx, fc)
+	offers, _, err := r.reader.OffersBy(ctx, fc)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -54,7 +55,9 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 }
 
 // restart begins with a daemon that has no memory.
-func (h *harness) restart() { h.r = New(h.client, h.clock) }
+func (h *harness) restart() {
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock})
+}
 
 // reconcile returns the provider after a reconciliation.
 func (h *harness) reconcile() *v1alpha1.Provider {

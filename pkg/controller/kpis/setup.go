@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -25,15 +24,15 @@ import (
 )
 
 // Setup registers the controller with a manager.
-func Setup(mgr ctrl.Manager) error {
-	r := New(mgr.GetClient(), clock.RealClock{})
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("figures").
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.registry)), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).
-		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry))).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry)), builder.WithPredicates(offerChanged())).
+		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(offerChanged())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of figures: %w", err)

@@ -31,19 +31,34 @@ type Reconciler struct {
 	recorder record.EventRecorder
 }
 
-// Setup registers the controller with a manager, for the namespace in which Liqo runs.
-func Setup(mgr ctrl.Manager, recorder record.EventRecorder, namespace string) error {
-	inNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == namespace })
-	// What the cache holds of an offloading is less than what is written back.
-	r := &Reconciler{reader: mgr.GetAPIReader(), client: mgr.GetClient(), recorder: recorder}
+// Config is what the controller needs.
+type Config struct {
+	Client client.Writer
+	// Live reads from the API server: what the cache holds of an offloading is less than
+	// what is written back.
+	Live     client.Reader
+	Recorder record.EventRecorder
+	// Namespace is the one in which Liqo runs.
+	Namespace string
+}
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	inNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == cfg.Namespace })
+	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("offering").
 		For(&liqo.NamespaceOffloading{}, builder.WithPredicates(inNamespace, predicate.GenerationChangedPredicate{})).
 		Complete(conflict.Requeue(r))
 	if err != nil {
-		return fmt.Errorf("set up the controller of the offloading of namespace %s: %w", namespace, err)
+		return fmt.Errorf("set up the controller of the offloading of namespace %s: %w", cfg.Namespace, err)
 	}
 	return nil
+}
+
+// New returns a Reconciler.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{reader: cfg.Live, client: cfg.Client, recorder: cfg.Recorder}
 }
 
 // Reconcile makes the offloading select only virtual nodes of this project's virtual

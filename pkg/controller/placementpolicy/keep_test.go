@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // server is a Prometheus of which a test says what it answers, at the time of a clock.
@@ -57,7 +58,7 @@ func keep(t *testing.T, policy *v1alpha1.PlacementPolicy) (*harness, *server) {
 	t.Helper()
 	h := begin(t, policy, consumer("c"), provider("a", "1"), provider("b", "2"), provider("d", "3"), provider("e", "4"))
 	s := &server{h: h}
-	h.r = New(h.client, h.recorder, h.clock, s)
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	return h, s
 }
 
@@ -101,7 +102,7 @@ func TestKeep(t *testing.T) {
 	if kept := p.Status.DecisionFor("c").Kept; chosen(p)["c"] != "a" || kept.Wants != "More" || kept.Since.Unix() != now.Add(75*time.Second).Unix() {
 		t.Errorf("above, not for long enough: chosen %s, %+v", chosen(p)["c"], kept)
 	}
-	h.r = New(h.client, h.recorder, h.clock, s) // The daemon was killed.
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s}) // The daemon was killed.
 	if p = h.pass(15 * time.Second); chosen(p)["c"] != "a,b" || p.Status.DecisionFor("c").Kept.Since != nil {
 		t.Errorf("above for a minute: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Kept)
 	}
@@ -144,7 +145,9 @@ func TestKeepHolds(t *testing.T) {
 		"Down":     {"Prometheus is down.", func(_ *harness, s *server) { s.err = promquery.ErrUnavailable }, "PrometheusUnavailable"},
 		"Refused":  {"The query is wrong.", func(_ *harness, s *server) { s.err = promquery.ErrRefused }, "QueryRefused"},
 		"Unusable": {"The answer is too long.", func(_ *harness, s *server) { s.err = promquery.ErrAnswer }, "UnusableAnswer"},
-		"None":     {"The flag was taken away.", func(h *harness, _ *server) { h.r = New(h.client, h.recorder, h.clock, promquery.None{}) }, "NoPrometheus"},
+		"None": {"The flag was taken away.", func(h *harness, _ *server) {
+			h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
+		}, "NoPrometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, s := keep(t, keeping())
@@ -176,7 +179,7 @@ func TestKeepNamesake(t *testing.T) {
 	evil.Status.ClusterName = "c"
 	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
 	s := &server{h: h, samples: map[string]float64{"c": 250}}
-	h.r = New(h.client, h.recorder, h.clock, s)
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.DecisionFor("evil").Kept.Value != "" {
 		t.Errorf("measured %s, kept %+v", measured(p), p.Status.DecisionFor("evil").Kept)
 	}
@@ -222,7 +225,7 @@ func TestKeepZones(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.r = New(h.client, h.recorder, h.clock, &server{h: h, samples: map[string]float64{"c": 250}})
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: &server{h: h, samples: map[string]float64{"c": 250}}})
 	if p := h.pass(time.Minute); chosen(p)["c"] != "a" {
 		t.Errorf("at first: chosen %s", chosen(p)["c"])
 	}
@@ -270,7 +273,7 @@ func TestExampleDelay(t *testing.T) {
 	}
 	h := begin(t, objects...)
 	s := &server{h: h, samples: map[string]float64{"c": 150}}
-	h.r = New(h.client, h.recorder, h.clock, s)
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	for _, step := range []struct {
 		delay float64
 		after time.Duration

@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/promquery/promquerytest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // TestPrometheus keeps what a real Prometheus measures, in real time: it rises, its
@@ -30,7 +31,7 @@ func TestPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
-	h.r = New(h.client, h.recorder, clock.RealClock{}, asker)
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: clock.RealClock{}, Asker: asker})
 	until := func(providers, condition string) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; {

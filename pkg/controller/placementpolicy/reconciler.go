@@ -47,6 +47,7 @@ const (
 // Reconciler decides by one policy.
 type Reconciler struct {
 	client   client.Client
+	reader   *snapshot.Reader
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
 	asker    Asker
@@ -68,9 +69,20 @@ type state struct {
 	written time.Time
 }
 
+// Config is what the controller needs.
+type Config struct {
+	Client   client.Client
+	Reader   *snapshot.Reader
+	Recorder record.EventRecorder
+	Clock    clock.PassiveClock
+	Asker    Asker
+}
+
 // New returns a Reconciler.
-func New(c client.Client, recorder record.EventRecorder, clock clock.PassiveClock, asker Asker) *Reconciler {
-	return &Reconciler{client: c, recorder: recorder, clock: clock, asker: asker, known: map[types.NamespacedName]*state{}}
+func New(cfg Config) *Reconciler {
+	return &Reconciler{
+		client: cfg.Client, reader: cfg.Reader, recorder: cfg.Recorder, clock: cfg.Clock, asker: cfg.Asker, known: map[types.NamespacedName]*state{},
+	}
 }
 
 // Reconcile decides for every consumer that a policy applies to, and writes the
@@ -296,7 +308,7 @@ func (r *Reconciler) roster(ctx context.Context) (*roster, error) {
 	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	owners, err := snapshot.New(r.client).Owners(ctx)
+	owners, err := r.reader.Owners(ctx)
 	if err != nil {
 		return nil, err
 	}

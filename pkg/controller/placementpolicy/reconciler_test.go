@@ -30,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -84,7 +85,7 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, objects...)
-	h.r = New(h.client, h.recorder, h.clock, promquery.None{})
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
 	return h
 }
 
@@ -327,7 +328,7 @@ func TestStatusRefused(t *testing.T) {
 		},
 	}, policy, consumer("c"), provider("a", "1"))
 	clock := testingclock.NewFakeClock(now)
-	r := New(c, recorder, clock, promquery.None{})
+	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Recorder: recorder, Clock: clock, Asker: promquery.None{}})
 	for range 3 { // Of which one has an event.
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: policy.Name}})
 		if err != nil || result.RequeueAfter != interval {
@@ -351,7 +352,7 @@ func TestSteady(t *testing.T) {
 	if chosen(p)["c"] != "a" || again != interval || len(p.Status.DecisionFor("c").Better) != 1 {
 		t.Errorf("at first: chosen %v, again after %s, better %v", chosen(p), again, p.Status.DecisionFor("c").Better)
 	}
-	h.r = New(h.client, h.recorder, h.clock, promquery.None{}) // The daemon was killed.
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}}) // The daemon was killed.
 	if p, again = h.decide(50 * time.Second); chosen(p)["c"] != "a" || again != 10*time.Second {
 		t.Errorf("then: chosen %v, again after %s", chosen(p), again)
 	}
@@ -385,7 +386,7 @@ func TestAway(t *testing.T) {
 	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySince == nil || got[1].AwaySince != nil {
 		t.Errorf("out of reach: chosen %v", got)
 	}
-	h.r = New(h.client, h.recorder, h.clock, promquery.None{})
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
 	if p, _ = h.decide(50 * time.Second); chosen(p)["c"] != "a,b" {
 		t.Errorf("after 50 s: chosen %v", chosen(p))
 	}
@@ -405,7 +406,7 @@ func TestAwayForAMoment(t *testing.T) {
 	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].Substitute || !got[1].Substitute {
 		t.Errorf("out of reach: chosen %v", got)
 	}
-	h.r = New(h.client, h.recorder, h.clock, promquery.None{})
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionTrue })
 	if p, _ = h.decide(5 * time.Second); chosen(p)["c"] != "a" {
 		t.Errorf("after 5 s: chosen %v, want the one that was away for a moment", chosen(p))

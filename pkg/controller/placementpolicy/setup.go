@@ -15,8 +15,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,8 +29,8 @@ import (
 )
 
 // Setup registers the controller with a manager.
-func Setup(mgr ctrl.Manager, recorder record.EventRecorder, asker Asker) error {
-	r := New(mgr.GetClient(), recorder, clock.RealClock{}, asker)
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r := New(cfg)
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("policy").

@@ -39,16 +39,26 @@ const annotationConsumes = "brokering.liqo.io/consumes"
 
 // Reconciler keeps the Provider of one cluster.
 type Reconciler struct {
-	client   client.Client
-	registry *snapshot.Registry
-	clock    clock.PassiveClock
-	// fromConsumers turns on also those that use the broker.
+	client client.Client
+	reader *snapshot.Reader
+	clock  clock.PassiveClock
+	// fromConsumers enables also those that use the broker.
 	fromConsumers bool
 }
 
-// New returns a Reconciler that reads and writes with c.
-func New(c client.Client, r *snapshot.Registry, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, registry: r, clock: clock}
+// Config is what the controller needs.
+type Config struct {
+	Client client.Client
+	Reader *snapshot.Reader
+	Clock  clock.PassiveClock
+	// FromConsumers enables also the providers that use the broker, which are otherwise disabled until
+	// somebody enables them.
+	FromConsumers bool
+}
+
+// New returns a Reconciler.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, fromConsumers: cfg.FromConsumers}
 }
 
 // Reconcile creates the Provider of a cluster at its first outgoing peering,
@@ -56,7 +66,7 @@ func New(c client.Client, r *snapshot.Registry, clock clock.PassiveClock) *Recon
 // status: who reads in the status that a change of the spec has been observed
 // can rely on the nodes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	fc, err := r.registry.ForeignCluster(ctx, cluster.ID(req.Name))
+	fc, err := r.reader.ForeignCluster(ctx, cluster.ID(req.Name))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -74,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
-	nodes, err := r.registry.NodesOf(ctx, cluster.ID(p.Name), fc)
+	nodes, err := r.reader.NodesOf(ctx, cluster.ID(p.Name), fc)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -180,7 +190,7 @@ func (r *Reconciler) observe(
 
 // peer observes the peering with a provider, and what it offers.
 func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode) error {
-	namesake, err := r.registry.Namesake(ctx, fc)
+	namesake, err := r.reader.Namesake(ctx, fc)
 	if err != nil {
 		return err
 	}
@@ -200,7 +210,7 @@ func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.Forei
 // another cluster, counts for nothing and does no harm to the rest.
 func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode) error {
 	provider := liqo.Identity(fc)
-	offers, refused, err := r.registry.OffersBy(ctx, fc)
+	offers, refused, err := r.reader.OffersBy(ctx, fc)
 	if err != nil {
 		return err
 	}
@@ -288,7 +298,7 @@ func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.
 		} else if err != nil {
 			return left, fmt.Errorf("get namespace %s: %w", name, err)
 		}
-		twin, err := r.registry.Namespace(ctx, &ns)
+		twin, err := r.reader.Namespace(ctx, &ns)
 		if err != nil {
 			return left, err
 		}

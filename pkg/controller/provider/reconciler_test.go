@@ -54,7 +54,7 @@ func newProvider(enabled bool) *v1alpha1.Provider {
 // settle reconciles provider A twice, because the first time may create it.
 func settle(t *testing.T, c client.Client) error {
 	t.Helper()
-	r := New(c, snapshot.New(c), clock.RealClock{})
+	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}})
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}
 	for range 2 {
 		if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -351,7 +351,7 @@ func TestCreate(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.fc)
-			r := New(c, snapshot.New(c), clock.RealClock{})
+			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}})
 			r.fromConsumers = tc.fromConsumers
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}); err != nil {

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,17 +32,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
-// Setup registers the controller with a manager. Clusters that use the broker provide
-// fromConsumers, or when somebody turns them on.
-func Setup(mgr ctrl.Manager, fromConsumers bool) error {
-	r := New(mgr.GetClient(), snapshot.New(mgr.GetClient()), clock.RealClock{})
-	r.fromConsumers = fromConsumers
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.registry))).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.registry))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.registry)), builder.WithPredicates(nodeChanged())).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
+		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Complete(conflict.Requeue(r))
 	if err != nil {
@@ -89,7 +86,7 @@ func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID,
 		return "", false
 	}
 	var p v1alpha1.Provider
-	id, err := r.registry.ClusterOf(ctx, &node)
+	id, err := r.reader.ClusterOf(ctx, &node)
 	if err != nil {
 		return "", false
 	}

@@ -51,9 +51,17 @@ type Reconciler struct {
 	asker    Asker
 }
 
+// Config is what the controller needs.
+type Config struct {
+	Client   client.Client
+	Recorder record.EventRecorder
+	Clock    clock.PassiveClock
+	Asker    Asker
+}
+
 // New returns a Reconciler.
-func New(c client.Client, recorder record.EventRecorder, clock clock.PassiveClock, asker Asker) *Reconciler {
-	return &Reconciler{client: c, recorder: recorder, clock: clock, asker: asker}
+func New(cfg Config) *Reconciler {
+	return &Reconciler{client: cfg.Client, recorder: cfg.Recorder, clock: cfg.Clock, asker: cfg.Asker}
 }
 
 // Reconcile asks one query, and writes the values into the status of the Providers.

@@ -73,7 +73,7 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, objects...)
-	h.r = New(h.client, h.recorder, h.clock, h)
+	h.r = New(Config{Client: h.client, Recorder: h.recorder, Clock: h.clock, Asker: h})
 	return h
 }
 

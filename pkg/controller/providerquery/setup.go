@@ -12,8 +12,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +26,8 @@ import (
 )
 
 // Setup registers the controller with a manager.
-func Setup(mgr ctrl.Manager, recorder record.EventRecorder, asker Asker) error {
-	r := New(mgr.GetClient(), recorder, clock.RealClock{}, asker)
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("query").
 		For(&v1alpha1.ProviderQuery{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

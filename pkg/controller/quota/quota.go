@@ -99,8 +99,14 @@ type Reconciler struct {
 	bounds Bounds
 }
 
+// Config is what the controller needs.
+type Config struct {
+	Client client.Client
+	Bounds Bounds
+}
+
 // New returns a Reconciler.
-func New(c client.Client, bounds Bounds) *Reconciler { return &Reconciler{client: c, bounds: bounds} }
+func New(cfg Config) *Reconciler { return &Reconciler{client: cfg.Client, bounds: cfg.Bounds} }
 
 // NewMetadata returns an empty ResourceQuota of which only the metadata is read: the rest
 // changes with every pod.
@@ -109,7 +115,7 @@ func NewMetadata() *metav1.PartialObjectMetadata {
 }
 
 // Setup registers the controller with a manager.
-func Setup(mgr ctrl.Manager, bounds Bounds) error {
+func Setup(mgr ctrl.Manager, cfg Config) error {
 	gone := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -126,7 +132,7 @@ func Setup(mgr ctrl.Manager, bounds Bounds) error {
 		Named("quota").
 		For(&corev1.Namespace{}, builder.WithPredicates(created)).
 		WatchesMetadata(NewMetadata(), handler.EnqueueRequestsFromMapFunc(ofNamespace), builder.WithPredicates(gone)).
-		Complete(conflict.Requeue(New(mgr.GetClient(), bounds)))
+		Complete(conflict.Requeue(New(cfg)))
 	if err != nil {
 		return fmt.Errorf("set up the quota controller: %w", err)
 	}

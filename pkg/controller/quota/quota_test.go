@@ -58,7 +58,7 @@ func TestReconcile(t *testing.T) {
 				},
 			}).Build()
 			for range 2 {
-				if _, err := New(c, bounds).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: twin.Name}}); err != nil {
+				if _, err := New(Config{Client: c, Bounds: bounds}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: twin.Name}}); err != nil {
 					t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 				}
 			}

@@ -73,10 +73,9 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	x.c = snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
-		Client: cached, Live: x.c, Registry: snapshot.New(cached), Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
+		Client: cached, Live: x.c, Reader: snapshot.New(cached, "", nil), Clock: x.clock, Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
-	x.twin.clock, x.twin.pacer = x.clock, newPacer(x.clock)
 	x.twin.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, x.clock)
 	x.twin.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, x.clock)
 	for w := range 1 + x.r.IntN(3) {

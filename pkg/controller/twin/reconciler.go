@@ -71,7 +71,7 @@ const (
 type Reconciler struct {
 	client   client.Client
 	live     client.Reader
-	registry *snapshot.Registry
+	reader   *snapshot.Reader
 	recorder record.EventRecorder
 	own      cluster.Identity
 	strategy liqo.MappingStrategy
@@ -89,7 +89,7 @@ func New(cfg Config) *Reconciler {
 	return &Reconciler{
 		client:   cfg.Client,
 		live:     cfg.Live,
-		registry: cfg.Registry,
+		reader:   cfg.Reader,
 		recorder: cfg.Recorder,
 		own:      cfg.Own,
 		strategy: cfg.Strategy,
@@ -97,9 +97,9 @@ func New(cfg Config) *Reconciler {
 		remade:   cfg.Remade,
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
 		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
-		pacer:    newPacer(clock.RealClock{}),
+		pacer:    newPacer(cfg.Clock),
 		memory:   newMemory(),
-		clock:    clock.RealClock{},
+		clock:    cfg.Clock,
 	}
 }
 
@@ -120,11 +120,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	// What another broker shows of itself is for this cluster and not for its providers.
-	peer, err := r.registry.ForeignCluster(ctx, consumer)
+	peer, err := r.reader.ForeignCluster(ctx, consumer)
 	if err != nil || peer != nil && liqo.TwinOfLiqo(ns.Name, liqo.Identity(peer)) {
 		return ctrl.Result{}, err
 	}
-	twin, err := r.registry.Namespace(ctx, &ns)
+	twin, err := r.reader.Namespace(ctx, &ns)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -179,7 +179,7 @@ func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *sna
 	if twin.Offloading != nil || r.most == 0 {
 		return false, nil
 	}
-	before, err := r.registry.TwinsBefore(ctx, ns)
+	before, err := r.reader.TwinsBefore(ctx, ns)
 	if err != nil || before < r.most {
 		return false, err
 	}

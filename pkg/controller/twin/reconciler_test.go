@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,7 +97,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 		},
 	}, objects...)
 	h.r = New(Config{
-		Client: h.client, Live: h.client, Registry: snapshot.New(h.client), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
+		Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	return h
@@ -509,7 +510,7 @@ func TestUndecidedOnBroker(t *testing.T) {
 func TestUnserved(t *testing.T) {
 	wants := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}, Spec: v1alpha1.ConsumerSpec{Mode: v1alpha1.ModeAggregated}}
 	orchestratorOnly := func(h *harness) *harness {
-		h.r.registry = h.r.registry.Serving(func(m v1alpha1.Mode) bool { return m == v1alpha1.ModeOrchestrated })
+		h.r.reader = snapshot.New(h.client, broker.ID, func(m v1alpha1.Mode) bool { return m == v1alpha1.ModeOrchestrated })
 		return h
 	}
 	h := orchestratorOnly(start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), wants))
@@ -534,7 +535,7 @@ func TestUnserved(t *testing.T) {
 	if placing := liqo.Placing(h.offloading()); len(placing) > 0 {
 		t.Errorf("new pods are placed on %v", placing)
 	}
-	h.r.registry = h.r.registry.Serving(func(v1alpha1.Mode) bool { return true })
+	h.r.reader = snapshot.New(h.client, broker.ID, nil)
 	h.reconcile()
 	if placing := liqo.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID}) {
 		t.Errorf("once the mode is run, new pods are placed on %v", placing)
@@ -657,7 +658,7 @@ func TestWriteFails(t *testing.T) {
 			return nil
 		},
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
-	r := New(Config{Client: h.client, Live: h.client, Registry: snapshot.New(h.client), Recorder: h.recorder, Strategy: "DefaultName"})
+	r := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Recorder: h.recorder, Strategy: "DefaultName"})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,7 @@ type Config struct {
 	Client client.Client
 	// Live reads from the API server, and not from a cache.
 	Live     client.Reader
-	Registry *snapshot.Registry
+	Reader   *snapshot.Reader
 	Recorder record.EventRecorder
 	// Own is what the broker's cluster is called.
 	Own cluster.Identity
@@ -52,6 +53,7 @@ type Config struct {
 	Most int
 	// Remade counts the pods that were made anew.
 	Remade prometheus.Counter
+	Clock  clock.Clock
 }
 
 // Setup registers the controller with a manager.

@@ -30,7 +30,7 @@ func TestWhoIsConcerned(t *testing.T) {
 	sameName := liqotest.ForeignCluster(second, true, false)
 	sameName.Name = "second"
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(b, true, false),
-		liqotest.ForeignCluster(first, true, false), sameName, liqotest.Offer(a, nil), liqotest.Offer(b, nil)))
+		liqotest.ForeignCluster(first, true, false), sameName, liqotest.Offer(a, nil), liqotest.Offer(b, nil)), "", nil)
 	cases := map[string]struct {
 		reason string
 		of     handler.MapFunc

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshottest makes fake clients with the indexes that a registry reads
+// Package snapshottest makes fake clients with the indexes that a reader reads
 // by. They know no other behaviour of an API server than controller-runtime's
 // fake client does.
 package snapshottest

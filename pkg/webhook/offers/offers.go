@@ -32,17 +32,17 @@ const Path = "/label-offers"
 
 // Handler answers the API server when Liqo writes an offer to a consumer.
 type Handler struct {
-	registry *snapshot.Registry
-	writer   string
-	decoder  *admission.Decoder
+	reader  *snapshot.Reader
+	writer  string
+	decoder *admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler for the broker of a registry. The writer is the name of the user
+// New returns a Handler for the broker of a reader. The writer is the name of the user
 // that writes offers: nobody else is to read in one what the broker knows of a provider.
-func New(scheme *runtime.Scheme, r *snapshot.Registry, writer string) *Handler {
-	return &Handler{registry: r, writer: writer, decoder: admission.NewDecoder(scheme)}
+func New(scheme *runtime.Scheme, r *snapshot.Reader, writer string) *Handler {
+	return &Handler{reader: r, writer: writer, decoder: admission.NewDecoder(scheme)}
 }
 
 // Handle writes the labels of the provider into the offer of its node. It never
@@ -60,7 +60,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("")
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("offer", req.Name, "namespace", req.Namespace)
-	switch tenant, err := h.registry.TenantOf(ctx, req.Namespace); {
+	switch tenant, err := h.reader.TenantOf(ctx, req.Namespace); {
 	case err != nil:
 		log.Error(err, "Cannot tell whose a tenant namespace is")
 		return admission.Allowed("")
@@ -89,15 +89,15 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 // it: a namespace whose selector does not match it is not offloaded any more.
 func (h *Handler) labels(ctx context.Context, node string) (map[string]string, error) {
 	labels := map[string]string{liqo.LabelNodeType: liqo.NodeTypeVirtual}
-	provider, err := h.registry.ProviderOf(ctx, node)
+	provider, err := h.reader.ProviderOf(ctx, node)
 	if err != nil || provider == nil {
 		return labels, err
 	}
-	fc, err := h.registry.ForeignCluster(ctx, cluster.ID(provider.Name))
+	fc, err := h.reader.ForeignCluster(ctx, cluster.ID(provider.Name))
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := h.registry.OfferedNodesOf(ctx, cluster.ID(provider.Name), fc)
+	nodes, err := h.reader.OfferedNodesOf(ctx, cluster.ID(provider.Name), fc)
 	if err != nil {
 		return nil, err
 	}

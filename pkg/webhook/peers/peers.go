@@ -33,9 +33,9 @@ const Path = "/validate-peers"
 // Handler answers the API server when somebody writes into a tenant namespace. It may be
 // used concurrently.
 type Handler struct {
-	registry *snapshot.Registry
-	direct   client.Reader
-	own      cluster.ID
+	reader *snapshot.Reader
+	direct client.Reader
+	own    cluster.ID
 }
 
 var _ admission.Handler = (*Handler)(nil)
@@ -43,8 +43,8 @@ var _ admission.Handler = (*Handler)(nil)
 // New returns a Handler for the cluster with an ID. It reads past the cache, with direct,
 // namespaces of peers of which there is no ForeignCluster yet, and nodes that are not
 // virtual.
-func New(r *snapshot.Registry, direct client.Reader, own cluster.ID) *Handler {
-	return &Handler{registry: r, direct: direct, own: own}
+func New(r *snapshot.Reader, direct client.Reader, own cluster.ID) *Handler {
+	return &Handler{reader: r, direct: direct, own: own}
 }
 
 // Handle refuses what a peer may not write, and what Liqo may not copy from a peer.
@@ -89,7 +89,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 
 // tenant returns the cluster whose tenant namespace a namespace is; an empty one for none.
 func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
-	id, err := h.registry.TenantOf(ctx, namespace)
+	id, err := h.reader.TenantOf(ctx, namespace)
 	if err != nil {
 		return cluster.Identity{}, err
 	}
@@ -103,7 +103,7 @@ func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identit
 		id, _ = liqo.TenantOf(&ns)
 		return cluster.Identity{ID: id}, nil
 	}
-	fc, err := h.registry.ForeignCluster(ctx, id)
+	fc, err := h.reader.ForeignCluster(ctx, id)
 	if err != nil || fc == nil {
 		return cluster.Identity{ID: id}, err
 	}
@@ -118,7 +118,7 @@ func (h *Handler) isPeer(ctx context.Context, user authenticationv1.UserInfo, te
 	if user.Username == string(tenant) || slices.Contains(user.Groups, liqo.PeerGroup) {
 		return true, nil
 	}
-	fc, err := h.registry.ForeignCluster(ctx, cluster.ID(user.Username))
+	fc, err := h.reader.ForeignCluster(ctx, cluster.ID(user.Username))
 	return fc != nil, err
 }
 
@@ -129,5 +129,5 @@ func (h *Handler) checkNode(ctx context.Context, write *liqo.PeerWrite, peer clu
 	if err != nil || name == "" {
 		return err
 	}
-	return h.registry.CheckNodeName(ctx, h.direct, peer.ID, name)
+	return h.reader.CheckNodeName(ctx, h.direct, peer.ID, name)
 }

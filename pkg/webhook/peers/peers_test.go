@@ -239,7 +239,7 @@ func asked() map[string]struct {
 func newHandler(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *peers.Handler {
 	t.Helper()
 	known := append([]client.Object{liqotest.ForeignCluster(peer, true, true), liqotest.ForeignCluster(victim, true, true)}, objects...)
-	return peers.New(snapshot.New(snapshottest.NewClient(t, funcs, known...)), snapshottest.NewClient(t, funcs, objects...), own)
+	return peers.New(snapshot.New(snapshottest.NewClient(t, funcs, known...), "", nil), snapshottest.NewClient(t, funcs, objects...), own)
 }
 
 func TestWebhook(t *testing.T) {

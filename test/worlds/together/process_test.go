@@ -58,33 +58,33 @@ type controller struct {
 func (w *world) newProcess() *process {
 	w.processes++
 	p := &process{world: w, name: fmt.Sprint("replica-", w.processes), controllers: map[string]*controller{}, left: w.r.IntN(80)}
-	with := func(name string, made func(c client.Client, r *snapshot.Registry) reconcile.Reconciler) {
+	with := func(name string, made func(c client.Client, r *snapshot.Reader) reconcile.Reconciler) {
 		own := &controller{name: name, cache: newCache(w.server, false)}
 		c := &brokerClient{cache: own.cache, scheme: w.scheme, process: p, controller: own}
-		own.Reconciler = made(c, snapshot.New(c).Of(broker.ID))
+		own.Reconciler = made(c, snapshot.New(c, broker.ID, nil))
 		p.controllers[name] = own
 	}
 	recorder, count := &record.FakeRecorder{}, func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{}) }
-	with("provider", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
-		return provider.New(c, r, clock.RealClock{})
+	with("provider", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
+		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}})
 	})
-	with("consumer", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
-		return consumer.New(c, r, r, consumer.Modes{Orchestrator: true, Aggregator: true})
+	with("consumer", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
+		return consumer.New(consumer.Config{Client: c, Reader: r, Books: r, Modes: consumer.Modes{Orchestrator: true, Aggregator: true}})
 	})
-	with("policy", func(c client.Client, _ *snapshot.Registry) reconcile.Reconciler {
-		return placementpolicy.New(c, recorder, clock.RealClock{}, nil)
+	with("policy", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
+		return placementpolicy.New(placementpolicy.Config{Client: c, Reader: r, Recorder: recorder, Clock: clock.RealClock{}})
 	})
-	with("quota", func(c client.Client, _ *snapshot.Registry) reconcile.Reconciler {
-		return quota.New(c, quota.DefaultBounds())
+	with("quota", func(c client.Client, _ *snapshot.Reader) reconcile.Reconciler {
+		return quota.New(quota.Config{Client: c, Bounds: quota.DefaultBounds()})
 	})
-	with("giveback", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
+	with("giveback", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return giveback.New(giveback.Config{
-			Client: c, Recorder: recorder, Pins: r, Hider: r, After: giveBackAfter, Given: count(), Now: time.Now,
+			Client: c, Recorder: recorder, Pins: r, Hider: r, After: giveBackAfter, Given: count(), Clock: clock.RealClock{},
 		})
 	})
-	with("twin", func(c client.Client, r *snapshot.Registry) reconcile.Reconciler {
+	with("twin", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return twin.New(twin.Config{
-			Client: c, Live: live{c.(*brokerClient)}, Registry: r, Recorder: recorder, Own: broker, Strategy: "DefaultName", Remade: count(),
+			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Own: broker, Strategy: "DefaultName", Remade: count(), Clock: clock.RealClock{},
 		})
 	})
 	return p

@@ -15,9 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
-	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
@@ -73,17 +71,9 @@ func brokeringPaths() []string {
 // leaveAlone admits everything.
 func leaveAlone(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
 
-// setupPolicies adds what chooses providers by criteria, and leads new pods to them.
-func setupPolicies(mgr ctrl.Manager, r *snapshot.Registry, cfg *brokerConfig) error {
-	if err := kpis.Setup(mgr); err != nil {
-		return err
-	}
-	if err := providerquery.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
-		return err
-	}
-	if err := placementpolicy.Setup(mgr, mgr.GetEventRecorderFor(component), cfg.asker); err != nil {
-		return err
-	}
+// setupBrokeringWebhooks adds what answers the API server where the broker is not a mere
+// catalog: where consumers' pods may run, and what peers may say.
+func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) error {
 	mgr.GetWebhookServer().Register(pods.Path, &admission.Webhook{Handler: pods.New(mgr.GetClient(), r)})
 	isolate, err := isolation.New(mgr.GetScheme(), cfg.podSecurity)
 	if err != nil {
