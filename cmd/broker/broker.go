@@ -77,7 +77,7 @@ type broker struct {
 	watching chan struct{}
 	mgr      ctrl.Manager
 	reader   *snapshot.Reader
-	ledger   *snapshot.Ledger
+	capacity *snapshot.CapacityCache
 	peers    peernet.Peers
 	api      *httpapi.API
 
@@ -111,9 +111,11 @@ func (b *broker) synced(ctx context.Context) bool {
 	}
 }
 
-// Books implements resourceplugin.Books. It may be called once synced has returned
+// Capacity implements resourceplugin.Capacity. It may be called once synced has returned
 // true.
-func (b *broker) Books(ctx context.Context) (*capacity.Books, error) { return b.ledger.Books(ctx) }
+func (b *broker) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
+	return b.capacity.Capacity(ctx)
+}
 
 // setup makes the parts that need an API server, after it passed the preflight.
 func (b *broker) setup(ctx context.Context) error {
@@ -195,7 +197,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	}
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
 	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, modes.Serves)
-	b.ledger = snapshot.NewLedger(b.reader)
+	b.capacity = snapshot.NewCapacityCache(b.reader)
 	if err := b.watchAccounts(ctx); err != nil {
 		return err
 	}
@@ -212,7 +214,7 @@ func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m 
 	errs := []error{
 		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, FromConsumers: b.cfg.provideFromConsumers}),
 		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
-		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Books: b.ledger, Modes: modes}),
+		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity, Modes: modes}),
 		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
 		kpis.Setup(b.mgr, kpis.Config{Client: objects, Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
@@ -253,10 +255,10 @@ func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config 
 	}
 }
 
-// watchAccounts tells the ledger, and then the resource plugin, of all that changes
+// watchAccounts tells the capacity, and then the resource plugin, of all that changes
 // what is offered: who has, uses and reserved what.
 func (b *broker) watchAccounts(ctx context.Context) error {
-	changed := func() { b.ledger.Changed(); b.plugin.Changed() }
+	changed := func() { b.capacity.Changed(); b.plugin.Changed() }
 	for _, object := range []client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
 		&liqo.ResourceOffer{}, &liqo.ForeignCluster{}, &v1alpha1.PlacementPolicy{},

@@ -48,9 +48,9 @@ const (
 // ResourceOffer for each notification.
 const DefaultPause = time.Second
 
-// Books tells what to offer at this moment.
-type Books interface {
-	Books(ctx context.Context) (*capacity.Books, error)
+// Capacity tells what to offer at this moment.
+type Capacity interface {
+	Capacity(ctx context.Context) (*capacity.Snapshot, error)
 }
 
 // Peers tells which clusters this one knows. It answers from memory, once the caches
@@ -60,17 +60,17 @@ type Peers interface {
 	IsPeer(ctx context.Context, id cluster.ID) (bool, error)
 }
 
-// Synced waits until Books knows the state of the cluster. It returns false if
+// Synced waits until Capacity knows the state of the cluster. It returns false if
 // ctx ends before.
 type Synced func(ctx context.Context) bool
 
 // Server is the resource plugin. It may be used concurrently.
 type Server struct {
-	books  Books
-	peers  Peers
-	synced Synced
-	pause  time.Duration
-	stop   chan struct{} // Closed when Run ends.
+	capacity Capacity
+	peers    Peers
+	synced   Synced
+	pause    time.Duration
+	stop     chan struct{} // Closed when Run ends.
 
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool // Each has room for one signal.
@@ -80,9 +80,9 @@ var _ liqo.ResourceReader = (*Server)(nil)
 
 // New returns a Server that notifies a subscriber of a change at once, and of the
 // next ones after a pause.
-func New(books Books, peers Peers, synced Synced, pause time.Duration) *Server {
+func New(amounts Capacity, peers Peers, synced Synced, pause time.Duration) *Server {
 	return &Server{
-		books:       books,
+		capacity:    amounts,
 		peers:       peers,
 		synced:      synced,
 		pause:       pause,
@@ -158,11 +158,11 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, er
 	// while its answer is on the way.
 	caller := sessionOf(ctx)
 	caller.begin(consumer)
-	books, err := s.open(ctx)
+	snap, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	offered := books.Pools(consumer)
+	offered := snap.NodeOffers(consumer)
 	caller.tell(consumer, offered)
 	pools := make([]liqo.Pool, len(offered))
 	for i, p := range offered {
@@ -216,7 +216,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 		if err := wait(ctx, s.stop, signal); err != nil {
 			return err
 		}
-		books, err := s.open(ctx)
+		snap, err := s.open(ctx)
 		if err != nil {
 			return err
 		}
@@ -225,7 +225,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 				caller.forget(consumer)
 				continue
 			}
-			if capacity.EqualPools(told, books.Pools(consumer)) {
+			if capacity.EqualNodeOffers(told, snap.NodeOffers(consumer)) {
 				continue
 			}
 			if err := notify(consumer); err != nil {
@@ -251,14 +251,14 @@ func wait[T any](ctx context.Context, stop <-chan struct{}, event <-chan T) erro
 	}
 }
 
-// open returns the books once the caches are filled. Its errors are gRPC statuses.
-func (s *Server) open(ctx context.Context) (*capacity.Books, error) {
+// open returns the snapshot once the caches are filled. Its errors are gRPC statuses.
+func (s *Server) open(ctx context.Context) (*capacity.Snapshot, error) {
 	if !s.synced(ctx) {
 		return nil, status.Error(codes.Unavailable, "the broker does not know its providers yet")
 	}
-	books, err := s.books.Books(ctx)
+	snap, err := s.capacity.Capacity(ctx)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "read the offers: %v", err)
 	}
-	return books, nil
+	return snap, nil
 }

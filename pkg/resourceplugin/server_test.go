@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must happen.
 const patience = 10 * time.Second
 
-// ledger has books that a test can change.
+// ledger has accounts that a test can change.
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[cluster.ID]capacity.Account
@@ -54,16 +54,16 @@ func (l *ledger) IsPeer(_ context.Context, id cluster.ID) (bool, error) {
 
 func newLedger() *ledger { return &ledger{accounts: map[cluster.ID]capacity.Account{}} }
 
-func (l *ledger) Books(context.Context) (*capacity.Books, error) {
+func (l *ledger) Capacity(context.Context) (*capacity.Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return capacity.NewBooks(maps.Clone(l.accounts), nil, maps.Clone(l.nodes), nil), l.err
+	return capacity.NewSnapshot(maps.Clone(l.accounts), nil, maps.Clone(l.nodes), nil), l.err
 }
 
 func (l *ledger) set(provider cluster.ID, cpu string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.accounts[provider] = capacity.Account{Usable: true, Has: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	l.accounts[provider] = capacity.Account{Usable: true, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 }
 
 // harness is a running server and clients of it.

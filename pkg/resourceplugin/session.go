@@ -18,7 +18,7 @@ import (
 // subscriber miss a change.
 type session struct {
 	mu   sync.Mutex
-	told map[cluster.ID][]capacity.Pool // What each consumer's last answer was.
+	told map[cluster.ID][]capacity.NodeOffer // What each consumer's last answer was.
 }
 
 type sessionKey struct{}
@@ -43,7 +43,7 @@ func (sessions) HandleRPC(context.Context, stats.RPCStats) {}
 func (sessions) HandleConn(context.Context, stats.ConnStats) {}
 
 func withSession(ctx context.Context) context.Context {
-	return context.WithValue(ctx, sessionKey{}, &session{told: map[cluster.ID][]capacity.Pool{}})
+	return context.WithValue(ctx, sessionKey{}, &session{told: map[cluster.ID][]capacity.NodeOffer{}})
 }
 
 // sessionOf returns the session of a call; one of its own if it comes over no connection.
@@ -51,11 +51,11 @@ func sessionOf(ctx context.Context) *session {
 	if s, ok := ctx.Value(sessionKey{}).(*session); ok {
 		return s
 	}
-	return &session{told: map[cluster.ID][]capacity.Pool{}}
+	return &session{told: map[cluster.ID][]capacity.NodeOffer{}}
 }
 
 // tell notes an answer.
-func (s *session) tell(consumer cluster.ID, offered []capacity.Pool) {
+func (s *session) tell(consumer cluster.ID, offered []capacity.NodeOffer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told[consumer] = offered
@@ -77,7 +77,7 @@ func (s *session) forget(consumer cluster.ID) {
 }
 
 // answers returns what each consumer was told.
-func (s *session) answers() map[cluster.ID][]capacity.Pool {
+func (s *session) answers() map[cluster.ID][]capacity.NodeOffer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.told)

@@ -177,12 +177,12 @@ func TestPools(t *testing.T) {
 				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true), liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true),
 			})
 			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil)
-			books, err := r.Books(t.Context())
+			snap, err := r.Capacity(t.Context())
 			if err != nil {
-				t.Fatalf("Books(): %v", err)
+				t.Fatalf("Capacity(): %v", err)
 			}
 			got := map[string]string{}
-			for _, p := range books.Pools(consumerC.ID) {
+			for _, p := range snap.NodeOffers(consumerC.ID) {
 				got[p.Node] = p.Offered.Cpu().String()
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -205,11 +205,11 @@ func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 			tell := func(objects ...client.Object) (offers []client.Object) {
 				t.Helper()
 				objects = append(objects, seen(v1alpha1.ModeOrchestrated, nodes), liqotest.ForeignCluster(consumerC, false, true), gpus, other)
-				books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil).Books(t.Context())
+				snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil).Capacity(t.Context())
 				if err != nil {
-					t.Fatalf("Books(): %v", err)
+					t.Fatalf("Capacity(): %v", err)
 				}
-				for _, p := range books.Pools(consumerC.ID) {
+				for _, p := range snap.NodeOffers(consumerC.ID) {
 					if has[p.Node] == nil {
 						has[p.Node] = corev1.ResourceList{}
 					}
@@ -245,12 +245,12 @@ func TestResourcesOfOtherNames(t *testing.T) {
 	for n := range 1000 {
 		o.Spec.ResourceQuota.Hard[corev1.ResourceName(fmt.Sprintf("example.com/%d", n))] = resource.Quantity{}
 	}
-	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-		seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesOne), liqotest.ForeignCluster(consumerC, false, true), o), ownID, nil).Books(t.Context())
+	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+		seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesOne), liqotest.ForeignCluster(consumerC, false, true), o), ownID, nil).Capacity(t.Context())
 	if err != nil {
-		t.Fatalf("Books(): %v", err)
+		t.Fatalf("Capacity(): %v", err)
 	}
-	offered := books.Pools(consumerC.ID)[0].Offered
+	offered := snap.NodeOffers(consumerC.ID)[0].Offered
 	if _, named := offered["example.com/last"]; !named || len(offered) > resources.MaxResources+4 {
 		t.Errorf("the offer names %d resources, and what the consumer has still: %t", len(offered), named)
 	}
@@ -344,13 +344,13 @@ func BenchmarkPools(b *testing.B) {
 		objects[c.Name] = c
 	}
 	r := snapshot.New(snapshottest.NewClient(b, interceptor.Funcs{}, slices.Collect(maps.Values(objects))...), ownID, nil)
-	books, err := r.Books(b.Context())
+	snap, err := r.Capacity(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
 		for n := range consumers {
-			books.Pools(cluster.ID(fmt.Sprint("c", n)))
+			snap.NodeOffers(cluster.ID(fmt.Sprint("c", n)))
 		}
 	}
 }

@@ -221,16 +221,16 @@ func TestNodesOf(t *testing.T) {
 // TestBooksOfLyingNode has a pod on a node that says it is of another provider.
 func TestBooksOfLyingNode(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
-	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false), offerOf(a, ""), offerOf(evil, ""),
 		provider(a.ID, "4", true), provider(evil.ID, "8", true), nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID),
 		pod("of-c", "liqo-a", "1", corev1.PodRunning), pod("of-c", "liqo-evil", "2", corev1.PodRunning),
-	), "", nil).Books(t.Context())
+	), "", nil).Capacity(t.Context())
 	if err != nil {
-		t.Fatalf("Books(): %v", err)
+		t.Fatalf("Capacity(): %v", err)
 	}
 	for id, want := range map[cluster.ID]string{a.ID: "1", evil.ID: "2"} {
-		used := books.UsedOf(id)
+		used := snap.UsedOf(id)
 		if used.Cpu().String() != want {
 			t.Errorf("used of %s: %s cpu, want %s", id, used.Cpu(), want)
 		}

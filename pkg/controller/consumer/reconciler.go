@@ -61,30 +61,30 @@ func (m Modes) effective(want v1alpha1.Mode) v1alpha1.Mode {
 	}
 }
 
-// Books tells what is offered to whom at this moment.
-type Books interface {
-	Books(ctx context.Context) (*capacity.Books, error)
+// Capacity tells what is offered to whom at this moment.
+type Capacity interface {
+	Capacity(ctx context.Context) (*capacity.Snapshot, error)
 }
 
 // Reconciler keeps the Consumer of one cluster.
 type Reconciler struct {
-	client client.Client
-	reader *snapshot.Reader
-	books  Books
-	modes  Modes
+	client   client.Client
+	reader   *snapshot.Reader
+	capacity Capacity
+	modes    Modes
 }
 
 // Config is what the controller needs.
 type Config struct {
-	Client client.Client
-	Reader *snapshot.Reader
-	Books  Books
-	Modes  Modes
+	Client   client.Client
+	Reader   *snapshot.Reader
+	Capacity Capacity
+	Modes    Modes
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{client: cfg.Client, reader: cfg.Reader, books: cfg.Books, modes: cfg.Modes}
+	return &Reconciler{client: cfg.Client, reader: cfg.Reader, capacity: cfg.Capacity, modes: cfg.Modes}
 }
 
 // Reconcile creates the Consumer of a cluster at its first incoming peering and
@@ -121,7 +121,7 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 
 // ensureStatus writes the status if it has changed.
 func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc *liqo.ForeignCluster) error {
-	books, err := r.books.Books(ctx)
+	snap, err := r.capacity.Capacity(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	c.Status.Mode = r.modes.effective(c.Spec.Mode)
 	c.Status.ObservedGeneration = c.Generation
 	c.Status.Nodes = c.EffectiveNodes()
-	setAmounts(c, books, granted)
-	for _, condition := range []metav1.Condition{ready(state, c), reservation(c, books)} {
+	setAmounts(c, snap, granted)
+	for _, condition := range []metav1.Condition{ready(state, c), reservation(c, snap)} {
 		condition.ObservedGeneration = c.Generation
 		condition.Message = excerpt.Of(condition.Message, v1alpha1.MaxMessage)
 		meta.SetStatusCondition(&c.Status.Conditions, condition)
@@ -194,33 +194,33 @@ func (r *Reconciler) peeringOf(ctx context.Context, fc *liqo.ForeignCluster) (pe
 }
 
 // setAmounts writes into the status what the consumer is offered, granted and uses.
-func setAmounts(c *v1alpha1.Consumer, books *capacity.Books, granted corev1.ResourceList) {
+func setAmounts(c *v1alpha1.Consumer, snap *capacity.Snapshot, granted corev1.ResourceList) {
 	id := cluster.ID(c.Name)
 	for _, f := range []struct {
 		field *corev1.ResourceList
 		value corev1.ResourceList
 	}{
-		{&c.Status.Offered, books.Offered(id)}, {&c.Status.Used, resources.Sum(books.Used(id))}, {&c.Status.Granted, granted},
+		{&c.Status.Offered, snap.Offered(id)}, {&c.Status.Used, resources.Sum(snap.Used(id))}, {&c.Status.Granted, granted},
 	} {
 		if len(*f.field) != len(f.value) || !resources.Equal(*f.field, f.value) {
 			*f.field = f.value
 		}
 	}
-	setPools(c, books.Pools(id))
+	setPools(c, snap.NodeOffers(id))
 }
 
 // setPools writes into the status what each node of a consumer is offered, if there
 // are others than the one that stands for the broker.
-func setPools(c *v1alpha1.Consumer, pools []capacity.Pool) {
+func setPools(c *v1alpha1.Consumer, pools []capacity.NodeOffer) {
 	if len(pools) == 1 && pools[0].Node == "" {
 		c.Status.Pools = nil
 		return
 	}
-	known := make([]capacity.Pool, len(c.Status.Pools))
+	known := make([]capacity.NodeOffer, len(c.Status.Pools))
 	for i, p := range c.Status.Pools {
-		known[i] = capacity.Pool{Node: p.Node, Provider: cluster.ID(p.Provider), Offered: p.Offered}
+		known[i] = capacity.NodeOffer{Node: p.Node, Provider: cluster.ID(p.Provider), Offered: p.Offered}
 	}
-	if capacity.EqualPools(known, pools) {
+	if capacity.EqualNodeOffers(known, pools) {
 		return
 	}
 	c.Status.Pools = make([]v1alpha1.Pool, len(pools))
@@ -258,13 +258,13 @@ func ready(peering peeringState, c *v1alpha1.Consumer) metav1.Condition {
 }
 
 // reservation returns the ReservationMet condition of a consumer.
-func reservation(c *v1alpha1.Consumer, books *capacity.Books) metav1.Condition {
+func reservation(c *v1alpha1.Consumer, snap *capacity.Snapshot) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionReservationMet, Status: status, Reason: reason, Message: message}
 	}
 	reserved := corev1.ResourceList(c.Spec.Capacity.Reserved)
 	above := shortOf(resources.AtMost(reserved, corev1.ResourceList(c.Spec.Capacity.Limit)), reserved)
-	short := shortOf(books.Reach(cluster.ID(c.Name)), snapshot.TermsOf(c).Reserved)
+	short := shortOf(snap.Obtainable(cluster.ID(c.Name)), snapshot.TermsOf(c).Reserved)
 	unreadable := lenient.UnreadableIn(c, "spec.capacity")
 	switch {
 	case unreadable != "":

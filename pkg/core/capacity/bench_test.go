@@ -31,14 +31,14 @@ func benchmarkBooks(b *testing.B, clusters int) {
 		for c := range users {
 			used[id("c", p+c)] = list("cpu", "500m", "memory", "1Gi", "pods", "2")
 		}
-		accounts[id("p", p)] = Account{Has: list("cpu", "64", "memory", "256Gi", "pods", "110"), Usable: true, Used: used}
+		accounts[id("p", p)] = Account{Capacity: list("cpu", "64", "memory", "256Gi", "pods", "110"), Usable: true, Used: used}
 		terms[id("c", p)] = Terms{Reserved: list("cpu", "8"), Share: Whole}
 	}
 	b.Run("New", func(b *testing.B) {
-		percentile.Report(b, func() { NewBooks(accounts, terms, nil, nil) })
+		percentile.Report(b, func() { NewSnapshot(accounts, terms, nil, nil) })
 	})
-	books := NewBooks(accounts, terms, nil, nil)
+	snap := NewSnapshot(accounts, terms, nil, nil)
 	b.Run("OfferedToOne", func(b *testing.B) {
-		percentile.Report(b, func() { books.Offered("c7") })
+		percentile.Report(b, func() { snap.Offered("c7") })
 	})
 }

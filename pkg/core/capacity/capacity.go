@@ -4,7 +4,7 @@
 // Package capacity is the rule by which the broker counts: what a provider has,
 // what a pod takes of it, and what a consumer is offered.
 //
-// It decides on values and has no memory: Books are one moment. It knows neither
+// It decides on values and has no memory: Snapshot are one moment. It knows neither
 // where the values come from nor how offers are told, and it places nothing. What
 // is offered to several consumers is bound for one of them by the broker's
 // scheduler. The arithmetic is that of package offer; what is unknown is zero.
@@ -61,8 +61,8 @@ type Terms struct {
 
 // Account is who uses what of a provider.
 type Account struct {
-	// Has is what the provider has, by its rule.
-	Has corev1.ResourceList
+	// Capacity is what the provider has, by its rule.
+	Capacity corev1.ResourceList
 	// Usable tells that the provider takes new pods. One that does not adds nothing to
 	// what is offered.
 	Usable bool
@@ -80,9 +80,9 @@ func (a Account) total() corev1.ResourceList {
 	return total
 }
 
-// Books are the accounts of all providers, and the terms and nodes of all consumers,
+// Snapshot are the accounts of all providers, and the terms and nodes of all consumers,
 // at one moment. They are not changed, and may be used concurrently.
-type Books struct {
+type Snapshot struct {
 	accounts map[cluster.ID]Account
 	terms    map[cluster.ID]Terms
 	nodes    map[cluster.ID][]Node // Of each consumer that has more than one.
@@ -97,14 +97,14 @@ type Books struct {
 	pool, kept corev1.ResourceList
 }
 
-// NewBooks returns the books of the given accounts, terms and nodes. A consumer
+// NewSnapshot returns the snapshot of the given accounts, terms and nodes. A consumer
 // without terms has no reservation and no limit, and its share is Whole; one without
 // nodes has one, without a name, for all providers. told are the resources that each
 // consumer was told of.
-func NewBooks(
+func NewSnapshot(
 	accounts map[cluster.ID]Account, terms map[cluster.ID]Terms, nodes map[cluster.ID][]Node, told map[cluster.ID][]corev1.ResourceName,
-) *Books {
-	b := &Books{
+) *Snapshot {
+	s := &Snapshot{
 		accounts: accounts,
 		terms:    terms,
 		nodes:    nodes,
@@ -117,76 +117,76 @@ func NewBooks(
 		kept:     corev1.ResourceList{},
 	}
 	for id, account := range accounts {
-		b.usedOf[id] = account.total()
+		s.usedOf[id] = account.total()
 		if account.Usable {
-			b.free[id] = resources.Subtract(account.Has, b.usedOf[id])
-			resources.Add(b.pool, b.free[id])
+			s.free[id] = resources.Subtract(account.Capacity, s.usedOf[id])
+			resources.Add(s.pool, s.free[id])
 		}
 		for consumer, used := range account.Used {
-			if b.used[consumer] == nil {
-				b.used[consumer] = corev1.ResourceList{}
+			if s.used[consumer] == nil {
+				s.used[consumer] = corev1.ResourceList{}
 			}
-			resources.Add(b.used[consumer], used)
+			resources.Add(s.used[consumer], used)
 			if account.Usable {
-				b.places[consumer] = append(b.places[consumer], id)
+				s.places[consumer] = append(s.places[consumer], id)
 			}
 		}
 	}
 	for id := range terms {
-		resources.Add(b.kept, b.unused(id))
+		resources.Add(s.kept, s.unused(id))
 	}
-	return b
+	return s
 }
 
 // unused is what a consumer has reserved and does not use.
-func (b *Books) unused(consumer cluster.ID) corev1.ResourceList {
-	return resources.Subtract(b.terms[consumer].Reserved, b.used[consumer])
+func (s *Snapshot) unused(consumer cluster.ID) corev1.ResourceList {
+	return resources.Subtract(s.terms[consumer].Reserved, s.used[consumer])
 }
 
 // Used returns what a consumer uses, of all providers.
-func (b *Books) Used(consumer cluster.ID) corev1.ResourceList {
-	return resources.Max(b.used[consumer], nil)
+func (s *Snapshot) Used(consumer cluster.ID) corev1.ResourceList {
+	return resources.Max(s.used[consumer], nil)
 }
 
 // UsedOf returns what is used of a provider, by whomever.
-func (b *Books) UsedOf(provider cluster.ID) corev1.ResourceList {
-	return resources.Max(b.usedOf[provider], nil)
+func (s *Snapshot) UsedOf(provider cluster.ID) corev1.ResourceList {
+	return resources.Max(s.usedOf[provider], nil)
 }
 
 // Free returns what new pods can use of a provider.
-func (b *Books) Free(provider cluster.ID) corev1.ResourceList {
-	return resources.Max(b.free[provider], nil)
+func (s *Snapshot) Free(provider cluster.ID) corev1.ResourceList {
+	return resources.Max(s.free[provider], nil)
 }
 
-// Reach returns what a consumer uses, and what it could use if it came before all
+// Obtainable returns what a consumer uses, and what it could use if it came before all
 // others: what the usable providers except itself have, less what others use of
 // them and what is reserved for others. It is what the consumer is offered unless
 // its terms say less.
-func (b *Books) Reach(consumer cluster.ID) corev1.ResourceList {
-	reach := resources.Sum(resources.Subtract(b.pool, b.free[consumer]))
-	for _, provider := range b.places[consumer] {
+func (s *Snapshot) Obtainable(consumer cluster.ID) corev1.ResourceList {
+	obtainable := resources.Sum(resources.Subtract(s.pool, s.free[consumer]))
+	for _, provider := range s.places[consumer] {
 		if provider == consumer {
 			continue
 		}
 		// What the consumer itself uses is no loss to it, as far as the provider has it.
-		account := b.accounts[provider]
-		others := resources.Subtract(b.usedOf[provider], account.Used[consumer])
-		resources.Add(reach, resources.Subtract(resources.Subtract(account.Has, others), b.free[provider]))
+		account := s.accounts[provider]
+		others := resources.Subtract(s.usedOf[provider], account.Used[consumer])
+		resources.Add(obtainable, resources.Subtract(resources.Subtract(account.Capacity, others), s.free[provider]))
 	}
-	return resources.Subtract(reach, resources.Subtract(b.kept, b.unused(consumer)))
+	return resources.Subtract(obtainable, resources.Subtract(s.kept, s.unused(consumer)))
 }
 
 // Offered returns what a consumer is offered: what it reaches, of which only its
 // share where that is neither used by it nor reserved for it; at least what it
 // uses, and at most its limit. cpu, memory and pods are there in any case.
-func (b *Books) Offered(consumer cluster.ID) corev1.ResourceList {
-	terms, agreed := b.terms[consumer]
+func (s *Snapshot) Offered(consumer cluster.ID) corev1.ResourceList {
+	terms, agreed := s.terms[consumer]
 	if !agreed {
 		terms.Share = Whole
 	}
-	used := b.used[consumer]
-	reach := b.Reach(consumer)
-	sure := resources.Min(reach, resources.Max(used, terms.Reserved))
-	offered := resources.Sum(sure, resources.Scale(resources.Subtract(reach, sure), terms.Share))
+	used := s.used[consumer]
+	obtainable := s.Obtainable(consumer)
+	sure := resources.Min(obtainable, resources.Max(used, terms.Reserved))
+	offered := resources.Sum(sure, resources.Scale(resources.Subtract(obtainable, sure), terms.Share))
 	return resources.AtMost(resources.Max(offered, used), terms.Limit)
 }

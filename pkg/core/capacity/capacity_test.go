@@ -47,10 +47,10 @@ func TestHas(t *testing.T) {
 func TestOffered(t *testing.T) {
 	type uses map[cluster.ID]corev1.ResourceList
 	of := func(cpu string, used uses) Account {
-		return Account{Has: list("cpu", cpu), Usable: true, Used: used}
+		return Account{Capacity: list("cpu", cpu), Usable: true, Used: used}
 	}
 	off := func(cpu string, used uses) Account {
-		return Account{Has: list("cpu", cpu), Used: used}
+		return Account{Capacity: list("cpu", cpu), Used: used}
 	}
 	cases := map[string]struct {
 		reason   string
@@ -125,7 +125,7 @@ func TestOffered(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := NewBooks(tc.accounts, tc.terms, nil, nil).Offered(tc.consumer)
+			got := NewSnapshot(tc.accounts, tc.terms, nil, nil).Offered(tc.consumer)
 			if !resources.Equal(list("cpu", tc.want), got) {
 				t.Errorf("%s\nOffered() = %v, want %s", tc.reason, got, tc.want)
 			}

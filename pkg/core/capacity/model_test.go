@@ -74,12 +74,12 @@ func newWorld(seed uint64, terms ...Terms) *world {
 	return w
 }
 
-// books are what the broker counts at this moment; a restart makes no difference,
+// snap is what the broker counts at this moment; a restart makes no difference,
 // because it has no other memory.
-func (w *world) books() *Books {
+func (w *world) snap() *Snapshot {
 	accounts, terms, nodes := map[cluster.ID]Account{}, map[cluster.ID]Terms{}, map[cluster.ID][]Node{}
 	for _, p := range w.providers {
-		accounts[p.id] = Account{Has: milli(p.has), Usable: p.enabled, Used: map[cluster.ID]corev1.ResourceList{}}
+		accounts[p.id] = Account{Capacity: milli(p.has), Usable: p.enabled, Used: map[cluster.ID]corev1.ResourceList{}}
 	}
 	for _, c := range w.consumers {
 		terms[c.id] = c.terms
@@ -97,7 +97,7 @@ func (w *world) books() *Books {
 	for _, c := range w.consumers {
 		nodes[c.id] = w.nodesOf(c)
 	}
-	return NewBooks(accounts, terms, nodes, nil)
+	return NewSnapshot(accounts, terms, nodes, nil)
 }
 
 // nodesOf returns the nodes that a consumer has or is to have: those that it was
@@ -172,7 +172,7 @@ func (w *world) step(changeProviders bool) {
 	case n < 20: // The broker counts.
 		what = "count"
 		counted := map[cluster.ID]int64{}
-		for _, pool := range w.books().Pools(c.id) {
+		for _, pool := range w.snap().NodeOffers(c.id) {
 			counted[pool.Provider] = cpu(pool.Offered)
 		}
 		c.counted = append(c.counted, counted)
@@ -248,10 +248,10 @@ func TestModel(t *testing.T) {
 				t.Fatalf("step %d: %d m bound to %s, which has %d m", n, is, p.id, p.has)
 			}
 		}
-		books := w.books()
+		snap := w.snap()
 		for _, c := range w.consumers {
-			checkOffer(t, n, w, books, c)
-			checkPools(t, n, w, books, c)
+			checkOffer(t, n, w, snap, c)
+			checkPools(t, n, w, snap, c)
 		}
 		if t.Failed() {
 			return
@@ -265,7 +265,7 @@ func TestModel(t *testing.T) {
 }
 
 // checkOffer counts again, in the simplest way, what a consumer may be offered.
-func checkOffer(t *testing.T, n int, w *world, books *Books, c *modelConsumer) {
+func checkOffer(t *testing.T, n int, w *world, snap *Snapshot, c *modelConsumer) {
 	t.Helper()
 	var own, room, kept int64
 	for _, p := range w.providers {
@@ -282,14 +282,14 @@ func checkOffer(t *testing.T, n int, w *world, books *Books, c *modelConsumer) {
 	}
 	for _, other := range w.consumers {
 		if other != c {
-			kept += max(0, cpu(other.terms.Reserved)-cpu(books.Used(other.id)))
+			kept += max(0, cpu(other.terms.Reserved)-cpu(snap.Used(other.id)))
 		}
 	}
 	most := max(own, room-kept)
 	if limit, ok := c.terms.Limit[corev1.ResourceCPU]; ok {
 		most = min(most, limit.MilliValue())
 	}
-	got := cpu(books.Offered(c.id))
+	got := cpu(snap.Offered(c.id))
 	switch {
 	case got < 0 || got > most:
 		t.Errorf("step %d: %s is offered %d m, and may be offered at most %d m", n, c.id, got, most)
@@ -301,10 +301,10 @@ func checkOffer(t *testing.T, n int, w *world, books *Books, c *modelConsumer) {
 }
 
 // checkPools counts again what a consumer may be offered on each of its nodes.
-func checkPools(t *testing.T, n int, w *world, books *Books, c *modelConsumer) {
+func checkPools(t *testing.T, n int, w *world, snap *Snapshot, c *modelConsumer) {
 	t.Helper()
-	total, used := cpu(books.Offered(c.id)), cpu(books.Used(c.id))
-	nodes, pools := w.nodesOf(c), books.Pools(c.id)
+	total, used := cpu(snap.Offered(c.id)), cpu(snap.Used(c.id))
+	nodes, pools := w.nodesOf(c), snap.NodeOffers(c.id)
 	var sum, room int64
 	for i, node := range nodes {
 		got, kept, free := cpu(pools[i].Offered), cpu(node.Used), int64(0)
@@ -342,10 +342,10 @@ func TestSharesOfferNothingTwice(t *testing.T) {
 	w.switching = true
 	for n := range modelSteps {
 		w.step(false)
-		books := w.books()
+		snap := w.snap()
 		var offered, has int64
 		for _, c := range w.consumers {
-			for _, pool := range books.Pools(c.id) {
+			for _, pool := range snap.NodeOffers(c.id) {
 				offered += cpu(pool.Offered)
 			}
 		}
@@ -377,9 +377,9 @@ func TestFixedSharesAreAlwaysThere(t *testing.T) {
 		if told > has {
 			t.Fatalf("step %d: the consumers were told of %d m, and the providers have %d m", n, told, has)
 		}
-		books := w.books()
+		snap := w.snap()
 		for _, c := range w.consumers[1:] {
-			if got, want := cpu(books.Offered(c.id)), cpu(c.terms.Reserved); got != want {
+			if got, want := cpu(snap.Offered(c.id)), cpu(c.terms.Reserved); got != want {
 				t.Fatalf("step %d: %s is offered %d m instead of its %d m", n, c.id, got, want)
 			}
 		}

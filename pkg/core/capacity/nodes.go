@@ -24,29 +24,29 @@ type Node struct {
 	Used corev1.ResourceList
 }
 
-// Pool is what a consumer is offered on one node.
-type Pool struct {
+// NodeOffer is what a consumer is offered on one node.
+type NodeOffer struct {
 	Node     string
 	Provider cluster.ID
 	Offered  corev1.ResourceList
 }
 
-// Pools returns what a consumer is offered on each of its nodes, in their order. In
+// NodeOffers returns what a consumer is offered on each of its nodes, in their order. In
 // sum it is no more than Offered. Each node has what its pods use. The rest is for
 // the open ones: each has what is free of its provider if that is no more than the
 // rest in sum, and else its part. What the consumer was told of is there as zero if
 // nobody has it any more: a node keeps a resource that its offer does not name.
-func (b *Books) Pools(consumer cluster.ID) []Pool {
-	total, used := b.Offered(consumer), b.used[consumer]
+func (s *Snapshot) NodeOffers(consumer cluster.ID) []NodeOffer {
+	total, used := s.Offered(consumer), s.used[consumer]
 	nothing := resources.Scale(total, 0)
-	for _, name := range b.told[consumer] {
+	for _, name := range s.told[consumer] {
 		if _, named := nothing[name]; !named {
 			nothing[name] = resource.Quantity{}
 		}
 	}
-	nodes := b.nodes[consumer]
+	nodes := s.nodes[consumer]
 	if len(nodes) == 0 {
-		return []Pool{{Offered: resources.Sum(nothing, total)}}
+		return []NodeOffer{{Offered: resources.Sum(nothing, total)}}
 	}
 	rest, room := resources.Subtract(total, used), corev1.ResourceList{}
 	free := make([]corev1.ResourceList, len(nodes))
@@ -56,15 +56,15 @@ func (b *Books) Pools(consumer cluster.ID) []Pool {
 		case node.Provider == "":
 			free[i] = rest
 		case node.Provider != consumer:
-			free[i] = b.free[node.Provider]
+			free[i] = s.free[node.Provider]
 		}
 		resources.Add(room, free[i])
 	}
-	pools := make([]Pool, len(nodes))
+	pools := make([]NodeOffer, len(nodes))
 	for i, node := range nodes {
 		// With a limit below the use, not even that is offered.
 		kept := resources.Prorate(node.Used, total, used)
-		pools[i] = Pool{
+		pools[i] = NodeOffer{
 			Node: node.Name, Provider: node.Provider,
 			Offered: resources.Sum(nothing, kept, resources.Prorate(free[i], rest, room)),
 		}
@@ -72,8 +72,8 @@ func (b *Books) Pools(consumer cluster.ID) []Pool {
 	return pools
 }
 
-// EqualPools reports whether two lists offer the same on the same nodes.
-func EqualPools(a, b []Pool) bool {
+// EqualNodeOffers reports whether two lists offer the same on the same nodes.
+func EqualNodeOffers(a, b []NodeOffer) bool {
 	if len(a) != len(b) {
 		return false
 	}

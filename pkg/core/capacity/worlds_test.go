@@ -60,7 +60,7 @@ func anyTerms(r *rand.Rand, share int32) Terms {
 }
 
 func anyAccount(r *rand.Rand, consumers []cluster.ID) Account {
-	account := Account{Has: anyList(r), Usable: r.IntN(5) > 0, Used: map[cluster.ID]corev1.ResourceList{}}
+	account := Account{Capacity: anyList(r), Usable: r.IntN(5) > 0, Used: map[cluster.ID]corev1.ResourceList{}}
 	for _, c := range consumers {
 		if r.IntN(2) == 0 {
 			account.Used[c] = resources.Scale(anyList(r), 30)
@@ -93,8 +93,8 @@ func anyNodes(r *rand.Rand, consumer cluster.ID, accounts map[cluster.ID]Account
 	return nodes
 }
 
-// anyBooks counts for any providers and consumers, and checks what is promised of all books.
-func anyBooks(t *testing.T, r *rand.Rand) {
+// anySnapshot counts for any providers and consumers, and checks what is promised of every snapshot.
+func anySnapshot(t *testing.T, r *rand.Rand) {
 	shares := [][]int32{{100}, {50, 50}, {30, 30, 40}, {100, 100, 100}, {0, 100}, {33, 33, 33}}[r.IntN(6)]
 	accounts, terms, nodes := map[cluster.ID]Account{}, map[cluster.ID]Terms{}, map[cluster.ID][]Node{}
 	var consumers, providers []cluster.ID
@@ -119,16 +119,16 @@ func anyBooks(t *testing.T, r *rand.Rand) {
 		nodes[c] = anyNodes(r, c, accounts, providers)
 		told[c] = resourceNames[:r.IntN(len(resourceNames))]
 	}
-	books := NewBooks(accounts, terms, nodes, told)
+	snap := NewSnapshot(accounts, terms, nodes, told)
 
 	free, given := resources.Sum(), resources.Sum()
 	for _, id := range providers {
-		resources.Add(free, books.Free(id))
+		resources.Add(free, snap.Free(id))
 	}
 	for _, c := range consumers {
-		offered, used := books.Offered(c), books.Used(c)
+		offered, used := snap.Offered(c), snap.Used(c)
 		sum := resources.Sum()
-		for _, pool := range books.Pools(c) {
+		for _, pool := range snap.NodeOffers(c) {
 			resources.Add(sum, pool.Offered)
 			for _, name := range told[c] {
 				if _, named := pool.Offered[name]; !named {
@@ -156,5 +156,5 @@ func anyBooks(t *testing.T, r *rand.Rand) {
 
 // TestAnyBooks counts in random worlds.
 func TestAnyBooks(t *testing.T) {
-	worlds.Run(t, func(t *testing.T, seed uint64) { anyBooks(t, rand.New(rand.NewPCG(seed, 1))) })
+	worlds.Run(t, func(t *testing.T, seed uint64) { anySnapshot(t, rand.New(rand.NewPCG(seed, 1))) })
 }

@@ -69,7 +69,7 @@ func (w *world) newProcess() *process {
 		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}})
 	})
 	with("consumer", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
-		return consumer.New(consumer.Config{Client: c, Reader: r, Books: r, Modes: consumer.Modes{Orchestrator: true, Aggregator: true}})
+		return consumer.New(consumer.Config{Client: c, Reader: r, Capacity: r, Modes: consumer.Modes{Orchestrator: true, Aggregator: true}})
 	})
 	with("policy", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return placementpolicy.New(placementpolicy.Config{Client: c, Reader: r, Recorder: recorder, Clock: clock.RealClock{}})

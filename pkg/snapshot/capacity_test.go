@@ -53,14 +53,14 @@ func TestUnservedBooks(t *testing.T) {
 		provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved, pod("of-c", "liqo-a", "1", corev1.PodRunning))
 	for mode, want := range map[v1alpha1.Mode]corev1.ResourceList{v1alpha1.ModeAggregated: cpu("4"), v1alpha1.ModeOrchestrated: cpu("1")} {
 		r := snapshot.New(reader, "", func(m v1alpha1.Mode) bool { return m == mode })
-		books, err := r.Books(t.Context())
+		snap, err := r.Capacity(t.Context())
 		if err != nil {
-			t.Fatalf("Books(): %v", err)
+			t.Fatalf("Capacity(): %v", err)
 		}
-		if got := books.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(want[corev1.ResourceCPU]) != 0 {
+		if got := snap.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(want[corev1.ResourceCPU]) != 0 {
 			t.Errorf("a broker that runs only %s offers an aggregated consumer %s cpu, want %v", mode, got.String(), want)
 		}
-		if got := books.Offered("id-other")[corev1.ResourceCPU]; mode == v1alpha1.ModeOrchestrated && got.Cmp(resource.MustParse("3")) != 0 {
+		if got := snap.Offered("id-other")[corev1.ResourceCPU]; mode == v1alpha1.ModeOrchestrated && got.Cmp(resource.MustParse("3")) != 0 {
 			t.Errorf("others are offered %s cpu, want what nobody uses", got.String())
 		}
 	}
@@ -73,13 +73,13 @@ func TestConfusedBooks(t *testing.T) {
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 		consumer.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
 		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
-		books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
 			provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning),
-		), "", nil).Books(t.Context())
+		), "", nil).Capacity(t.Context())
 		if err != nil {
-			t.Fatalf("Books(): %v", err)
+			t.Fatalf("Capacity(): %v", err)
 		}
-		if got := books.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 {
+		if got := snap.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 {
 			t.Errorf("%s: offered %s cpu, want %s", reason, got.String(), want)
 		}
 	}
@@ -104,19 +104,19 @@ func TestBooks(t *testing.T) {
 		pod("of-a", "liqo-b", "250m", corev1.PodRunning),
 		pod("else", "liqo-a", "500m", corev1.PodRunning),
 	}
-	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).Books(t.Context())
+	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).Capacity(t.Context())
 	if err != nil {
-		t.Fatalf("Books(): %v", err)
+		t.Fatalf("Capacity(): %v", err)
 	}
 	cases := map[string]struct {
 		reason    string
 		got, want corev1.ResourceList
 	}{
-		"UsedByC":      {reason: "Pods that are bound to providers and have not ended.", got: books.Used(c.ID), want: cpu("1125m")},
-		"UsedOfA":      {reason: "Pods that nobody knows the consumer of count too.", got: books.UsedOf(a.ID), want: cpu("1500m")},
-		"OfferedToC":   {reason: "All that others do not use.", got: books.Offered(c.ID), want: cpu("5250m")},
-		"OfferedToA":   {reason: "Not its own, and not what is reserved for C and not used.", got: books.Offered(a.ID), want: cpu("1500m")},
-		"OfferedToNew": {reason: "A consumer that uses nothing.", got: books.Offered("id-d"), want: cpu("3750m")},
+		"UsedByC":      {reason: "Pods that are bound to providers and have not ended.", got: snap.Used(c.ID), want: cpu("1125m")},
+		"UsedOfA":      {reason: "Pods that nobody knows the consumer of count too.", got: snap.UsedOf(a.ID), want: cpu("1500m")},
+		"OfferedToC":   {reason: "All that others do not use.", got: snap.Offered(c.ID), want: cpu("5250m")},
+		"OfferedToA":   {reason: "Not its own, and not what is reserved for C and not used.", got: snap.Offered(a.ID), want: cpu("1500m")},
+		"OfferedToNew": {reason: "A consumer that uses nothing.", got: snap.Offered("id-d"), want: cpu("3750m")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -137,16 +137,16 @@ func TestHugePod(t *testing.T) {
 	for n := range 1000 {
 		huge.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("evil.com/%d", n))] = resource.MustParse("1")
 	}
-	books, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-		provider(a.ID, "4", true), node, liqotest.TwinNamespace("of-evil", evil), huge), "", nil).Books(t.Context())
+	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+		provider(a.ID, "4", true), node, liqotest.TwinNamespace("of-evil", evil), huge), "", nil).Capacity(t.Context())
 	if err != nil {
-		t.Fatalf("Books(): %v", err)
+		t.Fatalf("Capacity(): %v", err)
 	}
 	used := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("1")}
-	if got := books.UsedOf(a.ID); !resources.Equal(got, used) || len(got) != len(used) {
+	if got := snap.UsedOf(a.ID); !resources.Equal(got, used) || len(got) != len(used) {
 		t.Errorf("used of the provider: %v, want %v", got, used)
 	}
-	if got := books.Offered(evil.ID); got.Cpu().Cmp(resource.MustParse("4")) != 0 {
+	if got := snap.Offered(evil.ID); got.Cpu().Cmp(resource.MustParse("4")) != 0 {
 		t.Errorf("the owner is offered %v, want what the provider has", got)
 	}
 }
@@ -162,14 +162,14 @@ func TestLedger(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}, provider("id-a", "4", true))
-	l := snapshot.NewLedger(snapshot.New(c, "", nil))
+	l := snapshot.NewCapacityCache(snapshot.New(c, "", nil))
 	look := func() corev1.ResourceList {
 		t.Helper()
-		books, err := l.Books(t.Context())
+		snap, err := l.Capacity(t.Context())
 		if err != nil {
-			t.Fatalf("Books(): %v", err)
+			t.Fatalf("Capacity(): %v", err)
 		}
-		return books.Offered("id-c")
+		return snap.Offered("id-c")
 	}
 	look()
 	look()
@@ -186,7 +186,7 @@ func TestLedger(t *testing.T) {
 }
 
 // TestLedgerConcurrently changes what a provider has from several sides: whoever has
-// told the ledger of a change finds it in the books.
+// told the cache of a change finds it in the snapshot.
 func TestLedgerConcurrently(t *testing.T) {
 	const sides, changes = 4, 200
 	var amount atomic.Int64
@@ -200,21 +200,21 @@ func TestLedgerConcurrently(t *testing.T) {
 			return nil
 		},
 	})
-	l := snapshot.NewLedger(snapshot.New(c, "", nil))
+	l := snapshot.NewCapacityCache(snapshot.New(c, "", nil))
 	var all sync.WaitGroup
 	for range sides {
 		all.Go(func() {
 			for range changes {
 				least := amount.Add(1)
 				l.Changed()
-				books, err := l.Books(t.Context())
+				snap, err := l.Capacity(t.Context())
 				if err != nil {
-					t.Errorf("Books(): %v", err)
+					t.Errorf("Capacity(): %v", err)
 					return
 				}
-				offered := books.Offered("id-c")
+				offered := snap.Offered("id-c")
 				if got := offered.Cpu().Value(); got < least {
-					t.Errorf("the books have %d cores after a change to %d", got, least)
+					t.Errorf("the snap have %d cores after a change to %d", got, least)
 					return
 				}
 			}

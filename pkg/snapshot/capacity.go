@@ -19,10 +19,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// Books reads who has, uses and reserved what. A provider is usable if it is
+// Capacity reads who has, uses and reserved what. A provider is usable if it is
 // turned on and its status says that it offers something; one that was turned off
 // a moment ago is not, whatever its status says.
-func (r *Reader) Books(ctx context.Context) (*capacity.Books, error) {
+func (r *Reader) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 	var providers v1alpha1.ProviderList
 	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list providers: %w", err)
@@ -31,7 +31,7 @@ func (r *Reader) Books(ctx context.Context) (*capacity.Books, error) {
 	for i := range providers.Items {
 		p := &providers.Items[i]
 		accounts[cluster.ID(p.Name)] = capacity.Account{
-			Has: p.Status.Offered, Usable: p.IsEnabled() && len(p.Status.Offered) > 0, Used: map[cluster.ID]corev1.ResourceList{},
+			Capacity: p.Status.Offered, Usable: p.IsEnabled() && len(p.Status.Offered) > 0, Used: map[cluster.ID]corev1.ResourceList{},
 		}
 	}
 	var consumers v1alpha1.ConsumerList
@@ -61,7 +61,7 @@ func (r *Reader) Books(ctx context.Context) (*capacity.Books, error) {
 	if err := r.count(ctx, accounts, nodes, ownersOf(offers.Items, tenants)); err != nil {
 		return nil, err
 	}
-	return capacity.NewBooks(accounts, terms, nodes, toldOf(offers.Items, tenants)), nil
+	return capacity.NewSnapshot(accounts, terms, nodes, toldOf(offers.Items, tenants)), nil
 }
 
 // TermsOf returns the terms of a consumer. What is reserved above the limit
@@ -139,7 +139,7 @@ func UseChanged(before, after *corev1.Pod) bool {
 		capacity.Counts(after) && !equality.Semantic.DeepEqual(capacity.Requests(&before.Spec), capacity.Requests(&after.Spec))
 }
 
-// AccountChanged reports whether an update of an object changes the books. Most
+// AccountChanged reports whether an update of an object changes the snapshot. Most
 // updates do not: heartbeats of nodes, conditions of pods, the statuses that the
 // broker itself writes.
 func AccountChanged(before, after any) bool {
