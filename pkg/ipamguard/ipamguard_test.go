@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunEmpty checks that a guard that starts anew takes away what the one before it allowed, though nobody is allowed.
+// TestRunEmpty checks that a guard that starts again takes away what the one before it allowed, though nobody is allowed.
 func TestRunEmpty(t *testing.T) {
 	failure := errors.New("no nftables")
 	calls := 0

@@ -96,7 +96,7 @@ func SelectsNode(selector *corev1.NodeSelector, virtual *VirtualNode, node *core
 type VirtualNode = vkv1alpha1.VirtualNode
 
 // ShadowPod is the object by which a consumer asks for a pod. Liqo keeps a pod of
-// the same name and namespace, and makes it anew when it is deleted.
+// the same name and namespace, and recreates it when it is deleted.
 type ShadowPod = vkv1alpha1.ShadowPod
 
 // NewShadowPodMetadata returns an empty ShadowPod of which only the metadata is read.

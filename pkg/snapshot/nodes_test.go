@@ -238,7 +238,7 @@ func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 	}
 }
 
-// TestResourcesOfOtherNames has a provider that names its resources anew again and again.
+// TestResourcesOfOtherNames has a provider that names its resources differently again and again.
 func TestResourcesOfOtherNames(t *testing.T) {
 	o := told("")
 	o.Spec.ResourceQuota.Hard = corev1.ResourceList{"example.com/last": resource.MustParse("1")}

@@ -391,7 +391,7 @@ func lostSince(p *v1alpha1.Provider) time.Time {
 }
 
 // finished reports whether a pod has ended by itself. One that is being deleted may
-// look the same in its last moments, and is made anew.
+// look the same in its last moments, and is recreated.
 func finished(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() &&
 		(pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)

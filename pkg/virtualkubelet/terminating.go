@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// reasonRelocating is why a container waits whose pod is being made anew.
+// reasonRelocating is why a container waits whose pod is being recreated.
 const reasonRelocating = "Relocating"
 
 // relocating returns the pod as the local cluster is to see it: a pod that is
@@ -18,7 +18,7 @@ const reasonRelocating = "Relocating"
 // pods are returned as they are.
 //
 // When a remote pod is deleted, by a broker that moves it or by a drain of a
-// node, Liqo makes it anew under the same name. In the meantime its containers
+// node, Liqo recreates it under the same name. In the meantime its containers
 // have ended, and the foreign cluster reports it as Failed or Succeeded. Were
 // that reflected, a ReplicaSet here would replace a pod that is about to come
 // back, and a Job would count it as done.
@@ -38,7 +38,7 @@ func relocating(pod *corev1.Pod) *corev1.Pod {
 		}
 		condition.Status = corev1.ConditionFalse
 		condition.Reason = reasonRelocating
-		condition.Message = fmt.Sprintf("the pod is being deleted since %s and will be made anew", deletionRequested(pod).Format(time.RFC3339))
+		condition.Message = fmt.Sprintf("the pod is being deleted since %s and will be recreated", deletionRequested(pod).Format(time.RFC3339))
 	}
 	for i := range status.ContainerStatuses {
 		container := &status.ContainerStatuses[i]

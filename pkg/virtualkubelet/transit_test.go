@@ -381,7 +381,7 @@ func TestAPIServersAreFew(t *testing.T) {
 		}
 		time.Sleep(apiServerHold)
 		if !start("consumer", "10.202.8.1") {
-			t.Error("the API server of a cluster that was peered with anew is not reached a day later")
+			t.Error("the API server of a cluster that was peered with again is not reached a day later")
 		}
 	})
 }

@@ -87,7 +87,7 @@ func checkSame(t *testing.T, before, after []federation.Copy) {
 	was, is := own(before), own(after)
 	for name, address := range was {
 		if is[name] != address {
-			t.Errorf("pod %s had address %s on the provider and has %q now: it was made anew", name, address, is[name])
+			t.Errorf("pod %s had address %s on the provider and has %q now: it was recreated", name, address, is[name])
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // AnnotationGiveBack is how the owner of a pod says when to give it back: after a
 // duration such as 30s, or Never. It crosses with the pod. Without it, a pod that
-// something makes anew is given back after the broker's own time, and another one
+// something recreates is given back after the broker's own time, and another one
 // is not.
 const AnnotationGiveBack = "brokering.liqo.io/give-back"
 
@@ -74,7 +74,7 @@ func stuck(pod *corev1.Pod) (since time.Time, why string, is bool) {
 
 // patience remembers how long the pods of each workload waited before they were
 // given back: the ones made after them wait twice as long. It is lost with the
-// daemon, and then begins anew.
+// daemon, and then begins again.
 type patience map[string]given
 
 // given is when pods of a workload were first given back that had waited so long.

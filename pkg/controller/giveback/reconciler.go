@@ -6,7 +6,7 @@
 // up: a pod may fit the sum and no provider.
 //
 // A pod ends as Liqo ends one that it cannot offload: Liqo then shows the end to the
-// consumer and removes the pod here. Package giveback makes no pod anew: that is the
+// consumer and removes the pod here. Package giveback recreates no pod: that is the
 // consumer's controller's work.
 package giveback
 
@@ -126,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if !give {
 		r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider,
-			"No provider can take the pod, which waits: nothing would make it anew, unless the annotation %s says so. %s", AnnotationGiveBack, why)
+			"No provider can take the pod, which waits: nothing would recreate it, unless the annotation %s says so. %s", AnnotationGiveBack, why)
 		return ctrl.Result{}, nil
 	}
 	if err := r.end(ctx, pod, now, fmt.Sprintf("No provider could take the pod for %s: %s", wait, why)); err != nil {
@@ -155,7 +155,7 @@ func (r *Reconciler) explain(ctx context.Context, namespace, scheduler, hopeless
 	return scheduler, nil
 }
 
-// asked returns when the consumer asked for a pod. Liqo makes a pod anew that the
+// asked returns when the consumer asked for a pod. Liqo recreates a pod that the
 // broker moves; it is no successor of one that was given back meanwhile.
 func (r *Reconciler) asked(ctx context.Context, pod *corev1.Pod) (time.Time, error) {
 	shadow := liqo.NewShadowPodMetadata()

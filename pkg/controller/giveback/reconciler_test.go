@@ -123,7 +123,7 @@ func TestReconcile(t *testing.T) {
 		"Bound":     {reason: "A pod that has a node is none of ours.", at: after, change: func(p *corev1.Pod) { p.Spec.NodeName = "n" }},
 		"Leaving":   {reason: "Nor is one that is being deleted.", at: after, change: func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()); p.Finalizers = []string{"a/b"} }},
 		"Gated":     {reason: "Nor is one that somebody holds back.", at: after, change: func(p *corev1.Pod) { p.Status.Conditions[0].Reason = "SchedulingGated" }},
-		"Bare":      {reason: "Nothing makes a pod without a controller anew: it stays, and an event says why.", at: after, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, event: true},
+		"Bare":      {reason: "Nothing recreates a pod without a controller: it stays, and an event says why.", at: after, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, event: true},
 		"BareEarly": {reason: "Nobody is told before its time.", at: time.Minute, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, again: time.Minute},
 		"BareWish": {reason: "Its owner may wish otherwise.", at: 31 * time.Second, change: func(p *corev1.Pod) {
 			p.Labels = map[string]string{}
@@ -132,7 +132,7 @@ func TestReconcile(t *testing.T) {
 		"Never":     {reason: "And may wish it never.", at: time.Hour, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: Never} }, event: true},
 		"TooShort":  {reason: "No wish is shorter than the scheduler needs.", at: time.Second, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: "1ms"} }, again: 4 * time.Second},
 		"NoWish":    {reason: "What nobody understands is no wish.", at: time.Minute, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: "soon"} }, again: time.Minute},
-		"JobsBatch": {reason: "A Job makes its pods anew.", at: after, change: func(p *corev1.Pod) { p.Labels = map[string]string{"batch.kubernetes.io/job-name": "j"} }, given: true, event: true},
+		"JobsBatch": {reason: "A Job recreates its pods.", at: after, change: func(p *corev1.Pod) { p.Labels = map[string]string{"batch.kubernetes.io/job-name": "j"} }, given: true, event: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// TestDrain gives back the pods of a workload that the broker makes anew one after the
+// TestDrain gives back the pods of a workload that the broker recreates one after the
 // other: none of them waits longer than the first, though each is made after the one
 // before was given back.
 func TestDrain(t *testing.T) {

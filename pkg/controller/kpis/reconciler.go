@@ -131,12 +131,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // observe notes whether a virtual node of the provider is ready. A provider
 // without virtual nodes is not peered, and not watched. A history that cannot be
-// read begins anew. The one in the status is some minutes old, in which the broker may
+// read begins again. The one in the status is some minutes old, in which the broker may
 // not have run.
 func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.Provider, nodes []corev1.Node, now time.Time) kpi.History {
 	history, err := kpi.Parse(p.Status.History)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("The history of a provider begins anew", "provider", p.Name, "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("The history of a provider begins again", "provider", p.Name, "reason", err.Error())
 	}
 	if len(nodes) == 0 {
 		r.unwatch(p.Name)

@@ -248,7 +248,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestDamagedHistory begins anew.
+// TestDamagedHistory begins again.
 func TestDamagedHistory(t *testing.T) {
 	h := begin(t, liqotest.VirtualNode(providerA, true), liqotest.Offer(providerA, nil))
 	p := h.reconcile()

@@ -178,7 +178,7 @@ func shorten(texts []string, shown int) string {
 // lostSince returns since when a provider is out of reach, whose nodes are given;
 // nil if it is not. A time that is known already stays, unless the clock was set
 // back behind it: Liqo calls a node not ready for one reason after the other, and each
-// begins anew. Who only offers nothing is not out of reach.
+// begins again. Who only offers nothing is not out of reach.
 //
 // A node of which nobody says how it is does not count while the provider is peered: the
 // virtual kubelet does not report, and looks again soon. Otherwise there is none any more.

@@ -42,7 +42,7 @@ const (
 )
 
 // A pod that never follows the selection, because Liqo's webhook does not see
-// its namespace, is made anew ever more seldom.
+// its namespace, is recreated ever more seldom.
 const (
 	firstBackoff = 250 * time.Millisecond
 	maxBackoff   = 5 * time.Minute
@@ -368,7 +368,7 @@ func (r *Reconciler) move(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleted a pod so that Liqo makes it anew", "pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
+	ctrl.LoggerFrom(ctx).Info("Deleted a pod so that Liqo recreates it", "pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
 	r.recorder.Event(pod, corev1.EventTypeNormal, reasonRemade, "The broker moves the pod to another provider")
 	return nil
 }

@@ -609,12 +609,12 @@ func TestRemake(t *testing.T) {
 			want:    []string{"web-1"},
 		},
 		"Untouched": {
-			reason:  "A pod that waits and that the webhook did not see is made anew.",
+			reason:  "A pod that waits and that the webhook did not see is recreated.",
 			objects: append(offloaded(providerB), shadow, untouched),
 			want:    []string{"web-9"},
 		},
 		"Stray": {
-			reason:  "A pod that Liqo would not make anew is not deleted.",
+			reason:  "A pod that Liqo would not recreate is not deleted.",
 			objects: append(offloaded(providerA, providerB), alone),
 		},
 	}

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package twin offloads the twin namespaces of consumers to providers: it keeps
-// Liqo's NamespaceOffloading in each, and makes pods anew that are, or wait, in
+// Liqo's NamespaceOffloading in each, and recreates pods that are, or wait, in
 // the wrong place.
 //
 // What to do is decided in package placement. Liqo's own controllers do the
-// rest: they make the namespaces on the providers, make a deleted pod anew, and
+// rest: they make the namespaces on the providers, recreate a deleted pod, and
 // direct new pods to the selected providers.
 package twin
 
@@ -51,7 +51,7 @@ type Config struct {
 	// Most is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
 	Most int
-	// Remade counts the pods that were made anew.
+	// Remade counts the pods that were recreated.
 	Remade prometheus.Counter
 	Clock  clock.Clock
 }

@@ -340,7 +340,7 @@ func TestAway(t *testing.T) {
 			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {3, true, []cluster.ID{"b"}}, {4, false, []cluster.ID{"b"}}},
 		},
 		"AwayAgain": {
-			reason: "Its time begins anew.", criteria: criteria,
+			reason: "Its time begins again.", criteria: criteria,
 			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {2, false, []cluster.ID{"a"}}, {4, true, []cluster.ID{"a", "b"}}},
 		},
 		"Newcomer": {

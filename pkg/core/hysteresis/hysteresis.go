@@ -86,7 +86,7 @@ func (b Band) Begin(m Memory, s Supply) Memory {
 
 // Observe returns the memory after a measurement, which may be one that it has seen.
 //
-// The window is made of measurements: it begins anew where more than half of it
+// The window is made of measurements: it begins again where more than half of it
 // passes between two of them, so that neither what nobody watched nor a clock that
 // leaps can fill it. An unknown value ends no window and fills none.
 func (b Band) Observe(now time.Time, value kpi.Figure, m Memory, s Supply) (Memory, State) {

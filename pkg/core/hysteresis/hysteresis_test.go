@@ -124,7 +124,7 @@ func TestStories(t *testing.T) {
 			},
 		},
 		"LeapBack": {
-			reason: "A clock that is set back begins the window anew.", supply: plenty,
+			reason: "A clock that is set back begins the window again.", supply: plenty,
 			story: []moment{
 				{at(3600, 300), 0, 1, Waiting},
 				{at(0, 300), 0, 1, Waiting},

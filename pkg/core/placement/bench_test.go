@@ -26,7 +26,7 @@ func BenchmarkDecide(b *testing.B) {
 			}
 			now := time.Unix(1_800_000_000, 0)
 			if plan := Decide(now, s); len(plan.Remake) != 1 {
-				b.Fatalf("Decide(): %d pods to make anew, want that of the drained provider", len(plan.Remake))
+				b.Fatalf("Decide(): %d pods to recreate, want that of the drained provider", len(plan.Remake))
 			}
 			percentile.Report(b, func() { Decide(now, s) })
 		})

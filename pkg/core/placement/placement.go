@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package placement decides where the pods of a consumer's namespace may run:
-// which providers are selected for the namespace, and which pods are made anew
+// which providers are selected for the namespace, and which pods are recreated
 // because they are, or wait, in the wrong place.
 //
 // It decides from a snapshot of one namespace, with the time as an argument, and
@@ -220,10 +220,10 @@ type Plan struct {
 	// wait. The others are selected because Liqo would remove what runs there if they
 	// were not.
 	Place []cluster.ID
-	// Remake are the pods to delete, so that they are made anew in the right place.
+	// Remake are the pods to delete, so that they are recreated in the right place.
 	Remake []string
 	// Replace are pods on providers that are out of reach, to remove without waiting
-	// for the provider, so that they are made anew elsewhere.
+	// for the provider, so that they are recreated elsewhere.
 	Replace []string
 	// Move are further ones to delete, which are well where they are, but for a policy that
 	// prefers other providers. They have time.

@@ -212,7 +212,7 @@ func TestMove(t *testing.T) {
 			pending: true,
 		},
 		"Outdated": {
-			reason: "Pods that wait with an older selection are made anew.",
+			reason: "Pods that wait with an older selection are recreated.",
 			copies: copies("web", 3, "b", outdated, waiting, outdated),
 			remake: []string{"web-0", "web-2"},
 		},
@@ -255,8 +255,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// world is a namespace whose pods behave as on a broker: a deleted pod is made
-// anew and placed on any selected provider that is not closed.
+// world is a namespace whose pods behave as on a broker: a deleted pod is recreated
+// and placed on any selected provider that is not closed.
 type world struct {
 	rnd *rand.Rand
 	s   Snapshot

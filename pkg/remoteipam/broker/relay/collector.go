@@ -18,7 +18,7 @@ import (
 
 const (
 	// grace is how long an address is kept after its pod was seen last. A pod that
-	// is made anew may get it back, and the consumer's connections drain.
+	// is recreated may get it back, and the consumer's connections drain.
 	grace = 30 * time.Second
 	// interval is how often the mappings are looked at; grace and interval together
 	// stay within a minute.

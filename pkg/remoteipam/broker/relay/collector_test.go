@@ -65,7 +65,7 @@ func TestCollector(t *testing.T) {
 		want    bool
 	}{
 		"Gone": {reason: "the pod is gone for longer than the grace", mapped: text, prepare: nothing, between: nothing, wait: grace, want: true},
-		"JustGone": {reason: "a pod that is made anew may get the address back", mapped: text, prepare: nothing, between: nothing,
+		"JustGone": {reason: "a pod that is recreated may get the address back", mapped: text, prepare: nothing, between: nothing,
 			wait: grace - time.Second},
 		"InUse": {reason: "the pod is there", mapped: text, prepare: func(s *inventory.Store) { s.SetPod("shop", "web", address) }, between: nothing, wait: time.Hour},
 		"Back": {reason: "the pod came back in time", mapped: text, prepare: nothing,

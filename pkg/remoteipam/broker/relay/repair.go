@@ -16,7 +16,7 @@ import (
 // repairTimeout bounds a repair, which does not end with the call that it is for.
 const repairTimeout = 10 * time.Second
 
-// repair maps an address anew whose relay address does not lead to it alone.
+// repair maps an address again whose relay address does not lead to it alone.
 //
 // When a peering ends while addresses come and go, Liqo's IPAM can lose one of two
 // writes (terminateNatMappingsPerCluster takes no lock, in

@@ -48,7 +48,7 @@ func newBroker(t *testing.T) *broker {
 	return b
 }
 
-// start starts the IPAM, perhaps anew.
+// start starts the IPAM, perhaps again.
 func (b *broker) start(peers ...cluster.ID) {
 	b.t.Helper()
 	b.ipam = liqotest.StartIPAM(b.t, b.state, bits, peers...)

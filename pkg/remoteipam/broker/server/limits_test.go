@@ -148,7 +148,7 @@ func TestRefusalsAreLoggedSeldom(t *testing.T) {
 		{"So does the same one of somebody else.", time.Second, "b", "pace", 0, true},
 		{"It goes on.", refusalsEvery - time.Second, "a", "pace", 0, false},
 		{"Later it is logged again, with how many there were.", refusalsEvery, "a", "pace", 2, true},
-		{"From then on it is counted anew.", refusalsEvery + time.Second, "a", "pace", 0, false},
+		{"From then on it is counted again.", refusalsEvery + time.Second, "a", "pace", 0, false},
 	} {
 		if skipped, due := seen.due(begin.Add(tc.after), refusal{tc.consumer, tc.what}); skipped != tc.skipped || due != tc.due {
 			t.Errorf("%s\nlogged %t after %d, want %t after %d", tc.reason, due, skipped, tc.due, tc.skipped)
