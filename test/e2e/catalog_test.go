@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestCatalog reads the catalog from a pod of the consumer: it has the federation's clusters in the shape of the seed.
+// TestCatalog reads the catalog from a pod of the consumer: it has the federation's clusters in the shape that the README shows.
 func TestCatalog(t *testing.T) {
 	status, body := api(t, "/api/clusters")
 	if status != "200" {

@@ -183,7 +183,7 @@ func (f *Federation) offerNetworkManager(ctx context.Context) error {
 	return err
 }
 
-// configureConsumer does what seed 004 asks of the customer: it takes the address of the reflected Service and gives it, with
+// configureConsumer does what the README asks of the consumer: it takes the address of the reflected Service and gives it, with
 // our image, to Liqo's controller manager.
 func (f *Federation) configureConsumer(ctx context.Context) error {
 	var address string

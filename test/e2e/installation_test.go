@@ -22,9 +22,9 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// TestSeed004 checks that the federation is the one that seed 004 describes: Liqo's controller manager on the consumer has the
+// TestInstallation checks that the federation is set up as the README says: Liqo's controller manager on the consumer has the
 // two flags, and their address is that of the reflected Service.
-func TestSeed004(t *testing.T) {
+func TestInstallation(t *testing.T) {
 	service, err := fed.ReflectedNetworkManager(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestSeed004(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsReflected puts a Secret, a ConfigMap and a Service next to the one that the NamespaceOffloading of seed 004 is
+// TestNothingElseIsReflected puts a Secret, a ConfigMap and a Service next to the one that the NamespaceOffloading of the README is
 // for: no peer gets them, nor anything else of Liqo's namespace.
 func TestNothingElseIsReflected(t *testing.T) {
 	const canary = `
@@ -101,7 +101,7 @@ spec: {selector: {app: canary}, ports: [{port: 80}]}
 	}
 }
 
-// TestOfferingIsProtected offers namespace liqo as the seed has it, to all virtual nodes: the broker lets only those have it whose
+// TestOfferingIsProtected offers namespace liqo to all virtual nodes: the broker lets only those have it whose
 // virtual kubelet is ours, and all of its own are.
 func TestOfferingIsProtected(t *testing.T) {
 	manifest := filepath.Join(t.TempDir(), "offloading.yaml")
