@@ -38,9 +38,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
-	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
 )

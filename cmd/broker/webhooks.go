@@ -17,8 +17,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
-	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"

@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/announce"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
@@ -40,7 +41,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/roundtrip"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
-	"github.com/capacitorset/liqo-broker/pkg/serving/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 )
 

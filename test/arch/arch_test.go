@@ -98,6 +98,26 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestControllersAreSetUpAlike checks that who has seen one controller being added to a manager has seen all.
+func TestControllersAreSetUpAlike(t *testing.T) {
+	const want = "func Setup(mgr ctrl.Manager, cfg Config) error {\n"
+	seen := 0
+	for file, source := range goFiles(t) {
+		if !within("pkg/controller", file) || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		if _, after, found := strings.Cut(source.text, "\nfunc Setup"); found {
+			seen++
+			if !strings.HasPrefix("func Setup"+after, want) {
+				t.Errorf("%s has another Setup than %s", file, strings.TrimSpace(want))
+			}
+		}
+	}
+	if seen < 9 {
+		t.Errorf("only %d controllers are found", seen)
+	}
+}
+
 func TestFilesHaveLicence(t *testing.T) {
 	for file, source := range goFiles(t) {
 		if !source.generated && !strings.HasPrefix(source.text, header) {

@@ -33,8 +33,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/pods"
 )
 
 // reasonNoProvider is the reason of the events, and of the condition DisruptionTarget
@@ -44,14 +42,27 @@ const reasonNoProvider = "NoProviderFits"
 // unexplained is all that a consumer is told that must not learn of providers.
 const unexplained = "what it requires is not free in one place"
 
+// Pins tells which pods are bound to one provider.
+type Pins interface {
+	// Pinned reports whether a pod may run on one provider only; nil for none.
+	Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error)
+}
+
+// Hider tells from whom the providers are hidden.
+type Hider interface {
+	// Hides reports whether the consumer of a namespace must not learn of providers. It is true
+	// if that is not known.
+	Hides(ctx context.Context, namespace string) (bool, error)
+}
+
 // Config is what the controller needs.
 type Config struct {
 	Client   client.Client
 	Recorder record.EventRecorder
 	// Pins tells which pods may run on one provider only.
-	Pins pods.Pins
+	Pins Pins
 	// Hider tells who must not be told what the scheduler says of the broker's nodes.
-	Hider opaque.Hider
+	Hider Hider
 	// After is how long a pod waits for a provider.
 	After time.Duration
 	// Given counts the pods that were given back.

@@ -1,0 +1,168 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the picture of the floors into ARCHITECTURE.md")
+
+// A floor is packages that import only what is below them, and each other.
+type floor struct {
+	name, what string
+	folders    []string
+}
+
+// floors are all folders of packages, from the top to the bottom.
+var floors = []floor{
+	{"commands", "put the parts together", []string{"cmd"}},
+	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
+		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
+		"pkg/virtualkubelet", "pkg/ipamguard",
+	}},
+	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet"}},
+	{"edges", "know one outside thing each", []string{"pkg/liqo", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient"}},
+	{"shared", "the API, and what every part may use", []string{"pkg/api", "pkg/excerpt", "pkg/logging", "pkg/version"}},
+	{"core", "decides on values", []string{"pkg/core"}},
+}
+
+// allowed are imports between folders of one floor.
+var allowed = map[[2]string]string{
+	{"pkg/virtualkubelet", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
+	{"pkg/liqo", "pkg/lenient"}:                     "Liqo's objects are read leniently.",
+}
+
+// place returns the floor of a package, counted from the top, and its folder there: the longest that fits.
+func place(pkg string) (at int, folder string) {
+	at = -1
+	for i, f := range floors {
+		for _, candidate := range f.folders {
+			if within(candidate, pkg) && len(candidate) > len(folder) {
+				at, folder = i, candidate
+			}
+		}
+	}
+	return at, folder
+}
+
+// imports returns which packages of this repository each package imports, without those that only tests import.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for file, source := range goFiles(t) {
+		pkg := path.Dir(file)
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(pkg, "test") || !within("pkg", pkg) && !within("cmd", pkg) {
+			continue
+		}
+		all[pkg] = slices.Concat(all[pkg])
+		for _, spec := range source.syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own, is := strings.CutPrefix(imported, module+"/"); is {
+				all[pkg] = append(all[pkg], own)
+			}
+		}
+	}
+	return all
+}
+
+// TestFloors checks that every package has its floor, and imports nothing from above it, and nothing beside it but what is said.
+func TestFloors(t *testing.T) {
+	used := map[[2]string]bool{}
+	for pkg, imported := range imports(t) {
+		at, folder := place(pkg)
+		if at < 0 {
+			t.Errorf("%s is on no floor: say in floors_test.go what it may import", pkg)
+			continue
+		}
+		for _, other := range imported {
+			below, beside := place(other)
+			pair := [2]string{folder, beside}
+			switch {
+			case below < at:
+				t.Errorf("%s (%s) imports %s (%s), which is above it", pkg, floors[at].name, other, floors[max(below, 0)].name)
+			case below == at && folder != beside && allowed[pair] == "":
+				t.Errorf("%s imports %s, which is beside it: let the command pass what it needs", pkg, other)
+			case below == at && folder != beside:
+				used[pair] = true
+			}
+		}
+	}
+	for pair := range allowed {
+		if !used[pair] {
+			t.Errorf("%s does not import %s any more", pair[0], pair[1])
+		}
+	}
+}
+
+// TestPictureOfFloors compares ARCHITECTURE.md with the imports. Run it with -update to draw the picture again.
+func TestPictureOfFloors(t *testing.T) {
+	const begin, end = "<!-- floors: go test ./test/arch -update -->\n", "<!-- end of floors -->\n"
+	page := filepath.Join(root, "ARCHITECTURE.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	now, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the picture, between %q and %q", page, begin, end)
+	}
+	want := picture(imports(t))
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if now != want {
+		t.Errorf("the picture in %s is not that of the imports: run go test ./test/arch -update", page)
+	}
+}
+
+// picture draws the folders on their floors, and which imports which, in the language of Mermaid. What the commands import is left
+// out: nearly all.
+func picture(imported map[string][]string) string {
+	arrows := map[string]bool{}
+	for pkg, others := range imported {
+		at, from := place(pkg)
+		if at == 0 {
+			continue // The commands import nearly all.
+		}
+		for _, other := range others {
+			if _, to := place(other); to != from && to != "" {
+				arrows[fmt.Sprintf("  %s --> %s\n", id(from), id(to))] = true
+			}
+		}
+	}
+	var out strings.Builder
+	out.WriteString("```mermaid\nflowchart TB\n")
+	for _, f := range floors {
+		fmt.Fprintf(&out, "  subgraph %s[\"%s: %s\"]\n", f.name, f.name, f.what)
+		for _, folder := range f.folders {
+			fmt.Fprintf(&out, "    %s[\"%s\"]\n", id(folder), folder)
+		}
+		out.WriteString("  end\n")
+	}
+	for _, arrow := range slices.Sorted(maps.Keys(arrows)) {
+		out.WriteString(arrow)
+	}
+	out.WriteString("```\n")
+	return out.String()
+}
+
+// id is the name of a folder in the picture.
+func id(folder string) string { return strings.ReplaceAll(folder, "/", "_") }
