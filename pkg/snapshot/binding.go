@@ -4,51 +4,49 @@
 package snapshot
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// MayApply reports whether a policy applies to some namespaces of a consumer only: those
-// whose pods wish it, or those that it is bound to.
-func MayApply(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
-	return Selectable(p, consumer) || bindable(p, consumer)
-}
-
-// bindable reports whether a policy is bound to namespaces of a consumer.
-func bindable(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
-	return p.Spec.Namespaces != nil && !p.Spec.Selectable && p.DeletionTimestamp.IsZero() &&
-		(len(p.Spec.Consumers) == 0 || slices.Contains(p.Spec.Consumers, string(consumer)))
-}
-
-// bound returns the policy that is bound to a namespace: the first by name; nil if there
-// is none. One whose selector nobody can mean is bound to no namespace.
-func bound(policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace) *v1alpha1.PlacementPolicy {
-	consumer, _ := liqo.TwinOf(ns)
-	var found *v1alpha1.PlacementPolicy
+// Rules returns to whom policies apply. Those that are being deleted apply to nobody.
+func Rules(policies []v1alpha1.PlacementPolicy) []binding.Policy {
+	rules := make([]binding.Policy, 0, len(policies))
 	for i := range policies {
 		p := &policies[i]
-		if bindable(p, consumer) && (found == nil || p.Name < found.Name) && means(p.Spec.Namespaces, ns) {
-			found = p
+		if !p.DeletionTimestamp.IsZero() {
+			continue
 		}
+		rule := binding.Policy{Name: p.Name, Consumers: p.Spec.Consumers, Default: p.Spec.Default, Selectable: p.Spec.Selectable}
+		if n := p.Spec.Namespaces; n != nil {
+			rule.Namespaces = &binding.Namespaces{Names: n.Names, Selector: n.Selector}
+		}
+		rules = append(rules, rule)
 	}
-	return found
+	return rules
 }
 
-// means reports whether a binding means a namespace.
-func means(b *v1alpha1.NamespaceBinding, ns *corev1.Namespace) bool {
-	if len(b.Names) > 0 && !slices.Contains(b.Names, liqo.OriginalName(ns)) {
-		return false
+// twinOf returns a namespace of a consumer as the rules know it.
+func twinOf(ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) binding.Twin {
+	consumer, _ := liqo.TwinOf(ns)
+	wishes := map[string]bool{}
+	for i := range shadows {
+		if wish := shadows[i].Labels[liqo.LabelPolicy]; wish != "" {
+			wishes[wish] = true
+		}
 	}
-	if b.Selector == nil {
-		return len(b.Names) > 0
+	return binding.Twin{Consumer: consumer, OriginalName: liqo.OriginalName(ns), Labels: ns.Labels, Wishes: wishes}
+}
+
+// named returns the policy of a name; nil if there is none.
+func named(policies []v1alpha1.PlacementPolicy, name string) *v1alpha1.PlacementPolicy {
+	for i := range policies {
+		if policies[i].Name == name && name != "" {
+			return &policies[i]
+		}
 	}
-	selector, err := metav1.LabelSelectorAsSelector(b.Selector)
-	return err == nil && selector.Matches(labels.Set(ns.Labels))
+	return nil
 }

@@ -36,6 +36,7 @@ func (r *Reader) nodes(
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list placement policies: %w", err)
 	}
+	rules := Rules(policies.Items)
 	var marks map[string]cluster.Identity
 	nodes := map[cluster.ID][]capacity.Node{}
 	for i := range consumers {
@@ -48,7 +49,7 @@ func (r *Reader) nodes(
 			marks = r.marks(providers)
 		}
 		open := map[cluster.ID]bool{}
-		may := choosable(policies.Items, id)
+		may := choosable(policies.Items, rules, id)
 		for p, account := range accounts {
 			open[p] = perProvider && p != id && account.Usable && may(p)
 		}

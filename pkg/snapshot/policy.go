@@ -15,62 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
-
-// PolicyOf returns the policy that applies to a namespace of a consumer whose pods wish none and that none is
-// bound to: one that names the consumer, else a default one, and of several the first by name; nil if there is none.
-func PolicyOf(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) *v1alpha1.PlacementPolicy {
-	var found *v1alpha1.PlacementPolicy
-	named := false
-	for i := range policies {
-		p := &policies[i]
-		names := !p.Spec.Selectable && slices.Contains(p.Spec.Consumers, string(consumer))
-		if p.Spec.Namespaces != nil || !p.DeletionTimestamp.IsZero() || !names && !p.Spec.Default || named && !names {
-			continue
-		}
-		if found == nil || names && !named || p.Name < found.Name {
-			found, named = p, names
-		}
-	}
-	return found
-}
-
-// wished returns the policy that the pods of a namespace wish: the first by name of
-// those that the consumer may wish; nil if there is none.
-func wished(policies []v1alpha1.PlacementPolicy, consumer cluster.ID, shadows []metav1.PartialObjectMetadata) *v1alpha1.PlacementPolicy {
-	wishes := map[string]bool{}
-	for i := range shadows {
-		wishes[shadows[i].Labels[liqo.LabelPolicy]] = true
-	}
-	var found *v1alpha1.PlacementPolicy
-	for i := range policies {
-		if p := &policies[i]; wishes[p.Name] && Selectable(p, consumer) && (found == nil || p.Name < found.Name) {
-			found = p
-		}
-	}
-	return found
-}
-
-// Selectable reports whether the pods of a consumer may wish a policy.
-func Selectable(p *v1alpha1.PlacementPolicy, consumer cluster.ID) bool {
-	return p.Spec.Selectable && p.DeletionTimestamp.IsZero() &&
-		(len(p.Spec.Consumers) == 0 || slices.Contains(p.Spec.Consumers, string(consumer)))
-}
-
-// applying returns the policy that a namespace follows: the one that its pods wish, else
-// the one that it is bound to, else that of its consumer; nil if there is none.
-func applying(policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) *v1alpha1.PlacementPolicy {
-	consumer, _ := liqo.TwinOf(ns)
-	if policy := wished(policies, consumer, shadows); policy != nil {
-		return policy
-	}
-	if policy := bound(policies, ns); policy != nil {
-		return policy
-	}
-	return PolicyOf(policies, consumer)
-}
 
 // chosen returns the providers that a policy has chosen for a consumer.
 func chosen(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
@@ -101,7 +49,7 @@ func (r *Reader) follow(ctx context.Context, n *Namespace, ns *corev1.Namespace,
 		return fmt.Errorf("list placement policies: %w", err)
 	}
 	consumer, _ := liqo.TwinOf(ns)
-	n.Policy = applying(policies.Items, ns, shadows)
+	n.Policy = named(policies.Items, binding.Follows(Rules(policies.Items), twinOf(ns, shadows)))
 	n.Snapshot.Failover = failoverOf(n.Policy)
 	if n.Policy == nil {
 		var providers v1alpha1.ProviderList
@@ -151,15 +99,15 @@ func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen, ba
 
 // choosable returns which providers some policy has chosen for pods of a consumer;
 // without a policy these are all. Other providers get none of its pods.
-func choosable(policies []v1alpha1.PlacementPolicy, consumer cluster.ID) func(cluster.ID) bool {
-	usual := PolicyOf(policies, consumer)
-	if usual == nil {
+func choosable(policies []v1alpha1.PlacementPolicy, rules []binding.Policy, consumer cluster.ID) func(cluster.ID) bool {
+	usual := binding.OfConsumer(rules, consumer)
+	if usual == "" {
 		return func(cluster.ID) bool { return true }
 	}
 	ids := map[cluster.ID]bool{}
-	for i := range policies {
-		if p := &policies[i]; p.Name == usual.Name || MayApply(p, consumer) {
-			maps.Copy(ids, chosen(p, consumer))
+	for i := range rules {
+		if rule := &rules[i]; rule.Name == usual || rule.MayApply(consumer) {
+			maps.Copy(ids, chosen(named(policies, rule.Name), consumer))
 		}
 	}
 	return func(id cluster.ID) bool { return ids[id] }

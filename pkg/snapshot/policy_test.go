@@ -93,17 +93,6 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAnyOrder has the policies in the order in which a cache may have them.
-func TestPolicyOfAnyOrder(t *testing.T) {
-	named := *policy("z", func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-c"} })
-	byDefault := *policy("a", func(s *v1alpha1.PlacementPolicySpec) { s.Default = true })
-	for _, policies := range [][]v1alpha1.PlacementPolicy{{named, byDefault}, {byDefault, named}} {
-		if got := snapshot.PolicyOf(policies, "id-c"); got.Name != "z" {
-			t.Errorf("of %s and %s: %s, want the one that names the consumer", policies[0].Name, policies[1].Name, got.Name)
-		}
-	}
-}
-
 // TestBinding binds policies to the namespace that its consumer calls shop.
 func TestBinding(t *testing.T) {
 	ns := liqotest.TwinNamespace("shop-consumer-c0ffee", cluster.Identity{ID: "id-c", Name: "consumer"})

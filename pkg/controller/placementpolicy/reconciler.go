@@ -25,6 +25,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
+	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/choice"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
@@ -290,9 +291,11 @@ func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy)
 	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list placement policies: %w", err)
 	}
+	rules := snapshot.Rules(policies.Items)
+	own := slices.IndexFunc(rules, func(rule binding.Policy) bool { return rule.Name == p.Name })
 	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
-		policy := snapshot.PolicyOf(policies.Items, cluster.ID(c.Name))
-		return (policy == nil || policy.Name != p.Name) && !snapshot.MayApply(p, cluster.ID(c.Name))
+		id := cluster.ID(c.Name)
+		return own < 0 || binding.OfConsumer(rules, id) != p.Name && !rules[own].MayApply(id)
 	})
 	slices.SortFunc(applies, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
 	return applies, measure.NamesOf(clusters), nil

@@ -23,7 +23,7 @@ import (
 // concerned returns the twin namespaces whose plan can change with a provider. All
 // others are left alone: there may be thousands.
 func (r *Reconciler) concerned(ctx context.Context, provider client.Object) []reconcile.Request {
-	names, err := r.reader.Concerned(ctx, cluster.ID(provider.GetName()))
+	names, err := r.reader.AffectedBy(ctx, cluster.ID(provider.GetName()))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which namespaces a provider concerns", "provider", provider.GetName())
 		return r.all(ctx)
@@ -58,7 +58,7 @@ func (r *Reconciler) following(ctx context.Context, before, after *v1alpha1.Plac
 	if len(changed) == 0 {
 		return nil
 	}
-	names, err := r.reader.Following(ctx, after.Name, changed)
+	names, err := r.reader.FollowersOf(ctx, after.Name, changed)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which namespaces a policy concerns", "policy", after.Name)
 		return r.all(ctx)

@@ -18,9 +18,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
-// TestConcerned has two namespaces of consumer c, for which a policy chose provider b,
+// TestAffectedBy has two namespaces of consumer c, for which a policy chose provider b,
 // one of which wishes another policy; and one of consumer d, which has no policy.
-func TestConcerned(t *testing.T) {
+func TestAffectedBy(t *testing.T) {
 	consumer, free := cluster.Identity{ID: "id-c", Name: "c"}, cluster.Identity{ID: "id-d", Name: "d"}
 	offloading := func(namespace string, ids ...cluster.ID) client.Object {
 		return liqo.ForgeOffloading(namespace, "DefaultName", ids)
@@ -56,23 +56,23 @@ func TestConcerned(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "", nil)
-			got, err := r.Concerned(t.Context(), tc.id)
+			got, err := r.AffectedBy(t.Context(), tc.id)
 			if err != nil {
-				t.Fatalf("Concerned(): %v", err)
+				t.Fatalf("AffectedBy(): %v", err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nConcerned(): -want +got\n%s", tc.reason, diff)
+				t.Errorf("%s\nAffectedBy(): -want +got\n%s", tc.reason, diff)
 			}
 		})
 	}
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects()...), "", nil)
 	for name, want := range map[string][]string{"names": {"named"}, "wished": {"wishes"}, "other": nil} {
-		got, err := r.Following(t.Context(), name, map[cluster.ID]bool{"id-c": true})
+		got, err := r.FollowersOf(t.Context(), name, map[cluster.ID]bool{"id-c": true})
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("Following(%s): %v, -want +got\n%s", name, err, diff)
+			t.Errorf("FollowersOf(%s): %v, -want +got\n%s", name, err, diff)
 		}
 	}
-	if got, err := r.Following(t.Context(), "names", map[cluster.ID]bool{"id-d": true}); len(got) > 0 || err != nil {
+	if got, err := r.FollowersOf(t.Context(), "names", map[cluster.ID]bool{"id-d": true}); len(got) > 0 || err != nil {
 		t.Errorf("the namespaces of another consumer follow: %v, %v", got, err)
 	}
 }

@@ -6,20 +6,22 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// Concerned returns the names of the twin namespaces whose plan can change with a
+// AffectedBy returns the names of the twin namespaces whose plan can change with a
 // provider: those that have selected it or have pods there, those whose policy has
 // chosen it, and those without a policy.
-func (r *Reader) Concerned(ctx context.Context, id cluster.ID) ([]string, error) {
+func (r *Reader) AffectedBy(ctx context.Context, id cluster.ID) ([]string, error) {
 	involved, err := r.podsOn(ctx, id)
 	if err != nil {
 		return nil, err
@@ -39,9 +41,9 @@ func (r *Reader) Concerned(ctx context.Context, id cluster.ID) ([]string, error)
 	})
 }
 
-// Following returns the names of the twin namespaces of some consumers that follow a
+// FollowersOf returns the names of the twin namespaces of some consumers that follow a
 // policy.
-func (r *Reader) Following(ctx context.Context, name string, consumers map[cluster.ID]bool) ([]string, error) {
+func (r *Reader) FollowersOf(ctx context.Context, name string, consumers map[cluster.ID]bool) ([]string, error) {
 	return r.twins(ctx, func(ns *corev1.Namespace, policy *v1alpha1.PlacementPolicy) bool {
 		consumer, _ := liqo.TwinOf(ns)
 		return consumers[consumer] && policy != nil && policy.Name == name
@@ -59,13 +61,14 @@ func (r *Reader) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1al
 	if err := r.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
+	rules := Rules(policies.Items)
 	var names []string
 	for i := range namespaces.Items {
 		ns := &namespaces.Items[i]
 		if _, twin := liqo.TwinOf(ns); !twin {
 			continue
 		}
-		policy, err := r.policyOf(ctx, policies.Items, ns)
+		policy, err := r.policyOf(ctx, policies.Items, rules, ns)
 		if err != nil {
 			return nil, err
 		}
@@ -78,21 +81,17 @@ func (r *Reader) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1al
 
 // policyOf returns the policy that a namespace follows, or nil.
 func (r *Reader) policyOf(
-	ctx context.Context, policies []v1alpha1.PlacementPolicy, ns *corev1.Namespace,
+	ctx context.Context, policies []v1alpha1.PlacementPolicy, rules []binding.Policy, ns *corev1.Namespace,
 ) (*v1alpha1.PlacementPolicy, error) {
 	var shadows []metav1.PartialObjectMetadata
-	for i := range policies {
-		if !policies[i].Spec.Selectable {
-			continue
-		}
+	if slices.ContainsFunc(rules, func(rule binding.Policy) bool { return rule.Selectable }) {
 		list := liqo.NewShadowPodMetadataList()
 		if err := r.reader.List(ctx, list, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
 		}
 		shadows = list.Items
-		break
 	}
-	return applying(policies, ns, shadows), nil
+	return named(policies, binding.Follows(rules, twinOf(ns, shadows))), nil
 }
 
 // podsOn returns the names of the namespaces of the pods on a provider.
