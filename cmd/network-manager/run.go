@@ -177,10 +177,10 @@ func newRelays(
 	mgr ctrl.Manager, ipam *liqo.IPAM, store *inventory.Store, ready <-chan struct{}, limit int,
 ) (*observedRelays, error) {
 	mappings := relay.NatMappings{Reader: mgr.GetClient()}
-	keeper := relay.NewKeeper(ipam, store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()}, limit)
-	if err := relay.NewCollector(keeper, mgr.GetClient(), ready).Setup(mgr); err != nil {
+	allocator := relay.NewAllocator(ipam, store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()}, limit)
+	if err := relay.NewCollector(allocator, mgr.GetClient(), ready).Setup(mgr); err != nil {
 		return nil, fmt.Errorf("set up the collector of relay addresses: %w", err)
 	}
-	relays := newObservedRelays(keeper, mappings, mgr.GetEventRecorderFor("remote-ipam"))
+	relays := newObservedRelays(allocator, mappings, mgr.GetEventRecorderFor("remote-ipam"))
 	return relays, relays.register(ctrlmetrics.Registry)
 }

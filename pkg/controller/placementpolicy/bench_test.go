@@ -21,7 +21,7 @@ func many(tb testing.TB, n int) ([]v1alpha1.Provider, *state) {
 		providers[i] = *provider(fmt.Sprintf("p%04d", i), fmt.Sprint(1+i%97))
 	}
 	s := &state{}
-	if s.chooser, s.keeper, s.err = rules(cheapest()); s.err != nil {
+	if s.chooser, s.scaler, s.err = rules(cheapest()); s.err != nil {
 		tb.Fatal(s.err)
 	}
 	return providers, s

@@ -42,12 +42,12 @@ func TestExamples(t *testing.T) {
 	}
 	got := map[string][]string{}
 	for _, p := range examples(t, string(text)) {
-		chooser, keeper, err := rules(&p)
+		chooser, scaler, err := rules(&p)
 		if err != nil {
 			t.Fatalf("%s: %v", p.Name, err)
 		}
 		decision, _, err := newRoster(providers, nil).decide(
-			now, &state{chooser: chooser, keeper: keeper}, consumer("c"), v1alpha1.ConsumerDecision{}, true)
+			now, &state{chooser: chooser, scaler: scaler}, consumer("c"), v1alpha1.ConsumerDecision{}, true)
 		if err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}

@@ -38,8 +38,8 @@ const (
 	defaultExpiry = time.Minute
 )
 
-// keeper keeps a figure between two thresholds.
-type keeper struct {
+// scaler keeps a figure between two thresholds.
+type scaler struct {
 	spec     v1alpha1.Keep
 	band     hysteresis.Band
 	expiry   time.Duration
@@ -53,9 +53,9 @@ type keeper struct {
 	names measure.Names
 }
 
-// newKeeper returns a keeper, or an error that tells what is wrong with the spec.
-func newKeeper(spec *v1alpha1.Keep) (*keeper, error) {
-	k := &keeper{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
+// newScaler returns a scaler, or an error that tells what is wrong with the spec.
+func newScaler(spec *v1alpha1.Keep) (*scaler, error) {
+	k := &scaler{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
 	for threshold, value := range map[*float64]v1alpha1.Decimal{&k.band.Upper: spec.OffloadAbove, &k.band.Lower: spec.UnoffloadBelow} {
 		number, err := strconv.ParseFloat(string(value), 64)
 		if err != nil {
@@ -80,7 +80,7 @@ func newKeeper(spec *v1alpha1.Keep) (*keeper, error) {
 }
 
 // ask asks for the figure, unless that was done a moment ago.
-func (k *keeper) ask(ctx context.Context, now time.Time, asker Asker) {
+func (k *scaler) ask(ctx context.Context, now time.Time, asker Asker) {
 	if ago := now.Sub(k.asked); ago >= 0 && ago < k.interval {
 		return
 	}
@@ -90,7 +90,7 @@ func (k *keeper) ask(ctx context.Context, now time.Time, asker Asker) {
 }
 
 // figure returns the figure for a consumer, or why there is none.
-func (k *keeper) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure, error) {
+func (k *scaler) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure, error) {
 	if k.spec.ConsumerLabel == "" {
 		return k.answer.Only(now, k.spec.Unit, k.expiry)
 	}
@@ -98,7 +98,7 @@ func (k *keeper) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure,
 }
 
 // condition reports whether the figure is known for all consumers.
-func (k *keeper) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
+func (k *scaler) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionMeasured, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMeasured,
 		Message: fmt.Sprintf("Measured for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
@@ -121,18 +121,18 @@ func (k *keeper) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1al
 func (s *state) choose(
 	now time.Time, providers []choice.Provider, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision,
 ) (choice.Decision, *v1alpha1.KeptFigure, error) {
-	if s.keeper == nil {
+	if s.scaler == nil {
 		made, err := s.chooser.Choose(now, providers, memory(before))
 		return made, nil, err
 	}
-	value, unknown := s.keeper.figure(now, consumer)
+	value, unknown := s.scaler.figure(now, consumer)
 	all, err := s.chooser.Limited(0).Choose(now, providers, choice.Memory{})
 	if err != nil {
 		return all, before.Kept, err
 	}
 	last := memory(before)
 	used, available := s.chooser.Count(all.Ranking, last.Chosen)
-	steps, _ := s.keeper.band.Observe(now, value, keptMemory(before.Kept), hysteresis.Supply{Used: used, Available: available})
+	steps, _ := s.scaler.band.Observe(now, value, keptMemory(before.Kept), hysteresis.Supply{Used: used, Available: available})
 	made, err := s.chooser.Limited(steps.Steps).Choose(now, providers, last)
 	if err != nil {
 		return made, before.Kept, err

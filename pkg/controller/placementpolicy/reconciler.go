@@ -62,8 +62,8 @@ type Reconciler struct {
 type state struct {
 	generation int64
 	chooser    *choice.Chooser
-	keeper     *keeper // Nil if the policy keeps no figure.
-	err        error   // Of the chooser or the keeper.
+	scaler     *scaler // Nil if the policy keeps no figure.
+	err        error   // Of the chooser or the scaler.
 	decided    time.Time
 	// refused is the generation of which the API server took no status.
 	refused int64
@@ -106,8 +106,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	s.decided = now
-	if s.keeper != nil {
-		s.keeper.ask(ctx, now, r.asker)
+	if s.scaler != nil {
+		s.scaler.ask(ctx, now, r.asker)
 	}
 
 	next := p.DeepCopy()
@@ -146,7 +146,7 @@ func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolic
 	}
 	if s.generation != p.Generation {
 		s.generation = p.Generation
-		s.chooser, s.keeper, s.err = rules(p)
+		s.chooser, s.scaler, s.err = rules(p)
 	}
 	return s
 }
@@ -159,7 +159,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 
 // rules returns what decides by a policy. One that cannot be read as it was written decides nothing: what it lacks may be
 // what keeps data where it is.
-func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *keeper, error) {
+func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *scaler, error) {
 	if unreadable := lenient.UnreadableIn(p, "spec"); unreadable != "" {
 		return nil, nil, errors.New(unreadable)
 	}
@@ -173,8 +173,8 @@ func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *keeper, error) {
 	if err != nil || spec.Keep == nil {
 		return chooser, nil, err
 	}
-	keeper, err := newKeeper(spec.Keep)
-	return chooser, keeper, err
+	scaler, err := newScaler(spec.Keep)
+	return chooser, scaler, err
 }
 
 // criteria returns what a spec demands.
@@ -212,8 +212,8 @@ func (r *Reconciler) decide(
 	if err != nil {
 		return 0, err
 	}
-	if s.keeper != nil {
-		s.keeper.names = names
+	if s.scaler != nil {
+		s.scaler.names = names
 	}
 	roster, err := r.roster(ctx)
 	if err != nil {
@@ -251,12 +251,12 @@ func (r *Reconciler) decide(
 		fit(status, lasting(&p.Status, decisions))
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
-	if s.keeper == nil {
+	if s.scaler == nil {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionMeasured)
 		return wait, nil
 	}
-	meta.SetStatusCondition(&status.Conditions, s.keeper.condition(now, consumers, p))
-	return min(wait, s.keeper.interval), nil
+	meta.SetStatusCondition(&status.Conditions, s.scaler.condition(now, consumers, p))
+	return min(wait, s.scaler.interval), nil
 }
 
 // brief returns what an error says, as far as it goes into a status.

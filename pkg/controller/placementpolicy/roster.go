@@ -164,7 +164,7 @@ func (s *roster) outcome(made choice.Decision, kept *v1alpha1.KeptFigure, err er
 // policy that sees the same providers and has the same memory: of many consumers most do.
 func (s *roster) choose(now time.Time, policy *state, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision) outcome {
 	_, provides := s.names[cluster.ID(consumer.Name)]
-	if provides || policy.keeper != nil || len(consumer.Status.RoundTrips) > 0 {
+	if provides || policy.scaler != nil || len(consumer.Status.RoundTrips) > 0 {
 		return s.outcome(policy.choose(now, s.seenBy(consumer), consumer, before))
 	}
 	key := fmt.Sprint(memory(before))

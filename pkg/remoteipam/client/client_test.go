@@ -227,7 +227,7 @@ func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.
 	s, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   f.store,
-		Relay:       relay.NewKeeper(onePod{answer: answer}, f.store, onePod{}, onePod{}, relay.DefaultLimit),
+		Relay:       relay.NewAllocator(onePod{answer: answer}, f.store, onePod{}, onePod{}, relay.DefaultLimit),
 		Tunnels:     f.reports,
 		RoundTrips:  f.roundTrips,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, authorities.Pool)),

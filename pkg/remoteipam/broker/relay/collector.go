@@ -33,11 +33,11 @@ const (
 // leave behind, and those made before a restart: Liqo keeps all mappings in its
 // NatMappings.
 type Collector struct {
-	keeper *Keeper
+	allocator *Allocator
 	// mappings reads NatMappings.
 	mappings client.Reader
 	now      func() time.Time
-	// known is closed once the keeper knows all pods and endpoints.
+	// known is closed once the allocator knows all pods and endpoints.
 	known <-chan struct{}
 	// unused are the addresses without a pod. Only Reconcile, of which one runs at a
 	// time, uses it.
@@ -54,11 +54,11 @@ type mapping struct {
 // one that was not.
 type idle struct{ since, freed time.Time }
 
-// NewCollector returns a collector of the keeper's addresses. It frees none
-// before known is closed: the keeper must know all pods and endpoints by then.
-func NewCollector(keeper *Keeper, mappings client.Reader, known <-chan struct{}) *Collector {
+// NewCollector returns a collector of the allocator's addresses. It frees none
+// before known is closed: the allocator must know all pods and endpoints by then.
+func NewCollector(allocator *Allocator, mappings client.Reader, known <-chan struct{}) *Collector {
 	return &Collector{
-		keeper: keeper, mappings: mappings, known: known,
+		allocator: allocator, mappings: mappings, known: known,
 		now: time.Now, unused: map[mapping]idle{},
 	}
 }
@@ -83,7 +83,7 @@ func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (r
 	current := map[mapping]bool{}
 	for text := range nat.Spec.ClusterMappings {
 		address, err := netip.ParseAddr(text)
-		if err != nil || !c.keeper.pods.IsPeerAddress(address) && !c.keeper.pods.IsPeerService(address) {
+		if err != nil || !c.allocator.pods.IsPeerAddress(address) && !c.allocator.pods.IsPeerService(address) {
 			// Mappings of other addresses are Liqo's own.
 			continue
 		}
@@ -107,7 +107,7 @@ func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (r
 // look frees one mapping if it was long enough without use, or leads to another
 // consumer's pod.
 func (c *Collector) look(ctx context.Context, m mapping) error {
-	if c.keeper.inUse(m.target, m.address) {
+	if c.allocator.inUse(m.target, m.address) {
 		delete(c.unused, m)
 		return nil
 	}
@@ -118,17 +118,17 @@ func (c *Collector) look(ctx context.Context, m mapping) error {
 		c.unused[m] = state
 	}
 	inVain, patience := !state.freed.IsZero(), grace
-	if !c.keeper.pods.IsPeerAddress(m.address) {
+	if !c.allocator.pods.IsPeerAddress(m.address) {
 		patience = serviceGrace
 	}
 	switch {
 	case inVain && now.Sub(state.freed) < interval:
 		return nil
 	// An address that passed to another consumer's pod must not lead there.
-	case !inVain && now.Sub(state.since) < patience && !c.keeper.pods.HasOther(m.target, m.address):
+	case !inVain && now.Sub(state.since) < patience && !c.allocator.pods.HasOther(m.target, m.address):
 		return nil
 	}
-	freed, err := c.keeper.free(ctx, m.target, m.address, inVain)
+	freed, err := c.allocator.free(ctx, m.target, m.address, inVain)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func TestCollector(t *testing.T) {
 			tc.prepare(store)
 
 			got, known := freed{}, make(chan struct{})
-			collector := NewCollector(NewKeeper(got, store, NatMappings{api}, NatMappings{api}, DefaultLimit), api, known)
+			collector := NewCollector(NewAllocator(got, store, NatMappings{api}, NatMappings{api}, DefaultLimit), api, known)
 			clock := time.Unix(0, 0)
 			collector.now = func() time.Time { return clock }
 			look := func() {

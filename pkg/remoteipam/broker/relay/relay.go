@@ -80,8 +80,8 @@ type Mappings interface {
 	Held(ctx context.Context, target cluster.ID, address netip.Addr) (count int, mapped bool, err error)
 }
 
-// Keeper maps and frees relay addresses. It is safe for concurrent use.
-type Keeper struct {
+// Allocator maps and frees relay addresses. It is safe for concurrent use.
+type Allocator struct {
 	ipam IPAM
 	pods Pods
 	// cached may not have what was mapped a moment ago; live has it.
@@ -97,42 +97,42 @@ type Keeper struct {
 // collecting has a turn of its own, beside those of the consumers.
 const collecting = cluster.ID("")
 
-// NewKeeper returns a keeper of the addresses in the IPAM, which gives a consumer about
+// NewAllocator returns an allocator of the addresses in the IPAM, which gives a consumer about
 // as many as the limit at most. It looks at the cached mappings first, and at the live
 // ones where it must be sure.
-func NewKeeper(ipam IPAM, pods Pods, cached, live Mappings, limit int) *Keeper {
-	return &Keeper{ipam: ipam, pods: pods, cached: cached, live: live, limit: limit}
+func NewAllocator(ipam IPAM, pods Pods, cached, live Mappings, limit int) *Allocator {
+	return &Allocator{ipam: ipam, pods: pods, cached: cached, live: live, limit: limit}
 }
 
 // MapRelay returns the relay address of a pod that the consumer offloaded, and
 // refuses any other address with [ErrNotOffloaded]. It never returns one that leads
 // elsewhere or nowhere: then the error is [ErrTaken]. A consumer that has too many gets no
 // new one, with [ErrTooMany].
-func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
+func (a *Allocator) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
 	notOffloaded := fmt.Errorf("%s for cluster %s: %w", address, consumer, ErrNotOffloaded)
-	if !k.pods.HasPod(consumer, address) {
+	if !a.pods.HasPod(consumer, address) {
 		return netip.Addr{}, notOffloaded
 	}
-	release, err := k.lock.Acquire(ctx, consumer)
+	release, err := a.lock.Acquire(ctx, consumer)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	defer release()
-	if !k.pods.HasPod(consumer, address) {
+	if !a.pods.HasPod(consumer, address) {
 		return netip.Addr{}, notOffloaded
 	}
-	if err := k.checkLimit(ctx, consumer, address); err != nil {
+	if err := a.checkLimit(ctx, consumer, address); err != nil {
 		return netip.Addr{}, err
 	}
-	relay, err := k.ipam.MapRelay(ctx, consumer, address)
+	relay, err := a.ipam.MapRelay(ctx, consumer, address)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	if !k.pods.IsPeerAddress(address) {
+	if !a.pods.IsPeerAddress(address) {
 		return relay, nil // A pod on this cluster needs no mapping: its address is translated with all others.
 	}
 	var behind []netip.Addr
-	for _, mappings := range []Mappings{k.cached, k.live} {
+	for _, mappings := range []Mappings{a.cached, a.live} {
 		if behind, err = mappings.Behind(ctx, consumer, relay); err != nil {
 			return netip.Addr{}, err
 		}
@@ -140,20 +140,20 @@ func (k *Keeper) MapRelay(ctx context.Context, consumer cluster.ID, address neti
 			return relay, nil
 		}
 	}
-	return k.repair(ctx, consumer, address, relay, behind)
+	return a.repair(ctx, consumer, address, relay, behind)
 }
 
 // checkLimit fails if a consumer may not have one more relay address. What the cache does
 // not have yet is not counted.
-func (k *Keeper) checkLimit(ctx context.Context, consumer cluster.ID, address netip.Addr) error {
-	if !k.pods.IsPeerAddress(address) {
+func (a *Allocator) checkLimit(ctx context.Context, consumer cluster.ID, address netip.Addr) error {
+	if !a.pods.IsPeerAddress(address) {
 		return nil
 	}
-	count, mapped, err := k.cached.Held(ctx, consumer, address)
+	count, mapped, err := a.cached.Held(ctx, consumer, address)
 	if err != nil {
 		return err
 	}
-	if !mapped && count >= k.limit {
+	if !mapped && count >= a.limit {
 		return fmt.Errorf("%s for cluster %s, which has %d: %w", address, consumer, count, ErrTooMany)
 	}
 	return nil
@@ -167,25 +167,25 @@ func leadsTo(behind []netip.Addr, address netip.Addr) bool {
 // inUse reports whether a cluster is to reach an address through the broker: it
 // offloaded the pod, has a Service with that endpoint, or runs a pod whose API server is
 // there.
-func (k *Keeper) inUse(target cluster.ID, address netip.Addr) bool {
-	return k.pods.HasPod(target, address) || k.pods.HasEndpoint(target, address) || k.pods.HasAlias(target, address)
+func (a *Allocator) inUse(target cluster.ID, address netip.Addr) bool {
+	return a.pods.HasPod(target, address) || a.pods.HasEndpoint(target, address) || a.pods.HasAlias(target, address)
 }
 
 // free frees a relay address unless it is in use by now, and reports whether it
 // did. One that the IPAM has forgotten, so that it was freed in vain, is mapped first.
-func (k *Keeper) free(ctx context.Context, target cluster.ID, address netip.Addr, forgotten bool) (bool, error) {
-	release, err := k.lock.Acquire(ctx, collecting)
+func (a *Allocator) free(ctx context.Context, target cluster.ID, address netip.Addr, forgotten bool) (bool, error) {
+	release, err := a.lock.Acquire(ctx, collecting)
 	if err != nil {
 		return false, err
 	}
 	defer release()
-	if k.inUse(target, address) {
+	if a.inUse(target, address) {
 		return false, nil
 	}
 	if forgotten {
-		if _, err := k.ipam.MapRelay(ctx, target, address); err != nil {
+		if _, err := a.ipam.MapRelay(ctx, target, address); err != nil {
 			return false, err
 		}
 	}
-	return true, k.ipam.UnmapRelay(ctx, target, address)
+	return true, a.ipam.UnmapRelay(ctx, target, address)
 }

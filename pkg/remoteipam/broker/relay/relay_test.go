@@ -42,20 +42,20 @@ func (slow) MapRelay(context.Context, cluster.ID, netip.Addr) (netip.Addr, error
 func TestConsumersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const batch = 100
-		keeper := NewKeeper(slow{}, anyPod{}, nil, nil, DefaultLimit)
+		allocator := NewAllocator(slow{}, anyPod{}, nil, nil, DefaultLimit)
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for range 2000 {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = keeper.MapRelay(ctx, "evil", pod(1))
+					_, _ = allocator.MapRelay(ctx, "evil", pod(1))
 				}
 			})
 		}
 		time.Sleep(10*callTime + callTime/2)
 		began := time.Now()
 		for n := range batch {
-			if _, err := keeper.MapRelay(t.Context(), "victim", pod(n)); err != nil {
+			if _, err := allocator.MapRelay(t.Context(), "victim", pod(n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -92,8 +92,8 @@ func TestLimit(t *testing.T) {
 			cached := NatMappings{fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(nat, others).Build()}
 			store := newStore(t)
 			store.SetPod("shop", "web", pod(tc.pod))
-			keeper := NewKeeper(asked{tc.pod}, store, cached, straight{}, tc.limit)
-			if _, err := keeper.MapRelay(t.Context(), consumer, pod(tc.pod)); !errors.Is(err, tc.want) {
+			allocator := NewAllocator(asked{tc.pod}, store, cached, straight{}, tc.limit)
+			if _, err := allocator.MapRelay(t.Context(), consumer, pod(tc.pod)); !errors.Is(err, tc.want) {
 				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
 			}
 		})

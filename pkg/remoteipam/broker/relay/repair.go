@@ -24,7 +24,7 @@ const repairTimeout = 10 * time.Second
 // forgotten one that is there, and gives a relay address out again that is in use.
 //
 // What is in use keeps its relay address; what nobody uses makes way.
-func (k *Keeper) repair(ctx context.Context, consumer cluster.ID, address, relay netip.Addr, behind []netip.Addr) (netip.Addr, error) {
+func (a *Allocator) repair(ctx context.Context, consumer cluster.ID, address, relay netip.Addr, behind []netip.Addr) (netip.Addr, error) {
 	// What is unmapped on the way has to be mapped again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (k *Keeper) repair(ctx context.Context, consumer cluster.ID, address, relay
 		case other == address:
 		case other.IsLinkLocalUnicast(): // The end of a tunnel, which has a fixed relay address.
 			return netip.Addr{}, taken
-		case !k.pods.IsPeerAddress(other), k.inUse(consumer, other): // What is no pod of a peer, Liqo itself has mapped.
+		case !a.pods.IsPeerAddress(other), a.inUse(consumer, other): // What is no pod of a peer, Liqo itself has mapped.
 			used = append(used, other)
 		default:
 			unused = append(unused, other)
@@ -47,21 +47,21 @@ func (k *Keeper) repair(ctx context.Context, consumer cluster.ID, address, relay
 		return netip.Addr{}, taken
 	}
 	for _, other := range unused {
-		if _, err := k.align(ctx, other); err != nil {
+		if _, err := a.align(ctx, other); err != nil {
 			return netip.Addr{}, err
 		}
-		if err := k.ipam.UnmapRelay(ctx, consumer, other); err != nil {
+		if err := a.ipam.UnmapRelay(ctx, consumer, other); err != nil {
 			return netip.Addr{}, err
 		}
 	}
-	got, err := k.ipam.MapRelay(ctx, consumer, address)
+	got, err := a.ipam.MapRelay(ctx, consumer, address)
 	if err == nil && got == relay && len(used) == 1 {
-		got, err = k.remap(ctx, consumer, address, used[0])
+		got, err = a.remap(ctx, consumer, address, used[0])
 	}
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	behind, err = k.live.Behind(ctx, consumer, got)
+	behind, err = a.live.Behind(ctx, consumer, got)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -75,27 +75,27 @@ func (k *Keeper) repair(ctx context.Context, consumer cluster.ID, address, relay
 // free: both addresses give it up, and the one that uses it gets it back, because the
 // IPAM gives out the lowest that is free (Acquire in go-ipam). Liqo's gateway learns of
 // that when it is over.
-func (k *Keeper) remap(ctx context.Context, consumer cluster.ID, address, used netip.Addr) (netip.Addr, error) {
-	if err := k.ipam.UnmapRelay(ctx, consumer, address); err != nil {
+func (a *Allocator) remap(ctx context.Context, consumer cluster.ID, address, used netip.Addr) (netip.Addr, error) {
+	if err := a.ipam.UnmapRelay(ctx, consumer, address); err != nil {
 		return netip.Addr{}, err
 	}
-	elsewhere, err := k.align(ctx, address)
+	elsewhere, err := a.align(ctx, address)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	if len(elsewhere) > 0 {
 		return netip.Addr{}, fmt.Errorf("%s for cluster %s: others reach it at %v: %w", address, consumer, elsewhere, ErrTaken)
 	}
-	held, err := k.align(ctx, used)
+	held, err := a.align(ctx, used)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	var failures []error
 	for target := range held {
-		failures = append(failures, k.ipam.UnmapRelay(ctx, target, used))
+		failures = append(failures, a.ipam.UnmapRelay(ctx, target, used))
 	}
 	for target, had := range held {
-		got, err := k.ipam.MapRelay(ctx, target, used)
+		got, err := a.ipam.MapRelay(ctx, target, used)
 		if err == nil && got != had {
 			err = fmt.Errorf("%s, which cluster %s reached at %s, is at %s now", used, target, had, got)
 		}
@@ -104,13 +104,13 @@ func (k *Keeper) remap(ctx context.Context, consumer cluster.ID, address, used n
 	if err := errors.Join(failures...); err != nil {
 		return netip.Addr{}, err
 	}
-	return k.ipam.MapRelay(ctx, consumer, address)
+	return a.ipam.MapRelay(ctx, consumer, address)
 }
 
 // align unmaps an address for the clusters for which only the IPAM believes that it is
 // mapped, and returns the relay addresses that lead the others to it.
-func (k *Keeper) align(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error) {
-	of, err := k.live.Of(ctx, address)
+func (a *Allocator) align(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error) {
+	of, err := a.live.Of(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (k *Keeper) align(ctx context.Context, address netip.Addr) (map[cluster.ID]
 		if relay.IsValid() {
 			continue
 		}
-		if err := k.ipam.UnmapRelay(ctx, target, address); err != nil {
+		if err := a.ipam.UnmapRelay(ctx, target, address); err != nil {
 			return nil, err
 		}
 		delete(of, target)

@@ -28,15 +28,15 @@ const (
 	bits = 24 // Of the external CIDR.
 )
 
-// broker is the IPAM of Liqo with a keeper, and the relay addresses that it gave out.
+// broker is the IPAM of Liqo with an allocator, and the relay addresses that it gave out.
 type broker struct {
-	t      *testing.T
-	state  *liqotest.IPAMState
-	ipam   *liqotest.IPAM
-	store  *inventory.Store
-	cache  late
-	keeper *Keeper
-	held   map[netip.Addr]netip.Addr
+	t         *testing.T
+	state     *liqotest.IPAMState
+	ipam      *liqotest.IPAM
+	store     *inventory.Store
+	cache     late
+	allocator *Allocator
+	held      map[netip.Addr]netip.Addr
 }
 
 func newBroker(t *testing.T) *broker {
@@ -52,7 +52,7 @@ func newBroker(t *testing.T) *broker {
 func (b *broker) start(peers ...cluster.ID) {
 	b.t.Helper()
 	b.ipam = liqotest.StartIPAM(b.t, b.state, bits, peers...)
-	b.keeper = NewKeeper(b.ipam, b.store, NatMappings{&b.cache}, NatMappings{b.state.NatMappings()}, DefaultLimit)
+	b.allocator = NewAllocator(b.ipam, b.store, NatMappings{&b.cache}, NatMappings{b.state.NatMappings()}, DefaultLimit)
 }
 
 // late is a cache: it has what was so when it was filled.
@@ -85,7 +85,7 @@ func (b *broker) come(n int) {
 
 // ask asks for the relay address of a pod, which must not change while the pod is there.
 func (b *broker) ask(n int) error {
-	got, err := b.keeper.MapRelay(b.t.Context(), consumer, pod(n))
+	got, err := b.allocator.MapRelay(b.t.Context(), consumer, pod(n))
 	if err != nil {
 		delete(b.held, pod(n))
 		return err
@@ -112,7 +112,7 @@ func (b *broker) leave(n int) {
 	b.t.Helper()
 	b.store.SetPod("shop", fmt.Sprint(n), netip.Addr{})
 	delete(b.held, pod(n))
-	if _, err := b.keeper.free(b.t.Context(), consumer, pod(n), false); err != nil {
+	if _, err := b.allocator.free(b.t.Context(), consumer, pod(n), false); err != nil {
 		b.t.Error(err)
 	}
 }
@@ -151,7 +151,7 @@ func (b *broker) unreach(target cluster.ID, address netip.Addr) {
 func (b *broker) check() {
 	b.t.Helper()
 	for address, relay := range b.held {
-		behind, err := b.keeper.live.Behind(b.t.Context(), consumer, relay)
+		behind, err := b.allocator.live.Behind(b.t.Context(), consumer, relay)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestForgotten(t *testing.T) {
 
 	known := make(chan struct{})
 	close(known)
-	collector := NewCollector(b.keeper, b.state.NatMappings(), known)
+	collector := NewCollector(b.allocator, b.state.NatMappings(), known)
 	clock := time.Unix(0, 0)
 	collector.now = func() time.Time { return clock }
 	left := true
@@ -288,7 +288,7 @@ func TestForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock = clock.Add(grace)
-		of, err := b.keeper.live.Of(t.Context(), pod(1))
+		of, err := b.allocator.live.Of(t.Context(), pod(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +320,7 @@ func (c *counted) UnmapRelay(ctx context.Context, target cluster.ID, address net
 func TestNothingToRepair(t *testing.T) {
 	b := newBroker(t)
 	ipam := &counted{IPAM: b.ipam}
-	b.keeper.ipam = ipam
+	b.allocator.ipam = ipam
 	b.come(1)
 	b.come(2)
 	b.mustAsk(1, 2, 1)
@@ -335,7 +335,7 @@ func TestOwnPod(t *testing.T) {
 	b := newBroker(t)
 	address := netip.MustParseAddr("10.201.0.5")
 	b.store.SetPod("shop", "own", address)
-	if got, err := b.keeper.MapRelay(t.Context(), consumer, address); err != nil || got != address {
+	if got, err := b.allocator.MapRelay(t.Context(), consumer, address); err != nil || got != address {
 		t.Errorf("got %s, %v, want %s", got, err, address)
 	}
 }
@@ -343,7 +343,7 @@ func TestOwnPod(t *testing.T) {
 // TestNoMapping checks that no address is handed out that the gateway does not know.
 func TestNoMapping(t *testing.T) {
 	b := newBroker(t)
-	b.keeper.cached, b.keeper.live = NatMappings{&late{}}, NatMappings{&late{}}
+	b.allocator.cached, b.allocator.live = NatMappings{&late{}}, NatMappings{&late{}}
 	b.come(1)
 	if err := b.ask(1); !errors.Is(err, ErrTaken) {
 		t.Errorf("got %v, want ErrTaken", err)

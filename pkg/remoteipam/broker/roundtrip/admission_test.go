@@ -19,7 +19,7 @@ import (
 // TestAdmission evaluates deploy/admission/consumers.yaml for each field of a Consumer's
 // status, as the API server does.
 func TestAdmission(t *testing.T) {
-	content, err := os.ReadFile("../../../deploy/admission/consumers.yaml")
+	content, err := os.ReadFile("../../../../deploy/admission/consumers.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
