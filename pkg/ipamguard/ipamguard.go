@@ -5,7 +5,7 @@
 // the virtual kubelets of this cluster, and nobody else.
 //
 // It knows pods and their addresses. How a port is closed to the others is the
-// business of package portguard.
+// business of package nftables.
 package ipamguard
 
 import (

@@ -43,8 +43,8 @@ func pod(namespace, node, amount string, phase corev1.PodPhase) *corev1.Pod {
 	return p
 }
 
-// TestUnservedBooks has a consumer whose mode the broker does not run: it keeps what it uses.
-func TestUnservedBooks(t *testing.T) {
+// TestUnservedCapacity has a consumer whose mode the broker does not run: it keeps what it uses.
+func TestUnservedCapacity(t *testing.T) {
 	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
 	unserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 	unserved.Spec.Mode = v1alpha1.ModeAggregated
@@ -66,8 +66,8 @@ func TestUnservedBooks(t *testing.T) {
 	}
 }
 
-// TestConfusedBooks has a consumer that cannot be told apart from another cluster.
-func TestConfusedBooks(t *testing.T) {
+// TestConfusedCapacity has a consumer that cannot be told apart from another cluster.
+func TestConfusedCapacity(t *testing.T) {
 	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
 	for reason, want := range map[string]string{v1alpha1.ReasonOffering: "4", v1alpha1.ReasonClusterNameTaken: "1"} {
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
@@ -85,8 +85,8 @@ func TestConfusedBooks(t *testing.T) {
 	}
 }
 
-// TestBooks has two consumers, one of which is a provider as well.
-func TestBooks(t *testing.T) {
+// TestCapacity has two consumers, one of which is a provider as well.
+func TestCapacity(t *testing.T) {
 	a, b := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"}
 	c := cluster.Identity{ID: "id-c", Name: "c"}
 	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
@@ -151,8 +151,8 @@ func TestHugePod(t *testing.T) {
 	}
 }
 
-// TestLedger counts how often the pods are counted.
-func TestLedger(t *testing.T) {
+// TestCapacityCache counts how often the pods are counted.
+func TestCapacityCache(t *testing.T) {
 	counted := 0
 	c := snapshottest.NewClient(t, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -185,9 +185,9 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerConcurrently changes what a provider has from several sides: whoever has
+// TestCapacityCacheConcurrently changes what a provider has from several sides: whoever has
 // told the cache of a change finds it in the snapshot.
-func TestLedgerConcurrently(t *testing.T) {
+func TestCapacityCacheConcurrently(t *testing.T) {
 	const sides, changes = 4, 200
 	var amount atomic.Int64
 	c := snapshottest.NewClient(t, interceptor.Funcs{

@@ -5,7 +5,8 @@
 // decides: what is offered to whom, and the snapshot of a consumer's namespace.
 //
 // It reads from a cache that has the indexes of AddIndexes, it writes nothing,
-// and it takes no decision.
+// and decides nothing: package binding says which policy a
+// namespace follows, placement where its pods run.
 package snapshot
 
 import (

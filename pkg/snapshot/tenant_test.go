@@ -218,8 +218,8 @@ func TestNodesOf(t *testing.T) {
 	}
 }
 
-// TestBooksOfLyingNode has a pod on a node that says it is of another provider.
-func TestBooksOfLyingNode(t *testing.T) {
+// TestCapacityOfLyingNode has a pod on a node that says it is of another provider.
+func TestCapacityOfLyingNode(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
 	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false), offerOf(a, ""), offerOf(evil, ""),

@@ -32,7 +32,7 @@ type unknown struct{ reason, message string }
 // Error implements error.
 func (u unknown) Error() string { return u.message }
 
-// Reason names, for a condition, an error of this package or of package prometheus.
+// Reason names, for a condition, an error of this package or of package promquery.
 func Reason(err error) string {
 	var u unknown
 	switch {

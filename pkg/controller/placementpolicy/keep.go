@@ -21,7 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 )
 
-// Asker answers queries. Package prometheus has some.
+// Asker answers queries. Package promquery has some.
 type Asker interface {
 	Query(ctx context.Context, query string) ([]promquery.Sample, error)
 }

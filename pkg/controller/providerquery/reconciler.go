@@ -38,7 +38,7 @@ const (
 	defaultExpiry   = 5 * time.Minute
 )
 
-// Asker answers queries. Package prometheus has some.
+// Asker answers queries. Package promquery has some.
 type Asker interface {
 	Query(ctx context.Context, query string) ([]promquery.Sample, error)
 }

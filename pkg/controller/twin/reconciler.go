@@ -35,7 +35,7 @@ const (
 	reasonUndecided         = "NoProviderChosen"
 	reasonUnserved          = v1alpha1.ReasonModeNotServed
 	reasonSelected          = "ProvidersSelected"
-	reasonRemade            = "PodMadeAnew"
+	reasonRecreated         = "PodRecreated"
 	reasonReplaced          = "PodReplaced"
 	reasonRefused           = "NamespaceRefused"
 	reasonTooMany           = "TooManyNamespaces"
@@ -369,7 +369,7 @@ func (r *Reconciler) move(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Deleted a pod so that Liqo recreates it", "pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
-	r.recorder.Event(pod, corev1.EventTypeNormal, reasonRemade, "The broker moves the pod to another provider")
+	r.recorder.Event(pod, corev1.EventTypeNormal, reasonRecreated, "The broker moves the pod to another provider")
 	return nil
 }
 

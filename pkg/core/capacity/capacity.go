@@ -4,10 +4,10 @@
 // Package capacity is the rule by which the broker counts: what a provider has,
 // what a pod takes of it, and what a consumer is offered.
 //
-// It decides on values and has no memory: Snapshot are one moment. It knows neither
+// It decides on values and has no memory: a Snapshot is one moment. It knows neither
 // where the values come from nor how offers are told, and it places nothing. What
 // is offered to several consumers is bound for one of them by the broker's
-// scheduler. The arithmetic is that of package offer; what is unknown is zero.
+// scheduler. The arithmetic is that of package resources; what is unknown is zero.
 package capacity
 
 import (
@@ -176,7 +176,7 @@ func (s *Snapshot) Obtainable(consumer cluster.ID) corev1.ResourceList {
 	return resources.Subtract(obtainable, resources.Subtract(s.kept, s.unused(consumer)))
 }
 
-// Offered returns what a consumer is offered: what it reaches, of which only its
+// Offered returns what a consumer is offered: what it may obtain, of which only its
 // share where that is neither used by it nor reserved for it; at least what it
 // uses, and at most its limit. cpu, memory and pods are there in any case.
 func (s *Snapshot) Offered(consumer cluster.ID) corev1.ResourceList {

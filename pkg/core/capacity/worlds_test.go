@@ -154,7 +154,7 @@ func anySnapshot(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// TestAnyBooks counts in random worlds.
-func TestAnyBooks(t *testing.T) {
+// TestAnySnapshot counts in random worlds.
+func TestAnySnapshot(t *testing.T) {
 	worlds.Run(t, func(t *testing.T, seed uint64) { anySnapshot(t, rand.New(rand.NewPCG(seed, 1))) })
 }

@@ -27,7 +27,7 @@ const (
 	markBytes = 10
 )
 
-// pattern matches all names of pools, and hardly another node's.
+// pattern matches the names of all these nodes, and hardly another node's.
 var pattern = regexp.MustCompile(`^liqo-[a-z0-9-]+-[a-z2-7]{16}$`)
 
 // lower is base32 in small letters, as names need it.
