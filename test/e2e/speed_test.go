@@ -26,8 +26,6 @@ import (
 const (
 	// speedRounds is how often each Deployment is made; the median counts. With -short it is made once.
 	speedRounds = 3
-	// speedNamespace is where they are made.
-	speedNamespace = "speed"
 	// shownCosts is how many rows of each kind of cost are printed.
 	shownCosts = 15
 )
@@ -49,6 +47,7 @@ func TestSpeed(t *testing.T) {
 	report := &strings.Builder{}
 	fmt.Fprintf(report, "| pods | local | one hop | two hops | two hops / one hop |\n|---|---|---|---|---|\n")
 	last := map[string]federation.Cost{}
+	made := 0
 	const most = 30
 	rounds := speedRounds
 	if testing.Short() {
@@ -59,7 +58,8 @@ func TestSpeed(t *testing.T) {
 		took := map[string][]time.Duration{}
 		for range rounds {
 			for _, d := range distances { // In turns: what the machine does besides concerns all.
-				one, cost := deployTimed(t, d, pods)
+				made++ // A namespace of a new name: of one that comes back, caches have to be told first that it was gone.
+				one, cost := deployTimed(t, fmt.Sprintf("speed-%d", made), d, pods)
 				t.Logf("%d pods, %s: %.1f s", pods, d.name, one.Seconds())
 				took[d.name] = append(took[d.name], one)
 				last[d.name] = cost
@@ -83,23 +83,20 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// deployTimed returns how long it takes until a Deployment is ready, and what it costs.
-func deployTimed(t *testing.T, d distance, pods int) (time.Duration, federation.Cost) {
+// deployTimed returns how long it takes until a Deployment in a new namespace is ready, and what it costs.
+func deployTimed(t *testing.T, namespace string, d distance, pods int) (time.Duration, federation.Cost) {
 	t.Helper()
 	ctx := t.Context()
-	if err := fed.Remove(ctx, speedNamespace); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := fed.Remove(context.WithoutCancel(ctx), speedNamespace); err != nil {
+	defer func() {
+		if err := fed.Remove(context.WithoutCancel(ctx), namespace); err != nil {
 			t.Error(err)
 		}
-	})
-	if err := fed.DeployTo(ctx, speedNamespace, d.to, 0); err != nil {
+	}()
+	if err := fed.DeployTo(ctx, namespace, d.to, 0); err != nil {
 		t.Fatal(err)
 	}
 	// All are to find room on one provider.
-	if _, err := fed.Consumer.Kubectl(ctx, "set", "resources", "--namespace="+speedNamespace, "deployment/"+federation.Web, "--requests=cpu=10m"); err != nil {
+	if _, err := fed.Consumer.Kubectl(ctx, "set", "resources", "--namespace="+namespace, "deployment/"+federation.Web, "--requests=cpu=10m"); err != nil {
 		t.Fatal(err)
 	}
 	before, err := fed.Cost(ctx)
@@ -107,12 +104,12 @@ func deployTimed(t *testing.T, d distance, pods int) (time.Duration, federation.
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := fed.Scale(ctx, speedNamespace, federation.Web, pods); err != nil {
+	if err := fed.Scale(ctx, namespace, federation.Web, pods); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := began.Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		var web appsv1.Deployment
-		if err := fed.Consumer.Get(ctx, client.ObjectKey{Namespace: speedNamespace, Name: federation.Web}, &web); err != nil {
+		if err := fed.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: federation.Web}, &web); err != nil {
 			t.Fatal(err)
 		}
 		if int(web.Status.ReadyReplicas) == pods {
