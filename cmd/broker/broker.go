@@ -211,15 +211,16 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 // setupControllers adds the controllers of an orchestrator or an aggregator.
 func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m *brokerMetrics) error {
 	objects, recorder, now := b.mgr.GetClient(), b.mgr.GetEventRecorderFor(component), clock.RealClock{}
+	planner := twin.NewPlanner(recorder, now)
 	errs := []error{
-		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, FromConsumers: b.cfg.provideFromConsumers}),
+		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, Plans: planner, FromConsumers: b.cfg.provideFromConsumers}),
 		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
 		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity, Modes: modes}),
 		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
 		kpis.Setup(b.mgr, kpis.Config{Client: objects, Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
 		placementpolicy.Setup(b.mgr, placementpolicy.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
-		twin.Setup(b.mgr, b.twinConfig(own, m)),
+		twin.Setup(b.mgr, b.twinConfig(own, m, planner)),
 	}
 	if b.cfg.giveBackAfter > 0 {
 		errs = append(errs, giveback.Setup(b.mgr, b.giveBackConfig(m)))
@@ -241,12 +242,13 @@ func (b *broker) giveBackConfig(m *brokerMetrics) giveback.Config {
 }
 
 // twinConfig returns what the controller of twin namespaces needs.
-func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config {
+func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics, planner *twin.Planner) twin.Config {
 	return twin.Config{
 		Client:   b.mgr.GetClient(),
 		Live:     b.mgr.GetAPIReader(),
 		Reader:   b.reader,
 		Recorder: b.mgr.GetEventRecorderFor(component),
+		Planner:  planner,
 		Own:      own,
 		Strategy: b.cfg.strategy,
 		Most:     b.cfg.maxNamespaces,

@@ -10,9 +10,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -34,7 +36,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	}
 	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, nil)
 	m := newBrokerMetrics(b.mgr.GetClient(), nil)
-	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
+	twins, givesBack := b.twinConfig(own, m, twin.NewPlanner(nil, clock.RealClock{})), b.giveBackConfig(m)
 	if twins.Most != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Remade != m.remade {
 		t.Errorf("the controller of twin namespaces goes by %+v", twins)
 	}

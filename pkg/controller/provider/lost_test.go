@@ -76,7 +76,7 @@ func TestLostSince(t *testing.T) {
 				liqotest.EndPeering(fc)
 			}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, append(tc.objects, p, fc)...)
-			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: testingclock.NewFakePassiveClock(noon)})
+			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: testingclock.NewFakePassiveClock(noon), Plans: plans()})
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: p.Name}}); err != nil {
 				t.Fatalf("Reconcile(): %v", err)
 			}

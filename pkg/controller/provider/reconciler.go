@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,8 +43,16 @@ type Reconciler struct {
 	client client.Client
 	reader *snapshot.Reader
 	clock  clock.PassiveClock
+	plans  Plans
 	// fromConsumers enables also those that use the broker.
 	fromConsumers bool
+}
+
+// Plans tells what is planned for namespaces.
+type Plans interface {
+	// Plan decides about a namespace that was read, and says when it may decide otherwise although
+	// nothing changes; zero for never.
+	Plan(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) (placement.Plan, time.Duration)
 }
 
 // Config is what the controller needs.
@@ -51,6 +60,8 @@ type Config struct {
 	Client client.Client
 	Reader *snapshot.Reader
 	Clock  clock.PassiveClock
+	// Plans tells what is planned for the namespaces that have pods on a provider.
+	Plans Plans
 	// FromConsumers enables also the providers that use the broker, which are otherwise disabled until
 	// somebody enables them.
 	FromConsumers bool
@@ -58,7 +69,7 @@ type Config struct {
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, fromConsumers: cfg.FromConsumers}
+	return &Reconciler{client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, plans: cfg.Plans, fromConsumers: cfg.FromConsumers}
 }
 
 // Reconcile creates the Provider of a cluster at its first outgoing peering,
@@ -302,7 +313,8 @@ func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.
 		if err != nil {
 			return left, err
 		}
-		for _, h := range placement.Decide(r.clock.Now(), twin.Snapshot).Held {
+		plan, _ := r.plans.Plan(ctx, &ns, twin)
+		for _, h := range plan.Held {
 			if h.Provider == id && h.Reason != placement.TooManyNotReady {
 				left.held = append(left.held, fmt.Sprintf("%s/%s stays: %s", name, h.Pod, h.Reason))
 			}

@@ -10,18 +10,22 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -54,7 +58,12 @@ func newProvider(enabled bool) *v1alpha1.Provider {
 // settle reconciles provider A twice, because the first time may create it.
 func settle(t *testing.T, c client.Client) error {
 	t.Helper()
-	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}})
+	return settleBy(t, c, plans())
+}
+
+func settleBy(t *testing.T, c client.Client, plans Plans) error {
+	t.Helper()
+	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}, Plans: plans})
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}
 	for range 2 {
 		if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -351,7 +360,7 @@ func TestCreate(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.fc)
-			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}})
+			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}, Plans: plans()})
 			r.fromConsumers = tc.fromConsumers
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}); err != nil {
@@ -518,6 +527,7 @@ func TestDraining(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		pods    []client.Object
+		plans   Plans
 		status  metav1.ConditionStatus
 		why     string
 		message string
@@ -531,6 +541,12 @@ func TestDraining(t *testing.T) {
 			reason: "Pods that move are counted.",
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "Pods left on the provider: 1",
+		},
+		"Planned": {
+			reason: "What is planned counts, whatever the objects say.", plans: holds{"web-0"},
+			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
+			message: "Pods left on the provider: 1; web-consumer/web-0 stays: no other provider has room for it",
 		},
 		"Held": {
 			reason: "A pod that is the only copy is named.",
@@ -546,7 +562,10 @@ func TestDraining(t *testing.T) {
 				liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true),
 			}, tc.pods)
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
-			if err := settle(t, c); err != nil {
+			if tc.plans == nil {
+				tc.plans = plans()
+			}
+			if err := settleBy(t, c, tc.plans); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 			}
 			got := meta.FindStatusCondition(get(t, c).Status.Conditions, v1alpha1.ConditionDraining)
@@ -556,6 +575,19 @@ func TestDraining(t *testing.T) {
 		})
 	}
 }
+
+// holds are pods that the plan leaves on provider-a.
+type holds []string
+
+func (h holds) Plan(context.Context, *corev1.Namespace, *snapshot.Namespace) (plan placement.Plan, again time.Duration) {
+	for _, pod := range h {
+		plan.Held = append(plan.Held, placement.Held{Pod: pod, Provider: providerA.ID, Reason: placement.NoRoom})
+	}
+	return plan, 0
+}
+
+// plans returns a planner that remembers nothing yet.
+func plans() Plans { return twin.NewPlanner(record.NewFakeRecorder(100), clock.RealClock{}) }
 
 // TestQuiet reconciles a settled provider: nothing is written.
 func TestQuiet(t *testing.T) {

@@ -73,7 +73,7 @@ func TestOfPod(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, newProvider(tc.enabled), liqotest.VirtualNode(providerA, true))
-			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}})
+			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}, Plans: plans()})
 			got, draining := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
 			if got != tc.want || draining != tc.draining {
 				t.Errorf("%s\nofPod() = %q, %v", tc.reason, got, draining)

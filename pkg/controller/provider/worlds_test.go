@@ -44,7 +44,7 @@ func anyProvider(t *testing.T, r *rand.Rand) {
 	}, objects...)
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	key := client.ObjectKey{Name: string(providerA.ID)}
-	reconciler := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock})
+	reconciler := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock, Plans: plans()})
 	for look := range 4 {
 		if look == 2 {
 			writes = 0

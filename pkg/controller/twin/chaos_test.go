@@ -73,11 +73,11 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	x.c = snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
-		Client: cached, Live: x.c, Reader: snapshot.New(cached, "", nil), Clock: x.clock, Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
+		Client: cached, Live: x.c, Reader: snapshot.New(cached, "", nil), Clock: x.clock, Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock), Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	x.twin.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, x.clock)
-	x.twin.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, x.clock)
+	x.twin.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, x.clock)
 	for w := range 1 + x.r.IntN(3) {
 		for range 1 + x.r.IntN(6) {
 			x.ask(fmt.Sprint("w", w))
@@ -394,7 +394,7 @@ func (x *chaos) happen() {
 		x.full[id.ID] = !x.full[id.ID]
 	default:
 		x.notef("the broker restarts")
-		x.twin.memory = newMemory()
+		x.twin.planner.memory = newMemory()
 	}
 }
 

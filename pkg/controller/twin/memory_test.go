@@ -25,7 +25,7 @@ func TestSettling(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0"),
 		workload("liqo-provider-b", "web-1"), []client.Object{off(providerA), ready(providerB)})...)
-	h.r.clock = clock
+	h.r.planner.clock = clock
 	h.ready("web-1", corev1.ConditionFalse)
 	h.reconcile()
 	h.ready("web-1", corev1.ConditionTrue)
@@ -44,7 +44,7 @@ func TestReplaced(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
 		[]client.Object{ready(providerA), ready(providerB)})...)
-	h.r.clock = clock
+	h.r.planner.clock = clock
 	h.reconcile()
 	for _, pod := range []string{"web-0", "web-1"} {
 		if err := h.client.Delete(t.Context(), liqotest.ShadowPod(namespace, pod, nil)); err != nil {
@@ -79,7 +79,7 @@ func TestLevelInVain(t *testing.T) {
 	keeps.Spec.Keep = &v1alpha1.Keep{}
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
 		[]client.Object{ready(providerA), ready(providerB), keeps})...)
-	h.r.clock, h.r.pacer = clock, newPacer(clock)
+	h.r.planner.clock, h.r.pacer = clock, newPacer(clock)
 	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
 	moved, waited := 0, 0
 	for second := range 3600 {

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,15 +57,6 @@ const lateness = time.Second
 // what is free changes too often to look at all namespaces each time.
 const lookForRoom = 10 * time.Second
 
-// A provider that cannot make a namespace is tried again ever more seldom: who
-// used the name may have gone. What lasts for a shorter time than the patience
-// is no refusal: a namespace that was deleted a moment ago is in its own way.
-const (
-	refusalPatience = 10 * time.Second
-	firstRefusal    = 5 * time.Minute
-	maxRefusal      = time.Hour
-)
-
 // Reconciler offloads one twin namespace.
 type Reconciler struct {
 	client   client.Client
@@ -78,10 +68,8 @@ type Reconciler struct {
 	most     int
 	remade   prometheus.Counter
 	backoff  *flowcontrol.Backoff
-	refusals *flowcontrol.Backoff
 	pacer    *pacer
-	memory   *memory
-	clock    clock.PassiveClock
+	planner  *Planner
 }
 
 // New returns a Reconciler.
@@ -96,10 +84,8 @@ func New(cfg Config) *Reconciler {
 		most:     cfg.Most,
 		remade:   cfg.Remade,
 		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
-		refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal),
 		pacer:    newPacer(cfg.Clock),
-		memory:   newMemory(),
-		clock:    cfg.Clock,
+		planner:  cfg.Planner,
 	}
 }
 
@@ -107,10 +93,9 @@ func New(cfg Config) *Reconciler {
 // the namespace's offloading, and deletes the pods that have to move.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r.backoff.GC()
-	r.refusals.GC()
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
-		r.memory.forget(req.Name)
+		r.planner.forget(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
@@ -137,11 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if excess, err := r.excess(ctx, &ns, twin); err != nil || excess {
 		return ctrl.Result{RequeueAfter: lookAgain}, err
 	}
-	again := r.noteRefusals(ctx, &ns, twin)
-	now := r.clock.Now()
-	again = placement.Sooner(again, r.memory.recall(now, ns.Name, twin))
+	plan, again := r.planner.Plan(ctx, &ns, twin)
 	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
-	plan := placement.Decide(now, twin.Snapshot)
 	r.explainWaiting(&ns, twin, plan)
 	if late, err := r.isLate(ctx, twin, plan); err != nil || late {
 		return ctrl.Result{RequeueAfter: lateness}, err
@@ -168,7 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if slices.ContainsFunc(plan.Held, func(h placement.Held) bool { return h.Reason == placement.NoRoom }) {
 		again = placement.Sooner(again, lookForRoom)
 	}
-	for _, other := range []time.Duration{unconfirmed, afterReplace, afterRemake, afterMoves, wait, plan.Wait} {
+	for _, other := range []time.Duration{unconfirmed, afterReplace, afterRemake, afterMoves, wait} {
 		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
@@ -209,34 +191,6 @@ func askAgain(providers []placement.Provider) time.Duration {
 		return 2 * snapshot.DirectAge
 	}
 	return 0
-}
-
-// noteRefusals marks the providers on which the namespace cannot be made, and
-// returns when to look at them again; zero for never.
-func (r *Reconciler) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) time.Duration {
-	var again time.Duration
-	now := r.refusals.Clock.Now()
-	for i := range twin.Snapshot.Providers {
-		provider := &twin.Snapshot.Providers[i]
-		id := string(ns.UID) + "/" + string(provider.ID)
-		if since, refused := twin.Refused[provider.ID]; refused && !r.refusals.IsInBackOffSinceUpdate(id, now) {
-			if wait := refusalPatience - now.Sub(since); wait > 0 {
-				again = placement.Sooner(again, wait)
-				continue
-			}
-			r.refusals.Next(id, now)
-			ctrl.LoggerFrom(ctx).Info("A provider cannot make the namespace: it may have another one of that name",
-				"provider", provider.ID, "name", twin.Offloading.Status.RemoteNamespaceName)
-			r.recorder.Eventf(twin.Offloading, corev1.EventTypeWarning, reasonRefused,
-				"A provider cannot make the namespace %s, which may exist there already; no pods go there",
-				twin.Offloading.Status.RemoteNamespaceName)
-		}
-		if r.refusals.IsInBackOffSinceUpdate(id, now) {
-			provider.Refusing = true
-			again = placement.Sooner(again, r.refusals.Get(id))
-		}
-	}
-	return again
 }
 
 // isLate reports whether a plan takes a provider out of the selection and was made without

@@ -97,7 +97,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 		},
 	}, objects...)
 	h.r = New(Config{
-		Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
+		Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
 		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	return h
@@ -203,7 +203,6 @@ func TestOffloading(t *testing.T) {
 	}
 }
 
-// TestRefusal lets provider-a have another namespace of the same name.
 // TestTwinOfLiqo looks at the namespace in which another broker shows its remote IPAM.
 func TestTwinOfLiqo(t *testing.T) {
 	const twin = "liqo-consumer-93e789"
@@ -220,12 +219,13 @@ func TestTwinOfLiqo(t *testing.T) {
 	}
 }
 
+// TestRefusal lets provider-a have another namespace of the same name.
 func TestRefusal(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	objects := offloaded(providerA, providerB)
 	liqotest.Refuse(objects[1].(*liqo.NamespaceOffloading), providerA, clock.Now())
 	h := start(t, slices.Concat(objects, workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), ready(providerB)})...)
-	h.r.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
+	h.r.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
 	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
 	both := []cluster.ID{providerA.ID, providerB.ID}
 
@@ -413,7 +413,7 @@ func TestMovesOfOthers(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "a-0", "a-1", "b-0", "b-1"),
 		[]client.Object{ready(providerA), ready(providerB), policy(60, providerB)})...)
-	h.r.clock, h.r.pacer = clock, newPacer(clock)
+	h.r.planner.clock, h.r.pacer = clock, newPacer(clock)
 	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
 	for range 12 {
 		h.r.backoff.Next(namespace+"/a-0", clock.Now())
@@ -658,7 +658,7 @@ func TestWriteFails(t *testing.T) {
 			return nil
 		},
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
-	r := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Recorder: h.recorder, Strategy: "DefaultName"})
+	r := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Strategy: "DefaultName"})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)
 	}

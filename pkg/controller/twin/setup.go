@@ -42,6 +42,8 @@ type Config struct {
 	Live     client.Reader
 	Reader   *snapshot.Reader
 	Recorder record.EventRecorder
+	// Planner decides.
+	Planner *Planner
 	// Own is what the broker's cluster is called.
 	Own cluster.Identity
 	// Strategy is how Liqo names the namespaces on the providers, where the names

@@ -65,8 +65,9 @@ func (w *world) newProcess() *process {
 		p.controllers[name] = own
 	}
 	recorder, count := &record.FakeRecorder{}, func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{}) }
+	planner := twin.NewPlanner(recorder, clock.RealClock{})
 	with("provider", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
-		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}})
+		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}, Plans: planner})
 	})
 	with("consumer", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return consumer.New(consumer.Config{Client: c, Reader: r, Capacity: r, Modes: consumer.Modes{Orchestrator: true, Aggregator: true}})
@@ -84,7 +85,7 @@ func (w *world) newProcess() *process {
 	})
 	with("twin", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return twin.New(twin.Config{
-			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Own: broker, Strategy: "DefaultName", Remade: count(), Clock: clock.RealClock{},
+			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName", Remade: count(), Clock: clock.RealClock{},
 		})
 	})
 	return p
