@@ -28,7 +28,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -105,7 +105,7 @@ func (h *harness) dial() *grpc.ClientConn {
 // subscriber asks and is notified over one connection, as Liqo does.
 type subscriber struct {
 	h      *harness
-	client *liqo.ResourceReaderClient
+	client *liqotest.ResourceReaderClient
 	ids    <-chan cluster.ID
 	end    func()
 }
@@ -115,7 +115,7 @@ func (h *harness) subscribe() *subscriber {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	ids := make(chan cluster.ID, 16)
 	done := make(chan struct{})
-	client := liqo.NewResourceReaderClient(h.dial())
+	client := liqotest.NewResourceReaderClient(h.dial())
 	go func() {
 		defer close(done)
 		_ = client.Subscribe(ctx, func(id cluster.ID) error { ids <- id; return nil })
@@ -168,7 +168,7 @@ func (h *harness) next(ids <-chan cluster.ID) cluster.ID {
 
 func (h *harness) read(consumer cluster.ID) corev1.ResourceList {
 	h.t.Helper()
-	pools, err := liqo.NewResourceReaderClient(h.dial()).Read(h.t.Context(), consumer)
+	pools, err := liqotest.NewResourceReaderClient(h.dial()).Read(h.t.Context(), consumer)
 	if err != nil || len(pools) != 1 {
 		h.t.Fatalf("Read(%s): %d pools, %v", consumer, len(pools), err)
 	}
@@ -256,7 +256,7 @@ func TestReadErrors(t *testing.T) {
 			h.ledger.err = tc.err
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			_, err := liqo.NewResourceReaderClient(h.dial()).Read(ctx, tc.consumer)
+			_, err := liqotest.NewResourceReaderClient(h.dial()).Read(ctx, tc.consumer)
 			if got := status.Code(err); !slices.Contains(tc.want, got) {
 				t.Errorf("%s\nRead(): %v, want one of the codes %v", tc.reason, err, tc.want)
 			}

@@ -1,0 +1,67 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqotest
+
+import (
+	"context"
+
+	resourcemonitors "github.com/liqotech/liqo/pkg/liqo-controller-manager/resource-request-controller/resource-monitors"
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// ResourceReaderClient asks a resource plugin as Liqo does.
+type ResourceReaderClient struct {
+	client resourcemonitors.ResourceReaderClient
+}
+
+// NewResourceReaderClient returns a client that uses conn.
+func NewResourceReaderClient(conn grpc.ClientConnInterface) *ResourceReaderClient {
+	return &ResourceReaderClient{client: resourcemonitors.NewResourceReaderClient(conn)}
+}
+
+// Read returns what the plugin offers to a consumer.
+func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, error) {
+	answer, err := c.client.ReadResources(ctx, &resourcemonitors.ClusterIdentity{ClusterID: string(consumer)})
+	if err != nil {
+		return nil, err
+	}
+	pools := make([]liqo.Pool, len(answer.GetResourceLists()))
+	for i, pool := range answer.GetResourceLists() {
+		pools[i] = liqo.Pool{Name: pool.GetPoolName(), Resources: corev1.ResourceList{}}
+		for name, quantity := range pool.GetResources() {
+			pools[i].Resources[corev1.ResourceName(name)] = *quantity
+		}
+	}
+	return pools, nil
+}
+
+// Remove tells the plugin to forget a consumer.
+func (c *ResourceReaderClient) Remove(ctx context.Context, consumer cluster.ID) error {
+	_, err := c.client.RemoveCluster(ctx, &resourcemonitors.ClusterIdentity{ClusterID: string(consumer)})
+	return err
+}
+
+// Subscribe calls notify for each notification of the plugin until ctx is done,
+// the stream ends or notify fails.
+func (c *ResourceReaderClient) Subscribe(ctx context.Context, notify func(cluster.ID) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.client.Subscribe(ctx, &resourcemonitors.Empty{})
+	if err != nil {
+		return err
+	}
+	for {
+		id, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if err := notify(cluster.ID(id.GetClusterID())); err != nil {
+			return err
+		}
+	}
+}
