@@ -94,9 +94,9 @@ func TestOnlyWhatConcerns(t *testing.T) {
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
-	n, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+	n, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 	if err != nil {
-		t.Fatalf("Namespace(): %v", err)
+		t.Fatalf("Twin(): %v", err)
 	}
 	got := map[cluster.ID]bool{}
 	for _, p := range n.Snapshot.Providers {

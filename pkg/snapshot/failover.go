@@ -56,7 +56,7 @@ func failoverOf(policy *v1alpha1.PlacementPolicy) placement.Failover {
 
 // markDirect marks the lost providers that the consumer of a namespace reaches past
 // the broker.
-func (r *Reader) markDirect(ctx context.Context, n *Namespace, consumer cluster.ID) error {
+func (r *Reader) markDirect(ctx context.Context, n *Twin, consumer cluster.ID) error {
 	for i := range n.Snapshot.Providers {
 		p := &n.Snapshot.Providers[i]
 		if p.LostSince.IsZero() {

@@ -66,9 +66,9 @@ func TestFailoverRule(t *testing.T) {
 				objects = append(objects, &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: *tc.spec})
 			}
 			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).
-				Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+				Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 			if err != nil {
-				t.Fatalf("Namespace(): %v", err)
+				t.Fatalf("Twin(): %v", err)
 			}
 			if diff := cmp.Diff(tc.want, got.Snapshot.Failover); diff != "" {
 				t.Errorf("%s\nFailover: -want +got\n%s", tc.reason, diff)
@@ -98,9 +98,9 @@ func TestDirect(t *testing.T) {
 		objects = append(objects, p, fc, said)
 	}
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
-	got, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+	got, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 	if err != nil {
-		t.Fatalf("Namespace(): %v", err)
+		t.Fatalf("Twin(): %v", err)
 	}
 	direct := map[cluster.ID]bool{}
 	for _, p := range got.Snapshot.Providers {
@@ -139,7 +139,7 @@ func TestDirectIsReadSeldom(t *testing.T) {
 	r := snapshot.New(c, "", nil)
 	looks := func(reason string, r *snapshot.Reader, direct bool) {
 		t.Helper()
-		got, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+		got, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 		if err != nil {
 			t.Fatal(err)
 		}

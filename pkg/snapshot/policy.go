@@ -43,7 +43,7 @@ func choices(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, which func(v
 // follow reads the policy of a namespace, and the providers that concern it: all of
 // them without a policy, and with one those that it has chosen, those that are
 // selected, and those where pods are.
-func (r *Reader) follow(ctx context.Context, n *Namespace, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) error {
+func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shadows []metav1.PartialObjectMetadata) error {
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list placement policies: %w", err)
@@ -85,7 +85,7 @@ func (r *Reader) follow(ctx context.Context, n *Namespace, ns *corev1.Namespace,
 }
 
 // add adds a provider to a namespace.
-func (n *Namespace) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen, barred bool) {
+func (n *Twin) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen, barred bool) {
 	known := provider(p, ns, n.Offloading)
 	known.Unchosen, known.Barred = unchosen, barred
 	n.Snapshot.Providers = append(n.Snapshot.Providers, known)

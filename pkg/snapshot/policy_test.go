@@ -70,9 +70,9 @@ func TestPolicy(t *testing.T) {
 				&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}}, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-b"}},
 			})
 			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
-			n, err := r.Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+			n, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 			if err != nil {
-				t.Fatalf("Namespace(): %v", err)
+				t.Fatalf("Twin(): %v", err)
 			}
 			got := ""
 			if n.Policy != nil {
@@ -131,9 +131,9 @@ func TestBinding(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.policies...), "", nil).Namespace(t.Context(), ns)
+			n, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.policies...), "", nil).Twin(t.Context(), ns)
 			if err != nil {
-				t.Fatalf("Namespace(): %v", err)
+				t.Fatalf("Twin(): %v", err)
 			}
 			got := ""
 			if n.Policy != nil {

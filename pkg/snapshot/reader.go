@@ -223,9 +223,9 @@ func (r *Reader) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.
 	return others, nil
 }
 
-// Namespace is a twin namespace at one moment: what placement has to know, and
+// Twin is a twin namespace at one moment: what placement has to know, and
 // the objects in which a plan is carried out.
-type Namespace struct {
+type Twin struct {
 	Snapshot placement.Snapshot
 	// Offloading is nil if the namespace has none.
 	Offloading *liqo.NamespaceOffloading
@@ -237,9 +237,9 @@ type Namespace struct {
 	Pods map[string]*corev1.Pod
 }
 
-// Namespace reads a twin namespace.
-func (r *Reader) Namespace(ctx context.Context, ns *corev1.Namespace) (*Namespace, error) {
-	n := &Namespace{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
+// Twin reads a twin namespace.
+func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) {
+	n := &Twin{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
 	offloading := &liqo.NamespaceOffloading{}
 	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
 	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {

@@ -52,7 +52,7 @@ type Reconciler struct {
 type Plans interface {
 	// Plan decides about a namespace that was read, and says when it may decide otherwise although
 	// nothing changes; zero for never.
-	Plan(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) (placement.Plan, time.Duration)
+	Plan(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) (placement.Plan, time.Duration)
 }
 
 // Config is what the controller needs.
@@ -309,7 +309,7 @@ func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.
 		} else if err != nil {
 			return left, fmt.Errorf("get namespace %s: %w", name, err)
 		}
-		twin, err := r.reader.Namespace(ctx, &ns)
+		twin, err := r.reader.Twin(ctx, &ns)
 		if err != nil {
 			return left, err
 		}

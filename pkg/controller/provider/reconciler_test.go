@@ -579,7 +579,7 @@ func TestDraining(t *testing.T) {
 // holds are pods that the plan leaves on provider-a.
 type holds []string
 
-func (h holds) Plan(context.Context, *corev1.Namespace, *snapshot.Namespace) (plan placement.Plan, again time.Duration) {
+func (h holds) Plan(context.Context, *corev1.Namespace, *snapshot.Twin) (plan placement.Plan, again time.Duration) {
 	for _, pod := range h {
 		plan.Held = append(plan.Held, placement.Held{Pod: pod, Provider: providerA.ID, Reason: placement.NoRoom})
 	}

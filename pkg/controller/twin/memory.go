@@ -57,7 +57,7 @@ func newMemory() *memory { return &memory{namespaces: map[string]past{}} }
 // recall adds to the copies of a namespace what is remembered of them, and remembers
 // them. Pods that are ready when the namespace is seen for the first time are taken to
 // serve for long. It returns when less will be remembered; zero for never.
-func (m *memory) recall(now time.Time, namespace string, twin *snapshot.Namespace) (wait time.Duration) {
+func (m *memory) recall(now time.Time, namespace string, twin *snapshot.Twin) (wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, watched := m.namespaces[namespace]
@@ -98,7 +98,7 @@ func (m *memory) recall(now time.Time, namespace string, twin *snapshot.Namespac
 
 // leveled remembers on which providers copies waited in vain while they could go nowhere
 // else, and tells the namespace. It returns when to look at those that wait.
-func (p *past) leveled(now time.Time, before past, twin *snapshot.Namespace) (wait time.Duration) {
+func (p *past) leveled(now time.Time, before past, twin *snapshot.Twin) (wait time.Duration) {
 	s := &twin.Snapshot
 	p.waits, p.declined = map[types.UID]time.Time{}, map[string]map[cluster.ID]time.Time{}
 	for workload, at := range before.declined {

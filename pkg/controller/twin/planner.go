@@ -48,7 +48,7 @@ func NewPlanner(recorder record.EventRecorder, now clock.PassiveClock) *Planner 
 
 // Plan adds what is remembered to what was read of a namespace, and decides. It also returns when
 // to decide again although nothing changes; zero for never.
-func (p *Planner) Plan(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) (plan placement.Plan, again time.Duration) {
+func (p *Planner) Plan(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) (plan placement.Plan, again time.Duration) {
 	again = p.noteRefusals(ctx, ns, twin)
 	now := p.clock.Now()
 	again = placement.Sooner(again, p.memory.recall(now, ns.Name, twin))
@@ -61,7 +61,7 @@ func (p *Planner) forget(namespace string) { p.memory.forget(namespace) }
 
 // noteRefusals marks the providers on which the namespace cannot be made, and
 // returns when to look at them again; zero for never.
-func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) time.Duration {
+func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refusals.GC()

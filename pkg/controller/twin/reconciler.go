@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || peer != nil && liqo.TwinOfLiqo(ns.Name, liqo.Identity(peer)) {
 		return ctrl.Result{}, err
 	}
-	twin, err := r.reader.Namespace(ctx, &ns)
+	twin, err := r.reader.Twin(ctx, &ns)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -157,7 +157,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // excess reports whether a namespace that is not offloaded yet is one too many.
-func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Namespace) (bool, error) {
+func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) (bool, error) {
 	if twin.Offloading != nil || r.most == 0 {
 		return false, nil
 	}
@@ -170,7 +170,7 @@ func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *sna
 }
 
 // explainWaiting says why new pods of the namespace wait, if they do.
-func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *snapshot.Namespace, plan placement.Plan) {
+func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *snapshot.Twin, plan placement.Plan) {
 	switch {
 	case len(plan.Place) > 0:
 	case twin.Snapshot.Unserved:
@@ -197,7 +197,7 @@ func askAgain(providers []placement.Provider) time.Duration {
 // pods that are bound to a node by now, or were when another one was, or without the wishes
 // for them. Liqo would remove at once what runs there. The caches of pods, of wishes and of
 // providers do not wait for each other.
-func (r *Reconciler) isLate(ctx context.Context, twin *snapshot.Namespace, plan placement.Plan) (bool, error) {
+func (r *Reconciler) isLate(ctx context.Context, twin *snapshot.Twin, plan placement.Plan) (bool, error) {
 	stays := func(id cluster.ID) bool { return slices.Contains(plan.Select, id) }
 	if len(plan.Select) == 0 || !slices.ContainsFunc(twin.Snapshot.Selected, func(id cluster.ID) bool { return !stays(id) }) {
 		return false, nil
@@ -215,7 +215,7 @@ func (r *Reconciler) isLate(ctx context.Context, twin *snapshot.Namespace, plan 
 
 // isUnasked reports whether a pod of Liqo's that runs and stays counts for no copy: the wish
 // for it is not known yet, or has gone, and then the pod goes as well.
-func isUnasked(twin *snapshot.Namespace, pod *corev1.Pod) bool {
+func isUnasked(twin *snapshot.Twin, pod *corev1.Pod) bool {
 	return capacity.Counts(pod) && pod.DeletionTimestamp.IsZero() &&
 		!slices.ContainsFunc(twin.Snapshot.Copies, func(c placement.Copy) bool { return c.Pod == pod.Name })
 }
@@ -223,7 +223,7 @@ func isUnasked(twin *snapshot.Namespace, pod *corev1.Pod) bool {
 // confirmLost returns those of some pods whose virtual nodes are at this moment as the cache
 // has them, and when to look again at the others; zero for never. A broker that was late
 // itself knows only how they were.
-func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Namespace, names []string) (lost []string, again time.Duration, err error) {
+func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Twin, names []string) (lost []string, again time.Duration, err error) {
 	confirmed := map[string]bool{}
 	for _, name := range names {
 		on := twin.Pods[name].Spec.NodeName
@@ -288,7 +288,7 @@ func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, 
 
 // due returns those of some pods that were not deleted a short time ago, and when to try the
 // others again; zero if there are none.
-func (r *Reconciler) due(twin *snapshot.Namespace, names []string) (due []string, again time.Duration) {
+func (r *Reconciler) due(twin *snapshot.Twin, names []string) (due []string, again time.Duration) {
 	now := r.backoff.Clock.Now()
 	for _, name := range names {
 		if id := backoffID(twin.Pods[name]); r.backoff.IsInBackOffSinceUpdate(id, now) {
@@ -304,7 +304,7 @@ func backoffID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // remake deletes pods, in the order of the plan: the next snapshot then sees all
 // deletions up to some pod, so that a plan from it is not larger than it should be.
-func (r *Reconciler) remake(ctx context.Context, twin *snapshot.Namespace, names []string, remove func(context.Context, *corev1.Pod) error) error {
+func (r *Reconciler) remake(ctx context.Context, twin *snapshot.Twin, names []string, remove func(context.Context, *corev1.Pod) error) error {
 	for _, name := range names {
 		pod := twin.Pods[name]
 		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {

@@ -140,9 +140,9 @@ func TestCopies(t *testing.T) {
 			liqotest.PutInForce(ns, o, providerA)
 			nodes := []client.Object{liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false), silent}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, slices.Concat(tc.objects, []client.Object{o}, nodes)...)
-			got, err := snapshot.New(c, "", nil).Namespace(t.Context(), ns)
+			got, err := snapshot.New(c, "", nil).Twin(t.Context(), ns)
 			if err != nil {
-				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
+				t.Fatalf("%s\nTwin(): %v", tc.reason, err)
 			}
 			if diff := cmp.Diff(tc.want, got.Snapshot.Copies, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(placement.Copy{}, "Requests")); diff != "" {
 				t.Errorf("%s\nNamespace().Snapshot.Copies: -want +got\n%s", tc.reason, diff)
@@ -218,9 +218,9 @@ func TestProviders(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
 			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 			liqotest.PutInForce(ns, o, providerA)
-			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, p, o), "", nil).Namespace(t.Context(), ns)
+			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, p, o), "", nil).Twin(t.Context(), ns)
 			if err != nil {
-				t.Fatalf("%s\nNamespace(): %v", tc.reason, err)
+				t.Fatalf("%s\nTwin(): %v", tc.reason, err)
 			}
 			if diff := cmp.Diff([]placement.Provider{tc.want}, got.Snapshot.Providers); diff != "" {
 				t.Errorf("%s\nNamespace().Snapshot.Providers: -want +got\n%s", tc.reason, diff)
@@ -245,9 +245,9 @@ func TestRoom(t *testing.T) {
 			policy.Spec.Keep = &v1alpha1.Keep{}
 		}
 		c := snapshottest.NewClient(t, interceptor.Funcs{}, p, policy, shadow, pod, liqotest.ShadowPod(namespace, "web-1", nil), liqotest.VirtualNode(providerA, true))
-		got, err := snapshot.New(c, "", nil).Namespace(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+		got, err := snapshot.New(c, "", nil).Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 		if err != nil {
-			t.Fatalf("Namespace(): %v", err)
+			t.Fatalf("Twin(): %v", err)
 		}
 		if diff := cmp.Diff(room, got.Snapshot.Providers[0].Room); diff != "" || got.Snapshot.Level != levels {
 			t.Errorf("to level is %t, the provider has: -want +got\n%s", got.Snapshot.Level, diff)
@@ -284,9 +284,9 @@ func TestWiderPlacing(t *testing.T) {
 			pod := liqotest.Pod(shadow, "", both...)
 			liqo.Place(pod, []cluster.ID{providerB.ID})
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, o, shadow, pod)
-			got, err := snapshot.New(c, "id-broker", nil).Namespace(t.Context(), ns)
+			got, err := snapshot.New(c, "id-broker", nil).Twin(t.Context(), ns)
 			if err != nil {
-				t.Fatalf("Namespace(): %v", err)
+				t.Fatalf("Twin(): %v", err)
 			}
 			if outdated := got.Snapshot.Copies[0].Outdated; outdated != tc.want {
 				t.Errorf("%s\noutdated: %t", tc.reason, outdated)
