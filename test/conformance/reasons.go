@@ -95,6 +95,11 @@ var reasons = []struct {
 			"(docs/pods.md). An event `HostNotReachable` says where it does not.",
 	},
 	{
+		regexp.MustCompile(`Job should allow to use (a|the) pod failure policy|Should recreate evicted statefulset`),
+		"Its pods use the disk or a port of their node (`hostPath`, `hostPort`), which a broker refuses from strangers. With " +
+			"`--pod-security=privileged` it admits them (docs/placement.md).",
+	},
+	{
 		regexp.MustCompile(`KubeletManagedEtcHosts`),
 		"Its second pod asks for the network of its host. Liqo gives an offloaded pod one of its own, so that no consumer's pod is in the " +
 			"network of a provider's node.",
