@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // secretsThatApply lets the fake API of a client apply Secrets as an API server does: a Secret that is so already is not written.
@@ -59,23 +61,23 @@ func secretsThatApply(client *fake.Clientset, fails *atomic.Bool) *atomic.Int64 
 
 // TestSecretsAreAppliedOnce reflects a Secret with Liqo's own reflector, which looks at it each time when somebody tells of it.
 func TestSecretsAreAppliedOnce(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web", UID: "1"}, Data: map[string][]byte{"key": []byte("1")}}
 	secrets := configuration.NewSecretReflector(false, &generic.ReflectorConfig{NumWorkers: 1, Type: consts.DenyList})
-	c := startReflector(t, appliedOnce{unstarted{secrets}}, configuration.NewNamespacedSecretReflector(false), secret)
+	c := reflectiontest.Start(t, appliedOnce{reflectiontest.Unstarted(secrets)}, configuration.NewNamespacedSecretReflector(false), secret)
 	var fails atomic.Bool
-	asked := secretsThatApply(c.remote, &fails)
-	local, remote := c.local.CoreV1().Secrets("twin"), c.remote.CoreV1().Secrets("twin-broker")
+	asked := secretsThatApply(c.Remote, &fails)
+	local, remote := c.Local.CoreV1().Secrets("twin"), c.Remote.CoreV1().Secrets("twin-broker")
 	handle := func() {
 		t.Helper()
-		if err := c.handle(t.Context()); err != nil {
+		if err := c.Handle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// settled waits until the foreign cluster has a value, and nothing is asked of it any more.
 	settled := func(step, value string) {
 		t.Helper()
-		eventually(t, func() bool {
+		reflectiontest.Eventually(t, func() bool {
 			handle()
 			got, err := remote.Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil || string(got.Data["key"]) != value {
@@ -124,14 +126,14 @@ func TestSecretsAreAppliedOnce(t *testing.T) {
 
 	fails.Store(true)
 	change("3")
-	eventually(t, func() bool { return c.handle(t.Context()) != nil })
+	reflectiontest.Eventually(t, func() bool { return c.Handle(t.Context()) != nil })
 	fails.Store(false)
 	settled("failed", "3")
 
 	if err := local.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	reflectiontest.Eventually(t, func() bool {
 		handle()
 		_, err := remote.Get(t.Context(), "web", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)

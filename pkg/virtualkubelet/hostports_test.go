@@ -17,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // pinned returns a new pod that names its node, and asks for a host port unless that is zero.
 func pinned(name string, port int32) *corev1.Pod {
-	return podOf("", func(pod *corev1.Pod) {
+	return reflectiontest.PodOf("", func(pod *corev1.Pod) {
 		pod.Name, pod.UID = name, types.UID(name)
 		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: port}}
 		pod.Status.Phase = corev1.PodPending

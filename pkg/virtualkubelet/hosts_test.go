@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // The prefixes of the clusters in these tests: all but the broker have the same pods, and
@@ -187,20 +188,20 @@ func TestMapHosts(t *testing.T) {
 
 // TestHostsOfPod reflects pods that name a pod of the provider with Liqo's own reflector.
 func TestHostsOfPod(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	for _, origin := range []string{"", string(consumerA)} {
 		t.Run(origin, func(t *testing.T) {
 			addresses := ofBroker(t, nil)
-			local := podOf(origin, func(pod *corev1.Pod) {
+			local := reflectiontest.PodOf(origin, func(pod *corev1.Pod) {
 				pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Host: "10.90.0.13"}}}
 			})
 			pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, addresses,
 				&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-			c := startReflector(t, &transit{Reflector: unstarted{pods}, mapper: addresses}, pods.NewNamespaced, local)
-			if err := c.handle(t.Context()); err != nil {
+			c := reflectiontest.Start(t, &transit{Reflector: reflectiontest.Unstarted(pods), mapper: addresses}, pods.NewNamespaced, local)
+			if err := c.Handle(t.Context()); err != nil {
 				t.Fatalf("Handle(): %v", err)
 			}
-			shadow, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
+			shadow, err := c.RemoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // prefixingIPAM maps an endpoint to itself with a mark, so that a test sees what it was asked.
@@ -86,17 +87,17 @@ func nodes(ids ...string) (objects []runtime.Object) {
 }
 
 // startEndpoints starts the reflection of a slice, and returns a function that tells what the foreign cluster was given.
-func startEndpoints(t *testing.T, a *addresses, objects ...runtime.Object) (c *clusters, passed func() []string) {
+func startEndpoints(t *testing.T, a *addresses, objects ...runtime.Object) (c *reflectiontest.Clusters, passed func() []string) {
 	t.Helper()
-	beBroker()
+	reflectiontest.BeBroker()
 	reflector := &transitEndpoints{
 		owns: a.owns, place: a.place, budget: newEndpointBudget(100), refused: prometheus.NewCounter(prometheus.CounterOpts{}), log: testr.New(t),
 	}
 	reflector.reflect(a, &generic.ReflectorConfig{}) // Without workers.
-	c = startReflector(t, reflector, reflector.namespaced(exposition.NewNamespacedEndpointSliceReflector(a)), objects...)
+	c = reflectiontest.Start(t, reflector, reflector.namespaced(exposition.NewNamespacedEndpointSliceReflector(a)), objects...)
 	return c, func() (addresses []string) {
 		t.Helper()
-		shadow, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowEndpointSlices("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
+		shadow, err := c.RemoteLiqo.VirtualkubeletV1alpha1().ShadowEndpointSlices("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -156,12 +157,12 @@ func TestManualEndpoints(t *testing.T) {
 			learn(t, a, "10.91.0.7")
 			learn(t, a, "10.90.0.13")
 			c, passed := startEndpoints(t, a, append(nodes("provider", "peer"), tc.slice)...)
-			err := c.handle(t.Context())
+			err := c.Handle(t.Context())
 			if errors.Is(tc.err, generic.EnqueueAfter(manualWait)) {
 				if !errors.Is(err, tc.err) || passed() != nil {
 					t.Errorf("%s: at first, Handle returns %v, want %v, and passes on %v", tc.reason, err, tc.err, passed())
 				}
-				err = c.handle(t.Context())
+				err = c.Handle(t.Context())
 			}
 			if !errors.Is(err, tc.err) {
 				t.Errorf("%s: Handle returns %v, want %v", tc.reason, err, tc.err)
@@ -177,17 +178,17 @@ func TestManualEndpoints(t *testing.T) {
 func TestManualEndpointsFollow(t *testing.T) {
 	a := manualAddresses(t)
 	c, passed := startEndpoints(t, a, append(nodes("provider"), manualSlice("10.202.0.1", "10.200.0.7"))...)
-	if err := c.handle(t.Context()); !errors.Is(err, generic.EnqueueAfter(manualWait)) || passed() != nil {
+	if err := c.Handle(t.Context()); !errors.Is(err, generic.EnqueueAfter(manualWait)) || passed() != nil {
 		t.Fatalf("Handle returns %v and passes on %v before the pod is known", err, passed())
 	}
 	learn(t, a, "10.91.0.7")
-	eventually(t, func() bool {
-		_ = c.handle(t.Context())
+	reflectiontest.Eventually(t, func() bool {
+		_ = c.Handle(t.Context())
 		return slices.Equal(passed(), []string{"10.91.0.7", "mapped:10.200.0.7"})
 	})
 	a.release("10.91.0.7")
-	eventually(t, func() bool {
-		_ = c.handle(t.Context())
+	reflectiontest.Eventually(t, func() bool {
+		_ = c.Handle(t.Context())
 		return slices.Equal(passed(), []string{"mapped:10.200.0.7"})
 	})
 }
@@ -229,7 +230,7 @@ func TestPeersManualEndpoints(t *testing.T) {
 			c, passed := startEndpoints(t, a, append(nodes("provider", "consumer"), slice, tc.pod, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 				Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"}, Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
 			}})...)
-			if err := c.handle(t.Context()); !errors.Is(err, tc.err) {
+			if err := c.Handle(t.Context()); !errors.Is(err, tc.err) {
 				t.Errorf("%s: Handle returns %v, want %v", tc.reason, err, tc.err)
 			}
 			if diff := cmp.Diff(tc.want, passed(), cmpopts.EquateEmpty()); diff != "" {
@@ -245,10 +246,10 @@ func TestManualEndpointsNotReflected(t *testing.T) {
 	slice.Annotations = map[string]string{consts.SkipReflectionAnnotationKey: "true"}
 	c, passed := startEndpoints(t, manualAddresses(t), append(nodes("provider"), slice)...)
 	told := make(chan string, 10)
-	watch := c.events.StartEventWatcher(func(event *corev1.Event) { told <- event.Reason })
+	watch := c.Events.StartEventWatcher(func(event *corev1.Event) { told <- event.Reason })
 	defer watch.Stop()
 	for range 3 {
-		if err := c.handle(t.Context()); err != nil {
+		if err := c.Handle(t.Context()); err != nil {
 			t.Errorf("Handle returns %v: it is looked at again for nothing", err)
 		}
 	}
@@ -279,13 +280,13 @@ func TestPeersManualEndpointsAskNobody(t *testing.T) {
 	}
 	c, passed := startEndpoints(t, a, objects...)
 	for range 10 {
-		_ = c.handle(t.Context()) // It says when it looks again.
+		_ = c.Handle(t.Context()) // It says when it looks again.
 	}
 	if got := passed(); len(got) != 1 {
 		t.Errorf("passed on: %v", got)
 	}
 	lists := 0
-	for _, action := range c.local.Actions() {
+	for _, action := range c.Local.Actions() {
 		if action.Matches("list", "pods") {
 			lists++
 		}

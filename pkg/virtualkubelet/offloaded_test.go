@@ -33,6 +33,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 const (
@@ -109,7 +110,7 @@ type offloadingCluster struct {
 // their local names.
 func newOffloadingCluster(t *testing.T, current, desired map[string]string, offloadings []*liqo.NamespaceOffloading, objects ...runtime.Object) *offloadingCluster {
 	t.Helper()
-	beBroker()
+	reflectiontest.BeBroker()
 	namespaceMap := &vkv1alpha1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: testTenant, Name: testForeign, Labels: map[string]string{liqo.LabelRemoteClusterID: testForeign},
 	}}

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	metricsv1beta1 "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // ownField refers to the annotation as a user writes it.
@@ -74,7 +76,7 @@ func TestLacksOwnAddress(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			pod := podOf(tc.origin, tc.edit)
+			pod := reflectiontest.PodOf(tc.origin, tc.edit)
 			pod.Status.PodIP = tc.ip
 			if got := lacksOwnAddress(pod); got != tc.want {
 				t.Errorf("%s: lacksOwnAddress() = %t, want %t", tc.reason, got, tc.want)
@@ -86,35 +88,35 @@ func TestLacksOwnAddress(t *testing.T) {
 // TestOwnAddress follows the address of a pod to what the foreign cluster is told, with Liqo's reflector.
 func TestOwnAddress(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
-	beBroker()
-	pod := podOf("", func(pod *corev1.Pod) {
+	reflectiontest.BeBroker()
+	pod := reflectiontest.PodOf("", func(pod *corev1.Pod) {
 		pod.Labels[consts.LocalPodLabelKey] = consts.LocalPodLabelValue // Liqo applies it, which the fake cannot.
 		pod.Annotations = map[string]string{"color": "red"}
 		pod.Spec.Volumes = access(corev1.VolumeProjection{DownwardAPI: ownFile()})
 	})
 	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, localIPAM{},
 		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-	told := &ownAddress{Reflector: &transit{Reflector: unstarted{pods}}, log: testr.New(t)}
-	c := startReflector(t, told, pods.NewNamespaced, pod)
+	told := &ownAddress{Reflector: &transit{Reflector: reflectiontest.Unstarted(pods)}, log: testr.New(t)}
+	c := reflectiontest.Start(t, told, pods.NewNamespaced, pod)
 	var refused atomic.Bool
-	c.local.PrependReactor("patch", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+	c.Local.PrependReactor("patch", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return refused.CompareAndSwap(false, true), nil, errors.New("try again")
 	})
 	tells := func(address string) {
 		t.Helper()
-		current, err := c.local.CoreV1().Pods("twin").Get(t.Context(), "web", metav1.GetOptions{})
+		current, err := c.Local.CoreV1().Pods("twin").Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		current.Status.PodIP = address
-		if _, err := c.local.CoreV1().Pods("twin").UpdateStatus(t.Context(), current, metav1.UpdateOptions{}); err != nil {
+		if _, err := c.Local.CoreV1().Pods("twin").UpdateStatus(t.Context(), current, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() bool {
-			if err := c.handle(t.Context()); err != nil {
+		reflectiontest.Eventually(t, func() bool {
+			if err := c.Handle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			shadow, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
+			shadow, err := c.RemoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,13 +130,13 @@ func TestOwnAddress(t *testing.T) {
 	if !refused.Load() {
 		t.Error("no call was refused")
 	}
-	for _, action := range c.local.Actions() {
+	for _, action := range c.Local.Actions() {
 		patch, ok := action.(k8stesting.PatchAction)
 		if ok && action.GetResource().Resource == "pods" && action.GetSubresource() == "" && string(patch.GetPatch()) == `{"metadata":{"annotations":{"brokering.liqo.io/pod-ip":""},"uid":"1"}}` {
 			return
 		}
 	}
-	t.Errorf("no patch names the UID of the pod: %v", c.local.Actions())
+	t.Errorf("no patch names the UID of the pod: %v", c.Local.Actions())
 }
 
 // startless is a reflector that does nothing when it starts.

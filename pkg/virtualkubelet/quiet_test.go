@@ -17,6 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	metricsv1beta1 "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 func TestQuietInTransit(t *testing.T) {
@@ -39,14 +42,14 @@ func TestQuietInTransit(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			events := record.NewBroadcaster()
-			defer events.Shutdown()
-			reasons := toldReasons(events)
-			recorder := quietInTransit{events}.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
+			broadcaster := record.NewBroadcaster()
+			defer broadcaster.Shutdown()
+			reasons := toldReasons(broadcaster)
+			recorder := events.QuietInTransit(broadcaster).NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web", Labels: from(tc.origin)}}
 			recorder.Event(pod, tc.eventType, tc.event, "a message")
 			recorder.Event(pod, corev1.EventTypeWarning, "Last", "a message")
-			eventually(t, func() bool { return slices.Contains(reasons(), "Last") })
+			reflectiontest.Eventually(t, func() bool { return slices.Contains(reasons(), "Last") })
 			if told := slices.Contains(reasons(), tc.event); told != tc.told {
 				t.Errorf("%s: told: %t", tc.reason, told)
 			}
@@ -55,10 +58,10 @@ func TestQuietInTransit(t *testing.T) {
 }
 
 // toldReasons returns the reasons of the events that are broadcast.
-func toldReasons(events record.EventBroadcaster) func() []string {
+func toldReasons(broadcaster record.EventBroadcaster) func() []string {
 	var mu sync.Mutex
 	var reasons []string
-	events.StartEventWatcher(func(event *corev1.Event) {
+	broadcaster.StartEventWatcher(func(event *corev1.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		reasons = append(reasons, event.Reason)
@@ -72,18 +75,18 @@ func toldReasons(events record.EventBroadcaster) func() []string {
 
 // TestLiqoIsQuietInTransit reflects a pod with Liqo's own reflector, which tells of it.
 func TestLiqoIsQuietInTransit(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	for origin, told := range map[string]bool{"": true, "consumer": false} {
 		pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
 			&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-		pod := podOf(origin, func(*corev1.Pod) {})
-		c := startReflector(t, &transit{Reflector: unstarted{pods}}, pods.NewNamespaced, pod)
-		reasons := toldReasons(c.events)
-		if err := c.handle(t.Context()); err != nil {
+		pod := reflectiontest.PodOf(origin, func(*corev1.Pod) {})
+		c := reflectiontest.Start(t, &transit{Reflector: reflectiontest.Unstarted(pods)}, pods.NewNamespaced, pod)
+		reasons := toldReasons(c.Events)
+		if err := c.Handle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{}).Event(pod, corev1.EventTypeNormal, "Last", "a message")
-		eventually(t, func() bool { return slices.Contains(reasons(), "Last") })
+		c.Events.NewRecorder(scheme.Scheme, corev1.EventSource{}).Event(pod, corev1.EventTypeNormal, "Last", "a message")
+		reflectiontest.Eventually(t, func() bool { return slices.Contains(reasons(), "Last") })
 		if got := slices.Contains(reasons(), forge.EventSuccessfulReflection); got != told {
 			t.Errorf("a pod of %q: told: %t", origin, got)
 		}

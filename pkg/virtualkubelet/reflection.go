@@ -29,6 +29,7 @@ import (
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 )
 
 // reflection reflects the objects of the offloaded namespaces between this
@@ -49,7 +50,7 @@ type reflection struct {
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
 // @v0.9.4 does, each behind a guard.
 func newReflection(
-	o *Options, first *given, local *rest.Config, addresses *translation, events record.EventBroadcaster, metrics *metrics, log logr.Logger,
+	o *Options, first *given, local *rest.Config, addresses *translation, broadcaster record.EventBroadcaster, metrics *metrics, log logr.Logger,
 ) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)
@@ -90,7 +91,7 @@ func newReflection(
 			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
 		transitEvents{event.NewEventReflector(configs[generic.Event])},
 	}
-	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, quietInTransit{events},
+	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events.QuietInTransit(broadcaster),
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
 	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", ipamService)

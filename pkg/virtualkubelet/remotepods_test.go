@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // TestAnyAt has pods of two virtual nodes in one namespace of the foreign cluster.
@@ -46,7 +47,7 @@ func TestAnyAt(t *testing.T) {
 func TestReplacedPodIsReleased(t *testing.T) {
 	var mu sync.Mutex
 	held := map[string]string{}
-	r := newRemotePods(unstarted{}, "liqo-broker", func(pod, address string) {
+	r := newRemotePods(reflectiontest.Unstarted(nil), "liqo-broker", func(pod, address string) {
 		mu.Lock()
 		defer mu.Unlock()
 		held[pod] = address
@@ -66,7 +67,7 @@ func TestReplacedPodIsReleased(t *testing.T) {
 	if _, err := remote.CoreV1().Pods("twin").Update(t.Context(), pod("second"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	reflectiontest.Eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		_, first := held["first"]
@@ -167,7 +168,7 @@ func TestEndOfDeletedPod(t *testing.T) {
 				}}},
 			})
 			twins := informers.NewSharedInformerFactory(remote, 0)
-			r := newRemotePods(unstarted{}, "liqo-broker", func(string, string) {}, func(string) {})
+			r := newRemotePods(reflectiontest.Unstarted(nil), "liqo-broker", func(string, string) {}, func(string) {})
 			r.StartNamespace(options.NewNamespaced().WithLocal("home", local, homes).WithRemote("twin", remote, twins))
 			twins.Start(t.Context().Done())
 			twins.WaitForCacheSync(t.Context().Done())

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 	metricsv1beta1 "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // ruledClusters are a cluster and the foreign one, between which a virtual kubelet
@@ -145,8 +147,8 @@ func (c *ruledClusters) removeRemote(name string) {
 // running returns a pod that runs since a time; it is a local one, or that of the foreign
 // cluster.
 func running(namespace string, since time.Time, edit func(*corev1.Pod)) *corev1.Pod {
-	beBroker()
-	pod := podOf("", func(pod *corev1.Pod) {
+	reflectiontest.BeBroker()
+	pod := reflectiontest.PodOf("", func(pod *corev1.Pod) {
 		pod.Namespace = namespace
 		pod.CreationTimestamp = metav1.NewTime(since.Add(-time.Second))
 		started := metav1.NewTime(since)
@@ -167,7 +169,7 @@ func running(namespace string, since time.Time, edit func(*corev1.Pod)) *corev1.
 
 // shadowOf returns the ShadowPod of a local pod.
 func shadowOf(pod *corev1.Pod, edit func(*vkv1alpha1.ShadowPod)) *vkv1alpha1.ShadowPod {
-	beBroker()
+	reflectiontest.BeBroker()
 	forging := forge.NewForgingOpts(nil, nil)
 	shadow := forge.RemoteShadowPod(pod, nil, "twin-broker", &forging)
 	shadow.UID = "shadow"

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 )
 
 // Run is the virtual kubelet of one virtual node. It returns when the context
@@ -60,9 +62,9 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	remote := first.identity
-	events := record.NewBroadcaster()
-	defer events.Shutdown()
-	recordEvents(events, localClient)
+	broadcaster := record.NewBroadcaster()
+	defer broadcaster.Shutdown()
+	events.Record(broadcaster, localClient, reasonNoAPIServer, reasonTooMany)
 
 	translation, err := newTranslation(ctx, o, local, localClient, remote, log)
 	if err != nil {
@@ -70,7 +72,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	}
 	defer translation.close()
 	metrics := newMetrics()
-	reflected, err := newReflection(o, first, local, translation, events, metrics, log)
+	reflected, err := newReflection(o, first, local, translation, broadcaster, metrics, log)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		LeaseDuration:   o.VirtualKubeletLeaseLeaseDuration,
 		RenewDeadline:   o.VirtualKubeletLeaseRenewDeadline,
 		RetryPeriod:     o.VirtualKubeletLeaseRetryPeriod,
-	}, local, events, func() {
+	}, local, broadcaster, func() {
 		if err := reflected.manager.Resync(); err != nil {
 			log.Error(err, "Cannot reflect all objects again after a change of the leader")
 		}

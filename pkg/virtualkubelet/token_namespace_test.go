@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
 	metricsv1beta1 "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 func downward(fields ...string) corev1.VolumeProjection {
@@ -42,7 +44,7 @@ func ofToken(key, path string) corev1.VolumeProjection {
 func TestNamespaceBesideToken(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
-	beBroker()
+	reflectiontest.BeBroker()
 	token := ofToken(forge.ServiceAccountTokenKey("kube-api-access-x", "token"), "token")
 	namespace := ofToken("namespace", "file-namespace")
 	cases := map[string]struct {
@@ -81,7 +83,7 @@ func TestNamespaceBesideToken(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			pod := podOf(tc.origin, func(pod *corev1.Pod) {
+			pod := reflectiontest.PodOf(tc.origin, func(pod *corev1.Pod) {
 				if tc.server != "" {
 					pod.Annotations = map[string]string{consts.APIServerSupportAnnotation: tc.server}
 				}
@@ -90,11 +92,11 @@ func TestNamespaceBesideToken(t *testing.T) {
 			before := pod.DeepCopy()
 			pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
 				&workload.PodReflectorConfig{APIServerSupport: tc.support}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-			c := startReflector(t, &transit{Reflector: unstarted{pods}}, pods.NewNamespaced, pod)
-			if err := c.handle(t.Context()); err != nil {
+			c := reflectiontest.Start(t, &transit{Reflector: reflectiontest.Unstarted(pods)}, pods.NewNamespaced, pod)
+			if err := c.Handle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			shadow, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
+			shadow, err := c.RemoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,26 +112,26 @@ func TestNamespaceBesideToken(t *testing.T) {
 
 // TestSecretNamesNamespace reflects a token with Liqo's own reflector.
 func TestSecretNamesNamespace(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	var namespaced func(*options.NamespacedOpts) manager.NamespacedReflector
 	tokens := configuration.NewServiceAccountReflector(true, &generic.ReflectorConfig{Type: consts.CustomLiqo})
 	if made, ok := tokens.(*configuration.ServiceAccountReflector); ok {
 		namespaced = made.NewNamespaced
 	}
-	c := startReflector(t, &tokenless{Reflector: unstarted{tokens}}, namespaced, podOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }))
-	c.local.PrependReactor("create", "serviceaccounts", func(k8stesting.Action) (bool, runtime.Object, error) {
+	c := reflectiontest.Start(t, &tokenless{Reflector: reflectiontest.Unstarted(tokens)}, namespaced, reflectiontest.PodOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }))
+	c.Local.PrependReactor("create", "serviceaccounts", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "secret"}}, nil
 	})
 	var applied struct {
 		StringData map[string]string `json:"stringData"`
 	}
-	c.remote.PrependReactor("patch", "secrets", func(action k8stesting.Action) (bool, runtime.Object, error) {
+	c.Remote.PrependReactor("patch", "secrets", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		if patch, ok := action.(k8stesting.PatchAction); ok && action.GetNamespace() == "twin-broker" && patch.GetName() == "web-token" {
 			return true, &corev1.Secret{}, json.Unmarshal(patch.GetPatch(), &applied)
 		}
 		return true, &corev1.Secret{}, nil
 	})
-	_ = c.handle(t.Context()) // Liqo says when it looks again.
+	_ = c.Handle(t.Context()) // Liqo says when it looks again.
 	want := map[string]string{forge.ServiceAccountTokenKey("kube-api-access-x", "token"): "secret", "namespace": "twin"}
 	if diff := cmp.Diff(want, applied.StringData); diff != "" {
 		t.Errorf("the Secret (-want +got):\n%s", diff)

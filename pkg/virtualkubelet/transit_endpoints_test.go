@@ -30,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
@@ -104,7 +105,7 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 
 // TestEndpointsLeftOutOnce leaves out the endpoint of a slice of the consumer that does not change after that.
 func TestEndpointsLeftOutOnce(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	peer := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16")}
 	errNoAnswer := errors.New("no answer")
 	for name, tc := range map[string]struct {
@@ -141,10 +142,10 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 			if !tc.budget {
 				reflector.budget.admit("consumer", "other/slice", []netip.Addr{netip.MustParseAddr("10.91.0.9")}, time.Now().Add(-2*endpointHold))
 			}
-			c := startReflector(t, reflector, reflector.namespaced(exposition.NewNamespacedEndpointSliceReflector(translation)), objects...)
+			c := reflectiontest.Start(t, reflector, reflector.namespaced(exposition.NewNamespacedEndpointSliceReflector(translation)), objects...)
 			passed := func() (addresses []string) {
 				t.Helper()
-				shadow, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowEndpointSlices("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
+				shadow, err := c.RemoteLiqo.VirtualkubeletV1alpha1().ShadowEndpointSlices("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
 				if apierrors.IsNotFound(err) {
 					return nil
 				}
@@ -157,16 +158,16 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 				return addresses
 			}
 			unread := tc.unread
-			c.local.PrependReactor("get", "namespaces", func(k8stesting.Action) (bool, runtime.Object, error) { return unread, nil, errNoAnswer })
-			if err := c.handle(t.Context()); !errors.Is(err, tc.wantErr) || len(passed()) > 0 {
+			c.Local.PrependReactor("get", "namespaces", func(k8stesting.Action) (bool, runtime.Object, error) { return unread, nil, errNoAnswer })
+			if err := c.Handle(t.Context()); !errors.Is(err, tc.wantErr) || len(passed()) > 0 {
 				t.Fatalf("%s: at first, Handle returns %v, want %v, and passes on %v", tc.reason, err, tc.wantErr, passed())
 			}
 
 			unread = false
 			translation.setPeer("consumer", peer)
 			reflector.budget.forget("other/slice", time.Now().Add(-2*endpointHold))
-			eventually(t, func() bool { // Until the first shadow is in the cache.
-				if err := c.handle(t.Context()); err != nil {
+			reflectiontest.Eventually(t, func() bool { // Until the first shadow is in the cache.
+				if err := c.Handle(t.Context()); err != nil {
 					t.Fatalf("%s: then, Handle returns %v", tc.reason, err)
 				}
 				return slices.Equal(passed(), []string{"192.0.2.8"})

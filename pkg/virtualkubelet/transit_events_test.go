@@ -13,11 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // TestTransitEvents reflects an event of the provider with Liqo's own reflector.
 func TestTransitEvents(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	about := func(kind, name string) corev1.ObjectReference {
 		return corev1.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: "twin-broker", Name: name}
 	}
@@ -39,22 +41,22 @@ func TestTransitEvents(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := []runtime.Object{podOf(tc.origin, func(*corev1.Pod) {}), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web"}}}
+			objects := []runtime.Object{reflectiontest.PodOf(tc.origin, func(*corev1.Pod) {}), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web"}}}
 			events := event.NewEventReflector(&generic.ReflectorConfig{NumWorkers: 1, Type: consts.DenyList})
-			c := startReflector(t, transitEvents{unstarted{events}}, event.NewNamespacedEventReflector, objects...)
-			if _, err := c.remote.CoreV1().Events("twin-broker").Create(t.Context(), &corev1.Event{
+			c := reflectiontest.Start(t, transitEvents{reflectiontest.Unstarted(events)}, event.NewNamespacedEventReflector, objects...)
+			if _, err := c.Remote.CoreV1().Events("twin-broker").Create(t.Context(), &corev1.Event{
 				ObjectMeta: metav1.ObjectMeta{Name: "web"}, InvolvedObject: tc.about, Type: tc.eventType, Reason: tc.event, Message: "a message",
 			}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, func() bool {
-				_, err := c.seen.Core().V1().Events().Lister().Events("twin-broker").Get("web")
+			reflectiontest.Eventually(t, func() bool {
+				_, err := c.Seen.Core().V1().Events().Lister().Events("twin-broker").Get("web")
 				return err == nil
 			})
-			if err := c.handle(t.Context()); err != nil {
+			if err := c.Handle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			_, err := c.local.CoreV1().Events("twin").Get(t.Context(), "web", metav1.GetOptions{})
+			_, err := c.Local.CoreV1().Events("twin").Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}

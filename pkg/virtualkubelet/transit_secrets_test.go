@@ -29,6 +29,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // tokensOf is the Secret in which Liqo's virtual kubelet of a cluster keeps the tokens of pod web in another one, as its
@@ -80,7 +83,7 @@ type tokenClusters struct {
 // newTokenClusters returns clusters with objects that are not reflected yet.
 func newTokenClusters(t *testing.T, objects ...runtime.Object) *tokenClusters {
 	t.Helper()
-	beBroker()
+	reflectiontest.BeBroker()
 	var local, remote []runtime.Object
 	for _, object := range objects {
 		if object.(metav1.Object).GetNamespace() == "twin" {
@@ -145,9 +148,9 @@ func (c *tokenClusters) conflict(action k8stesting.Action) (bool, runtime.Object
 // start begins to reflect.
 func (c *tokenClusters) start() {
 	c.t.Helper()
-	events := record.NewBroadcaster()
-	c.t.Cleanup(events.Shutdown)
-	watcher := events.StartEventWatcher(func(event *corev1.Event) {
+	broadcaster := record.NewBroadcaster()
+	c.t.Cleanup(broadcaster.Shutdown)
+	watcher := broadcaster.StartEventWatcher(func(event *corev1.Event) {
 		if event.Type == corev1.EventTypeWarning {
 			c.warned.Add(1)
 		}
@@ -169,14 +172,14 @@ func (c *tokenClusters) start() {
 	}
 	for _, reflector := range reflectors {
 		reflector.Start(c.t.Context(), options.New(c.broker, pods.Core().V1().Pods()).
-			WithReadinessFunc(ready.Load).WithEventBroadcaster(quietInTransit{events}))
+			WithReadinessFunc(ready.Load).WithEventBroadcaster(events.QuietInTransit(broadcaster)))
 	}
 	pods.Start(done)
 	pods.WaitForCacheSync(done)
 	forging := forge.NewForgingOpts(nil, nil)
 	for _, reflector := range reflectors {
 		reflector.StartNamespace(options.NewNamespaced().WithLocal("twin", c.broker, local).WithRemote("twin-broker", c.provider, remote).
-			WithReadinessFunc(ready.Load).WithEventBroadcaster(quietInTransit{events}).WithForgingOpts(&forging))
+			WithReadinessFunc(ready.Load).WithEventBroadcaster(events.QuietInTransit(broadcaster)).WithForgingOpts(&forging))
 	}
 	for _, factory := range []informers.SharedInformerFactory{local, remote} {
 		factory.Start(done)
@@ -275,12 +278,12 @@ func (c *tokenClusters) deletions() (n int) {
 
 // inTransitHere is pod web of the consumer, which asks for a token of whatever cluster it is in.
 func inTransitHere() *corev1.Pod {
-	return podOf("consumer", func(pod *corev1.Pod) { pod.Spec.Volumes = access(reflectedToken, issuedToken) })
+	return reflectiontest.PodOf("consumer", func(pod *corev1.Pod) { pod.Spec.Volumes = access(reflectedToken, issuedToken) })
 }
 
 // ownPod is pod web of the broker itself on one of its nodes.
 func ownPod(node string) *corev1.Pod {
-	return podOf("", func(pod *corev1.Pod) {
+	return reflectiontest.PodOf("", func(pod *corev1.Pod) {
 		pod.UID, pod.Spec.NodeName, pod.Spec.Volumes = "uid at broker", node, access(issuedToken)
 	})
 }
@@ -354,7 +357,7 @@ func TestTokensOfPodInTransit(t *testing.T) {
 				edited(original("2"), func(s *corev1.Secret) { s.Name = "db" }),
 				edited(leftBehind(), func(s *corev1.Secret) { s.Name = "db" }),
 			}, false, func(c *tokenClusters) {
-				eventually(c.t, func() bool {
+				reflectiontest.Eventually(c.t, func() bool {
 					got, err := c.provider.CoreV1().Secrets("twin-broker").Get(c.t.Context(), "db", metav1.GetOptions{})
 					return err == nil && string(got.Data["kube-api-access-x"]) == "2"
 				})
@@ -424,10 +427,10 @@ func TestTokensOfOwnPods(t *testing.T) {
 func TestOwnTokensAreRefreshed(t *testing.T) {
 	c := newTokenClusters(t, ownPod("liqo-provider"))
 	c.start()
-	eventually(t, func() bool { return c.issued.Load() > 0 })
+	reflectiontest.Eventually(t, func() bool { return c.issued.Load() > 0 })
 	secrets := c.provider.CoreV1().Secrets("twin-broker")
 	var secret *corev1.Secret
-	eventually(t, func() (ok bool) {
+	reflectiontest.Eventually(t, func() (ok bool) {
 		var err error
 		secret, err = secrets.Get(t.Context(), "web-token", metav1.GetOptions{})
 		return err == nil
@@ -445,7 +448,7 @@ func TestOwnTokensAreRefreshed(t *testing.T) {
 		}
 	}
 	c.deletePod()
-	eventually(t, func() bool {
+	reflectiontest.Eventually(t, func() bool {
 		_, err := secrets.Get(t.Context(), "web-token", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})

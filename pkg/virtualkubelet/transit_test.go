@@ -6,16 +6,12 @@ package virtualkubelet
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
-	liqofake "github.com/liqotech/liqo/pkg/client/clientset/versioned/fake"
-	liqoinformers "github.com/liqotech/liqo/pkg/client/informers/externalversions"
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
@@ -27,17 +23,13 @@ import (
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	metricsv1beta1 "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
-	"k8s.io/utils/trace"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 // mappingIPAM maps endpoints for the foreign cluster.
@@ -79,88 +71,6 @@ var (
 	}}
 )
 
-// podOf returns a pod on the virtual node, offloaded here by an origin unless that is empty.
-func podOf(origin string, edit func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web", UID: "1", Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{
-			NodeName:           "liqo-provider",
-			ServiceAccountName: "default",
-			Containers:         []corev1.Container{{Name: "web", Env: []corev1.EnvVar{{Name: "COLOR", Value: "red"}}}},
-		},
-	}
-	if origin != "" {
-		pod.Labels[forge.LiqoOriginClusterIDKey] = origin
-		pod.Labels[liqo.LabelManagedBy] = liqo.ManagedByShadowPod
-	}
-	edit(pod)
-	return pod
-}
-
-// clusters are the broker with one object, and the provider.
-type clusters struct {
-	local, remote *fake.Clientset
-	remoteLiqo    *liqofake.Clientset
-	events        record.EventBroadcaster
-	// seen is what the broker has seen of the provider.
-	seen informers.SharedInformerFactory
-	// handle reflects the object.
-	handle func(context.Context) error
-}
-
-// startReflector starts a reflector of the broker for the provider; namespaced makes its part for a namespace.
-func startReflector(
-	t *testing.T, reflector manager.Reflector, namespaced func(*options.NamespacedOpts) manager.NamespacedReflector, objects ...runtime.Object,
-) *clusters {
-	t.Helper()
-	c := &clusters{
-		local: fake.NewSimpleClientset(objects...), remote: fake.NewSimpleClientset(),
-		remoteLiqo: liqofake.NewSimpleClientset(), events: record.NewBroadcaster(),
-	}
-	t.Cleanup(c.events.Shutdown)
-	handlers := func(options.Keyer, ...options.EventFilter) cache.ResourceEventHandler {
-		return cache.ResourceEventHandlerFuncs{}
-	}
-	localFactory, remoteFactory := informers.NewSharedInformerFactory(c.local, 0), informers.NewSharedInformerFactory(c.remote, 0)
-	remoteLiqo := liqoinformers.NewSharedInformerFactory(c.remoteLiqo, 0)
-
-	c.seen = remoteFactory
-
-	reflector.Start(t.Context(), options.New(c.local, localFactory.Core().V1().Pods()).
-		WithHandlerFactory(handlers).WithEventBroadcaster(quietInTransit{c.events}))
-	forgingOpts := forge.NewForgingOpts(nil, nil)
-	opts := options.NewNamespaced().
-		WithLocal("twin", c.local, localFactory).WithLiqoLocal(liqofake.NewSimpleClientset(), nil).
-		WithRemote("twin-broker", c.remote, remoteFactory).WithLiqoRemote(c.remoteLiqo, remoteLiqo).
-		WithHandlerFactory(handlers).WithEventBroadcaster(quietInTransit{c.events}).WithForgingOpts(&forgingOpts).
-		WithReflectionType(consts.DenyList)
-	reflector.StartNamespace(opts)
-	reflected := namespaced(opts)
-	done := t.Context().Done()
-	localFactory.Start(done)
-	remoteFactory.Start(done)
-	remoteLiqo.Start(done)
-	localFactory.WaitForCacheSync(done)
-	remoteFactory.WaitForCacheSync(done)
-	remoteLiqo.WaitForCacheSync(done)
-	c.handle = func(ctx context.Context) error {
-		return reflected.Handle(trace.ContextWithTrace(ctx, trace.New("test")), "web")
-	}
-	return c
-}
-
-// unstarted is a reflector whose parts for a namespace the test makes itself.
-type unstarted struct{ manager.Reflector }
-
-func (unstarted) StartNamespace(*options.NamespacedOpts) {}
-
-// beBroker says to Liqo's forge, which keeps it in package variables, where it runs: once,
-// because informers of tests that have ended may still read it.
-var beBroker = sync.OnceFunc(func() {
-	forge.Init(discoveryv1alpha1.ClusterIdentity{ClusterID: "broker", ClusterName: "broker"},
-		discoveryv1alpha1.ClusterIdentity{ClusterID: "provider", ClusterName: "provider"}, "liqo-provider", "10.0.0.9")
-})
-
 // apiServer is all in a pod that speaks of an API server.
 type apiServer struct {
 	Aliases []corev1.HostAlias
@@ -184,7 +94,7 @@ func TestAPIServerOfPod(t *testing.T) {
 	)
 	t.Setenv("KUBERNETES_SERVICE_HOST", ofBroker)
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
-	beBroker()
+	reflectiontest.BeBroker()
 	withAccess := func(ip string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"db"}}, alias(ip)}
@@ -204,7 +114,7 @@ func TestAPIServerOfPod(t *testing.T) {
 	}{
 		"OfConsumer": {
 			reason: "The alias of the consumer's API server leads there from the provider, and there is no second one.",
-			pod:    podOf("consumer", withAccess(here)),
+			pod:    reflectiontest.PodOf("consumer", withAccess(here)),
 			want: apiServer{
 				Aliases: []corev1.HostAlias{database, alias(there)},
 				Env:     environment("kubernetes.default"), Volumes: access(reflectedToken, authority),
@@ -212,7 +122,7 @@ func TestAPIServerOfPod(t *testing.T) {
 		},
 		"OfConsumerWithPublicAPIServer": {
 			reason: "A consumer whose API server is reached under a name of its own needs no alias.",
-			pod: podOf("consumer", func(pod *corev1.Pod) {
+			pod: reflectiontest.PodOf("consumer", func(pod *corev1.Pod) {
 				pod.Spec.Containers[0].Env = environment("api.example.org")
 				pod.Spec.Volumes = access(reflectedToken, authority)
 			}),
@@ -220,17 +130,17 @@ func TestAPIServerOfPod(t *testing.T) {
 		},
 		"OfConsumerWithoutAccess": {
 			reason: "A pod without access to its own API server does not get access to the broker's.",
-			pod:    podOf("consumer", func(*corev1.Pod) {}),
+			pod:    reflectiontest.PodOf("consumer", func(*corev1.Pod) {}),
 			want:   apiServer{Env: color},
 		},
 		"TokenOfBroker": {
 			reason: "A token of the broker is not for the pods of its consumers.",
-			pod:    podOf("consumer", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken, authority) }),
+			pod:    reflectiontest.PodOf("consumer", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken, authority) }),
 			want:   apiServer{Env: color, Volumes: access(authority)},
 		},
 		"TokenOfProvider": {
 			reason: "A pod that asks for the API server of where it runs gets that one.",
-			pod: podOf("consumer", func(pod *corev1.Pod) {
+			pod: reflectiontest.PodOf("consumer", func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{consts.APIServerSupportAnnotation: consts.APIServerSupportAnnotationValueRemote}
 				pod.Spec.Volumes = access(issuedToken, authority)
 			}),
@@ -238,17 +148,17 @@ func TestAPIServerOfPod(t *testing.T) {
 		},
 		"OfOtherConsumer": {
 			reason: "A pod cannot open to the provider what does not belong to its own cluster.",
-			pod:    podOf("consumer", withAccess(elsewhere)),
+			pod:    reflectiontest.PodOf("consumer", withAccess(elsewhere)),
 			want:   apiServer{Aliases: []corev1.HostAlias{database}, Env: color, Volumes: access(authority)},
 		},
 		"OfBrokerItself": {
 			reason: "The broker's own API server is nothing that a pod may open to the provider.",
-			pod:    podOf("consumer", withAccess(ofBroker)),
+			pod:    reflectiontest.PodOf("consumer", withAccess(ofBroker)),
 			want:   apiServer{Aliases: []corev1.HostAlias{database}, Env: color, Volumes: access(authority)},
 		},
 		"NamespaceBesideToken": {
 			reason: "A pod without the token still finds the name of its namespace, as in stock Liqo that of where it runs.",
-			pod: podOf("consumer", func(pod *corev1.Pod) {
+			pod: reflectiontest.PodOf("consumer", func(pod *corev1.Pod) {
 				withAccess(elsewhere)(pod)
 				pod.Spec.Volumes = access(authority, ofToken("token", "token"), ofToken(namespaceKey, "file-namespace"))
 			}),
@@ -256,7 +166,7 @@ func TestAPIServerOfPod(t *testing.T) {
 		},
 		"TwoAPIServers": {
 			reason: "A pod has one API server; each alias would take an address of the broker's external CIDR.",
-			pod: podOf("consumer", func(pod *corev1.Pod) {
+			pod: reflectiontest.PodOf("consumer", func(pod *corev1.Pod) {
 				withAccess(here)(pod)
 				pod.Spec.HostAliases = append(pod.Spec.HostAliases, alias("10.202.0.3"))
 			}),
@@ -264,7 +174,7 @@ func TestAPIServerOfPod(t *testing.T) {
 		},
 		"OneAPIServerTwice": {
 			reason: "Two aliases of one address are one API server.",
-			pod: podOf("consumer", func(pod *corev1.Pod) {
+			pod: reflectiontest.PodOf("consumer", func(pod *corev1.Pod) {
 				withAccess(here)(pod)
 				pod.Spec.HostAliases = append(pod.Spec.HostAliases, alias(here))
 			}),
@@ -275,17 +185,17 @@ func TestAPIServerOfPod(t *testing.T) {
 		},
 		"NoAddress": {
 			reason: "An alias that is no address leads nowhere.",
-			pod:    podOf("consumer", withAccess("::not")),
+			pod:    reflectiontest.PodOf("consumer", withAccess("::not")),
 			want:   apiServer{Aliases: []corev1.HostAlias{database}, Env: color, Volumes: access(authority)},
 		},
 		"Unmapped": {
 			reason: "While the IPAM does not answer the pod waits: its aliases cannot be changed later.",
-			pod:    podOf("consumer", withAccess(here)), unmapped: true,
+			pod:    reflectiontest.PodOf("consumer", withAccess(here)), unmapped: true,
 			wantErr: true,
 		},
 		"OwnPod": {
 			reason: "A pod of the broker reaches the broker's API server, as in stock Liqo, and by its full name as well.",
-			pod:    podOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }),
+			pod:    reflectiontest.PodOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }),
 			want: apiServer{
 				Aliases: []corev1.HostAlias{{
 					IP: "10.82.0.2", Hostnames: []string{"kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
@@ -313,12 +223,12 @@ func TestAPIServerOfPod(t *testing.T) {
 			}
 			pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, addresses,
 				&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportTokenAPI}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-			c := startReflector(t, &transit{Reflector: unstarted{pods}, mapper: addresses}, pods.NewNamespaced, tc.pod)
+			c := reflectiontest.Start(t, &transit{Reflector: reflectiontest.Unstarted(pods), mapper: addresses}, pods.NewNamespaced, tc.pod)
 
-			if err := c.handle(t.Context()); (err != nil) != tc.wantErr {
+			if err := c.Handle(t.Context()); (err != nil) != tc.wantErr {
 				t.Fatalf("%s\nHandle(): %v", tc.reason, err)
 			}
-			shadows, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").List(t.Context(), metav1.ListOptions{})
+			shadows, err := c.RemoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").List(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -388,7 +298,7 @@ func TestAPIServersAreFew(t *testing.T) {
 
 // TestTokens reflects the token of a pod from a broker to a provider with Liqo's own reflector.
 func TestTokens(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	cases := map[string]struct {
 		reason string
 		origin string
@@ -404,13 +314,13 @@ func TestTokens(t *testing.T) {
 			if made, ok := tokens.(*configuration.ServiceAccountReflector); ok {
 				namespaced = made.NewNamespaced
 			}
-			pod := podOf(tc.origin, func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) })
-			c := startReflector(t, &tokenless{Reflector: unstarted{tokens}}, namespaced, pod)
+			pod := reflectiontest.PodOf(tc.origin, func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) })
+			c := reflectiontest.Start(t, &tokenless{Reflector: reflectiontest.Unstarted(tokens)}, namespaced, pod)
 
 			// The fake API issues no token, so that the reflection of one fails. What counts is who asks.
-			_ = c.handle(t.Context())
+			_ = c.Handle(t.Context())
 			asked := false
-			for _, action := range c.local.Actions() {
+			for _, action := range c.Local.Actions() {
 				asked = asked || action.GetResource().Resource == "serviceaccounts" && action.GetSubresource() == "token"
 			}
 			if asked != tc.want {
@@ -423,20 +333,20 @@ func TestTokens(t *testing.T) {
 // TestTolerationsOfPod reflects a pod that the broker holds on lost nodes: the
 // provider is to see what the consumer wishes.
 func TestTolerationsOfPod(t *testing.T) {
-	beBroker()
+	reflectiontest.BeBroker()
 	soon := int64(5)
 	wish := []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &soon}}
-	pod := podOf("consumer", func(pod *corev1.Pod) {
+	pod := reflectiontest.PodOf("consumer", func(pod *corev1.Pod) {
 		pod.Spec.Tolerations = wish
 		liqo.Hold(pod)
 	})
 	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
 		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-	c := startReflector(t, &transit{Reflector: unstarted{pods}}, pods.NewNamespaced, pod)
-	if err := c.handle(t.Context()); err != nil {
+	c := reflectiontest.Start(t, &transit{Reflector: reflectiontest.Unstarted(pods)}, pods.NewNamespaced, pod)
+	if err := c.Handle(t.Context()); err != nil {
 		t.Fatalf("Handle(): %v", err)
 	}
-	shadow, err := c.remoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
+	shadow, err := c.RemoteLiqo.VirtualkubeletV1alpha1().ShadowPods("twin-broker").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

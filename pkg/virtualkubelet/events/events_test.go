@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package events
 
 import (
 	"testing"
@@ -19,11 +19,24 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
+// The reasons of events that are for the cluster that a pod came from.
+const reasonTold, reasonToldToo = "APIServerNotReachable", "TooManyEndpoints"
+
+// eventually waits until a condition is true.
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not become true")
+		}
+	}
+}
+
 func TestOwnEventsStayHere(t *testing.T) {
 	client, events := fake.NewSimpleClientset(), record.NewBroadcaster()
 	defer events.Shutdown()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	recordEventsAt(events, client, clock)
+	recordAt(events, client, []string{reasonTold, reasonToldToo}, clock)
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 	// What the consumer's virtual kubelet does with an event of the twin namespace.
 	reflector := generic.NewNamespacedReflector(options.NewNamespaced().WithEventBroadcaster(events).WithReflectionType(consts.DenyList), "Event")
@@ -35,9 +48,9 @@ func TestOwnEventsStayHere(t *testing.T) {
 	}{
 		"reflected": {"it names the provider", forge.EventSuccessfulReflection, true},
 		"failed":    {"it names the provider, and the namespace there", forge.EventFailedReflection, true},
-		"noaccess":  {"the consumer is to know why its pod does not reach its API server", reasonNoAPIServer, false},
-		"nohost":    {"which addresses are those of other peers is not for the consumer to find out", reasonHostUnknown, true},
-		"toomany":   {"the consumer is to know why its Service lacks endpoints", reasonTooMany, false},
+		"noaccess":  {"the consumer is to know why its pod does not reach its API server", reasonTold, false},
+		"nohost":    {"which addresses are those of other peers is not for the consumer to find out", "HostNotReachable", true},
+		"toomany":   {"the consumer is to know why its Service lacks endpoints", reasonToldToo, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package events
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ func TestRareRepeats(t *testing.T) {
 		"tokens":  {"so is each look at its tokens", corev1.EventTypeNormal, forge.EventSuccessfulSATokensReflection, true},
 		"failure": {"why something fails is told each time", corev1.EventTypeWarning, forge.EventFailedReflection, false},
 		"warning": {"a warning is no success, whatever its reason", corev1.EventTypeWarning, forge.EventSuccessfulReflection, false},
-		"other":   {"our own reasons are for the consumer", corev1.EventTypeNormal, reasonNoAPIServer, false},
+		"other":   {"our own reasons are for the consumer", corev1.EventTypeNormal, reasonTold, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestRareRepeats(t *testing.T) {
 			client := fake.NewSimpleClientset()
 			events := record.NewBroadcaster()
 			defer events.Shutdown()
-			recordEventsAt(events, client, clock)
+			recordAt(events, client, []string{reasonTold}, clock)
 			recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"}}
 			last := 0

@@ -1,7 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+// Package events decides which events of the virtual kubelet are written, and who is to read
+// them. It does not know why an event is recorded.
+package events
 
 import (
 	"maps"
@@ -15,13 +17,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// recordEvents has the events of the virtual kubelet written with a client of this cluster.
-func recordEvents(events record.EventBroadcaster, client kubernetes.Interface) {
-	recordEventsAt(events, client, clock.RealClock{})
+// Record has the events of the virtual kubelet written with a client of this cluster, until the broadcaster is shut down.
+// They stay in this cluster but for those of the reasons in told, which are for the cluster that a pod came from; they must name
+// no cluster.
+func Record(events record.EventBroadcaster, client kubernetes.Interface, told ...string) {
+	recordAt(events, client, told, clock.RealClock{})
 }
 
-func recordEventsAt(events record.EventBroadcaster, client kubernetes.Interface, clock clock.PassiveClock) {
-	events.StartRecordingToSink(newRareRepeats(ownEvents{eventSink(client)}, clock))
+func recordAt(events record.EventBroadcaster, client kubernetes.Interface, told []string, clock clock.PassiveClock) {
+	events.StartRecordingToSink(newRareRepeats(ownEvents{eventSink(client), told}, clock))
 }
 
 func eventSink(client kubernetes.Interface) record.EventSink {
@@ -35,25 +39,26 @@ func eventSink(client kubernetes.Interface) record.EventSink {
 // (liqo/pkg/virtualKubelet/reflection/event and generic/namespaced.go@v0.9.4): a consumer
 // would read there which providers its pods are on. In other namespaces nobody looks at
 // the mark.
-type ownEvents struct{ record.EventSink }
-
-// told are the reasons of events that are for the cluster that a pod came from. They
-// name no cluster.
-var told = []string{reasonNoAPIServer, reasonTooMany}
+type ownEvents struct {
+	record.EventSink
+	// told are the reasons of events that are for the cluster that a pod came from. They
+	// name no cluster.
+	told []string
+}
 
 // Create writes an event.
 func (o ownEvents) Create(event *corev1.Event) (*corev1.Event, error) {
-	return o.EventSink.Create(marked(event))
+	return o.EventSink.Create(o.marked(event))
 }
 
 // Update replaces an event.
 func (o ownEvents) Update(event *corev1.Event) (*corev1.Event, error) {
-	return o.EventSink.Update(marked(event))
+	return o.EventSink.Update(o.marked(event))
 }
 
 // marked returns the event with the mark, if it needs one.
-func marked(event *corev1.Event) *corev1.Event {
-	if slices.Contains(told, event.Reason) {
+func (o ownEvents) marked(event *corev1.Event) *corev1.Event {
+	if slices.Contains(o.told, event.Reason) {
 		return event
 	}
 	// Others read it too, so that it stays as it is.

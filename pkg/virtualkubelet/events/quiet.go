@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package events
 
 import (
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
@@ -11,8 +11,13 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// quietInTransit broadcasts no event of success about an object that another cluster reflected here, and that goes on from here: the
-// virtual kubelet of the cluster that it belongs to tells of it there, and here the consumer would not be shown it. Failures are told.
+// QuietInTransit returns a broadcaster that broadcasts by another one, but no event of success about an object that another
+// cluster reflected here, and that goes on from here: the virtual kubelet of the cluster that it belongs to tells of it there, and
+// here the consumer would not be shown it. Failures are told.
+func QuietInTransit(broadcaster record.EventBroadcaster) record.EventBroadcaster {
+	return quietInTransit{broadcaster}
+}
+
 type quietInTransit struct{ record.EventBroadcaster }
 
 // NewRecorder returns a recorder of events.
