@@ -56,8 +56,6 @@ const (
 	maxChecks, maxChecksEach = 256, 32
 
 	tooMany = "too many requests"
-
-	rolePatch = "patches/liqo-install/virtual-kubelet-role.json"
 )
 
 // kubeadmAdminsSince is the version from which on kubeadm binds its group of administrators.

@@ -81,7 +81,7 @@ func TestListOfAForeignCluster(t *testing.T) {
 // What the virtual kubelet asks the foreign cluster, it asks with this identity.
 func TestIdentityIsBounded(t *testing.T) {
 	o := NewOptions()
-	o.TenantNamespace, o.RemoteKubeconfigSecretName = testTenant, "liqo-identity-x"
+	o.TenantNamespace, o.RemoteKubeconfigSecretName = "liqo-tenant-provider", "liqo-identity-x"
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.TenantNamespace, Name: o.RemoteKubeconfigSecretName},
 		Data:       map[string][]byte{"apiServerUrl": []byte("https://provider.example"), "private-key": []byte("key"), "certificate": []byte("certificate")},

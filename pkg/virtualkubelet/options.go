@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/guard"
 )
 
 // Options are the flags of the virtual kubelet: all of Liqo's, and our own.
@@ -48,6 +49,9 @@ type Options struct {
 // Liqo's IPAM keeps all relay addresses of a cluster in one object, in which about 9,000
 // have room.
 const endpointsPerCluster = 1000
+
+// rolePatch gives the virtual kubelet the rights that Liqo's role for it lacks.
+const rolePatch = "patches/liqo-install/virtual-kubelet-role.json"
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
@@ -76,7 +80,7 @@ func (o *Options) guardedNamespace() string {
 	// Liqo's chart writes NAME.NAMESPACE:PORT; any other IPAM may be anywhere.
 	host, _, err := net.SplitHostPort(o.LiqoIpamServer)
 	name, rest, ok := strings.Cut(host, ".")
-	if err != nil || !ok || name != ipamService {
+	if err != nil || !ok || name != guard.IPAMService {
 		return liqo.DefaultNamespace
 	}
 	namespace, _, _ := strings.Cut(rest, ".")

@@ -30,13 +30,15 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/guard"
 )
 
 // reflection reflects the objects of the offloaded namespaces between this
 // cluster and the foreign one.
 type reflection struct {
-	manager     manager.Manager
-	offloadings *ownOffloadings
+	manager manager.Manager
+	// joinNamespaces returns when nothing looks any more which namespaces are offloaded.
+	joinNamespaces func()
 	// pods gives access to the reflected pods: exec, logs and so on.
 	pods workload.PodHandler
 	// answering tells of the pods in the foreign cluster.
@@ -94,33 +96,28 @@ func newReflection(
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events.QuietInTransit(broadcaster),
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
-	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", ipamService)
+	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", guard.IPAMService)
 	told := &ownAddress{Reflector: &transit{Reflector: ruled, mapper: addresses.mapper()}, log: log.WithName("pods")}
 	remotePods := newRemotePods(told, o.NodeName, addresses.hold, addresses.release)
-	translated := []manager.Reflector{newGuard(remotePods, guarded)}
+	translated := []manager.Reflector{guard.New(remotePods, guarded)}
 	if !o.DisableIPReflection {
 		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints)
-		translated = append(translated, newGuard(endpoints, guarded))
+		translated = append(translated, guard.New(endpoints, guarded))
 	}
 	for _, reflector := range translated {
 		m.With(reflector)
 	}
 	for _, reflector := range reflectors {
-		m.With(newGuard(reflector, guarded))
+		m.With(guard.New(reflector, guarded))
 	}
-	offloadings := &ownOffloadings{
-		own:             cluster.Identity{ID: cluster.ID(o.HomeCluster.ClusterID), Name: o.HomeCluster.ClusterName},
-		foreign:         foreignID(o),
-		tenantNamespace: o.TenantNamespace, liqoNamespace: guarded,
-		client: localClient, liqo: localLiqo, dynamic: localDynamic, log: log.WithName("namespaces"), every: rightsInterval,
-	}
-	m.WithNamespaceHandler(newOffloadedOnly(&knownNamespaces{
-		NamespaceHandler: namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod),
-		offloaded:        listOffloaded(localLiqo, o.TenantNamespace, o.ForeignCluster.ClusterID),
-		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
-	}, offloadings, offloadings.log))
+	namespaces, join := guard.NewNamespaces(namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod), guard.Peering{
+		Own:             cluster.Identity{ID: cluster.ID(o.HomeCluster.ClusterID), Name: o.HomeCluster.ClusterName},
+		Foreign:         foreignID(o),
+		TenantNamespace: o.TenantNamespace, LiqoNamespace: guarded, RolePatch: rolePatch,
+	}, guard.Clients{Kubernetes: localClient, Liqo: localLiqo, Dynamic: localDynamic}, log.WithName("namespaces"))
+	m.WithNamespaceHandler(namespaces)
 	return &reflection{
-		manager: m, offloadings: offloadings, pods: pods, told: told, translated: translated,
+		manager: m, joinNamespaces: join, pods: pods, told: told, translated: translated,
 		answering: answering{
 			present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
 			direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
@@ -134,7 +131,7 @@ func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
 // join returns when what start began and must not outlast it has ended; the context
 // must have ended.
 func (r *reflection) join() {
-	r.offloadings.join()
+	r.joinNamespaces()
 	r.told.join()
 }
 

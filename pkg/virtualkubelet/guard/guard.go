@@ -1,7 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+// Package guard decides which namespaces of this cluster are reflected to a foreign one, and what
+// is seen of the namespace of Liqo itself. It does not know how the objects are reflected.
+package guard
 
 import (
 	"sync"
@@ -30,9 +32,11 @@ type guard struct {
 
 var _ manager.Reflector = (*guard)(nil)
 
-// newGuard guards a reflector in a namespace.
-func newGuard(reflector manager.Reflector, namespace string) *guard {
-	return &guard{Reflector: reflector, namespace: namespace}
+// New returns a reflector that reflects as another one does, but of the namespace of Liqo
+// nothing but the Service [IPAMService]. All reflectors of a virtual kubelet must be guarded:
+// they share their informers.
+func New(reflector manager.Reflector, liqoNamespace string) manager.Reflector {
+	return &guard{Reflector: reflector, namespace: liqoNamespace}
 }
 
 // StartNamespace begins the reflection of a namespace.

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package guard
 
 import (
 	"context"
@@ -145,8 +145,8 @@ func newOffloadingCluster(t *testing.T, current, desired map[string]string, offl
 		return true, nil, apierrors.NewForbidden(offloadingsResource.GroupResource(), "", nil)
 	})
 	c.rule = &ownOffloadings{
-		own: testHome, foreign: testForeign, tenantNamespace: testTenant, liqoNamespace: "liqo",
-		client: c.client, liqo: c.liqo, dynamic: c.dynamic, log: logr.Discard(), every: 100 * time.Millisecond,
+		peering: Peering{Own: testHome, Foreign: testForeign, TenantNamespace: testTenant, LiqoNamespace: "liqo"},
+		client:  c.client, liqo: c.liqo, dynamic: c.dynamic, log: logr.Discard(), every: 100 * time.Millisecond,
 	}
 	return c
 }

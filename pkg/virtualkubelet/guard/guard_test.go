@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package guard
 
 import (
 	"slices"
@@ -67,7 +67,7 @@ func TestGuard(t *testing.T) {
 				return false, nil, nil
 			})
 			factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(tc.namespace))
-			newGuard(lister{}, "liqo").StartNamespace(options.NewNamespaced().WithLocal(tc.namespace, client, factory))
+			New(lister{}, "liqo").StartNamespace(options.NewNamespaced().WithLocal(tc.namespace, client, factory))
 			factory.Start(t.Context().Done())
 			deadline := time.AfterFunc(10*time.Second, func() { panic("the informers do not sync") })
 			defer deadline.Stop()

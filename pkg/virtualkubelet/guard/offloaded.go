@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package guard
 
 import (
 	"context"
@@ -11,7 +11,10 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 )
 
 // offloadedOnly is a handler of namespaces that starts the reflection of those that
@@ -44,6 +47,29 @@ type offloadingRule interface {
 	// offloads reports whether a namespace is offloaded under a remote name. An error
 	// says that there is no answer.
 	offloads(local, remote string) (bool, error)
+}
+
+// Clients are those of this cluster. All of them are needed.
+type Clients struct {
+	Kubernetes kubernetes.Interface
+	Liqo       liqoclient.Interface
+	// Dynamic reads NamespaceOffloadings.
+	Dynamic dynamic.Interface
+}
+
+// NewNamespaces returns a handler of namespaces that starts the reflection of those which
+// another one starts, if this cluster itself offloads them to the foreign one. It has started
+// those that are offloaded already when it returns from Start. What it begins then ends with the
+// context; join returns when it has ended.
+func NewNamespaces(handler manager.NamespaceHandler, peering Peering, clients Clients, log logr.Logger) (restricted manager.NamespaceHandler, join func()) {
+	offloadings := &ownOffloadings{
+		peering: peering, client: clients.Kubernetes, liqo: clients.Liqo, dynamic: clients.Dynamic, log: log, every: rightsInterval,
+	}
+	return newOffloadedOnly(&knownNamespaces{
+		NamespaceHandler: handler,
+		offloaded:        listOffloaded(clients.Liqo, peering.TenantNamespace, string(peering.Foreign)),
+		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
+	}, offloadings, log), offloadings.join
 }
 
 func newOffloadedOnly(handler manager.NamespaceHandler, rule offloadingRule, log logr.Logger) *offloadedOnly {

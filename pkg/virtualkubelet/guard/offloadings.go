@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package guard
 
 import (
 	"context"
@@ -43,14 +43,23 @@ const (
 	askAgain = 2 * time.Second
 )
 
+// Peering is a foreign cluster to which this one offloads namespaces.
+type Peering struct {
+	// Own is this cluster, and Foreign the other one.
+	Own     cluster.Identity
+	Foreign cluster.ID
+	// TenantNamespace is where this cluster keeps what concerns the foreign one.
+	TenantNamespace string
+	// LiqoNamespace is offloaded without its pods.
+	LiqoNamespace string
+	// RolePatch names what gives the right to read NamespaceOffloadings; who lacks it is told.
+	RolePatch string
+}
+
 // ownOffloadings goes by the NamespaceOffloadings of this cluster. Without the right to
 // read them it goes by what Liqo made of them, until it has the right.
 type ownOffloadings struct {
-	own             cluster.Identity
-	foreign         cluster.ID
-	tenantNamespace string
-	// liqoNamespace is offloaded without its pods.
-	liqoNamespace string
+	peering Peering
 
 	client  kubernetes.Interface
 	liqo    liqoclient.Interface
@@ -94,7 +103,7 @@ func (o *ownOffloadings) start(ctx context.Context, changed func(local string)) 
 			o.use(ctx, o.readOffloadings)
 		} else if ctx.Err() == nil {
 			o.log.Info("This virtual kubelet may not read NamespaceOffloadings; it reflects the namespaces that are offloaded with their pods. "+
-				"A foreign cluster that consumes from this one as well can ask for those of others", "apply", rolePatch)
+				"A foreign cluster that consumes from this one as well can ask for those of others", "apply", o.peering.RolePatch)
 			o.use(ctx, o.readLabels)
 		}
 		close(ready)
@@ -239,10 +248,10 @@ func (o *ownOffloadings) readOffloadings(ctx context.Context) (answers, error) {
 	virtualFactory := liqoinformers.NewSharedInformerFactory(o.liqo, 0)
 	virtuals := virtualFactory.Virtualkubelet().V1alpha1().VirtualNodes()
 	nodeFactory := informers.NewSharedInformerFactoryWithOptions(o.client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-		options.LabelSelector = labels.Set{liqo.LabelRemoteClusterID: string(o.foreign)}.String()
+		options.LabelSelector = labels.Set{liqo.LabelRemoteClusterID: string(o.peering.Foreign)}.String()
 	}))
 	nodes := nodeFactory.Core().V1().Nodes()
-	b := &byOffloading{own: o.own, offloadings: map[string]*liqo.NamespaceOffloading{}, nodes: func() ([]virtualNodeOf, error) {
+	b := &byOffloading{own: o.peering.Own, offloadings: map[string]*liqo.NamespaceOffloading{}, nodes: func() ([]virtualNodeOf, error) {
 		return o.virtualNodes(virtuals.Lister(), nodes.Lister())
 	}}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(o.dynamic, 0)
@@ -287,7 +296,7 @@ func (o *ownOffloadings) virtualNodes(virtuals liqolisters.VirtualNodeLister, no
 	}
 	var found []virtualNodeOf
 	for _, virtual := range all {
-		if virtual.Spec.ClusterIdentity == nil || virtual.Spec.ClusterIdentity.ClusterID != string(o.foreign) {
+		if virtual.Spec.ClusterIdentity == nil || virtual.Spec.ClusterIdentity.ClusterID != string(o.peering.Foreign) {
 			continue
 		}
 		node, err := nodes.Get(virtual.Name)
@@ -352,9 +361,9 @@ func (b *byLabel) offloads(local, remote string) (bool, error) {
 func (o *ownOffloadings) readLabels(ctx context.Context) (answers, error) {
 	factory := informers.NewSharedInformerFactory(o.client, 0)
 	namespaces := factory.Core().V1().Namespaces()
-	mapFactory := liqoinformers.NewSharedInformerFactoryWithOptions(o.liqo, 0, liqoinformers.WithNamespace(o.tenantNamespace),
+	mapFactory := liqoinformers.NewSharedInformerFactoryWithOptions(o.liqo, 0, liqoinformers.WithNamespace(o.peering.TenantNamespace),
 		liqoinformers.WithTweakListOptions(func(options *metav1.ListOptions) {
-			options.LabelSelector = labels.Set{liqo.LabelRemoteClusterID: string(o.foreign)}.String()
+			options.LabelSelector = labels.Set{liqo.LabelRemoteClusterID: string(o.peering.Foreign)}.String()
 		}))
 	namespaceMaps := mapFactory.Virtualkubelet().V1alpha1().NamespaceMaps()
 	changed := func(object any) {
@@ -374,5 +383,5 @@ func (o *ownOffloadings) readLabels(ctx context.Context) (answers, error) {
 	if !cache.WaitForCacheSync(ctx.Done(), first.HasSynced, second.HasSynced) {
 		return nil, fmt.Errorf("watch what this cluster offloads: %w", context.Cause(ctx))
 	}
-	return &byLabel{o.liqoNamespace, namespaces.Lister(), namespaceMaps.Lister()}, nil
+	return &byLabel{o.peering.LiqoNamespace, namespaces.Lister(), namespaceMaps.Lister()}, nil
 }

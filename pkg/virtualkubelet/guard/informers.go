@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package guard
 
 import (
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,8 +17,8 @@ import (
 	networkingv1informers "k8s.io/client-go/informers/networking/v1"
 )
 
-// ipamService names the only Service of Liqo's namespace that may be reflected.
-const ipamService = "liqo-network-manager"
+// IPAMService names the only Service of Liqo's namespace that may be reflected.
+const IPAMService = "liqo-network-manager"
 
 // What may be seen of the kinds that are reflected from Liqo's namespace.
 func nothing(options *metav1.ListOptions) {
@@ -26,11 +26,11 @@ func nothing(options *metav1.ListOptions) {
 }
 
 func onlyIPAMService(options *metav1.ListOptions) {
-	options.FieldSelector = fields.OneTermEqualSelector("metadata.name", ipamService).String()
+	options.FieldSelector = fields.OneTermEqualSelector("metadata.name", IPAMService).String()
 }
 
 func onlyIPAMEndpoints(options *metav1.ListOptions) {
-	options.LabelSelector = labels.Set{discoveryv1.LabelServiceName: ipamService}.String()
+	options.LabelSelector = labels.Set{discoveryv1.LabelServiceName: IPAMService}.String()
 }
 
 // guardFactory restricts the informers of the reflected kinds. The factory keeps
