@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/guard"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
 )
 
 // Options are the flags of the virtual kubelet: all of Liqo's, and our own.
@@ -55,7 +56,7 @@ const rolePatch = "patches/liqo-install/virtual-kubelet-role.json"
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster, ClientCA: clientCA}
+	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster, ClientCA: serve.DefaultClientCA}
 }
 
 // AddFlags binds the options to flags.
@@ -104,7 +105,7 @@ func (o *Options) Validate() error {
 	case o.EndpointsPerCluster < 1:
 		return fmt.Errorf("--endpoints-per-cluster=%d: must be positive", o.EndpointsPerCluster)
 	}
-	if _, _, _, err := splitClientCA(o.ClientCA); err != nil {
+	if _, _, _, err := serve.SplitClientCA(o.ClientCA); err != nil {
 		return err
 	}
 	_, err := o.reflectors()

@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/guard"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
 )
 
 // reflection reflects the objects of the offloaded namespaces between this
@@ -52,7 +53,7 @@ type reflection struct {
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
 // @v0.9.4 does, each behind a guard.
 func newReflection(
-	o *Options, first *given, local *rest.Config, addresses *translation, broadcaster record.EventBroadcaster, metrics *metrics, log logr.Logger,
+	o *Options, first *given, local *rest.Config, addresses *translation, broadcaster record.EventBroadcaster, metrics *serve.Metrics, log logr.Logger,
 ) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)
@@ -101,7 +102,7 @@ func newReflection(
 	remotePods := newRemotePods(told, o.NodeName, addresses.hold, addresses.release)
 	translated := []manager.Reflector{guard.New(remotePods, guarded)}
 	if !o.DisableIPReflection {
-		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.refusedEndpoints)
+		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.RefusedEndpoints)
 		translated = append(translated, guard.New(endpoints, guarded))
 	}
 	for _, reflector := range translated {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
 )
 
 // Run is the virtual kubelet of one virtual node. It returns when the context
@@ -71,7 +72,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	defer translation.close()
-	metrics := newMetrics()
+	metrics := serve.NewMetrics()
 	reflected, err := newReflection(o, first, local, translation, broadcaster, metrics, log)
 	if err != nil {
 		return err
@@ -107,24 +108,26 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("set up the client of the foreign cluster's API: %w", err)
 	}
-	reviewer, as, err := reviewers(local)
+	reviewer, as, err := serve.Reviewers(local)
 	if err != nil {
 		return err
 	}
-	admission, err := newAdmission(o, reviewer, as, translation.source(), log.WithName("admission"))
+	admission, err := serve.NewAdmission(serve.AdmissionConfig{NodeName: o.NodeName, ClientCA: o.ClientCA, RolePatch: rolePatch}, reviewer, as, translation.source(), log.WithName("admission"))
 	if err != nil {
 		return err
 	}
-	server, err := newServer(o, reflected.pods, localClient, remoteClient.RESTClient(), admission)
+	server, err := serve.NewServer(&serve.Config{
+		NodeName: o.NodeName, NodeIP: o.NodeIP, Port: o.ListenPort, CertificateType: o.CertificateType.Value, HomeCluster: o.HomeCluster.ClusterID,
+	}, reflected.pods, localClient, remoteClient.RESTClient(), admission)
 	if err != nil {
 		return err
 	}
-	group.Go(func() error { return server.run(ctx) })
+	group.Go(func() error { return server.Run(ctx) })
 	if o.EnableProfiling {
-		group.Go(func() error { return serveHTTP(ctx, "profiles", profileAddress, profiles()) })
+		group.Go(func() error { return serve.HTTP(ctx, "profiles", serve.ProfileAddress, serve.Profiles()) })
 	}
 	if o.EnableMetrics {
-		group.Go(func() error { return serveHTTP(ctx, "metrics", o.MetricsAddress, metrics.handler()) })
+		group.Go(func() error { return serve.HTTP(ctx, "metrics", o.MetricsAddress, metrics.Handler()) })
 	}
 	if o.CreateNode {
 		group.Go(func() error { return node.run(ctx, o) })

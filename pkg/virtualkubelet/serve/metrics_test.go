@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package serve
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 )
 
 func TestMetricsAreServedAlone(t *testing.T) {
-	metrics := newMetrics()
-	metrics.refusedEndpoints.Add(3)
+	metrics := NewMetrics()
+	metrics.RefusedEndpoints.Add(3)
 	cases := map[string]struct {
 		reason  string
 		handler http.Handler
@@ -24,12 +24,12 @@ func TestMetricsAreServedAlone(t *testing.T) {
 		want    int
 		text    string
 	}{
-		"Metrics":        {"a Prometheus scrapes them", metrics.handler(), "/metrics", http.StatusOK, "liqo_broker_endpoints_refused_total 3"},
-		"Runtime":        {"as Liqo's virtual kubelet tells them", metrics.handler(), "/metrics", http.StatusOK, "go_goroutines"},
-		"ProfilesThere":  {"a profile tells what is in memory, and the address is open", metrics.handler(), "/debug/pprof/heap", http.StatusNotFound, ""},
-		"CommandThere":   {"nor how the process was started", metrics.handler(), "/debug/pprof/cmdline", http.StatusNotFound, ""},
-		"Profiles":       {"at their own address", profiles(), "/debug/pprof/", http.StatusOK, "heap"},
-		"MetricsAtOther": {"one thing at each address", profiles(), "/metrics", http.StatusNotFound, ""},
+		"Metrics":        {"a Prometheus scrapes them", metrics.Handler(), "/metrics", http.StatusOK, "liqo_broker_endpoints_refused_total 3"},
+		"Runtime":        {"as Liqo's virtual kubelet tells them", metrics.Handler(), "/metrics", http.StatusOK, "go_goroutines"},
+		"ProfilesThere":  {"a profile tells what is in memory, and the address is open", metrics.Handler(), "/debug/pprof/heap", http.StatusNotFound, ""},
+		"CommandThere":   {"nor how the process was started", metrics.Handler(), "/debug/pprof/cmdline", http.StatusNotFound, ""},
+		"Profiles":       {"at their own address", Profiles(), "/debug/pprof/", http.StatusOK, "heap"},
+		"MetricsAtOther": {"one thing at each address", Profiles(), "/metrics", http.StatusNotFound, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestMetricsAreServedAlone(t *testing.T) {
 			}
 		})
 	}
-	if address := netip.MustParseAddrPort(profileAddress); !address.Addr().IsLoopback() {
+	if address := netip.MustParseAddrPort(ProfileAddress); !address.Addr().IsLoopback() {
 		t.Errorf("profiles are served on %s", address)
 	}
 }
@@ -51,13 +51,13 @@ func TestServeHTTPEndsWithTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := taken.Addr().String()
-	if err := serveHTTP(t.Context(), "metrics", address, newMetrics().handler()); err == nil || !strings.Contains(err.Error(), "serve metrics") {
+	if err := HTTP(t.Context(), "metrics", address, NewMetrics().Handler()); err == nil || !strings.Contains(err.Error(), "serve metrics") {
 		t.Errorf("on an address that is taken: %v", err)
 	}
 	_ = taken.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serveHTTP(ctx, "metrics", address, newMetrics().handler()) }()
+	go func() { ended <- HTTP(ctx, "metrics", address, NewMetrics().Handler()) }()
 	eventually(t, func() bool {
 		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", address)
 		if err == nil {

@@ -1,7 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+// Package serve serves the API of the virtual node's kubelet to those who may use it, and the
+// metrics and profiles of the virtual kubelet. It does not know how pods are reflected.
+package serve
 
 import (
 	"context"
@@ -45,16 +47,30 @@ const (
 	maxStrangers, maxStrangersEach = 512, 64
 )
 
-// server is the part of the kubelet's API that kube-apiserver calls for logs,
+// Server is the part of the kubelet's API that kube-apiserver calls for logs,
 // exec, attach and port-forward.
-type server struct {
+type Server struct {
 	http        *http.Server
 	certificate *certificateSource
-	admission   *admission
+	admission   *Admission
 }
 
-func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface, remote rest.Interface, admission *admission) (*server, error) {
-	certificate, err := newCertificateSource(o, local)
+// Config is what a server must know of its virtual node.
+type Config struct {
+	NodeName string
+	// NodeIP is the address in the certificate; the server listens at all, at Port.
+	NodeIP string
+	Port   uint16
+	// CertificateType is one of Liqo's: kubelet, aws or self-signed.
+	CertificateType string
+	// HomeCluster is the ID of this cluster, of whose pods the foreign one gives metrics.
+	HomeCluster string
+}
+
+// NewServer returns a server of the API for pods, whom the admission lets in; its certificate is
+// signed by way of local, and remote is asked for metrics.
+func NewServer(config *Config, pods workload.PodHandler, local kubernetes.Interface, remote rest.Interface, admission *Admission) (*Server, error) {
+	certificate, err := newCertificateSource(config, local)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +87,13 @@ func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface,
 		StreamCreationTimeout: streamCreationTimeout,
 	}, mux, true)
 	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"} {
-		mux.Handle(path, scrape(remote, o.HomeCluster.ClusterID))
+		mux.Handle(path, scrape(remote, config.HomeCluster))
 	}
-	return &server{
+	return &Server{
 		certificate: certificate,
 		admission:   admission,
 		http: &http.Server{
-			Addr:    net.JoinHostPort("", strconv.Itoa(int(o.ListenPort))),
+			Addr:    net.JoinHostPort("", strconv.Itoa(int(config.Port))),
 			Handler: admission.guard(dropUnservedProtocols(mux)),
 			// Neither logs that are followed nor streams have an end in time.
 			ReadHeaderTimeout: readHeaderTimeout,
@@ -90,8 +106,8 @@ func newServer(o *Options, pods workload.PodHandler, local kubernetes.Interface,
 	}, nil
 }
 
-// run serves until the context ends.
-func (s *server) run(ctx context.Context) error {
+// Run serves until the context ends, then without an error. It may be called once.
+func (s *Server) Run(ctx context.Context) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", s.http.Addr)
 	if err != nil {
@@ -101,7 +117,7 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // serve serves at a listener, which it closes.
-func (s *server) serve(ctx context.Context, listener net.Listener) error {
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	s.certificate.start()
 	defer s.certificate.stop()
 	following, stop := context.WithCancel(ctx)

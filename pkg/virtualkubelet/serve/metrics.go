@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package serve
 
 import (
 	"context"
@@ -16,34 +16,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// profileAddress is where profiles are served: they tell what is in memory, so that
+// ProfileAddress is where profiles are served: they tell what is in memory, so that
 // nobody reaches them but through the API server (kubectl port-forward).
-const profileAddress = "127.0.0.1:6060"
+const ProfileAddress = "127.0.0.1:6060"
 
-// metrics are those of the virtual kubelet.
-type metrics struct {
+// Metrics are those of the virtual kubelet. They may be used concurrently.
+type Metrics struct {
 	registry *prometheus.Registry
-	// refusedEndpoints counts the endpoints that were too many.
-	refusedEndpoints prometheus.Counter
+	// RefusedEndpoints counts the endpoints that were too many.
+	RefusedEndpoints prometheus.Counter
 }
 
-// newMetrics registers Liqo's metrics and our own.
-func newMetrics() *metrics {
-	m := &metrics{
+// NewMetrics registers Liqo's metrics and our own.
+func NewMetrics() *Metrics {
+	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		refusedEndpoints: prometheus.NewCounter(prometheus.CounterOpts{
+		RefusedEndpoints: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqo_broker_endpoints_refused_total",
 			Help: "The endpoints of other clusters that were not passed on because there were too many.",
 		}),
 	}
-	m.registry.MustRegister(liqometrics.ErrorsCounter, liqometrics.ItemsCounter, m.refusedEndpoints,
+	m.registry.MustRegister(liqometrics.ErrorsCounter, liqometrics.ItemsCounter, m.RefusedEndpoints,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// handler serves the metrics and nothing else. The default mux of net/http, which Liqo's
+// Handler serves the metrics and nothing else. The default mux of net/http, which Liqo's
 // virtual kubelet serves, has the profiles as well.
-func (m *metrics) handler() http.Handler {
+func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	return mux
@@ -52,8 +52,8 @@ func (m *metrics) handler() http.Handler {
 // maxScrapes are answered at once; the address has no authentication, as in Liqo.
 const maxScrapes = 4
 
-// profiles serves the profiles of this process.
-func profiles() http.Handler {
+// Profiles serves the profiles of this process.
+func Profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -62,8 +62,9 @@ func profiles() http.Handler {
 	return mux
 }
 
-// serveHTTP serves without TLS until the context ends; what says what is served.
-func serveHTTP(ctx context.Context, what, address string, handler http.Handler) error {
+// HTTP serves a handler at an address without TLS until the context ends; what says in errors
+// what is served.
+func HTTP(ctx context.Context, what, address string, handler http.Handler) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {

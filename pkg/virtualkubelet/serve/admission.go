@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package serve
 
 import (
 	"context"
@@ -33,9 +33,9 @@ import (
 )
 
 const (
-	// clientCA is where kube-apiserver writes which authority signs the certificates of its
+	// DefaultClientCA is where kube-apiserver writes which authority signs the certificates of its
 	// clients, and mostly its own for kubelets.
-	clientCA = metav1.NamespaceSystem + "/extension-apiserver-authentication/client-ca-file"
+	DefaultClientCA = metav1.NamespaceSystem + "/extension-apiserver-authentication/client-ca-file"
 
 	// kubeadm binds this group to cluster-admin, and puts it into the certificate that
 	// kube-apiserver shows to kubelets.
@@ -61,7 +61,7 @@ const (
 // kubeadmAdminsSince is the version from which on kubeadm binds its group of administrators.
 var kubeadmAdminsSince = version.MustParseGeneric("1.29.0")
 
-// admission decides who may use the API of the virtual kubelet, by the rights that the
+// Admission decides who may use the API of the virtual kubelet, by the rights that the
 // API server grants on the virtual node; see [attributes]. Peers have certificates of
 // the same authority as kube-apiserver, so that to know who calls is never enough.
 //
@@ -70,8 +70,10 @@ var kubeadmAdminsSince = version.MustParseGeneric("1.29.0")
 // To ask for the owners of other certificates, the virtual kubelet needs to create
 // SubjectAccessReviews; without that right, only the administrators of a cluster that
 // kubeadm made are let in besides.
-type admission struct {
+type Admission struct {
 	node string
+	// rolePatch names what gives the right to ask for the owners of certificates.
+	rolePatch string
 	// authority follows the authority that signs client certificates.
 	authority    *dynamiccertificates.ConfigMapCAController
 	certificates authenticator.Request
@@ -87,12 +89,23 @@ type admission struct {
 	noRights sync.Once
 }
 
-// newAdmission reads nothing yet: until [admission.run] has read the authority, no
-// certificate is accepted.
-func newAdmission(
-	o *Options, client kubernetes.Interface, as func(string) (kubernetes.Interface, error), of source.Func, log logr.Logger,
-) (*admission, error) {
-	namespace, name, key, err := splitClientCA(o.ClientCA)
+// AdmissionConfig is what an admission goes by.
+type AdmissionConfig struct {
+	// NodeName is the virtual node, on which the API server grants rights.
+	NodeName string
+	// ClientCA tells which authority signs client certificates: NAMESPACE/CONFIGMAP/KEY.
+	ClientCA string
+	// RolePatch names what gives the right to create SubjectAccessReviews; who lacks it is told.
+	RolePatch string
+}
+
+// NewAdmission returns an admission that asks the API server with client, and with what as
+// returns as the owner of a token; of tells for whom an address counts. It reads nothing yet:
+// until [Server.Run] has read the authority, no certificate is accepted.
+func NewAdmission(
+	config AdmissionConfig, client kubernetes.Interface, as func(string) (kubernetes.Interface, error), of source.Func, log logr.Logger,
+) (*Admission, error) {
+	namespace, name, key, err := SplitClientCA(config.ClientCA)
 	if err != nil {
 		return nil, err
 	}
@@ -100,16 +113,16 @@ func newAdmission(
 	if err != nil {
 		return nil, fmt.Errorf("follow the authority of client certificates: %w", err)
 	}
-	return &admission{
-		node: o.NodeName, authority: authority, client: client, as: as, source: of, log: log,
+	return &Admission{
+		node: config.NodeName, rolePatch: config.RolePatch, authority: authority, client: client, as: as, source: of, log: log,
 		certificates: x509.NewDynamic(authority.VerifyOptions, x509.CommonNameUserConversion),
 		checks:       source.NewLimit(maxChecks, maxChecksEach), requests: make(places, maxRequests),
 	}, nil
 }
 
-// splitClientCA returns in which key of which ConfigMap the authority of client
-// certificates is.
-func splitClientCA(text string) (namespace, name, key string, err error) {
+// SplitClientCA returns in which key of which ConfigMap the authority of client
+// certificates is; the text is NAMESPACE/CONFIGMAP/KEY, or else an error names the flag.
+func SplitClientCA(text string) (namespace, name, key string, err error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 || slices.Contains(parts, "") {
 		return "", "", "", fmt.Errorf("--kubelet-client-ca=%s: use NAMESPACE/CONFIGMAP/KEY", text)
@@ -117,9 +130,9 @@ func splitClientCA(text string) (namespace, name, key string, err error) {
 	return parts[0], parts[1], parts[2], nil
 }
 
-// reviewers returns a client of this cluster for [newAdmission], and what makes those with
+// Reviewers returns a client of this cluster for [NewAdmission], and what makes those with
 // another identity. All share one limit.
-func reviewers(local *rest.Config) (kubernetes.Interface, func(token string) (kubernetes.Interface, error), error) {
+func Reviewers(local *rest.Config) (kubernetes.Interface, func(token string) (kubernetes.Interface, error), error) {
 	config := rest.CopyConfig(local)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsAtOnce)
 	client, err := kubernetes.NewForConfig(config)
@@ -135,7 +148,7 @@ func reviewers(local *rest.Config) (kubernetes.Interface, func(token string) (ku
 }
 
 // run follows the authority of client certificates until the context ends.
-func (a *admission) run(ctx context.Context) { a.authority.Run(ctx, 1) }
+func (a *Admission) run(ctx context.Context) { a.authority.Run(ctx, 1) }
 
 // refusal is the answer to a request that is not let in.
 type refusal struct {
@@ -146,7 +159,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 
 // guard lets those requests through whose senders may do what they ask.
-func (a *admission) guard(next http.Handler) http.Handler {
+func (a *Admission) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := a.admit(r); err != nil {
 			// Nobody keeps a connection who may not use it.
@@ -173,7 +186,7 @@ func (a *admission) guard(next http.Handler) http.Handler {
 
 // admit returns a refusal unless the sender of a request may do what it asks; any
 // other error tells why nobody knows.
-func (a *admission) admit(r *http.Request) error {
+func (a *Admission) admit(r *http.Request) error {
 	// The error says what is wrong with a certificate; there may be a token besides.
 	owner, certified, err := a.certificates.AuthenticateRequest(r)
 	certified = certified && err == nil
@@ -217,7 +230,7 @@ func admitted(r *http.Request) {
 }
 
 // admitToken asks the API server as the owner of the token.
-func (a *admission) admitToken(ctx context.Context, token string, wanted *authorizationv1.ResourceAttributes) error {
+func (a *Admission) admitToken(ctx context.Context, token string, wanted *authorizationv1.ResourceAttributes) error {
 	client, err := a.as(token)
 	if err != nil {
 		return fmt.Errorf("use the caller's token: %w", err)
@@ -239,7 +252,7 @@ func (a *admission) admitToken(ctx context.Context, token string, wanted *author
 }
 
 // admitCertificate asks the API server about the owner of a certificate.
-func (a *admission) admitCertificate(ctx context.Context, caller user.Info, wanted *authorizationv1.ResourceAttributes) error {
+func (a *Admission) admitCertificate(ctx context.Context, caller user.Info, wanted *authorizationv1.ResourceAttributes) error {
 	if slices.Contains(caller.GetGroups(), user.SystemPrivilegedGroup) {
 		return nil
 	}
@@ -252,14 +265,14 @@ func (a *admission) admitCertificate(ctx context.Context, caller user.Info, want
 	case apierrors.IsForbidden(err):
 		a.noRights.Do(func() {
 			a.log.Info("This virtual kubelet may not ask the API server who may use its API; "+
-				"only system:masters, kubeadm's administrators and tokens are let in", "apply", rolePatch)
+				"only system:masters, kubeadm's administrators and tokens are let in", "apply", a.rolePatch)
 		})
 		if slices.Contains(caller.GetGroups(), kubeadmAdmins) && a.madeByKubeadm(ctx) {
 			return nil
 		}
 		return &refusal{http.StatusForbidden, fmt.Sprintf(
 			"this virtual kubelet may not ask the API server whether %q may %s nodes/%s: apply %s of liqo-broker to ClusterRole liqo-virtual-kubelet-local",
-			caller.GetName(), wanted.Verb, wanted.Subresource, rolePatch)}
+			caller.GetName(), wanted.Verb, wanted.Subresource, a.rolePatch)}
 	case err != nil:
 		return fmt.Errorf("ask what %q may do: %w", caller.GetName(), err)
 	case !review.Status.Allowed:
@@ -270,7 +283,7 @@ func (a *admission) admitCertificate(ctx context.Context, caller user.Info, want
 
 // madeByKubeadm reports whether kubeadm's administrators are those of this cluster. In
 // any other, somebody whose certificate Liqo had signed could call itself one.
-func (a *admission) madeByKubeadm(ctx context.Context) bool {
+func (a *Admission) madeByKubeadm(ctx context.Context) bool {
 	if _, err := a.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, kubeadmConfig, metav1.GetOptions{}); err != nil {
 		return false
 	}

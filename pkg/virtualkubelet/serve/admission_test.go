@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package serve
 
 import (
 	"context"
@@ -46,7 +46,14 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
-const testNode = "liqo-provider-a"
+const (
+	testNode      = "liqo-provider-a"
+	testRolePatch = "role.json"
+)
+
+func testAdmission() AdmissionConfig {
+	return AdmissionConfig{NodeName: testNode, ClientCA: DefaultClientCA, RolePatch: testRolePatch}
+}
 
 // servedPods is a handler of one pod.
 type servedPods struct{}
@@ -158,16 +165,11 @@ func tokens(allowed map[string]string) func(string) (kubernetes.Interface, error
 // serveKubelet serves the kubelet API until the test ends, and returns its URL.
 func serveKubelet(t *testing.T, client kubernetes.Interface, as func(string) (kubernetes.Interface, error)) string {
 	t.Helper()
-	o := NewOptions()
-	o.NodeName, o.NodeIP = testNode, "127.0.0.1"
-	if err := o.CertificateType.Set(root.CertificateTypeSelfSigned); err != nil {
-		t.Fatal(err)
-	}
-	admission, err := newAdmission(o, client, as, source.Network, logr.Discard())
+	admission, err := NewAdmission(testAdmission(), client, as, source.Network, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(o, servedPods{}, client, nil, admission)
+	server, err := NewServer(&Config{NodeName: testNode, NodeIP: "127.0.0.1", CertificateType: root.CertificateTypeSelfSigned}, servedPods{}, client, nil, admission)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +257,7 @@ func TestWhoMayUseTheKubeletAPI(t *testing.T) {
 		"APIServerExec":      {reason: "the handler wants the headers of a stream", certificate: apiServer, method: http.MethodPost, path: exec + "?command=id&output=1", want: http.StatusBadRequest},
 		"APIServerNoRights":  {reason: "kubectl logs works without the patch", certificate: apiServer, path: logs, noRights: true, want: http.StatusOK},
 		"Peer":               {reason: "its certificate is of the same authority", certificate: peer, path: logs, want: http.StatusForbidden, text: "may not get nodes/proxy"},
-		"PeerNoRights":       {reason: "who cannot be judged is not let in", certificate: peer, path: logs, noRights: true, want: http.StatusForbidden, text: rolePatch},
+		"PeerNoRights":       {reason: "who cannot be judged is not let in", certificate: peer, path: logs, noRights: true, want: http.StatusForbidden, text: testRolePatch},
 		"OtherAuthority":     {reason: "anybody can sign certificates", certificate: other.sign(t, "kube-apiserver-kubelet-client", "system:masters"), path: logs, want: http.StatusUnauthorized},
 		"Certificate":        {reason: "the API server grants it", certificate: own.sign(t, "reader"), path: logs, want: http.StatusOK},
 		"ReaderExec":         {reason: "reading is not running commands, also where it is a GET", certificate: own.sign(t, "reader"), path: exec + "?command=id&output=1", want: http.StatusForbidden, text: "create nodes/proxy"},
@@ -267,7 +269,7 @@ func TestWhoMayUseTheKubeletAPI(t *testing.T) {
 		"Kubeadm":            {reason: "kubeadm 1.29 and later", certificate: kubeadm, path: logs, want: http.StatusOK},
 		"KubeadmNoRights":    {reason: "its group is bound to cluster-admin", certificate: kubeadm, path: logs, noRights: true, kubeadm: "v1.34.4", want: http.StatusOK},
 		"OldKubeadmNoRights": {reason: "before, anybody whose certificate Liqo signs could call itself so", certificate: kubeadm, path: logs, noRights: true, kubeadm: "v1.28.15", want: http.StatusForbidden},
-		"NotKubeadmNoRights": {reason: "the group means nothing there", certificate: kubeadm, path: logs, noRights: true, want: http.StatusForbidden, text: rolePatch},
+		"NotKubeadmNoRights": {reason: "the group means nothing there", certificate: kubeadm, path: logs, noRights: true, want: http.StatusForbidden, text: testRolePatch},
 		"OddMethod":          {reason: "there is no right for it", certificate: apiServer, method: http.MethodConnect, path: "/metrics", want: http.StatusMethodNotAllowed},
 	}
 	for name, tc := range cases {
@@ -358,9 +360,7 @@ func TestAttributes(t *testing.T) {
 }
 
 func TestRequestsAreBounded(t *testing.T) {
-	o := NewOptions()
-	o.NodeName = testNode
-	a, err := newAdmission(o, fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), source.Network, logr.Discard())
+	a, err := NewAdmission(testAdmission(), fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), source.Network, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,10 +407,8 @@ func TestChecksAreShared(t *testing.T) {
 		<-answer
 		return nil, errors.New("the API server does not answer")
 	}
-	o := NewOptions()
-	o.NodeName = testNode
 	peer := netip.MustParsePrefix("10.60.0.0/16")
-	a, err := newAdmission(o, fake.NewSimpleClientset(authorities(authority.pem)), as, func(a netip.Addr) source.Source {
+	a, err := NewAdmission(testAdmission(), fake.NewSimpleClientset(authorities(authority.pem)), as, func(a netip.Addr) source.Source {
 		if peer.Contains(a) {
 			return source.Peer("peer")
 		}
@@ -476,10 +474,8 @@ func TestNamesOfPeersAreNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := NewOptions()
-	o.NodeName = testNode
 	peer := netip.MustParseAddr("10.60.0.1")
-	a, err := newAdmission(o, client, tokens(nil), func(a netip.Addr) source.Source {
+	a, err := NewAdmission(testAdmission(), client, tokens(nil), func(a netip.Addr) source.Source {
 		if a == peer {
 			return source.Peer("peer")
 		}

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package serve
 
 import (
 	"crypto/ed25519"
@@ -37,11 +37,11 @@ type certificateSource struct {
 	selfSigned *tls.Certificate
 }
 
-func newCertificateSource(o *Options, client kubernetes.Interface) (*certificateSource, error) {
-	subject := pkix.Name{CommonName: "system:node:" + o.NodeName, Organization: []string{"system:nodes"}}
-	addresses := []net.IP{net.ParseIP(o.NodeIP)}
+func newCertificateSource(c *Config, client kubernetes.Interface) (*certificateSource, error) {
+	subject := pkix.Name{CommonName: "system:node:" + c.NodeName, Organization: []string{"system:nodes"}}
+	addresses := []net.IP{net.ParseIP(c.NodeIP)}
 	signer := certificatesv1.KubeletServingSignerName
-	switch o.CertificateType.Value {
+	switch c.CertificateType {
 	case root.CertificateTypeSelfSigned:
 		signed, err := selfSign(subject, addresses, time.Now())
 		return &certificateSource{selfSigned: signed}, err
