@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/guard"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
 )
 
@@ -43,7 +44,7 @@ type reflection struct {
 	// pods gives access to the reflected pods: exec, logs and so on.
 	pods workload.PodHandler
 	// answering tells of the pods in the foreign cluster.
-	answering answering
+	answering node.Pods
 	// told writes into pods which addresses they have.
 	told *ownAddress
 	// translated are the reflectors whose objects hold addresses.
@@ -119,9 +120,9 @@ func newReflection(
 	m.WithNamespaceHandler(namespaces)
 	return &reflection{
 		manager: m, joinNamespaces: join, pods: pods, told: told, translated: translated,
-		answering: answering{
-			present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
-			direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
+		answering: node.Pods{
+			Present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
+			Direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
 		},
 	}, nil
 }

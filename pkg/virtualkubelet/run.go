@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
 )
 
@@ -46,13 +47,13 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	if o.VirtualKubeletLeaseEnabled {
-		this, err := newReplica(o, localClient, log.WithName("replica"))
+		this, err := node.NewReplica(node.ReplicaConfig{Namespace: o.TenantNamespace, Node: o.NodeName, Pod: o.PodName}, localClient, log.WithName("replica"))
 		if err != nil {
 			return err
 		}
-		group.Go(func() error { return this.run(ctx) })
+		group.Go(func() error { return this.Run(ctx) })
 		select {
-		case <-this.leads:
+		case <-this.Leads():
 		case <-ctx.Done():
 			return group.Wait()
 		}
@@ -78,13 +79,19 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	reflected.start(ctx)
-	node, err := newVirtualNode(o, first, local, localClient, reflected.answering, log.WithName("node"))
+	virtual, err := node.New(&node.Config{
+		Name: o.NodeName, IP: o.NodeIP, Port: o.ListenPort,
+		HomeCluster: o.HomeCluster.ClusterID, ForeignCluster: o.ForeignCluster.ClusterID, TenantNamespace: o.TenantNamespace,
+		Version: first.version, Labels: o.NodeExtraLabels.StringMap, Annotations: o.NodeExtraAnnotations.StringMap,
+		Local: local, Foreign: remote.config, Resync: o.InformerResyncPeriod, CheckNetwork: o.NodeCheckNetwork,
+		LeaseDuration: o.NodeLeaseDuration, PingInterval: o.NodePingInterval, PingTimeout: o.NodePingTimeout,
+	}, localClient, reflected.answering, log.WithName("node"))
 	if err != nil {
 		return err
 	}
 	group.Go(func() error {
 		return translation.run(ctx, func() error {
-			node.steady.reconsider()
+			virtual.Reconsider()
 			return reflected.translateAgain()
 		})
 	})
@@ -130,7 +137,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		group.Go(func() error { return serve.HTTP(ctx, "metrics", o.MetricsAddress, metrics.Handler()) })
 	}
 	if o.CreateNode {
-		group.Go(func() error { return node.run(ctx, o) })
+		group.Go(func() error { return virtual.Run(ctx) })
 	}
 	err = group.Wait()
 	reflected.join()
@@ -155,7 +162,7 @@ type given struct {
 // askCluster asks this cluster for what must be known at first, until it answers.
 func askCluster(ctx context.Context, o *Options, client kubernetes.Interface, log logr.Logger) (*given, error) {
 	var g given
-	err := patiently(ctx, log, func() error {
+	err := node.Patiently(ctx, log, func() error {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		var err error

@@ -1,7 +1,10 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+// Package node keeps the virtual node that stands for a foreign cluster, and elects which of the
+// virtual kubelets of one node acts. It does not know of the pods of the node but whether there
+// are any, and how they are reached.
+package node
 
 import (
 	"cmp"
@@ -29,8 +32,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
-// virtualNode is the node that stands for the foreign cluster.
-type virtualNode struct {
+// Node is the node that stands for the foreign cluster. It may be used concurrently.
+type Node struct {
+	config *Config
 	liqo   *nodeprovider.LiqoNodeProvider
 	steady *steadyNode
 	// answers reports whether Liqo reaches the foreign cluster.
@@ -40,32 +44,61 @@ type virtualNode struct {
 	log     logr.Logger
 }
 
-// newVirtualNode sets up the node.
-func newVirtualNode(o *Options, first *given, local *rest.Config, client kubernetes.Interface, pods answering, log logr.Logger) (*virtualNode, error) {
-	foreign, err := dynamic.NewForConfig(local)
+// Config is what must be known of a virtual node.
+type Config struct {
+	// Name is that of the node, and IP its address, where the kubelet API is at Port.
+	Name, IP string
+	Port     uint16
+	// HomeCluster and ForeignCluster are the IDs of this cluster and of the one that the node
+	// stands for.
+	HomeCluster, ForeignCluster string
+	// TenantNamespace is where this cluster keeps what concerns the foreign one.
+	TenantNamespace string
+	// Version is that of Kubernetes.
+	Version string
+	// Labels and Annotations are those that the node has besides Liqo's; nil is none.
+	Labels, Annotations map[string]string
+	// Local and Foreign are how the two API servers are reached.
+	Local, Foreign *rest.Config
+	// Resync is how often Liqo looks at all that it follows; zero is never.
+	Resync time.Duration
+	// CheckNetwork is whether the node follows the state of the tunnel.
+	CheckNetwork bool
+	// LeaseDuration is how long a lease of the node lasts, and for how long the foreign cluster
+	// may be silent; zero is as long as by default.
+	LeaseDuration time.Duration
+	// PingInterval is how often it is asked whether the foreign cluster answers, in at most
+	// PingTimeout; zero is never.
+	PingInterval, PingTimeout time.Duration
+}
+
+// New returns a node that nobody sees until it runs; client is one of this cluster.
+func New(config *Config, client kubernetes.Interface, pods Pods, log logr.Logger) (*Node, error) {
+	foreign, err := dynamic.NewForConfig(config.Local)
 	if err != nil {
 		return nil, fmt.Errorf("set up the client of this cluster's API: %w", err)
 	}
 	provider := nodeprovider.NewLiqoNodeProvider(&nodeprovider.InitConfig{
-		HomeConfig:           local,
-		RemoteConfig:         first.identity.config,
-		HomeClusterID:        o.HomeCluster.ClusterID,
-		RemoteClusterID:      o.ForeignCluster.ClusterID,
-		Namespace:            o.TenantNamespace,
-		NodeName:             o.NodeName,
-		InternalIP:           o.NodeIP,
-		DaemonPort:           o.ListenPort,
-		Version:              first.version,
-		ExtraLabels:          withSign(o.NodeExtraLabels.StringMap),
-		ExtraAnnotations:     o.NodeExtraAnnotations.StringMap,
-		InformerResyncPeriod: o.InformerResyncPeriod,
+		HomeConfig:           config.Local,
+		RemoteConfig:         config.Foreign,
+		HomeClusterID:        config.HomeCluster,
+		RemoteClusterID:      config.ForeignCluster,
+		Namespace:            config.TenantNamespace,
+		NodeName:             config.Name,
+		InternalIP:           config.IP,
+		DaemonPort:           config.Port,
+		Version:              config.Version,
+		ExtraLabels:          withSign(config.Labels),
+		ExtraAnnotations:     config.Annotations,
+		InformerResyncPeriod: config.Resync,
 		PingDisabled:         true, // What it would ask, steadyNode does.
-		CheckNetworkStatus:   o.NodeCheckNetwork,
+		CheckNetworkStatus:   config.CheckNetwork,
 	})
-	return &virtualNode{
+	return &Node{
+		config:  config,
 		liqo:    provider,
-		steady:  newSteadyNode(provider, pods, cmp.Or(o.NodeLeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
-		answers: foreignAnswers(foreign, o.ForeignCluster.ClusterID),
+		steady:  newSteadyNode(provider, pods, cmp.Or(config.LeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
+		answers: foreignAnswers(foreign, config.ForeignCluster),
 		nodes:   client.CoreV1().Nodes(),
 		leases:  client.CoordinationV1().Leases(corev1.NamespaceNodeLease),
 		log:     log,
@@ -98,14 +131,19 @@ func withSign(labels map[string]string) map[string]string {
 	return signed
 }
 
-// run keeps the node until the context ends.
-func (v *virtualNode) run(ctx context.Context, o *Options) error {
+// Reconsider shows the node again: something has changed that its state follows from. It does
+// not block.
+func (v *Node) Reconsider() { v.steady.reconsider() }
+
+// Run shows and keeps the node until the context ends, then without an error. It may be called
+// once.
+func (v *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
-	if o.NodePingInterval > 0 {
-		asking.Go(func() { v.steady.ask(ctx, o.NodePingInterval, o.NodePingTimeout, v.answers) })
+	if v.config.PingInterval > 0 {
+		asking.Go(func() { v.steady.ask(ctx, v.config.PingInterval, v.config.PingTimeout, v.answers) })
 	}
 	// Before the provider's informers run, nobody else holds its node.
 	ready := v.liqo.StartProvider(ctx)
@@ -115,8 +153,8 @@ func (v *virtualNode) run(ctx context.Context, o *Options) error {
 		// the process.
 		go v.steady.run(ctx)
 	})
-	return patiently(ctx, v.log, func() error {
-		controller, err := v.newController(ctx, o)
+	return Patiently(ctx, v.log, func() error {
+		controller, err := v.newController(ctx)
 		if err != nil {
 			return err
 		}
@@ -127,7 +165,7 @@ func (v *virtualNode) run(ctx context.Context, o *Options) error {
 // newController returns what shows the node to Kubernetes. A node that is there stays as it
 // is until more is known: it would be without resources, and neither ready nor not, and
 // Kubernetes calls its pods not ready then.
-func (v *virtualNode) newController(ctx context.Context, o *Options) (*node.NodeController, error) {
+func (v *Node) newController(ctx context.Context) (*node.NodeController, error) {
 	first := v.liqo.GetNode().DeepCopy()
 	existing, err := v.nodes.Get(ctx, first.Name, metav1.GetOptions{})
 	switch {
@@ -136,13 +174,13 @@ func (v *virtualNode) newController(ctx context.Context, o *Options) (*node.Node
 		first.Status.Conditions, first.Status.Images = existing.Status.Conditions, existing.Status.Images
 		first.Status.Capacity, first.Status.Allocatable = existing.Status.Capacity, existing.Status.Allocatable
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("read virtual node %s: %w", o.NodeName, err)
+		return nil, fmt.Errorf("read virtual node %s: %w", v.config.Name, err)
 	}
 	controller, err := node.NewNodeController(v.steady, first, v.nodes,
-		node.WithNodeEnableLeaseV1(v.leases, int32(o.NodeLeaseDuration.Seconds())),
+		node.WithNodeEnableLeaseV1(v.leases, int32(v.config.LeaseDuration.Seconds())),
 		node.WithNodeStatusUpdateErrorHandler(v.restore))
 	if err != nil {
-		return nil, fmt.Errorf("set up virtual node %s: %w", o.NodeName, err)
+		return nil, fmt.Errorf("set up virtual node %s: %w", v.config.Name, err)
 	}
 	return controller, nil
 }
@@ -165,7 +203,7 @@ func runController(ctx context.Context, controller *node.NodeController, registe
 }
 
 // restore creates the node again if it is gone, and otherwise writes its status.
-func (v *virtualNode) restore(ctx context.Context, _ error) error {
+func (v *Node) restore(ctx context.Context, _ error) error {
 	if v.liqo.IsTerminating() {
 		return nil
 	}

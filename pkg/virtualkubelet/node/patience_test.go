@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package node
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func TestPatiently(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts := 0
-				err := patiently(t.Context(), logr.Discard(), func() error {
+				err := Patiently(t.Context(), logr.Discard(), func() error {
 					if attempts++; attempts < 20 {
 						return fmt.Errorf("ask: %w", tc.err)
 					}
@@ -53,7 +53,7 @@ func TestPatiently(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if err := patiently(ctx, logr.Discard(), func() error { return context.DeadlineExceeded }); err == nil {
+			if err := Patiently(ctx, logr.Discard(), func() error { return context.DeadlineExceeded }); err == nil {
 				t.Error("a step that never succeeded did")
 			}
 		})

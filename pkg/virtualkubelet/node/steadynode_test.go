@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package node
 
 import (
 	"context"
@@ -112,7 +112,7 @@ func TestSteadyNode(t *testing.T) {
 		var answer, direct atomic.Bool
 		var failure atomic.Pointer[error]
 		answer.Store(true)
-		node := newSteadyNode(inner, answering{present: func() bool { return true }, direct: direct.Load}, patience, time.Now, logr.Discard())
+		node := newSteadyNode(inner, Pods{Present: func() bool { return true }, Direct: direct.Load}, patience, time.Now, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -187,7 +187,7 @@ func TestSettling(t *testing.T) {
 		return node
 	}
 	start := func(ready bool) *steadyNode {
-		s := newSteadyNode(&innerNode{}, answering{present: func() bool { return true }, direct: func() bool { return false }},
+		s := newSteadyNode(&innerNode{}, Pods{Present: func() bool { return true }, Direct: func() bool { return false }},
 			time.Minute, func() time.Time { return now }, logr.Discard())
 		s.begin(before(ready))
 		return s
@@ -234,7 +234,7 @@ func TestSettling(t *testing.T) {
 func TestSettlingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, no := &innerNode{}, func() bool { return false }
-		s := newSteadyNode(inner, answering{present: no, direct: no}, time.Minute, time.Now, logr.Discard())
+		s := newSteadyNode(inner, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		s.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package node
 
 import (
 	"context"
@@ -21,22 +21,20 @@ import (
 
 // runningReplica is a replica that runs until stop is called, and then gives its error to ended.
 type runningReplica struct {
-	*replica
+	*Replica
 	stop  context.CancelFunc
 	ended chan error
 }
 
 func startReplica(t *testing.T, client kubernetes.Interface, pod string) *runningReplica {
 	t.Helper()
-	o := NewOptions()
-	o.NodeName, o.TenantNamespace, o.PodName = "virtual", "tenant", pod
-	r, err := newReplica(o, client, logr.Discard())
+	r, err := NewReplica(ReplicaConfig{Namespace: "tenant", Node: "virtual", Pod: pod}, client, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	running := &runningReplica{replica: r, stop: stop, ended: make(chan error, 1)}
-	go func() { running.ended <- r.run(ctx) }()
+	running := &runningReplica{Replica: r, stop: stop, ended: make(chan error, 1)}
+	go func() { running.ended <- r.Run(ctx) }()
 	t.Cleanup(stop)
 	return running
 }

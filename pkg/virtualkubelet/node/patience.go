@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package node
 
 import (
 	"context"
@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// patiently takes a step until it succeeds, the context ends, or it fails for a reason
+// Patiently takes a step until it succeeds, the context ends, or it fails for a reason
 // that does not pass by itself. A virtual kubelet that ended because an API server is slow
-// would be started ever more rarely, and would be missing when that is fast again.
-func patiently(ctx context.Context, log logr.Logger, step func() error) error {
+// would be started ever more rarely, and would be missing when that is fast again. It returns the
+// last error of the step.
+func Patiently(ctx context.Context, log logr.Logger, step func() error) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 5, Cap: 30 * time.Second}
 	for {
 		err := step()

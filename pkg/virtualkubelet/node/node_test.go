@@ -1,9 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package node
 
 import (
+	"github.com/liqotech/liqo/cmd/virtual-kubelet/root"
+
 	"context"
 	"errors"
 	"sync/atomic"
@@ -45,27 +47,29 @@ func TestNodeMayNotBeRegistered(t *testing.T) {
 	client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "virtual", errors.New("no right"))
 	})
-	node, o := newTestNode(t, client)
-	o.NodePingInterval = time.Hour
+	node := newTestNode(t, client)
+	node.config.PingInterval = time.Hour
 	node.answers = func(context.Context) (bool, error) { return true, nil }
-	if err := node.run(t.Context(), o); !apierrors.IsForbidden(err) {
+	if err := node.Run(t.Context()); !apierrors.IsForbidden(err) {
 		t.Errorf("run() = %v, want that it is forbidden", err)
 	}
 }
 
 // newTestNode returns a virtual node of a cluster that has no Liqo to ask.
-func newTestNode(t *testing.T, client kubernetes.Interface) (*virtualNode, *Options) {
+func newTestNode(t *testing.T, client kubernetes.Interface) *Node {
 	t.Helper()
-	o := NewOptions()
-	o.NodeName, o.NodeIP, o.HomeCluster.ClusterID, o.ForeignCluster.ClusterID = "virtual", "10.0.0.1", "home", "foreign"
-	o.NodePingInterval = 0
 	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
-	none := answering{present: func() bool { return false }, direct: func() bool { return false }}
-	node, err := newVirtualNode(o, &given{identity: &identity{config: nowhere}, version: "v1.34.0"}, nowhere, client, none, logr.Discard())
+	defaults := root.NewOpts()
+	none := Pods{Present: func() bool { return false }, Direct: func() bool { return false }}
+	node, err := New(&Config{
+		Name: "virtual", IP: "10.0.0.1", Port: root.DefaultListenPort, HomeCluster: "home", ForeignCluster: "foreign",
+		Version: "v1.34.0", Local: nowhere, Foreign: nowhere, Resync: defaults.InformerResyncPeriod, CheckNetwork: defaults.NodeCheckNetwork,
+		TenantNamespace: defaults.TenantNamespace, LeaseDuration: defaults.NodeLeaseDuration, PingTimeout: defaults.NodePingTimeout,
+	}, client, none, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node, o
+	return node
 }
 
 // TestNodeIsRegisteredLater has an API server that is too slow when the node is registered: the virtual kubelet goes on, and registers
@@ -80,10 +84,10 @@ func TestNodeIsRegisteredLater(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	node, o := newTestNode(t, client)
+	node := newTestNode(t, client)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- node.run(ctx, o) }()
+	go func() { ended <- node.Run(ctx) }()
 	for {
 		_, err := client.CoreV1().Nodes().Get(ctx, "virtual", metav1.GetOptions{})
 		if err == nil {
@@ -106,7 +110,7 @@ func TestRestoreWhileSettling(t *testing.T) {
 	existing := liqoNode(true, true)
 	existing.Name = "virtual"
 	client := fake.NewSimpleClientset(existing)
-	node, _ := newTestNode(t, client)
+	node := newTestNode(t, client)
 	node.steady.begin(existing)
 	if err := node.restore(t.Context(), context.DeadlineExceeded); err != nil {
 		t.Fatal(err)

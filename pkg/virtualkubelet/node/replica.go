@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package node
 
 import (
 	"context"
@@ -28,10 +28,10 @@ const (
 // errTakenOver says that another replica acts for the virtual node now.
 var errTakenOver = errors.New("another replica of this virtual kubelet has taken over")
 
-// replica is one of the virtual kubelets of one virtual node, of which one acts and the
+// Replica is one of the virtual kubelets of one virtual node, of which one acts and the
 // others wait. A lone one that cannot renew its lease, because its API server is slow,
 // goes on: nobody else does its work.
-type replica struct {
+type Replica struct {
 	elector *leaderelection.LeaderElector
 	// leads is closed when this replica is to act.
 	leads chan struct{}
@@ -39,13 +39,21 @@ type replica struct {
 	taken chan struct{}
 }
 
-// newReplica stands for the lease of the virtual node when it runs.
-func newReplica(o *Options, client kubernetes.Interface, log logr.Logger) (*replica, error) {
-	r := &replica{leads: make(chan struct{}), taken: make(chan struct{})}
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, o.TenantNamespace, o.NodeName,
-		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: o.PodName})
+// ReplicaConfig tells which replica of which node one is.
+type ReplicaConfig struct {
+	// Node is the virtual node, and Namespace where its lease is.
+	Namespace, Node string
+	// Pod is the name of this replica.
+	Pod string
+}
+
+// NewReplica returns a replica that stands for the lease of the virtual node when it runs.
+func NewReplica(c ReplicaConfig, client kubernetes.Interface, log logr.Logger) (*Replica, error) {
+	r := &Replica{leads: make(chan struct{}), taken: make(chan struct{})}
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, c.Namespace, c.Node,
+		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: c.Pod})
 	if err != nil {
-		return nil, fmt.Errorf("set up the lease of virtual node %s: %w", o.NodeName, err)
+		return nil, fmt.Errorf("set up the lease of virtual node %s: %w", c.Node, err)
 	}
 	led := sync.OnceFunc(func() { close(r.leads) })
 	lost := sync.OnceFunc(func() { close(r.taken) })
@@ -55,7 +63,7 @@ func newReplica(o *Options, client kubernetes.Interface, log logr.Logger) (*repl
 			OnStartedLeading: func(context.Context) { led() },
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
-				if identity == "" || identity == o.PodName {
+				if identity == "" || identity == c.Pod {
 					return
 				}
 				select {
@@ -66,20 +74,23 @@ func newReplica(o *Options, client kubernetes.Interface, log logr.Logger) (*repl
 					}
 					lost()
 				default:
-					log.Info("This replica waits while another one acts for the virtual node", "virtualNode", o.NodeName, "replica", identity)
+					log.Info("This replica waits while another one acts for the virtual node", "virtualNode", c.Node, "replica", identity)
 				}
 			},
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("set up the election of a virtual kubelet for node %s: %w", o.NodeName, err)
+		return nil, fmt.Errorf("set up the election of a virtual kubelet for node %s: %w", c.Node, err)
 	}
 	return r, nil
 }
 
-// run holds the lease, or waits for it, until the context ends or another replica has
-// taken over, which is errTakenOver.
-func (r *replica) run(ctx context.Context) error {
+// Leads returns what is closed when this replica is to act.
+func (r *Replica) Leads() <-chan struct{} { return r.leads }
+
+// Run holds the lease, or waits for it, until the context ends or another replica has
+// taken over, which is an error. It may be called once.
+func (r *Replica) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var standing sync.WaitGroup
 	defer standing.Wait()

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package node
 
 import (
 	"context"
@@ -46,7 +46,7 @@ const (
 type steadyNode struct {
 	node.NodeProvider
 
-	pods  answering
+	pods  Pods
 	clock func() time.Time
 	log   logr.Logger
 	// patience is for how long a foreign cluster may be silent, while no pod is reached
@@ -86,15 +86,16 @@ func (s *steadyNode) begin(before *corev1.Node) {
 	}
 }
 
-// answering tells of the pods of a virtual node.
-type answering struct {
-	// present reports whether there is one.
-	present func() bool
-	// direct reports whether one is reached past the foreign cluster.
-	direct func() bool
+// Pods tells of the pods of a virtual node. Its functions may be called at any time, also
+// concurrently.
+type Pods struct {
+	// Present reports whether there is one.
+	Present func() bool
+	// Direct reports whether one is reached past the foreign cluster.
+	Direct func() bool
 }
 
-func newSteadyNode(inner node.NodeProvider, pods answering, patience time.Duration, clock func() time.Time, log logr.Logger) *steadyNode {
+func newSteadyNode(inner node.NodeProvider, pods Pods, patience time.Duration, clock func() time.Time, log logr.Logger) *steadyNode {
 	return &steadyNode{NodeProvider: inner, pods: pods, patience: patience, clock: clock, log: log, stale: make(chan struct{}, 1)}
 }
 
@@ -176,7 +177,7 @@ func (s *steadyNode) run(ctx context.Context) {
 // current returns the node as it is to be shown, and the way to do it; both may be
 // nil.
 func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
-	direct, present := s.pods.direct(), s.pods.present()
+	direct, present := s.pods.Direct(), s.pods.Present()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.told == nil || s.settles() {
