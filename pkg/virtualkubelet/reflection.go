@@ -32,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/guard"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/remotepods"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
 )
 
@@ -83,7 +84,7 @@ func newReflection(
 		HomeAPIServerHost:   o.HomeAPIServerHost,
 		HomeAPIServerPort:   o.HomeAPIServerPort,
 	}, &generic.ReflectorConfig{})
-	ruled := newRuledPods(pods, configs[generic.Pod].NumWorkers)
+	ruled := remotepods.NewRuled(pods, configs[generic.Pod].NumWorkers)
 
 	reflectors := []manager.Reflector{
 		exposition.NewServiceReflector(configs[generic.Service]),
@@ -100,7 +101,7 @@ func newReflection(
 	guarded := o.guardedNamespace()
 	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", guard.IPAMService)
 	told := &ownAddress{Reflector: &transit{Reflector: ruled, mapper: addresses.mapper()}, log: log.WithName("pods")}
-	remotePods := newRemotePods(told, o.NodeName, addresses.hold, addresses.release)
+	remotePods := remotepods.New(told, o.NodeName, addresses.hold, addresses.release)
 	translated := []manager.Reflector{guard.New(remotePods, guarded)}
 	if !o.DisableIPReflection {
 		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.RefusedEndpoints)
@@ -121,8 +122,8 @@ func newReflection(
 	return &reflection{
 		manager: m, joinNamespaces: join, pods: pods, told: told, translated: translated,
 		answering: node.Pods{
-			Present: func() bool { return remotePods.anyAt(func(string) bool { return true }) },
-			Direct:  func() bool { return remotePods.anyAt(addresses.reachedDirectly) },
+			Present: func() bool { return remotePods.AnyAt(func(string) bool { return true }) },
+			Direct:  func() bool { return remotePods.AnyAt(addresses.reachedDirectly) },
 		},
 	}, nil
 }

@@ -5,12 +5,13 @@ package virtualkubelet
 
 import (
 	"context"
-	"time"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	liqoclient "github.com/liqotech/liqo/pkg/client/clientset/versioned"
 	vkclient "github.com/liqotech/liqo/pkg/client/clientset/versioned/typed/virtualkubelet/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/remotepods"
 )
 
 // transitClient is a client of the foreign cluster that forges pods in transit
@@ -40,14 +41,9 @@ type transitShadowPods struct {
 	namespace *transitNamespace
 }
 
-// unreachedRetry is after what time it is tried again to delete a ShadowPod when its
-// cluster could not be reached. Liqo waits ever longer, up to 17 min, and the pod
-// would run for so long beside the one that replaced it.
-const unreachedRetry = 5 * time.Second
-
 // Delete deletes a ShadowPod that no local pod stands behind any more.
 func (s transitShadowPods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
-	return soon(s.ShadowPodInterface.Delete(ctx, name, opts))
+	return remotepods.Soon(s.ShadowPodInterface.Delete(ctx, name, opts))
 }
 
 // Create creates the ShadowPod of a local pod.

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package remotepods
 
 import (
 	"sync/atomic"
@@ -74,7 +74,7 @@ func (c *ruledClusters) start() {
 	t.Cleanup(events.Shutdown)
 	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
 		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{})
-	reflector := newRuledPods(pods, 1)
+	reflector := NewRuled(pods, 1)
 
 	// Without a period, informers wait for a channel that is not of the bubble.
 	const resync = 1000 * time.Hour

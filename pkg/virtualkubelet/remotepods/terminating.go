@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package remotepods
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func relocating(pod *corev1.Pod) *corev1.Pod {
 	}
 	pod = pod.DeepCopy()
 	status := &pod.Status
-	if ended(pod) {
+	if Ended(pod) {
 		status.Phase = corev1.PodRunning
 	}
 	for i := range status.Conditions {
@@ -60,15 +60,15 @@ func deletionRequested(pod *corev1.Pod) time.Time {
 	return requested
 }
 
-// ended reports whether a pod has ended for good.
-func ended(pod *corev1.Pod) bool {
+// Ended reports whether a pod has ended for good.
+func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // endedBefore reports whether a pod had ended by itself at a time. One whose
 // containers are always restarted never does.
 func endedBefore(pod *corev1.Pod, at time.Time) bool {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || !ended(pod) {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || !Ended(pod) {
 		return false
 	}
 	for i := range pod.Status.ContainerStatuses {

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package remotepods
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func endedThere(pod *corev1.Pod, shadow *vkv1alpha1.ShadowPod) bool {
 // so that another virtual kubelet goes on where this one stops.
 func (n *ruledNamespace) end(ctx context.Context, local *corev1.Pod, shadow *vkv1alpha1.ShadowPod, remote *corev1.Pod) error {
 	switch {
-	case shadow != nil && remote != nil && ended(remote):
+	case shadow != nil && remote != nil && Ended(remote):
 		return n.NamespacedReflector.Handle(ctx, local.Name) // It has ended by itself.
 	case shadow != nil && shadow.DeletionTimestamp == nil:
 		if err := n.endRemote(ctx, local, shadow); err != nil {
@@ -61,7 +61,7 @@ func (n *ruledNamespace) end(ctx context.Context, local *corev1.Pod, shadow *vkv
 			if handled := n.NamespacedReflector.Handle(ctx, local.Name); handled != nil {
 				return handled
 			}
-			return soon(err)
+			return Soon(err)
 		}
 		return nil
 	case shadow != nil || remote != nil:
@@ -79,7 +79,7 @@ func (n *ruledNamespace) endRemote(ctx context.Context, local *corev1.Pod, shado
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case ended(relocating(current)):
+	case Ended(relocating(current)):
 		return nil // It will be seen, and reflected.
 	}
 	if err := n.remove(ctx, shadow); err != nil {

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package remotepods
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (h *hostPorts) admit(pod *corev1.Pod, node []*corev1.Pod) bool {
 	admitted := true
 	for _, other := range node {
 		present[other.UID] = struct{}{}
-		if other.UID != pod.UID && !ended(other) && (begun(other) || h.decided[other.UID]) {
+		if other.UID != pod.UID && !Ended(other) && (begun(other) || h.decided[other.UID]) {
 			admitted = admitted && !conflict(ports, hostPortsOf(other))
 		}
 	}
@@ -72,7 +72,7 @@ func begun(pod *corev1.Pod) bool {
 
 // refused reports whether a virtual kubelet has refused a pod.
 func refused(pod *corev1.Pod) bool {
-	return ended(pod) && pod.Status.Reason == reasonNodePorts && pod.Labels[consts.LocalPodLabelKey] == ""
+	return Ended(pod) && pod.Status.Reason == reasonNodePorts && pod.Labels[consts.LocalPodLabelKey] == ""
 }
 
 // hostPortsOf returns the ports that a pod takes of its node for as long as it runs.

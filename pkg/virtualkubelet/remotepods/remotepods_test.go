@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package remotepods
 
 import (
 	"sync"
@@ -21,7 +21,7 @@ import (
 // TestAnyAt has pods of two virtual nodes in one namespace of the foreign cluster.
 func TestAnyAt(t *testing.T) {
 	nothing := func(string) {}
-	r := newRemotePods(nil, "liqo-broker", func(string, string) {}, nothing)
+	r := New(nil, "liqo-broker", func(string, string) {}, nothing)
 	pod := func(node string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: types.UID(node)}}
 		p.Labels = map[string]string{"virtualkubelet.liqo.io/nodename": node}
@@ -29,15 +29,15 @@ func TestAnyAt(t *testing.T) {
 	}
 	all := func(string) bool { return true }
 	r.seen(pod("liqo-other"))
-	if r.anyAt(all) {
+	if r.AnyAt(all) {
 		t.Error("a pod of another virtual node counts")
 	}
 	r.seen(pod("liqo-broker"))
-	if !r.anyAt(all) {
+	if !r.AnyAt(all) {
 		t.Error("the node's own pod does not count")
 	}
 	r.gone(pod("liqo-broker"))
-	if r.anyAt(all) {
+	if r.AnyAt(all) {
 		t.Error("a pod counts that is gone")
 	}
 }
@@ -47,7 +47,7 @@ func TestAnyAt(t *testing.T) {
 func TestReplacedPodIsReleased(t *testing.T) {
 	var mu sync.Mutex
 	held := map[string]string{}
-	r := newRemotePods(reflectiontest.Unstarted(nil), "liqo-broker", func(pod, address string) {
+	r := New(reflectiontest.Unstarted(nil), "liqo-broker", func(pod, address string) {
 		mu.Lock()
 		defer mu.Unlock()
 		held[pod] = address
@@ -84,7 +84,7 @@ func TestEndedPodLosesItsAddress(t *testing.T) {
 	} {
 		t.Run(string(phase), func(t *testing.T) {
 			held := "nothing"
-			r := newRemotePods(nil, "liqo-broker", func(_, address string) { held = address }, func(string) {})
+			r := New(nil, "liqo-broker", func(_, address string) { held = address }, func(string) {})
 			shown := r.show(&corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "job", UID: "job"},
 				Status:     corev1.PodStatus{Phase: phase, PodIP: "10.90.0.7", PodIPs: []corev1.PodIP{{IP: "10.90.0.7"}}},
@@ -116,7 +116,7 @@ func TestEndedPodKeepsNoNodeReady(t *testing.T) {
 		"Moved":     {reason: "It is about to come back under the same name.", phase: corev1.PodFailed, deleted: &deleted, present: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRemotePods(nil, "liqo-broker", func(string, string) {}, func(string) {})
+			r := New(nil, "liqo-broker", func(string, string) {}, func(string) {})
 			r.show(&corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: "jobs", Name: "job", UID: "job", DeletionTimestamp: tc.deleted,
@@ -126,10 +126,10 @@ func TestEndedPodKeepsNoNodeReady(t *testing.T) {
 				Status: corev1.PodStatus{Phase: tc.phase, PodIP: "10.90.0.7"},
 			}, false)
 			// Package node makes the node Ready by these.
-			if direct := r.anyAt(func(address string) bool { return address == "10.90.0.7" }); direct != tc.direct {
+			if direct := r.AnyAt(func(address string) bool { return address == "10.90.0.7" }); direct != tc.direct {
 				t.Errorf("%s\nA pod is reached without the broker: %t, want %t", tc.reason, direct, tc.direct)
 			}
-			if present := r.anyAt(func(string) bool { return true }); present != tc.present {
+			if present := r.AnyAt(func(string) bool { return true }); present != tc.present {
 				t.Errorf("%s\nThere is a pod: %t, want %t", tc.reason, present, tc.present)
 			}
 		})
@@ -165,7 +165,7 @@ func TestEndOfDeletedPod(t *testing.T) {
 				}}},
 			})
 			twins := informers.NewSharedInformerFactory(remote, 0)
-			r := newRemotePods(reflectiontest.Unstarted(nil), "liqo-broker", func(string, string) {}, func(string) {})
+			r := New(reflectiontest.Unstarted(nil), "liqo-broker", func(string, string) {}, func(string) {})
 			r.StartNamespace(options.NewNamespaced().WithLocal("home", local, homes).WithRemote("twin", remote, twins))
 			twins.Start(t.Context().Done())
 			twins.WaitForCacheSync(t.Context().Done())

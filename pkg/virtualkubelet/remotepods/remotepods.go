@@ -1,7 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+// Package remotepods decides how the pods that run in a foreign cluster are shown in this one, and
+// which of the node's pods are run at all. It does not know how addresses are translated.
+package remotepods
 
 import (
 	"sync"
@@ -16,10 +18,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// remotePods is a reflector of pods that looks at the remote pods before Liqo's
+// Pods is a reflector of pods that looks at the remote pods before Liqo's
 // reflector sees them: it hides that a pod is being moved, and notes which pod has
-// which address.
-type remotePods struct {
+// which address. It may be used concurrently.
+type Pods struct {
 	manager.Reflector
 
 	// hold and release note the address of a pod, and that it is gone.
@@ -42,12 +44,15 @@ type remotePod struct {
 	own bool
 }
 
-func newRemotePods(reflector manager.Reflector, node string, hold func(pod, address string), release func(pod string)) *remotePods {
-	return &remotePods{Reflector: reflector, node: node, hold: hold, release: release, held: map[string]map[string]remotePod{}}
+// New returns a reflector that reflects the pods of a virtual node as another one does.
+// It calls hold with the UID and the address of each remote pod, empty if it has none, before
+// the other one sees the pod, and release with the UID when the pod is gone; neither may block.
+func New(reflector manager.Reflector, node string, hold func(pod, address string), release func(pod string)) *Pods {
+	return &Pods{Reflector: reflector, node: node, hold: hold, release: release, held: map[string]map[string]remotePod{}}
 }
 
 // StartNamespace begins the reflection of a namespace.
-func (r *remotePods) StartNamespace(opts *options.NamespacedOpts) {
+func (r *Pods) StartNamespace(opts *options.NamespacedOpts) {
 	informer := opts.RemoteFactory.Core().V1().Pods().Informer()
 	locals := opts.LocalFactory.Core().V1().Pods().Lister().Pods(opts.LocalNamespace)
 	// Both fail only for an informer that runs already, and this one is made here.
@@ -76,7 +81,7 @@ func (r *remotePods) StartNamespace(opts *options.NamespacedOpts) {
 }
 
 // StopNamespace ends the reflection of a namespace, and forgets its pods.
-func (r *remotePods) StopNamespace(local, remote string) {
+func (r *Pods) StopNamespace(local, remote string) {
 	r.Reflector.StopNamespace(local, remote)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +93,7 @@ func (r *remotePods) StopNamespace(local, remote string) {
 
 // show returns the pod as Liqo's reflector is to see it. A pod that is being moved has not
 // ended; one that leaves, because the local pod is deleted, ends as it ends.
-func (r *remotePods) show(pod *corev1.Pod, leaves bool) *corev1.Pod {
+func (r *Pods) show(pod *corev1.Pod, leaves bool) *corev1.Pod {
 	pod = withoutLostAddress(pod)
 	if !leaves {
 		pod = relocating(pod)
@@ -108,7 +113,7 @@ func leaves(locals corev1listers.PodNamespaceLister, name string) bool {
 // pod's by now: nobody translates it any more, and the end of the pod must not wait for
 // that. Other pods are returned as they are.
 func withoutLostAddress(pod *corev1.Pod) *corev1.Pod {
-	if !ended(pod) {
+	if !Ended(pod) {
 		return pod
 	}
 	pod = pod.DeepCopy()
@@ -117,26 +122,26 @@ func withoutLostAddress(pod *corev1.Pod) *corev1.Pod {
 }
 
 // seen notes the address of a pod before anybody translates it.
-func (r *remotePods) seen(pod *corev1.Pod) {
+func (r *Pods) seen(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held[pod.Namespace] == nil {
 		r.held[pod.Namespace] = map[string]remotePod{}
 	}
-	r.held[pod.Namespace][string(pod.UID)] = remotePod{pod.Status.PodIP, liqo.OriginNode(pod) == r.node && !ended(pod)}
+	r.held[pod.Namespace][string(pod.UID)] = remotePod{pod.Status.PodIP, liqo.OriginNode(pod) == r.node && !Ended(pod)}
 	r.hold(string(pod.UID), pod.Status.PodIP)
 }
 
 // gone forgets a pod.
-func (r *remotePods) gone(pod *corev1.Pod) {
+func (r *Pods) gone(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.held[pod.Namespace], string(pod.UID))
 	r.release(string(pod.UID))
 }
 
-// anyAt reports whether an address of any of the virtual node's own pods that have not ended is one of those.
-func (r *remotePods) anyAt(those func(address string) bool) bool {
+// AnyAt reports whether an address of any of the virtual node's own pods that have not ended is one of those.
+func (r *Pods) AnyAt(those func(address string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, pods := range r.held {

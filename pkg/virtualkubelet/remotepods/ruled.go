@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package remotepods
 
 import (
 	"context"
@@ -42,9 +42,9 @@ type ruledPods struct {
 	alarms alarms
 }
 
-// newRuledPods makes a reflector of pods without workers one that is ruled and has some.
-// Others use it for exec and logs.
-func newRuledPods(pods *workload.PodReflector, workers uint) *ruledPods {
+// NewRuled makes a reflector of pods without workers one that is ruled and has some, and
+// returns it. Others use the one that is given for exec and logs.
+func NewRuled(pods *workload.PodReflector, workers uint) manager.Reflector {
 	r := &ruledPods{Reflector: pods}
 	// As workload.NewPodReflector does.
 	pods.Reflector = generic.NewReflector(workload.PodReflectorName, r.namespaced(pods.NewNamespaced), pods.NewFallback,
@@ -122,11 +122,11 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 		return n.remove(ctx, shadow)
 	case !begun(local) && !n.admit(local):
 		return n.refuse(ctx, local)
-	case ended(local) && shadow == nil:
+	case Ended(local) && shadow == nil:
 		// Liqo would run it once more.
 		n.rules.alarms.clear(key)
 		return nil
-	case ended(local) || !limited || endedThere(local, shadow):
+	case Ended(local) || !limited || endedThere(local, shadow):
 		n.rules.alarms.clear(key)
 	case left > 0:
 		n.rules.alarms.set(key, left, func() { n.again(name) })
@@ -184,9 +184,14 @@ func (n *ruledNamespace) update(ctx context.Context, local *corev1.Pod, edit fun
 	return err
 }
 
-// soon returns an error by which Liqo tries again after unreachedRetry, if it is one of
-// a cluster that was not reached, and others as they are.
-func soon(err error) error {
+// unreachedRetry is after what time it is tried again to delete a ShadowPod when its
+// cluster could not be reached. Liqo waits ever longer, up to 17 min, and the pod
+// would run for so long beside the one that replaced it.
+const unreachedRetry = 5 * time.Second
+
+// Soon returns an error by which Liqo tries again after five seconds, if it is one of
+// a cluster that was not reached, and others as they are, also nil.
+func Soon(err error) error {
 	if answered := apierrors.APIStatus(nil); err != nil && !errors.As(err, &answered) {
 		return errors.Join(err, generic.EnqueueAfter(unreachedRetry))
 	}
