@@ -12,8 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 )
 
 // reasonHostUnknown is the reason of the event on a pod that names a host which its
@@ -30,16 +30,13 @@ var (
 	nobody6 = netip.MustParseAddr("100::1")
 )
 
-// errHostUnknown says that the foreign cluster cannot be told how to reach an address.
-var errHostUnknown = errors.New("the foreign cluster cannot be told how to reach it")
-
 // hostMapper translates the addresses that a pod names in its spec.
 type hostMapper interface {
-	// mapHost returns under which address the foreign cluster reaches what this one reaches
+	// MapHost returns under which address the foreign cluster reaches what this one reaches
 	// at an address: the same if that is not one of Liqo's. The origin is where the pod
 	// comes from that names it; empty for a pod of this cluster. An error is errHostUnknown,
 	// or passes by itself.
-	mapHost(origin cluster.ID, address netip.Addr) (netip.Addr, error)
+	MapHost(origin cluster.ID, address netip.Addr) (netip.Addr, error)
 }
 
 // mapHosts makes the hosts that a spec names lead there from the foreign cluster. Liqo
@@ -51,25 +48,25 @@ func (n *transitNamespace) mapHosts(origin cluster.ID, local *corev1.Pod, spec *
 	var failed error
 	var unknown []string
 	eachHost(spec, func(host *string) {
-		address, err := netip.ParseAddr(*host)
+		here, err := netip.ParseAddr(*host)
 		if err != nil {
 			return // A name means in each cluster what that cluster's DNS says.
 		}
-		// An IPv4 address that is written as IPv6 is dialed as what it is.
-		address = address.Unmap()
-		there, err := n.mapper.mapHost(origin, address)
+		// An IPv4 here that is written as IPv6 is dialed as what it is.
+		here = here.Unmap()
+		there, err := n.mapper.MapHost(origin, here)
 		switch {
-		case errors.Is(err, errHostUnknown):
+		case errors.Is(err, address.ErrHostUnknown):
 			unknown = append(unknown, *host)
 			there = nobody
-			if address.Is6() {
+			if here.Is6() {
 				there = nobody6
 			}
 		case err != nil:
 			failed = err
 			return
 		}
-		if there != address {
+		if there != here {
 			*host = there.String()
 		}
 	})
@@ -127,65 +124,4 @@ func handlersOf(container *corev1.Container) []corev1.ProbeHandler {
 		}
 	}
 	return handlers
-}
-
-// mapHost implements hostMapper by arithmetic alone: a mapping in the IPAM would be
-// nobody's to free. So it opens nothing to the foreign cluster that was closed before.
-func (a *addresses) mapHost(origin cluster.ID, here netip.Addr) (netip.Addr, error) {
-	a.mu.Lock()
-	foreign, known := a.peers[a.foreign]
-	consumers, ofPeers := a.consumersAt(origin, here), a.isLiqos(here)
-	a.mu.Unlock()
-	switch {
-	case !known && a.checkTunnel:
-		return netip.Addr{}, fmt.Errorf("the prefixes of the tunnel to cluster %s are not known", a.foreign)
-	case !known:
-		return here, nil // The network between the two is not Liqo's.
-	}
-	if there, err := foreign.Home.ToObserver(here); err == nil {
-		return there, nil // A pod of this cluster.
-	}
-	if table := a.table.Load(); table != nil {
-		if there, ok := table.Reported(here); ok {
-			return there, nil // A pod of the foreign cluster, or one that is reached past it.
-		}
-	}
-	if a.relay != nil {
-		if there, ok := a.relay.Reported(here); ok {
-			return there, nil // A pod to which the foreign cluster leads.
-		}
-	}
-	if detours := a.detours.Load(); detours != nil && consumers {
-		for _, detour := range *detours {
-			if there, err := detour.ToObserver(here); err == nil {
-				return there, nil // A pod of a consumer that the foreign cluster reaches itself.
-			}
-		}
-	}
-	if ofPeers {
-		return netip.Addr{}, errHostUnknown
-	}
-	return here, nil
-}
-
-// consumersAt reports whether a pod from an origin may name a pod of a consumer at an
-// address: one of this cluster may, and another only its own consumer's. It is called with
-// the lock held.
-func (a *addresses) consumersAt(origin cluster.ID, here netip.Addr) bool {
-	own := a.peers[origin].Pods.Seen
-	return origin == "" || own.IsValid() && own.Contains(here)
-}
-
-// isLiqos reports whether an address is one that only this cluster's Liqo gives a meaning
-// to: of a pod of this cluster or of a peer, or of an external CIDR. It is called with the
-// lock held.
-func (a *addresses) isLiqos(here netip.Addr) bool {
-	contains := func(view addressing.View, prefix netip.Prefix) bool { return view.IsValid() && prefix.Contains(here) }
-	for _, peer := range a.peers {
-		if contains(peer.Pods, peer.Pods.Seen) || contains(peer.External, peer.External.Seen) ||
-			contains(peer.Home, peer.Home.Own) || contains(peer.HomeExternal, peer.HomeExternal.Own) {
-			return true
-		}
-	}
-	return false
 }

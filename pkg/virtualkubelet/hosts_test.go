@@ -4,8 +4,6 @@
 package virtualkubelet
 
 import (
-	"errors"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
@@ -35,95 +34,30 @@ const (
 )
 
 // ofConsumer are the addresses as the consumer's virtual kubelet for a cluster knows them.
-func ofConsumer(t *testing.T, foreign cluster.ID, relay relay) *addresses {
+func ofConsumer(t *testing.T, foreign cluster.ID) *address.Addresses {
 	t.Helper()
-	a := newAddresses(localIPAM{}, foreign, relay)
-	a.checkTunnel = true
-	a.setPeer(brokerID, addressing.Peer{
-		Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16"), External: mustView(t, "10.81.0.0/16", "10.202.0.0/16"),
-		Home: mustView(t, "10.200.0.0/16", "10.87.0.0/16"), HomeExternal: mustView(t, "10.81.0.0/16", "10.203.0.0/16"), Connected: true,
+	a := address.New(endpointIPAM{}, foreign, nil)
+	a.SetPeer(brokerID, addressing.Peer{
+		Pods: viewOf(t, "10.201.0.0/16", "10.83.0.0/16"), External: viewOf(t, "10.81.0.0/16", "10.202.0.0/16"),
+		Home: viewOf(t, "10.200.0.0/16", "10.87.0.0/16"), HomeExternal: viewOf(t, "10.81.0.0/16", "10.203.0.0/16"), Connected: true,
 	})
-	a.setPeer(providerA, addressing.Peer{
-		Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Home: mustView(t, "10.200.0.0/16", "10.99.0.0/16"), Connected: true,
+	a.SetPeer(providerA, addressing.Peer{
+		Pods: viewOf(t, "10.200.0.0/16", "10.84.0.0/16"), Home: viewOf(t, "10.200.0.0/16", "10.99.0.0/16"), Connected: true,
 	})
 	return a
 }
 
 // ofBroker are the addresses as the broker's virtual kubelet for the provider knows them.
-func ofBroker(t *testing.T, direct remoteipam.DirectConsumers) *addresses {
+func ofBroker(t *testing.T, direct remoteipam.DirectConsumers) *address.Addresses {
 	t.Helper()
-	a := newAddresses(localIPAM{}, providerA, nil)
-	a.checkTunnel = true
-	a.setPeer(providerA, addressing.Peer{
-		Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16"), Home: mustView(t, "10.201.0.0/16", "10.95.0.0/16"), Connected: true,
+	a := address.New(endpointIPAM{}, providerA, nil)
+	a.SetPeer(providerA, addressing.Peer{
+		Pods: viewOf(t, "10.200.0.0/16", "10.90.0.0/16"), Home: viewOf(t, "10.201.0.0/16", "10.95.0.0/16"), Connected: true,
 	})
-	a.setPeer(providerB, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16"), Connected: true})
-	a.setPeer(consumerA, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.87.0.0/16"), Connected: true})
-	a.setDirect(direct)
+	a.SetPeer(providerB, addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "10.91.0.0/16"), Connected: true})
+	a.SetPeer(consumerA, addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "10.87.0.0/16"), Connected: true})
+	a.SetDirect(direct)
 	return a
-}
-
-// TestMapHost translates addresses that a pod names.
-func TestMapHost(t *testing.T) {
-	broker := &fakeRelay{
-		routes: []addressing.Route{{Provider: providerA, Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")}},
-		from:   netip.MustParseAddr("10.91.0.7"), to: netip.MustParseAddr("10.202.0.1"),
-	}
-	oneHop, firstHop := ofConsumer(t, providerA, nil), ofConsumer(t, brokerID, broker)
-	secondHop := ofBroker(t, remoteipam.DirectConsumers{consumerA: netip.MustParsePrefix("10.99.0.0/16")})
-	relayed := ofBroker(t, nil)
-	stranger := newAddresses(localIPAM{}, "stranger", nil)
-	stranger.setPeer(brokerID, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16")})
-	unknown := newAddresses(localIPAM{}, providerA, nil)
-	unknown.checkTunnel = true
-
-	cases := map[string]struct {
-		reason    string
-		addresses *addresses
-		origin    cluster.ID
-		host      string
-		want      string
-	}{
-		"SameProvider":         {"a pod beside the one that names it", oneHop, "", "10.84.0.13", "10.200.0.13"},
-		"OwnPod":               {"a pod of the cluster that offloads", oneHop, "", "10.200.1.1", "10.99.1.1"},
-		"OtherCluster":         {"only this cluster reaches it at that address", oneHop, "", "10.83.0.4", ""},
-		"ExternalCIDR":         {"a mapping leads from here, and not from there", oneHop, "", "10.202.0.1", ""},
-		"OwnExternalCIDR":      {"a mapping leads here from there", oneHop, "", "10.81.0.1", ""},
-		"Internet":             {"what is not Liqo's is the same everywhere", oneHop, "", "198.51.100.7", "198.51.100.7"},
-		"Loopback":             {"a pod itself is the same everywhere", oneHop, "", "127.0.0.1", "127.0.0.1"},
-		"SixToFour":            {"the arithmetic knows no family", oneHop, "", "fd00::1", "fd00::1"},
-		"BrokersPod":           {"a pod of the broker itself", firstHop, "", "10.83.0.4", "10.201.0.4"},
-		"Direct":               {"a pod that is reached past the broker, as the broker sees it", firstHop, "", "10.84.0.13", "10.90.0.13"},
-		"Relay":                {"a pod that the broker leads to, as the broker sees it", firstHop, "", "10.202.0.1", "10.91.0.7"},
-		"OtherRelay":           {"the broker leads there to a pod that is gone", firstHop, "", "10.202.0.2", ""},
-		"ConsumersPod":         {"the first of two hops", firstHop, "", "10.200.1.1", "10.87.1.1"},
-		"ThenSameProvider":     {"the second of two hops, to a pod beside", secondHop, consumerA, "10.90.0.13", "10.200.0.13"},
-		"ThenOtherProvider":    {"a provider does not reach another one at the broker's address", secondHop, consumerA, "10.91.0.7", ""},
-		"ThenBroker":           {"a provider reaches the broker's pods", secondHop, consumerA, "10.201.0.4", "10.95.0.4"},
-		"ThenConsumer":         {"a provider that is peered with the consumer", secondHop, consumerA, "10.87.1.1", "10.99.1.1"},
-		"ThenConsumerRelayed":  {"a provider that is not", relayed, consumerA, "10.87.1.1", ""},
-		"ThenAnotherConsumer":  {"a consumer learns nothing of another one's way", secondHop, "another", "10.87.1.1", ""},
-		"ThenConsumerByBroker": {"the broker's own pods may name a consumer's", secondHop, "", "10.87.1.1", "10.99.1.1"},
-		"OtherNetwork":         {"where the network is not Liqo's, addresses mean the same", stranger, "", "10.83.0.4", "10.83.0.4"},
-		"TunnelUnknown":        {"what is not known yet is waited for", unknown, "", "198.51.100.7", "wait"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := tc.addresses.mapHost(tc.origin, netip.MustParseAddr(tc.host))
-			switch {
-			case tc.want == "wait":
-				if err == nil || errors.Is(err, errHostUnknown) {
-					t.Errorf("%s: %s becomes %s (%v), want another error", tc.reason, tc.host, got, err)
-				}
-			case tc.want == "":
-				if !errors.Is(err, errHostUnknown) {
-					t.Errorf("%s: %s becomes %s (%v), want none", tc.reason, tc.host, got, err)
-				}
-			case err != nil || got.String() != tc.want:
-				t.Errorf("%s: %s becomes %s (%v), want %s", tc.reason, tc.host, got, err, tc.want)
-			}
-		})
-	}
 }
 
 // naming returns a spec that names hosts wherever it can: the first but for the alias of an API server.
@@ -164,7 +98,7 @@ func TestMapHosts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			events := record.NewFakeRecorder(10)
-			namespace := &transitNamespace{mapper: ofConsumer(t, providerA, nil), events: events}
+			namespace := &transitNamespace{mapper: ofConsumer(t, providerA), events: events}
 			// Liqo has translated it: it would be taken for that of a pod of this cluster.
 			const apiServer = "10.200.0.1"
 			spec := naming(tc.host, apiServer)

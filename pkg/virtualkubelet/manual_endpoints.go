@@ -20,6 +20,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/remotepods"
 )
 
@@ -54,53 +55,6 @@ const (
 // manual reports whether neither Kubernetes nor a peer has made a slice.
 func manual(slice *discoveryv1.EndpointSlice) bool {
 	return !fromPeer(slice) && slice.Labels[discoveryv1.LabelManagedBy] != kubernetesSlices
-}
-
-// A place is what this cluster knows of an address.
-type place int
-
-const (
-	// placeUnknown is the zero value: nobody knows a pod with that address.
-	placeUnknown place = iota
-	// placeFixed is that of a pod which the address leads to as long as it is there.
-	placeFixed
-	// placePassing is that of a pod behind the foreign cluster, or of a peer; what it is
-	// translated to may change.
-	placePassing
-)
-
-// place tells what is known of an address.
-func (a *addresses) place(address netip.Addr) place {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	foreign := a.peers[a.foreign]
-	switch _, shown := a.shown.reported(address); {
-	case shown:
-		return placePassing
-	case foreign.Home.Own.Contains(address), foreign.Pods.Seen.Contains(address):
-		return placeFixed
-	case foreign.External.Seen.Contains(address):
-		return placeUnknown
-	}
-	for _, peer := range a.peers {
-		if peer.Pods.Seen.Contains(address) || peer.External.Seen.Contains(address) {
-			return placePassing
-		}
-	}
-	return placeUnknown
-}
-
-// atForeign returns what the foreign cluster calls a pod that it runs, or that another
-// cluster runs for it.
-func (a *addresses) atForeign(address netip.Addr) (netip.Addr, bool) {
-	if reported, ok := a.shown.reported(address); ok {
-		return reported, true
-	}
-	a.mu.Lock()
-	pods := a.peers[a.foreign].Pods
-	a.mu.Unlock()
-	there, err := pods.ToOwner(address)
-	return there, err == nil
 }
 
 // reflectedByHand reports whether a slice is one that somebody has made here, and to be reflected.
@@ -149,8 +103,8 @@ func (s *transitSlices) strange(endpoint discoveryv1.Endpoint) bool {
 // isPod reports whether somebody knows pods with all addresses of an endpoint.
 func (s *transitSlices) isPod(endpoint discoveryv1.Endpoint) bool {
 	return !slices.ContainsFunc(endpoint.Addresses, func(text string) bool {
-		address, err := netip.ParseAddr(text)
-		return err != nil || s.transit.place(address) == placeUnknown
+		at, err := netip.ParseAddr(text)
+		return err != nil || s.transit.known.Place(at) == address.PlaceUnknown
 	})
 }
 
@@ -161,7 +115,7 @@ func (s *transitSlices) podsOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.
 	known := slice.DeepCopy()
 	known.Endpoints = slices.DeleteFunc(known.Endpoints, s.strange)
 	left := leftOut{strange: len(slice.Endpoints) - len(known.Endpoints)}
-	if slices.ContainsFunc(addressesOf(known), func(address netip.Addr) bool { return s.transit.place(address) == placePassing }) {
+	if slices.ContainsFunc(addressesOf(known), func(at netip.Addr) bool { return s.transit.known.Place(at) == address.PlacePassing }) {
 		left.again = manualRetry
 	}
 	if left.strange > 0 {
@@ -190,9 +144,9 @@ func (s *transitSlices) tellManual(slice *discoveryv1.EndpointSlice, now leftOut
 // other cluster writes the slice.
 func (s *transitSlices) findBeside(owner cluster.ID, slice *discoveryv1.EndpointSlice) {
 	needed := map[netip.Addr]struct{}{}
-	for _, address := range addressesOf(slice) {
-		if !s.transit.owns(owner, address) && s.transit.place(address) != placeUnknown {
-			needed[address] = struct{}{}
+	for _, at := range addressesOf(slice) {
+		if !s.transit.known.Owns(owner, at) && s.transit.known.Place(at) != address.PlaceUnknown {
+			needed[at] = struct{}{}
 		}
 	}
 	var beside map[netip.Addr]struct{}
@@ -209,11 +163,11 @@ func (s *transitSlices) findBeside(owner cluster.ID, slice *discoveryv1.Endpoint
 }
 
 // isBeside reports whether an address in a slice is that of a pod of the same namespace.
-func (s *transitSlices) isBeside(slice string, address netip.Addr) bool {
+func (s *transitSlices) isBeside(slice string, at netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.beside[slice][address]
-	return ok && s.transit.place(address) != placeUnknown
+	_, ok := s.beside[slice][at]
+	return ok && s.transit.known.Place(at) != address.PlaceUnknown
 }
 
 // siblingsRetry is after what time a slice is looked at again that names pods of its own

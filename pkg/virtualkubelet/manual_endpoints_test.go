@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
@@ -41,26 +42,26 @@ func (prefixingIPAM) MapEndpointIP(_ context.Context, request *ipam.MapRequest, 
 
 // manualAddresses are those of a cluster with a foreign one, whose pods are 10.201.0.0/16 there and 10.83.0.0/16 here, and a
 // peer. The foreign cluster has one pod at a provider, 10.91.0.7 there, which it relays at 10.202.0.1 here, and one at the peer.
-func manualAddresses(t *testing.T) *addresses {
+func manualAddresses(t *testing.T) *address.Addresses {
 	t.Helper()
-	a := newAddresses(prefixingIPAM{}, "provider", &fakeRelay{
-		routes: []addressing.Route{{Provider: "peer", Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")}},
+	a := address.New(prefixingIPAM{}, "provider", &oneRelay{
+		routes: []addressing.Route{{Provider: "peer", Pods: viewOf(t, "10.200.0.0/16", "10.90.0.0/16")}},
 		from:   netip.MustParseAddr("10.91.0.7"), to: netip.MustParseAddr("10.202.0.1"),
 	})
-	a.setPeer("provider", addressing.Peer{
-		Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16"), External: mustView(t, "10.81.0.0/16", "10.202.0.0/16"),
-		Home: mustView(t, "10.200.0.0/16", "10.77.0.0/16"), Connected: true,
+	a.SetPeer("provider", addressing.Peer{
+		Pods: viewOf(t, "10.201.0.0/16", "10.83.0.0/16"), External: viewOf(t, "10.81.0.0/16", "10.202.0.0/16"),
+		Home: viewOf(t, "10.200.0.0/16", "10.77.0.0/16"), Connected: true,
 	})
-	a.setPeer("peer", addressing.Peer{
-		Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), External: mustView(t, "10.81.0.0/16", "10.203.0.0/16"), Connected: true,
+	a.SetPeer("peer", addressing.Peer{
+		Pods: viewOf(t, "10.200.0.0/16", "10.84.0.0/16"), External: viewOf(t, "10.81.0.0/16", "10.203.0.0/16"), Connected: true,
 	})
 	return a
 }
 
 // learn lets an address be that of a pod of the foreign cluster.
-func learn(t *testing.T, a *addresses, reported string) {
+func learn(t *testing.T, a *address.Addresses, reported string) {
 	t.Helper()
-	a.hold(reported, reported)
+	a.Hold(reported, reported)
 	if _, err := a.GetHomePodIP(t.Context(), &ipam.GetHomePodIPRequest{ClusterID: "provider", Ip: reported}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +88,11 @@ func nodes(ids ...string) (objects []runtime.Object) {
 }
 
 // startEndpoints starts the reflection of a slice, and returns a function that tells what the foreign cluster was given.
-func startEndpoints(t *testing.T, a *addresses, objects ...runtime.Object) (c *reflectiontest.Clusters, passed func() []string) {
+func startEndpoints(t *testing.T, a *address.Addresses, objects ...runtime.Object) (c *reflectiontest.Clusters, passed func() []string) {
 	t.Helper()
 	reflectiontest.BeBroker()
 	reflector := &transitEndpoints{
-		owns: a.owns, place: a.place, budget: newEndpointBudget(100), refused: prometheus.NewCounter(prometheus.CounterOpts{}), log: testr.New(t),
+		known: a, budget: newEndpointBudget(100), refused: prometheus.NewCounter(prometheus.CounterOpts{}), log: testr.New(t),
 	}
 	reflector.reflect(a, &generic.ReflectorConfig{}) // Without workers.
 	c = reflectiontest.Start(t, reflector, reflector.namespaced(exposition.NewNamespacedEndpointSliceReflector(a)), objects...)
@@ -186,7 +187,7 @@ func TestManualEndpointsFollow(t *testing.T) {
 		_ = c.Handle(t.Context())
 		return slices.Equal(passed(), []string{"10.91.0.7", "mapped:10.200.0.7"})
 	})
-	a.release("10.91.0.7")
+	a.Release("10.91.0.7")
 	reflectiontest.Eventually(t, func() bool {
 		_ = c.Handle(t.Context())
 		return slices.Equal(passed(), []string{"mapped:10.200.0.7"})
@@ -221,7 +222,7 @@ func TestPeersManualEndpoints(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			a := manualAddresses(t)
-			a.setPeer(cluster.ID("consumer"), addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16")})
+			a.SetPeer(cluster.ID("consumer"), addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "10.91.0.0/16")})
 			slice := manualSlice(tc.endpoints...)
 			slice.Labels[liqo.LabelManagedBy] = liqo.ManagedByShadowEndpointSlice
 			for i := range slice.Endpoints {

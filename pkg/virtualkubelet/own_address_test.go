@@ -94,7 +94,7 @@ func TestOwnAddress(t *testing.T) {
 		pod.Annotations = map[string]string{"color": "red"}
 		pod.Spec.Volumes = access(corev1.VolumeProjection{DownwardAPI: ownFile()})
 	})
-	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, localIPAM{},
+	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, endpointIPAM{},
 		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
 	told := &ownAddress{Reflector: &transit{Reflector: reflectiontest.Unstarted(pods)}, log: testr.New(t)}
 	c := reflectiontest.Start(t, told, pods.NewNamespaced, pod)

@@ -29,6 +29,7 @@ import (
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/guard"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
@@ -55,7 +56,7 @@ type reflection struct {
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
 // @v0.9.4 does, each behind a guard.
 func newReflection(
-	o *Options, first *given, local *rest.Config, addresses *translation, broadcaster record.EventBroadcaster, metrics *serve.Metrics, log logr.Logger,
+	o *Options, first *given, local *rest.Config, translation *address.Translation, broadcaster record.EventBroadcaster, metrics *serve.Metrics, log logr.Logger,
 ) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)
@@ -78,7 +79,7 @@ func newReflection(
 		return nil, err
 	}
 
-	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, addresses.client(), &workload.PodReflectorConfig{
+	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, translation.Client(), &workload.PodReflectorConfig{
 		APIServerSupport:    apiServer,
 		DisableIPReflection: o.DisableIPReflection,
 		HomeAPIServerHost:   o.HomeAPIServerHost,
@@ -100,11 +101,20 @@ func newReflection(
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
 	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", guard.IPAMService)
-	told := &ownAddress{Reflector: &transit{Reflector: ruled, mapper: addresses.mapper()}, log: log.WithName("pods")}
-	remotePods := remotepods.New(told, o.NodeName, addresses.hold, addresses.release)
+	addresses := translation.Addresses()
+	var mapper endpointMapper
+	if addresses != nil {
+		mapper = addresses
+	}
+	told := &ownAddress{Reflector: &transit{Reflector: ruled, mapper: mapper}, log: log.WithName("pods")}
+	remotePods := remotepods.New(told, o.NodeName, translation.Hold, translation.Release)
 	translated := []manager.Reflector{guard.New(remotePods, guarded)}
 	if !o.DisableIPReflection {
-		endpoints := addresses.endpoints(configs[generic.EndpointSlice], newEndpointBudget(o.EndpointsPerCluster), metrics.RefusedEndpoints)
+		endpoints := exposition.NewEndpointSliceReflector(nil, configs[generic.EndpointSlice])
+		if addresses != nil {
+			endpoints = newTransitEndpoints(addresses, addresses, newEndpointBudget(o.EndpointsPerCluster), metrics.RefusedEndpoints,
+				configs[generic.EndpointSlice], log.WithName("addresses"))
+		}
 		translated = append(translated, guard.New(endpoints, guarded))
 	}
 	for _, reflector := range translated {
@@ -115,7 +125,7 @@ func newReflection(
 	}
 	namespaces, join := guard.NewNamespaces(namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod), guard.Peering{
 		Own:             cluster.Identity{ID: cluster.ID(o.HomeCluster.ClusterID), Name: o.HomeCluster.ClusterName},
-		Foreign:         foreignID(o),
+		Foreign:         cluster.ID(o.ForeignCluster.ClusterID),
 		TenantNamespace: o.TenantNamespace, LiqoNamespace: guarded, RolePatch: rolePatch,
 	}, guard.Clients{Kubernetes: localClient, Liqo: localLiqo, Dynamic: localDynamic}, log.WithName("namespaces"))
 	m.WithNamespaceHandler(namespaces)
@@ -123,7 +133,7 @@ func newReflection(
 		manager: m, joinNamespaces: join, pods: pods, told: told, translated: translated,
 		answering: node.Pods{
 			Present: func() bool { return remotePods.AnyAt(func(string) bool { return true }) },
-			Direct:  func() bool { return remotePods.AnyAt(addresses.reachedDirectly) },
+			Direct:  func() bool { return remotePods.AnyAt(translation.ReachedDirectly) },
 		},
 	}, nil
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+
 	"github.com/go-logr/logr"
 	identitymanager "github.com/liqotech/liqo/pkg/identityManager"
 	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
@@ -68,11 +71,11 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	defer broadcaster.Shutdown()
 	events.Record(broadcaster, localClient, reasonNoAPIServer, reasonTooMany)
 
-	translation, err := newTranslation(ctx, o, local, localClient, remote, log)
+	translation, err := address.NewTranslation(ctx, translationConfig(o, remote), local, localClient, log)
 	if err != nil {
 		return err
 	}
-	defer translation.close()
+	defer translation.Close()
 	metrics := serve.NewMetrics()
 	reflected, err := newReflection(o, first, local, translation, broadcaster, metrics, log)
 	if err != nil {
@@ -90,7 +93,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	group.Go(func() error {
-		return translation.run(ctx, func() error {
+		return translation.Run(ctx, func() error {
 			virtual.Reconsider()
 			return reflected.translateAgain()
 		})
@@ -119,7 +122,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	admission, err := serve.NewAdmission(serve.AdmissionConfig{NodeName: o.NodeName, ClientCA: o.ClientCA, RolePatch: rolePatch}, reviewer, as, translation.source(), log.WithName("admission"))
+	admission, err := serve.NewAdmission(serve.AdmissionConfig{NodeName: o.NodeName, ClientCA: o.ClientCA, RolePatch: rolePatch}, reviewer, as, translation.Source(), log.WithName("admission"))
 	if err != nil {
 		return err
 	}
@@ -145,6 +148,19 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	return nil
+}
+
+// translationConfig returns what addresses are translated with.
+func translationConfig(o *Options, remote *identity) *address.Config {
+	c := &address.Config{
+		IPAM: o.LiqoIpamServer, Foreign: cluster.ID(o.ForeignCluster.ClusterID), ForeignName: o.ForeignCluster.ClusterName,
+		TenantNamespace: o.TenantNamespace, CheckTunnel: o.NodeCheckNetwork, RemoteIPAM: o.RemoteIPAM,
+		Identity: remote.config, RemoteNamespace: remote.tenantNamespace,
+	}
+	if o.DisableIPReflection {
+		c.IPAM = ""
+	}
+	return c
 }
 
 // answerTimeout bounds one attempt to ask this cluster for what must be known at first.

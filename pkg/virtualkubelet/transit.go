@@ -7,15 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
-	"github.com/liqotech/liqo/pkg/liqonet/ipam"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/options"
@@ -26,6 +22,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 )
 
 const (
@@ -49,9 +46,9 @@ func inTransit(pod *corev1.Pod) (origin cluster.ID, ok bool) {
 // endpointMapper translates an address in another cluster, as this one sees it,
 // for the foreign cluster.
 type endpointMapper interface {
-	// mapExternal returns a notAPIServerError if the address cannot be that of the API
+	// MapExternal returns a notAPIServerError if the address cannot be that of the API
 	// server of its owner.
-	mapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error)
+	MapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error)
 	hostMapper
 }
 
@@ -142,8 +139,8 @@ func (n *transitNamespace) mapAliases(ctx context.Context, origin cluster.ID, lo
 		n.refuseAPIServer(local, spec, "it names more than one")
 		return nil
 	}
-	there, err := n.mapper.mapExternal(ctx, origin, here)
-	switch refused := notAPIServerError(""); {
+	there, err := n.mapper.MapExternal(ctx, origin, here)
+	switch refused := address.NotAPIServerError(""); {
 	case errors.As(err, &refused):
 		n.refuseAPIServer(local, spec, refused.Error())
 		return nil
@@ -161,11 +158,6 @@ func (n *transitNamespace) refuseAPIServer(local *corev1.Pod, spec *corev1.PodSp
 	n.events.Eventf(local, corev1.EventTypeWarning, reasonNoAPIServer, "The pod cannot reach the API server of its cluster: %s", why)
 	forgetAPIServer(local.Name, spec)
 }
-
-// notAPIServerError says why an address is not taken for that of an API server.
-type notAPIServerError string
-
-func (e notAPIServerError) Error() string { return string(e) }
 
 // forgetAPIServer takes from a pod the host aliases, the environment and the token
 // that Liqo gave it to reach the API server of its own cluster. A file with the name of its
@@ -188,65 +180,4 @@ func forgetAPIServer(name string, spec *corev1.PodSpec) {
 			projected.Sources = append(slices.DeleteFunc(projected.Sources, ofServer), namespaces...)
 		}
 	}
-}
-
-// mapExternal implements endpointMapper. A pod says itself where its aliases lead,
-// so that nothing but its own cluster may be opened for them, and of that only what
-// can be its API server: each address takes one of the external CIDR of this cluster.
-func (a *addresses) mapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error) {
-	a.mu.Lock()
-	external := a.peers[owner].External.Seen
-	a.mu.Unlock()
-	parsed, err := netip.ParseAddr(address)
-	if err != nil || !external.Contains(parsed) {
-		return netip.Addr{}, notAPIServerError(address + " is not in the external CIDR of that cluster")
-	}
-	if !a.apiServers.admit(owner, parsed, time.Now()) {
-		return netip.Addr{}, notAPIServerError("pods of that cluster name others already than " + address)
-	}
-	response, err := a.IpamClient.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(a.foreign), Ip: address})
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("map %s for cluster %s: %w", address, a.foreign, err)
-	}
-	mapped, err := netip.ParseAddr(response.GetIp())
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("map %s for cluster %s: the IPAM answered %q: %w", address, a.foreign, response.GetIp(), err)
-	}
-	return mapped, nil
-}
-
-const (
-	// apiServersPerCluster is one, and another that it may change to.
-	apiServersPerCluster = 2
-	// apiServerHold is how long an address of an API server counts that no new pod names.
-	apiServerHold = 24 * time.Hour
-)
-
-// apiServers are the addresses that pods of each cluster name as that of its API server.
-// The zero value is ready for use.
-type apiServers struct {
-	mu sync.Mutex
-	// named is when each was named last.
-	named map[cluster.ID]map[netip.Addr]time.Time
-}
-
-// admit reports whether an address may be that of the API server of a cluster.
-func (s *apiServers) admit(owner cluster.ID, address netip.Addr, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.named == nil {
-		s.named = map[cluster.ID]map[netip.Addr]time.Time{}
-	}
-	if s.named[owner] == nil {
-		s.named[owner] = map[netip.Addr]time.Time{}
-	}
-	named := s.named[owner]
-	if _, known := named[address]; !known && len(named) >= apiServersPerCluster {
-		maps.DeleteFunc(named, func(_ netip.Addr, last time.Time) bool { return now.Sub(last) >= apiServerHold })
-		if len(named) >= apiServersPerCluster {
-			return false
-		}
-	}
-	named[address] = now
-	return true
 }

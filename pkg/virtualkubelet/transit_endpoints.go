@@ -22,6 +22,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 )
 
 // transitEndpoints is a reflector of EndpointSlices that passes on, of a slice
@@ -37,11 +38,7 @@ import (
 type transitEndpoints struct {
 	manager.Reflector
 
-	// owns reports whether an address is one by which this cluster reaches into
-	// another one.
-	owns func(owner cluster.ID, address netip.Addr) bool
-	// place tells what this cluster knows of an address.
-	place func(address netip.Addr) place
+	known known
 	// budget bounds how many addresses are passed on, and refused counts those that are
 	// not for this reason.
 	budget  *endpointBudget
@@ -49,6 +46,25 @@ type transitEndpoints struct {
 	log     logr.Logger
 	// ctx is the one that reflection runs with.
 	ctx context.Context
+}
+
+// known is what this cluster knows of addresses. Implementations may be used concurrently.
+type known interface {
+	// Owns reports whether an address is one by which this cluster reaches into
+	// another one.
+	Owns(owner cluster.ID, address netip.Addr) bool
+	// Place tells what this cluster knows of an address.
+	Place(address netip.Addr) address.Place
+}
+
+// newTransitEndpoints returns a reflector of EndpointSlices that passes on what may be passed on,
+// as client translates it. What exceeds the budget is counted by refused.
+func newTransitEndpoints(
+	client ipam.IpamClient, known known, budget *endpointBudget, refused prometheus.Counter, config *generic.ReflectorConfig, log logr.Logger,
+) manager.Reflector {
+	t := &transitEndpoints{known: known, budget: budget, refused: refused, log: log}
+	t.reflect(client, config)
+	return t
 }
 
 // reflect makes Liqo's reflector of EndpointSlices the one that passes them on.
@@ -124,13 +140,4 @@ func (o *twinOwner) get() (cluster.ID, error) {
 	o.id, _ = liqo.TwinOf(namespace)
 	o.known = true
 	return o.id, nil
-}
-
-// owns reports whether an address is one by which this cluster reaches a pod of
-// another one, or into its external CIDR.
-func (a *addresses) owns(owner cluster.ID, address netip.Addr) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	peer := a.peers[owner]
-	return peer.Pods.Seen.Contains(address) || peer.External.Seen.Contains(address)
 }

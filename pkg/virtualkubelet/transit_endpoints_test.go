@@ -30,16 +30,17 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
 func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 	const provider, consumer, other = cluster.ID("provider"), cluster.ID("consumer"), cluster.ID("other")
-	translation := newAddresses(localIPAM{}, provider, nil)
-	translation.setPeer(consumer, addressing.Peer{
-		Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16"), External: mustView(t, "10.81.0.0/16", "10.92.0.0/16"),
+	translation := address.New(endpointIPAM{}, provider, nil)
+	translation.SetPeer(consumer, addressing.Peer{
+		Pods: viewOf(t, "10.200.0.0/16", "10.91.0.0/16"), External: viewOf(t, "10.81.0.0/16", "10.92.0.0/16"),
 	})
-	translation.setPeer(other, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.93.0.0/16")})
+	translation.SetPeer(other, addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "10.93.0.0/16")})
 	shadow := map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowEndpointSlice}
 	native := map[string]string{discoveryv1.LabelManagedBy: kubernetesSlices}
 
@@ -75,7 +76,7 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 			events := record.NewFakeRecorder(2)
 			refused := prometheus.NewCounter(prometheus.CounterOpts{})
 			reflector := &transitSlices{
-				transit:   &transitEndpoints{owns: translation.owns, place: translation.place, budget: newEndpointBudget(3), refused: refused, log: testr.New(t)},
+				transit:   &transitEndpoints{known: translation, budget: newEndpointBudget(3), refused: refused, log: testr.New(t)},
 				namespace: "twin", all: discoveryv1listers.NewEndpointSliceLister(all).EndpointSlices("twin"), events: events, leftOut: map[string]leftOut{},
 				owner: &twinOwner{known: tc.owner != "", id: tc.owner, read: func() (*corev1.Namespace, error) { return nil, errors.New("no answer") }},
 			}
@@ -106,7 +107,7 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 // TestEndpointsLeftOutOnce leaves out the endpoint of a slice of the consumer that does not change after that.
 func TestEndpointsLeftOutOnce(t *testing.T) {
 	reflectiontest.BeBroker()
-	peer := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16")}
+	peer := addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "10.91.0.0/16")}
 	errNoAnswer := errors.New("no answer")
 	for name, tc := range map[string]struct {
 		reason string
@@ -121,9 +122,9 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 		"TooMany":         {"it is looked at again, because other slices may go", false, true, false, generic.EnqueueAfter(tooManyRetry)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			translation := newAddresses(localIPAM{}, "provider", nil)
+			translation := address.New(endpointIPAM{}, "provider", nil)
 			reflector := &transitEndpoints{
-				owns: translation.owns, place: translation.place, budget: newEndpointBudget(1), refused: prometheus.NewCounter(prometheus.CounterOpts{}), log: testr.New(t),
+				known: translation, budget: newEndpointBudget(1), refused: prometheus.NewCounter(prometheus.CounterOpts{}), log: testr.New(t),
 			}
 			reflector.reflect(translation, &generic.ReflectorConfig{}) // Without workers.
 			slice := &discoveryv1.EndpointSlice{
@@ -137,7 +138,7 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 				objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-" + id, Labels: map[string]string{"liqo.io/remote-cluster-id": id}}})
 			}
 			if tc.tunnel {
-				translation.setPeer("consumer", peer)
+				translation.SetPeer("consumer", peer)
 			}
 			if !tc.budget {
 				reflector.budget.admit("consumer", "other/slice", []netip.Addr{netip.MustParseAddr("10.91.0.9")}, time.Now().Add(-2*endpointHold))
@@ -164,7 +165,7 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 			}
 
 			unread = false
-			translation.setPeer("consumer", peer)
+			translation.SetPeer("consumer", peer)
 			reflector.budget.forget("other/slice", time.Now().Add(-2*endpointHold))
 			reflectiontest.Eventually(t, func() bool { // Until the first shadow is in the cache.
 				if err := c.Handle(t.Context()); err != nil {

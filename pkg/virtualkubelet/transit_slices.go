@@ -168,7 +168,9 @@ func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.E
 	if err != nil {
 		return without(slice, func(netip.Addr) bool { return true })
 	}
-	passed := without(slice, func(address netip.Addr) bool { return !s.transit.owns(id, address) && !s.isBeside(slice.Name, address) })
+	passed := without(slice, func(address netip.Addr) bool {
+		return !s.transit.known.Owns(id, address) && !s.isBeside(slice.Name, address)
+	})
 	tooMany := s.transit.budget.admit(id, s.key(slice.Name), addressesOf(passed), time.Now())
 	s.tell(slice, leftOut{
 		strange: len(slice.Endpoints) - len(passed.Endpoints), tooMany: len(tooMany), again: s.siblingsRetry(slice.Name),

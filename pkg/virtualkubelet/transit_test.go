@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
 
@@ -41,7 +42,7 @@ type mappingIPAM struct {
 func (m mappingIPAM) MapEndpointIP(_ context.Context, request *ipam.MapRequest, _ ...grpc.CallOption) (*ipam.MapResponse, error) {
 	ip, ok := m.mapped[request.GetIp()]
 	if !ok || request.GetClusterID() != "provider" {
-		return nil, errRefused
+		return nil, errNotMapped
 	}
 	return &ipam.MapResponse{Ip: ip}, nil
 }
@@ -214,11 +215,11 @@ func TestAPIServerOfPod(t *testing.T) {
 			if tc.unmapped {
 				delete(mapped, here)
 			}
-			addresses := newAddresses(mappingIPAM{mapped: mapped}, "provider", nil)
+			addresses := address.New(mappingIPAM{mapped: mapped}, "provider", nil)
 			for id, seen := range map[cluster.ID]string{"consumer": "10.202.0.0/16", "other": "10.204.0.0/16"} {
-				addresses.setPeer(id, addressing.Peer{
-					Pods:     mustView(t, "10.200.0.0/16", "None"),
-					External: mustView(t, "10.81.0.0/16", seen),
+				addresses.SetPeer(id, addressing.Peer{
+					Pods:     viewOf(t, "10.200.0.0/16", "None"),
+					External: viewOf(t, "10.81.0.0/16", seen),
 				})
 			}
 			pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, addresses,
@@ -263,9 +264,9 @@ func (m *mappedAll) MapEndpointIP(_ context.Context, request *ipam.MapRequest, _
 func TestAPIServersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mapper := &mappedAll{mapped: map[string]bool{}}
-		addresses := newAddresses(mapper, "provider", nil)
+		addresses := address.New(mapper, "provider", nil)
 		for _, id := range []cluster.ID{"consumer", "other"} {
-			addresses.setPeer(id, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "None"), External: mustView(t, "10.81.0.0/16", "10.202.0.0/16")})
+			addresses.SetPeer(id, addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "None"), External: viewOf(t, "10.81.0.0/16", "10.202.0.0/16")})
 		}
 		events := record.NewFakeRecorder(100)
 		namespace := &transitNamespace{mapper: addresses, events: events}
@@ -277,11 +278,12 @@ func TestAPIServersAreFew(t *testing.T) {
 			}
 			return len(spec.HostAliases) == 1
 		}
+		const mayName = 2 // One, and another that it may change to.
 		for host := range 50 {
 			start("consumer", fmt.Sprintf("10.202.7.%d", host))
 		}
-		if len(mapper.mapped) != apiServersPerCluster || len(events.Events) != 50-apiServersPerCluster {
-			t.Errorf("50 pods take %d addresses and get %d events, want %d addresses", len(mapper.mapped), len(events.Events), apiServersPerCluster)
+		if len(mapper.mapped) != mayName || len(events.Events) != 50-mayName {
+			t.Errorf("50 pods take %d addresses and get %d events, want %d addresses", len(mapper.mapped), len(events.Events), mayName)
 		}
 		if !start("consumer", "10.202.7.0") {
 			t.Error("a pod that names the address of the others does not reach it")
@@ -289,7 +291,7 @@ func TestAPIServersAreFew(t *testing.T) {
 		if !start("other", "10.202.7.9") {
 			t.Error("what pods of one cluster name counts for another")
 		}
-		time.Sleep(apiServerHold)
+		time.Sleep(24 * time.Hour)
 		if !start("consumer", "10.202.8.1") {
 			t.Error("the API server of a cluster that was peered with again is not reached a day later")
 		}

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package address
 
 import (
 	"context"
@@ -14,12 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/client"
 )
-
-func foreignID(o *Options) cluster.ID { return cluster.ID(o.ForeignCluster.ClusterID) }
 
 // brokerClient is the client of the foreign cluster's remote IPAM, if one was
 // configured; the zero value is none.
@@ -28,33 +25,33 @@ type brokerClient struct{ client *client.Client }
 // newBrokerClient trusts the foreign cluster by what it announces in its own
 // API, and authenticates with the identity that it gave to this cluster. One that is a
 // token, as some clouds give, is no identity there: then there is no client.
-func newBrokerClient(o *Options, remote *identity, changed func(), relayed func(netip.Addr) bool, log logr.Logger) (brokerClient, error) {
-	if len(o.RemoteIPAM) == 0 {
+func newBrokerClient(c *Config, changed func(), relayed func(netip.Addr) bool, log logr.Logger) (brokerClient, error) {
+	if len(c.RemoteIPAM) == 0 {
 		return brokerClient{}, nil
 	}
-	if len(remote.config.CertData) == 0 {
+	if len(c.Identity.CertData) == 0 {
 		log.Info("The remote IPAM is not used: the identity at the foreign cluster is no certificate. "+
-			"Pods behind the foreign cluster have no address here", "foreignCluster", o.ForeignCluster.ClusterName)
+			"Pods behind the foreign cluster have no address here", "foreignCluster", c.ForeignName)
 		return brokerClient{}, nil
 	}
-	api, err := kubernetes.NewForConfig(remote.config)
+	api, err := kubernetes.NewForConfig(c.Identity)
 	if err != nil {
 		return brokerClient{}, fmt.Errorf("set up the client of the foreign cluster's API: %w", err)
 	}
-	certificate, err := tls.X509KeyPair(remote.config.CertData, remote.config.KeyData)
+	certificate, err := tls.X509KeyPair(c.Identity.CertData, c.Identity.KeyData)
 	if err != nil {
 		return brokerClient{}, fmt.Errorf("use the certificate of the identity at cluster %s for --remote-ipam: %w",
-			o.ForeignCluster.ClusterName, err)
+			c.ForeignName, err)
 	}
 	return brokerClient{client.New(client.Config{
-		Foreign:     foreignID(o),
-		Servers:     o.RemoteIPAM,
+		Foreign:     c.Foreign,
+		Servers:     c.RemoteIPAM,
 		Certificate: certificate,
 		Changed:     changed,
 		Relayed:     relayed,
 		Log:         log,
 		Announcement: func(ctx context.Context) (remoteipam.Announcement, error) {
-			return readAnnouncement(ctx, api, remote.tenantNamespace)
+			return readAnnouncement(ctx, api, c.RemoteNamespace)
 		},
 	})}, nil
 }
@@ -73,7 +70,7 @@ func readAnnouncement(ctx context.Context, api kubernetes.Interface, namespace s
 }
 
 // relay returns the client as the addresses use it; nil if there is none.
-func (b brokerClient) relay() relay {
+func (b brokerClient) relay() Relay {
 	if b.client == nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package address
 
 import (
 	"context"
@@ -101,7 +101,7 @@ func TestGetHomePodIP(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		relay   relay
+		relay   Relay
 		peers   map[cluster.ID]addressing.Peer
 		cluster cluster.ID
 		address string
@@ -138,9 +138,9 @@ func TestGetHomePodIP(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			translation := newAddresses(localIPAM{}, broker, tc.relay)
+			translation := New(localIPAM{}, broker, tc.relay)
 			for id, peer := range tc.peers {
-				translation.setPeer(id, peer)
+				translation.SetPeer(id, peer)
 			}
 			response, err := translation.GetHomePodIP(t.Context(), &ipam.GetHomePodIPRequest{ClusterID: string(tc.cluster), Ip: tc.address})
 			if tc.want == "" {
@@ -159,7 +159,7 @@ func TestGetHomePodIP(t *testing.T) {
 func TestAddressesFollowTheTunnel(t *testing.T) {
 	const broker, a = cluster.ID("broker"), cluster.ID("provider-a")
 	remote := &fakeRelay{from: netip.MustParseAddr("10.90.0.13"), to: netip.MustParseAddr("10.202.0.1")}
-	translation := newAddresses(localIPAM{}, broker, remote)
+	translation := New(localIPAM{}, broker, remote)
 	show := func(step, want string) {
 		t.Helper()
 		response, err := translation.GetHomePodIP(t.Context(), &ipam.GetHomePodIPRequest{ClusterID: string(broker), Ip: "10.90.0.13"})
@@ -167,12 +167,12 @@ func TestAddressesFollowTheTunnel(t *testing.T) {
 			t.Errorf("%s: got %s, %v; want %s", step, response.GetHomeIP(), err, want)
 		}
 	}
-	translation.setPeer(broker, addressing.Peer{
+	translation.SetPeer(broker, addressing.Peer{
 		Pods: mustView(t, "10.201.0.0/16", "None"), External: mustView(t, "10.202.0.0/16", "None"), Connected: true,
 	})
 	show("before the broker told routes", "10.202.0.1")
 	up := addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: true}
-	if !translation.setPeer(a, up) || translation.setPeer(a, up) {
+	if !translation.SetPeer(a, up) || translation.SetPeer(a, up) {
 		t.Error("setPeer must report the first sight of a tunnel, and no event without news")
 	}
 	remote.routes = []addressing.Route{{Provider: a, Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")}}
@@ -180,9 +180,9 @@ func TestAddressesFollowTheTunnel(t *testing.T) {
 	show("peered with the provider", "10.84.0.13")
 	down := up
 	down.Connected = false
-	translation.setPeer(a, down)
+	translation.SetPeer(a, down)
 	show("the tunnel is down", "10.202.0.1")
-	translation.setPeer(a, up)
+	translation.SetPeer(a, up)
 	show("the tunnel is back", "10.84.0.13")
 	translation.deletePeer(a)
 	show("the peering is gone", "10.202.0.1")
@@ -239,15 +239,15 @@ func TestMapEndpointIP(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			translation := newAddresses(localIPAM{}, provider, nil)
-			translation.setPeer(provider, home)
+			translation := New(localIPAM{}, provider, nil)
+			translation.SetPeer(provider, home)
 			for id, peer := range tc.peers {
-				translation.setPeer(id, peer)
+				translation.SetPeer(id, peer)
 			}
 			if peer, ok := tc.peers[provider]; ok && !peer.Pods.IsValid() {
 				translation.deletePeer(provider)
 			}
-			translation.setDirect(tc.direct)
+			translation.SetDirect(tc.direct)
 			response, err := translation.MapEndpointIP(t.Context(), &ipam.MapRequest{ClusterID: string(tc.cluster), Ip: tc.endpoint})
 			if err != nil || response.GetIp() != tc.want {
 				t.Errorf("%s: got %s, %v; want %s", tc.reason, response.GetIp(), err, tc.want)
@@ -260,16 +260,16 @@ func TestTunnelsAreTold(t *testing.T) {
 	const broker, a, b, c = cluster.ID("broker"), cluster.ID("provider-a"), cluster.ID("provider-b"), cluster.ID("provider-c")
 	home := mustView(t, "10.200.0.0/16", "10.83.0.0/16")
 	remote := &fakeRelay{}
-	translation := newAddresses(localIPAM{}, broker, remote)
-	translation.setPeer(broker, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", ""), Home: home, Connected: true})
-	translation.setPeer(a, addressing.Peer{Pods: mustView(t, "10.202.0.0/16", ""), Home: home, Connected: true})
-	translation.setPeer(b, addressing.Peer{Pods: mustView(t, "10.203.0.0/16", ""), Home: home})
-	translation.setPeer(c, addressing.Peer{Pods: mustView(t, "10.204.0.0/16", ""), Connected: true})
+	translation := New(localIPAM{}, broker, remote)
+	translation.SetPeer(broker, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", ""), Home: home, Connected: true})
+	translation.SetPeer(a, addressing.Peer{Pods: mustView(t, "10.202.0.0/16", ""), Home: home, Connected: true})
+	translation.SetPeer(b, addressing.Peer{Pods: mustView(t, "10.203.0.0/16", ""), Home: home})
+	translation.SetPeer(c, addressing.Peer{Pods: mustView(t, "10.204.0.0/16", ""), Connected: true})
 	want := map[cluster.ID]netip.Prefix{a: home.Seen}
 	if diff := cmp.Diff(want, remote.tunnels, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("a tunnel that is down, a peer that told no prefix and the broker itself are no way past it (-want +got):\n%s", diff)
 	}
-	translation.setPeer(a, addressing.Peer{Pods: mustView(t, "10.202.0.0/16", ""), Home: home})
+	translation.SetPeer(a, addressing.Peer{Pods: mustView(t, "10.202.0.0/16", ""), Home: home})
 	if len(remote.tunnels) != 0 {
 		t.Errorf("after the tunnel was lost, %v is told", remote.tunnels)
 	}
@@ -277,13 +277,13 @@ func TestTunnelsAreTold(t *testing.T) {
 
 func TestRoundTripsArePassedOn(t *testing.T) {
 	relay := &fakeRelay{}
-	a := &addresses{foreign: "broker", relay: relay}
+	a := &Addresses{foreign: "broker", relay: relay}
 	a.setRoundTrip("provider", time.Millisecond, time.Now())
 	a.setRoundTrip("broker", time.Millisecond, time.Now())
 	if diff := cmp.Diff(map[cluster.ID]time.Duration{"provider": time.Millisecond}, relay.roundTrips); diff != "" {
 		t.Errorf("the broker measures itself how far it is: -want +got\n%s", diff)
 	}
-	(&addresses{foreign: "provider"}).setRoundTrip("other", time.Millisecond, time.Now()) // Without a broker there is nobody to tell.
+	(&Addresses{foreign: "provider"}).setRoundTrip("other", time.Millisecond, time.Now()) // Without a broker there is nobody to tell.
 }
 
 // TestSource compares for whom two callers count.
@@ -295,9 +295,9 @@ func TestSource(t *testing.T) {
 		}
 		return v
 	}
-	a := newAddresses(nil, "provider", nil)
-	a.setPeer("provider", addressing.Peer{Pods: view("10.200.0.0/16", "10.60.0.0/16"), External: view("10.201.0.0/16", "10.61.0.0/16")})
-	a.setPeer("consumer", addressing.Peer{Pods: view("10.70.0.0/16", "None")})
+	a := New(nil, "provider", nil)
+	a.SetPeer("provider", addressing.Peer{Pods: view("10.200.0.0/16", "10.60.0.0/16"), External: view("10.201.0.0/16", "10.61.0.0/16")})
+	a.SetPeer("consumer", addressing.Peer{Pods: view("10.70.0.0/16", "None")})
 	cases := map[string]struct {
 		reason string
 		a, b   string

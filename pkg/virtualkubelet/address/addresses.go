@@ -1,7 +1,10 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+// Package address tells under which address the pods of a foreign cluster are reached from this
+// one, and what addresses here are called there. It does not know what names an address: pods,
+// slices, or specs.
+package address
 
 import (
 	"context"
@@ -21,15 +24,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
-// relay is what is needed of a broker's remote IPAM. Implementations may be used
+// Relay is what is needed of a broker's remote IPAM. Implementations may be used
 // concurrently.
-type relay interface {
-	mapper
-	tunnelSink
-}
-
-// mapper tells where the pods behind a broker are reached.
-type mapper interface {
+type Relay interface {
 	// Routes returns the providers that may be reached past the broker.
 	Routes() []addressing.Route
 	// MapRelay returns an address that leads to a pod through the broker.
@@ -39,25 +36,21 @@ type mapper interface {
 	// Hold and Release tell which pods have which addresses.
 	Hold(pod string, address netip.Addr)
 	Release(pod string)
-}
-
-// tunnelSink tells the broker of the tunnels of this cluster.
-type tunnelSink interface {
 	// SetTunnels tells under which prefixes other clusters see the pods of this one.
 	SetTunnels(prefixes map[cluster.ID]netip.Prefix)
 	// SetRoundTrip tells what was measured in the tunnel to another cluster, and when.
 	SetRoundTrip(id cluster.ID, took time.Duration, at time.Time)
 }
 
-// addresses is Liqo's IPAM as the reflectors see it. It answers itself where
+// Addresses is Liqo's IPAM as the reflectors see it. It answers itself where
 // the pods of the foreign cluster are, and passes everything else on to the IPAM
 // of this cluster. It is safe for concurrent use.
-type addresses struct {
+type Addresses struct {
 	ipam.IpamClient
 
 	foreign cluster.ID
 	// relay is nil if no remote IPAM is in use.
-	relay relay
+	relay Relay
 	// checkTunnel is whether the tunnel to the foreign cluster matters; without it,
 	// Liqo is told to leave networks alone.
 	checkTunnel bool
@@ -79,15 +72,16 @@ type addresses struct {
 	detours atomic.Pointer[[]addressing.View]
 }
 
-// newAddresses wraps the IPAM of this cluster; relay may be nil.
-func newAddresses(local ipam.IpamClient, foreign cluster.ID, relay relay) *addresses {
-	return &addresses{IpamClient: local, foreign: foreign, relay: relay, peers: map[cluster.ID]addressing.Peer{}}
+// New wraps the IPAM of this cluster, which is asked for what it does not answer itself;
+// relay is nil if no remote IPAM is in use. It knows no tunnel yet.
+func New(local ipam.IpamClient, foreign cluster.ID, relay Relay) *Addresses {
+	return &Addresses{IpamClient: local, foreign: foreign, relay: relay, peers: map[cluster.ID]addressing.Peer{}}
 }
 
 // GetHomePodIP translates the address of a pod, as the foreign cluster reports
 // it, into the one that reaches it from here. It fails rather than return an
 // address that could be another pod's.
-func (a *addresses) GetHomePodIP(
+func (a *Addresses) GetHomePodIP(
 	ctx context.Context, request *ipam.GetHomePodIPRequest, options ...grpc.CallOption,
 ) (*ipam.GetHomePodIPResponse, error) {
 	if cluster.ID(request.GetClusterID()) != a.foreign {
@@ -104,7 +98,7 @@ func (a *addresses) GetHomePodIP(
 	return &ipam.GetHomePodIPResponse{HomeIP: address.String()}, nil
 }
 
-func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.Addr, error) {
+func (a *Addresses) translate(ctx context.Context, reported netip.Addr) (netip.Addr, error) {
 	table := a.table.Load()
 	if table == nil {
 		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: the prefixes of its tunnel are not known", reported, a.foreign)
@@ -124,7 +118,7 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 		return netip.Addr{}, err
 	}
 	// A broker leads only into itself; any other address is a pod of somebody else.
-	if !a.owns(a.foreign, relay) {
+	if !a.Owns(a.foreign, relay) {
 		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it answers with %s, which is not in its pod or external CIDR",
 			reported, a.foreign, relay)
 	}
@@ -136,7 +130,7 @@ func (a *addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 // under which the foreign cluster reaches it. An endpoint of a consumer that the
 // foreign cluster reaches past this one is not relayed here, and what the foreign cluster
 // runs itself it is told by its own address.
-func (a *addresses) MapEndpointIP(
+func (a *Addresses) MapEndpointIP(
 	ctx context.Context, request *ipam.MapRequest, options ...grpc.CallOption,
 ) (*ipam.MapResponse, error) {
 	detours := a.detours.Load()
@@ -159,7 +153,7 @@ func (a *addresses) MapEndpointIP(
 }
 
 // relayed reports whether a pod at an address is reached through the broker.
-func (a *addresses) relayed(address netip.Addr) bool {
+func (a *Addresses) relayed(address netip.Addr) bool {
 	table := a.table.Load()
 	if table == nil {
 		return false
@@ -170,7 +164,7 @@ func (a *addresses) relayed(address netip.Addr) bool {
 
 // reachedDirectly reports whether a pod at an address is reached past the foreign
 // cluster; one without an address is not.
-func (a *addresses) reachedDirectly(address string) bool {
+func (a *Addresses) reachedDirectly(address string) bool {
 	table := a.table.Load()
 	parsed, err := netip.ParseAddr(address)
 	if table == nil || err != nil {
@@ -180,8 +174,9 @@ func (a *addresses) reachedDirectly(address string) bool {
 	return path == addressing.PathDirect
 }
 
-// hold notes the address of a pod of the foreign cluster; an empty one is none.
-func (a *addresses) hold(pod, address string) {
+// Hold notes the address of a pod of the foreign cluster, which is known by its UID; an empty one
+// is none.
+func (a *Addresses) Hold(pod, address string) {
 	if a.relay == nil {
 		return
 	}
@@ -194,17 +189,17 @@ func (a *addresses) hold(pod, address string) {
 	a.relay.Hold(pod, parsed)
 }
 
-// release notes that a pod of the foreign cluster is gone.
-func (a *addresses) release(pod string) {
+// Release notes that a pod of the foreign cluster is gone.
+func (a *Addresses) Release(pod string) {
 	if a.relay != nil {
 		a.shown.hold(pod, netip.Addr{})
 		a.relay.Release(pod)
 	}
 }
 
-// setDirect records which clusters reach the foreign cluster past this one, and
+// SetDirect records which clusters reach the foreign cluster past this one, and
 // reports whether translations may have changed.
-func (a *addresses) setDirect(direct remoteipam.DirectConsumers) bool {
+func (a *Addresses) SetDirect(direct remoteipam.DirectConsumers) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if maps.Equal(a.direct, direct) {
@@ -215,9 +210,9 @@ func (a *addresses) setDirect(direct remoteipam.DirectConsumers) bool {
 	return true
 }
 
-// setPeer records what the tunnel to a cluster looks like and reports whether
+// SetPeer records what the tunnel to a cluster looks like and reports whether
 // translations may have changed.
-func (a *addresses) setPeer(id cluster.ID, peer addressing.Peer) bool {
+func (a *Addresses) SetPeer(id cluster.ID, peer addressing.Peer) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if old, ok := a.peers[id]; ok && old == peer {
@@ -230,7 +225,7 @@ func (a *addresses) setPeer(id cluster.ID, peer addressing.Peer) bool {
 
 // source returns for whom a caller counts: for the cluster whose address it has, or else
 // for its network.
-func (a *addresses) source(caller netip.Addr) source.Source {
+func (a *Addresses) source(caller netip.Addr) source.Source {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, peer := range a.peers {
@@ -243,14 +238,14 @@ func (a *addresses) source(caller netip.Addr) source.Source {
 
 // setRoundTrip passes on what was measured in the tunnel to a cluster, and when; zero
 // if there is nothing to measure.
-func (a *addresses) setRoundTrip(id cluster.ID, took time.Duration, at time.Time) {
+func (a *Addresses) setRoundTrip(id cluster.ID, took time.Duration, at time.Time) {
 	if a.relay != nil && id != a.foreign {
 		a.relay.SetRoundTrip(id, took, at)
 	}
 }
 
 // deletePeer forgets a tunnel and reports whether translations may have changed.
-func (a *addresses) deletePeer(id cluster.ID) bool {
+func (a *Addresses) deletePeer(id cluster.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, ok := a.peers[id]; !ok {
@@ -262,7 +257,7 @@ func (a *addresses) deletePeer(id cluster.ID) bool {
 }
 
 // routesChanged takes over the routes that the broker told.
-func (a *addresses) routesChanged() {
+func (a *Addresses) routesChanged() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.rebuild()
@@ -271,7 +266,7 @@ func (a *addresses) routesChanged() {
 // rebuild is called with the lock held. A table that could give one address to
 // two pods is not used; the last good one would be as wrong, so that the routes
 // are left out and every pod of a provider is asked of the broker.
-func (a *addresses) rebuild() {
+func (a *Addresses) rebuild() {
 	a.rebuildDetours()
 	foreign, ok := a.peers[a.foreign]
 	a.lost.Store(a.checkTunnel && !foreign.Connected)
@@ -303,7 +298,7 @@ func (a *addresses) rebuild() {
 
 // rebuildDetours is called with the lock held. A consumer is relayed that tells a
 // prefix of another length than its pod CIDR, or one that it cannot have.
-func (a *addresses) rebuildDetours() {
+func (a *Addresses) rebuildDetours() {
 	detours := make([]addressing.View, 0, len(a.direct))
 	foreign, known := a.peers[a.foreign]
 	for id, there := range a.direct {
@@ -322,7 +317,7 @@ func (a *addresses) rebuildDetours() {
 // takenFrom returns the prefixes that a consumer cannot have in the foreign cluster; it
 // is called with the lock held. Of two consumers that tell the same, nobody knows which
 // one lies.
-func (a *addresses) takenFrom(consumer cluster.ID, foreign addressing.Peer) []netip.Prefix {
+func (a *Addresses) takenFrom(consumer cluster.ID, foreign addressing.Peer) []netip.Prefix {
 	taken := foreign.Taken()
 	for id, prefix := range a.direct {
 		if id != consumer {

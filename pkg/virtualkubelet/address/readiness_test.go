@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package address
 
 import (
 	"testing"
@@ -56,10 +56,10 @@ func TestAdjustReady(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			translation := newAddresses(localIPAM{}, broker, remote)
+			translation := New(localIPAM{}, broker, remote)
 			translation.checkTunnel = true
-			translation.setPeer(broker, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16"), Connected: !tc.lost})
-			translation.setPeer(a, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: true})
+			translation.SetPeer(broker, addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16"), Connected: !tc.lost})
+			translation.SetPeer(a, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: true})
 			ready := corev1.PodCondition{Type: corev1.PodReady, Status: tc.is}
 			if translation.AdjustReady(tc.pod, &ready); ready.Status != tc.want {
 				t.Errorf("%s: got %s, want %s", tc.reason, ready.Status, tc.want)
@@ -70,8 +70,8 @@ func TestAdjustReady(t *testing.T) {
 
 // TestLostWithoutTunnels looks at a virtual kubelet that is told to leave networks alone.
 func TestLostWithoutTunnels(t *testing.T) {
-	translation := newAddresses(localIPAM{}, "broker", nil)
-	translation.setPeer("broker", addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16")})
+	translation := New(localIPAM{}, "broker", nil)
+	translation.SetPeer("broker", addressing.Peer{Pods: mustView(t, "10.201.0.0/16", "10.83.0.0/16")})
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	if translation.AdjustReady(&corev1.Pod{}, &ready); ready.Status != corev1.ConditionTrue {
 		t.Error("a pod is called not ready because of a tunnel that nobody needs")

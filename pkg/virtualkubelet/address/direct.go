@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package address
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // it, and calls changed when translations may have changed. It returns once what
 // is known at first was taken over.
 func watchDirect(
-	ctx context.Context, client kubernetes.Interface, namespace string, to *addresses, changed func(), log logr.Logger,
+	ctx context.Context, client kubernetes.Interface, namespace string, to *Addresses, changed func(), log logr.Logger,
 ) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
@@ -33,7 +33,7 @@ func watchDirect(
 		if err != nil {
 			log.Error(err, "Consumers left out that reach the foreign cluster directly")
 		}
-		if to.setDirect(direct) {
+		if to.SetDirect(direct) {
 			changed()
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package address
 
 import (
 	podstatus "github.com/liqotech/liqo/pkg/liqo-controller-manager/podstatus-controller"
@@ -16,7 +16,7 @@ import (
 // A pod that only the foreign cluster leads to is not ready while the tunnel to that
 // one is lost. A pod that is reached past it stays ready when the foreign cluster
 // itself lost sight of it.
-func (a *addresses) AdjustReady(remote *corev1.Pod, ready *corev1.PodCondition) {
+func (a *Addresses) AdjustReady(remote *corev1.Pod, ready *corev1.PodCondition) {
 	switch direct := a.reachedDirectly(remote.Status.PodIP); {
 	case !direct && a.lost.Load():
 		ready.Status = corev1.ConditionFalse

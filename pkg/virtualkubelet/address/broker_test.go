@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package address
 
 import (
 	"crypto/ecdsa"
@@ -65,12 +65,10 @@ func TestIdentityAtTheRemoteIPAM(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := NewOptions()
-			o.RemoteIPAM = tc.servers
 			tc.config.Host = "https://broker.example"
 			told := 0
 			log := funcr.New(func(string, string) { told++ }, funcr.Options{})
-			client, err := newBrokerClient(o, &identity{config: tc.config}, func() {}, func(netip.Addr) bool { return false }, log)
+			client, err := newBrokerClient(&Config{Identity: tc.config, RemoteIPAM: tc.servers}, func() {}, func(netip.Addr) bool { return false }, log)
 			if (err != nil) != tc.wantErr || (client.relay() != nil) != tc.used || told != tc.told {
 				t.Errorf("%s: a client %t, error %v, %d lines; want a client %t, an error %t, %d lines",
 					tc.reason, client.relay() != nil, err, told, tc.used, tc.wantErr, tc.told)

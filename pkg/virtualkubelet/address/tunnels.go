@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package address
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // watchTunnels keeps the peers of the addresses up to date until the context
 // ends, and calls changed when translations may have changed. It returns once
 // the tunnels that exist are known.
-func watchTunnels(ctx context.Context, client dynamic.Interface, to *addresses, changed func(), log logr.Logger) error {
+func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, changed func(), log logr.Logger) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	informer := factory.ForResource(netv1alpha1.TunnelEndpointGroupVersionResource).Informer()
 	set := func(object any) {
@@ -36,7 +36,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *addresses, 
 			log.V(1).Info("Tunnel endpoint left out", "reason", err.Error())
 			return
 		}
-		if to.setPeer(id, peer) {
+		if to.SetPeer(id, peer) {
 			changed()
 		}
 		took, at, ok := liqo.RoundTrip(tunnel)
