@@ -35,6 +35,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/remotepods"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/transit"
 )
 
 // reflection reflects the objects of the offloaded namespaces between this
@@ -48,7 +49,7 @@ type reflection struct {
 	// answering tells of the pods in the foreign cluster.
 	answering node.Pods
 	// told writes into pods which addresses they have.
-	told *ownAddress
+	told *transit.OwnAddress
 	// translated are the reflectors whose objects hold addresses.
 	translated []manager.Reflector
 }
@@ -91,28 +92,30 @@ func newReflection(
 		exposition.NewServiceReflector(configs[generic.Service]),
 		exposition.NewIngressReflector(configs[generic.Ingress]),
 		configuration.NewConfigMapReflector(configs[generic.ConfigMap]),
-		newSecretReflector(apiServer == forge.APIServerSupportLegacy, configs[generic.Secret], generic.ConcurrencyModeLeader),
-		newTokenReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount]),
+		transit.NewSecretReflector(apiServer == forge.APIServerSupportLegacy, configs[generic.Secret], generic.ConcurrencyModeLeader),
+		transit.NewTokenReflector(apiServer == forge.APIServerSupportTokenAPI, configs[generic.ServiceAccount]),
 		storage.NewPersistentVolumeClaimReflector(o.VirtualStorageClassName, o.RemoteRealStorageClassName,
 			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
-		transitEvents{event.NewEventReflector(configs[generic.Event])},
+		transit.NewEvents(event.NewEventReflector(configs[generic.Event])),
 	}
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events.QuietInTransit(broadcaster),
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
 	log.Info("Of Liqo's namespace only the Service of the IPAM is reflected", "namespace", guarded, "service", guard.IPAMService)
 	addresses := translation.Addresses()
-	var mapper endpointMapper
+	var mapper transit.Mapper
 	if addresses != nil {
 		mapper = addresses
 	}
-	told := &ownAddress{Reflector: &transit{Reflector: ruled, mapper: mapper}, log: log.WithName("pods")}
+	told := transit.NewOwnAddress(transit.NewPods(ruled, mapper), log.WithName("pods"))
 	remotePods := remotepods.New(told, o.NodeName, translation.Hold, translation.Release)
 	translated := []manager.Reflector{guard.New(remotePods, guarded)}
 	if !o.DisableIPReflection {
-		endpoints := exposition.NewEndpointSliceReflector(nil, configs[generic.EndpointSlice])
-		if addresses != nil {
-			endpoints = newTransitEndpoints(addresses, addresses, newEndpointBudget(o.EndpointsPerCluster), metrics.RefusedEndpoints,
+		var endpoints manager.Reflector
+		if addresses == nil {
+			endpoints = exposition.NewEndpointSliceReflector(nil, configs[generic.EndpointSlice])
+		} else {
+			endpoints = transit.NewEndpoints(addresses, addresses, o.EndpointsPerCluster, metrics.RefusedEndpoints,
 				configs[generic.EndpointSlice], log.WithName("addresses"))
 		}
 		translated = append(translated, guard.New(endpoints, guarded))
@@ -145,7 +148,7 @@ func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
 // must have ended.
 func (r *reflection) join() {
 	r.joinNamespaces()
-	r.told.join()
+	r.told.Join()
 }
 
 // translateAgain reflects again all objects that hold addresses.

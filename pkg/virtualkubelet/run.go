@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/serve"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/transit"
 )
 
 // Run is the virtual kubelet of one virtual node. It returns when the context
@@ -69,7 +70,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	remote := first.identity
 	broadcaster := record.NewBroadcaster()
 	defer broadcaster.Shutdown()
-	events.Record(broadcaster, localClient, reasonNoAPIServer, reasonTooMany)
+	events.Record(broadcaster, localClient, transit.ReasonNoAPIServer, transit.ReasonTooMany)
 
 	translation, err := address.NewTranslation(ctx, translationConfig(o, remote), local, localClient, log)
 	if err != nil {

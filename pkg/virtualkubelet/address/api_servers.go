@@ -22,7 +22,7 @@ type NotAPIServerError string
 func (e NotAPIServerError) Error() string { return string(e) }
 
 // MapExternal translates an address of an API server that pods of its owner name, for the foreign
-// cluster; an error that it cannot be one is a notAPIServerError. A pod says itself where its aliases lead,
+// cluster; an error that it cannot be one is a NotAPIServerError. A pod says itself where its aliases lead,
 // so that nothing but its own cluster may be opened for them, and of that only what
 // can be its API server: each address takes one of the external CIDR of this cluster.
 func (a *Addresses) MapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error) {

@@ -17,7 +17,7 @@ var ErrHostUnknown = errors.New("the foreign cluster cannot be told how to reach
 
 // MapHost returns under which address the foreign cluster reaches what this one reaches at an
 // address: the same if that is not one of Liqo's. The origin is where the pod comes from that names
-// it; empty for a pod of this cluster. An error is errHostUnknown, or passes by itself.
+// it; empty for a pod of this cluster. An error is ErrHostUnknown, or passes by itself.
 //
 // It does so by arithmetic alone: a mapping in the IPAM would be nobody's to free. So it opens
 // nothing to the foreign cluster that was closed before.

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"context"
@@ -23,6 +23,10 @@ const reasonScheduled = "Scheduled"
 // says already to which cluster it went; the node in there is none that its consumer knows or can do anything about. Why a pod cannot be
 // bound is told.
 type transitEvents struct{ manager.Reflector }
+
+// NewEvents returns a reflector of events that reflects as another one does, but not to which node
+// of the foreign cluster a pod in transit was bound.
+func NewEvents(reflector manager.Reflector) manager.Reflector { return transitEvents{reflector} }
 
 // StartNamespace begins the reflection of a namespace.
 func (t transitEvents) StartNamespace(opts *options.NamespacedOpts) {

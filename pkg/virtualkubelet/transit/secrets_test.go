@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"encoding/json"
@@ -167,8 +167,8 @@ func (c *tokenClusters) start() {
 	remote := informers.NewSharedInformerFactoryWithOptions(c.provider, 0, informers.WithNamespace("twin-broker"))
 	reflectors := []manager.Reflector{
 		// Which of several virtual kubelets reflects Secrets is decided by an election, which a test does not hold.
-		newSecretReflector(false, &config, generic.ConcurrencyModeAll),
-		newTokenReflector(true, &config),
+		NewSecretReflector(false, &config, generic.ConcurrencyModeAll),
+		NewTokenReflector(true, &config),
 	}
 	for _, reflector := range reflectors {
 		reflector.Start(c.t.Context(), options.New(c.broker, pods.Core().V1().Pods()).

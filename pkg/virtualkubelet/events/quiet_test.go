@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package events_test
 
 import (
 	"slices"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/transit"
 )
 
 func TestQuietInTransit(t *testing.T) {
@@ -37,7 +38,7 @@ func TestQuietInTransit(t *testing.T) {
 		"TransitSuccess":   {"On the way nobody does.", "consumer", corev1.EventTypeNormal, forge.EventSuccessfulReflection, false},
 		"TransitTokens":    {"Nor that of tokens.", "consumer", corev1.EventTypeNormal, forge.EventSuccessfulSATokensReflection, false},
 		"TransitFailure":   {"What goes wrong here is for people here.", "consumer", corev1.EventTypeWarning, forge.EventFailedReflection, true},
-		"TransitAPIServer": {"And for the consumer.", "consumer", corev1.EventTypeWarning, reasonNoAPIServer, true},
+		"TransitAPIServer": {"And for the consumer.", "consumer", corev1.EventTypeWarning, transit.ReasonNoAPIServer, true},
 		"TransitDisabled":  {"What is not reflected is told.", "consumer", corev1.EventTypeNormal, forge.EventReflectionDisabled, true},
 	}
 	for name, tc := range cases {
@@ -80,7 +81,7 @@ func TestLiqoIsQuietInTransit(t *testing.T) {
 		pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
 			&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
 		pod := reflectiontest.PodOf(origin, func(*corev1.Pod) {})
-		c := reflectiontest.Start(t, &transit{Reflector: reflectiontest.Unstarted(pods)}, pods.NewNamespaced, pod)
+		c := reflectiontest.Start(t, transit.NewPods(reflectiontest.Unstarted(pods), nil), pods.NewNamespaced, pod)
 		reasons := toldReasons(c.Events)
 		if err := c.Handle(t.Context()); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"context"
@@ -31,9 +31,9 @@ import (
 )
 
 const (
-	// reasonTooMany is the reason of the event on an EndpointSlice of which not all
-	// endpoints are passed on.
-	reasonTooMany = "TooManyEndpoints"
+	// ReasonTooMany is the reason of the event on an EndpointSlice of which not all
+	// endpoints are passed on. It is for the cluster that the endpoints belong to.
+	ReasonTooMany = "TooManyEndpoints"
 	// tooManyRetry is after what time such a slice is looked at again. Other slices may have
 	// left it more, and an address counts for an hour after it has left the last one.
 	tooManyRetry = 5 * time.Minute
@@ -189,7 +189,7 @@ func (s *transitSlices) tell(slice *discoveryv1.EndpointSlice, now leftOut) {
 	}
 	if now.tooMany > was.tooMany {
 		s.transit.refused.Add(float64(now.tooMany - was.tooMany))
-		s.events.Eventf(slice, corev1.EventTypeWarning, reasonTooMany,
+		s.events.Eventf(slice, corev1.EventTypeWarning, ReasonTooMany,
 			"%d addresses are not passed on: the cluster that they belong to may have %d", now.tooMany, s.transit.budget.limit)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"errors"
@@ -30,15 +30,6 @@ var (
 	nobody6 = netip.MustParseAddr("100::1")
 )
 
-// hostMapper translates the addresses that a pod names in its spec.
-type hostMapper interface {
-	// MapHost returns under which address the foreign cluster reaches what this one reaches
-	// at an address: the same if that is not one of Liqo's. The origin is where the pod
-	// comes from that names it; empty for a pod of this cluster. An error is errHostUnknown,
-	// or passes by itself.
-	MapHost(origin cluster.ID, address netip.Addr) (netip.Addr, error)
-}
-
 // mapHosts makes the hosts that a spec names lead there from the foreign cluster. Liqo
 // leaves the spec of a pod as it was created, and so are these.
 func (n *transitNamespace) mapHosts(origin cluster.ID, local *corev1.Pod, spec *corev1.PodSpec) error {
@@ -52,7 +43,7 @@ func (n *transitNamespace) mapHosts(origin cluster.ID, local *corev1.Pod, spec *
 		if err != nil {
 			return // A name means in each cluster what that cluster's DNS says.
 		}
-		// An IPv4 here that is written as IPv6 is dialed as what it is.
+		// An IPv4 address that is written as IPv6 is dialed as what it is.
 		here = here.Unmap()
 		there, err := n.mapper.MapHost(origin, here)
 		switch {

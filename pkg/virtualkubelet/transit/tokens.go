@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"context"
@@ -27,10 +27,10 @@ type tokenless struct {
 	pods corev1listers.PodLister
 }
 
-// newTokenReflector returns a reflector of service account tokens, as
+// NewTokenReflector returns a reflector of service account tokens, as
 // configuration.NewServiceAccountReflector of Liqo v0.9.4 does, that leaves pods in
-// transit alone.
-func newTokenReflector(enabled bool, config *generic.ReflectorConfig) manager.Reflector {
+// transit alone. It has no workers unless it is enabled.
+func NewTokenReflector(enabled bool, config *generic.ReflectorConfig) manager.Reflector {
 	workers := config.NumWorkers
 	if !enabled {
 		workers = 0

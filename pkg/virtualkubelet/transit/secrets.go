@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"context"
@@ -43,8 +43,9 @@ type relayedTokens struct {
 // tokenLabels are the labels by which Liqo knows a Secret with tokens.
 var tokenLabels = []string{forge.LiqoSASecretForPodNameKey, forge.LiqoSASecretForServiceAccountKey}
 
-// newSecretReflector returns a reflector of Secrets that relays the tokens of pods in transit.
-func newSecretReflector(legacy bool, config *generic.ReflectorConfig, mode generic.ConcurrencyMode) manager.Reflector {
+// NewSecretReflector returns Liqo's reflector of Secrets, which also relays the tokens of pods in
+// transit. Legacy is whether tokens of this cluster are Secrets.
+func NewSecretReflector(legacy bool, config *generic.ReflectorConfig, mode generic.ConcurrencyMode) manager.Reflector {
 	return appliedOnce{generic.NewReflector(configuration.SecretReflectorName, relaysTokens(configuration.NewNamespacedSecretReflector(legacy)),
 		generic.WithoutFallback(), config.NumWorkers, config.Type, mode)}
 }

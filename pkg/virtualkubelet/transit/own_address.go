@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"context"
@@ -38,17 +38,23 @@ const AnnotationPodIP = "brokering.liqo.io/pod-ip"
 // podIPField is how the downward API calls the annotation.
 const podIPField = "metadata.annotations['" + AnnotationPodIP + "']"
 
-// ownAddress is a reflector of pods that writes [AnnotationPodIP] on the pods of this
+// OwnAddress is a reflector of pods that writes [AnnotationPodIP] on the pods of this
 // cluster that ask for it. Pods in transit belong to another cluster, which does it.
-type ownAddress struct {
+type OwnAddress struct {
 	manager.Reflector
 
 	log     logr.Logger
 	workers sync.WaitGroup
 }
 
+// NewOwnAddress returns a reflector of pods that reflects as another one does, and writes
+// [AnnotationPodIP].
+func NewOwnAddress(reflector manager.Reflector, log logr.Logger) *OwnAddress {
+	return &OwnAddress{Reflector: reflector, log: log}
+}
+
 // Start begins the reflection.
-func (o *ownAddress) Start(ctx context.Context, opts *options.ReflectorOpts) {
+func (o *OwnAddress) Start(ctx context.Context, opts *options.ReflectorOpts) {
 	queue := workqueue.NewRateLimitingQueue(workqueue.DefaultControllerRateLimiter())
 	enqueue := func(object any) {
 		if pod, ok := object.(*corev1.Pod); ok && lacksOwnAddress(pod) {
@@ -80,8 +86,8 @@ func (o *ownAddress) Start(ctx context.Context, opts *options.ReflectorOpts) {
 	o.Reflector.Start(ctx, opts)
 }
 
-// join returns when nothing is written any more; the context must have ended.
-func (o *ownAddress) join() { o.workers.Wait() }
+// Join returns when nothing is written any more; the context must have ended.
+func (o *OwnAddress) Join() { o.workers.Wait() }
 
 // writeOwnAddress tells a pod its address if it lacks it.
 func writeOwnAddress(ctx context.Context, pods corev1listers.PodLister, client kubernetes.Interface, name cache.ObjectName) error {

@@ -1,7 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+// Package transit gives pods what they need because they run elsewhere, and not in the cluster that
+// they belong to: above all those that came from another cluster and go on to the foreign one. It
+// reflects their API server, hosts, tokens, endpoints and events so that these mean there what they
+// mean at home. It does not know how addresses are translated.
+package transit
 
 import (
 	"context"
@@ -31,9 +35,9 @@ const (
 	// (liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
 	apiServerName = "kubernetes.default"
 
-	// reasonNoAPIServer is the reason of the event on a pod that cannot reach the
-	// API server of its own cluster.
-	reasonNoAPIServer = "APIServerNotReachable"
+	// ReasonNoAPIServer is the reason of the event on a pod that cannot reach the
+	// API server of its own cluster. It is for that cluster.
+	ReasonNoAPIServer = "APIServerNotReachable"
 )
 
 // inTransit reports whether a pod came from another cluster, which has offloaded it
@@ -43,13 +47,24 @@ func inTransit(pod *corev1.Pod) (origin cluster.ID, ok bool) {
 	return origin, pod.Labels[liqo.LabelManagedBy] == liqo.ManagedByShadowPod && origin != ""
 }
 
-// endpointMapper translates an address in another cluster, as this one sees it,
-// for the foreign cluster.
-type endpointMapper interface {
-	// MapExternal returns a notAPIServerError if the address cannot be that of the API
-	// server of its owner.
+// Mapper translates addresses in other clusters, as this one sees them, for the foreign
+// cluster. Implementations may be used concurrently.
+type Mapper interface {
+	// MapExternal translates the address at which pods of an owner reach its API server. It returns an
+	// [address.NotAPIServerError] if the address cannot be that of one.
 	MapExternal(ctx context.Context, owner cluster.ID, address string) (netip.Addr, error)
-	hostMapper
+	// MapHost returns under which address the foreign cluster reaches what this one reaches
+	// at an address: the same if that is not one of Liqo's. The origin is where the pod
+	// comes from that names it; empty for a pod of this cluster. An error is
+	// [address.ErrHostUnknown], or passes by itself.
+	MapHost(origin cluster.ID, address netip.Addr) (netip.Addr, error)
+}
+
+// NewPods returns a reflector of pods that reflects as another one does, but forges the
+// remote pods so that each reaches, from the foreign cluster, its own API server and the hosts that it
+// names. The mapper is nil if addresses mean the same in all clusters.
+func NewPods(reflector manager.Reflector, mapper Mapper) manager.Reflector {
+	return &transit{Reflector: reflector, mapper: mapper}
 }
 
 // transit is a reflector of pods that knows the pods of other clusters from those
@@ -63,7 +78,7 @@ type transit struct {
 	manager.Reflector
 
 	// mapper is nil if addresses mean the same in all clusters.
-	mapper endpointMapper
+	mapper Mapper
 	// pods are the pods of this cluster on the virtual node.
 	pods corev1listers.PodLister
 }
@@ -87,7 +102,7 @@ func (t *transit) StartNamespace(opts *options.NamespacedOpts) {
 
 // transitNamespace forges the remote pods of one namespace.
 type transitNamespace struct {
-	mapper  endpointMapper
+	mapper  Mapper
 	pods    corev1listers.PodNamespaceLister
 	forging *forge.ForgingOpts
 	events  record.EventRecorder
@@ -155,7 +170,7 @@ func (n *transitNamespace) mapAliases(ctx context.Context, origin cluster.ID, lo
 
 // refuseAPIServer lets a pod start without access to the API server of its cluster.
 func (n *transitNamespace) refuseAPIServer(local *corev1.Pod, spec *corev1.PodSpec, why string) {
-	n.events.Eventf(local, corev1.EventTypeWarning, reasonNoAPIServer, "The pod cannot reach the API server of its cluster: %s", why)
+	n.events.Eventf(local, corev1.EventTypeWarning, ReasonNoAPIServer, "The pod cannot reach the API server of its cluster: %s", why)
 	forgetAPIServer(local.Name, spec)
 }
 

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"context"
@@ -38,7 +38,7 @@ import (
 type transitEndpoints struct {
 	manager.Reflector
 
-	known known
+	known Known
 	// budget bounds how many addresses are passed on, and refused counts those that are
 	// not for this reason.
 	budget  *endpointBudget
@@ -48,8 +48,8 @@ type transitEndpoints struct {
 	ctx context.Context
 }
 
-// known is what this cluster knows of addresses. Implementations may be used concurrently.
-type known interface {
+// Known is what this cluster knows of addresses. Implementations may be used concurrently.
+type Known interface {
 	// Owns reports whether an address is one by which this cluster reaches into
 	// another one.
 	Owns(owner cluster.ID, address netip.Addr) bool
@@ -57,12 +57,13 @@ type known interface {
 	Place(address netip.Addr) address.Place
 }
 
-// newTransitEndpoints returns a reflector of EndpointSlices that passes on what may be passed on,
-// as client translates it. What exceeds the budget is counted by refused.
-func newTransitEndpoints(
-	client ipam.IpamClient, known known, budget *endpointBudget, refused prometheus.Counter, config *generic.ReflectorConfig, log logr.Logger,
+// NewEndpoints returns a reflector of EndpointSlices that passes on what may be passed on,
+// as client translates it: of each cluster that offloads to this one, at most perCluster addresses.
+// What is more is counted by refused.
+func NewEndpoints(
+	client ipam.IpamClient, known Known, perCluster int, refused prometheus.Counter, config *generic.ReflectorConfig, log logr.Logger,
 ) manager.Reflector {
-	t := &transitEndpoints{known: known, budget: budget, refused: refused, log: log}
+	t := &transitEndpoints{known: known, budget: newEndpointBudget(perCluster), refused: refused, log: log}
 	t.reflect(client, config)
 	return t
 }

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package virtualkubelet
+package transit
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func TestOwnAddress(t *testing.T) {
 	})
 	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, endpointIPAM{},
 		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})
-	told := &ownAddress{Reflector: &transit{Reflector: reflectiontest.Unstarted(pods)}, log: testr.New(t)}
+	told := &OwnAddress{Reflector: &transit{Reflector: reflectiontest.Unstarted(pods)}, log: testr.New(t)}
 	c := reflectiontest.Start(t, told, pods.NewNamespaced, pod)
 	var refused atomic.Bool
 	c.Local.PrependReactor("patch", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
@@ -147,13 +147,13 @@ func (startless) Start(context.Context, *options.ReflectorOpts) {}
 // TestOwnAddressEnds ends when the context does.
 func TestOwnAddressEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	told := &ownAddress{Reflector: startless{}, log: testr.New(t)}
+	told := &OwnAddress{Reflector: startless{}, log: testr.New(t)}
 	client := fake.NewSimpleClientset()
 	told.Start(ctx, options.New(client, informers.NewSharedInformerFactory(client, 0).Core().V1().Pods()))
 	stop()
 	done := make(chan struct{})
 	go func() {
-		told.join()
+		told.Join()
 		close(done)
 	}()
 	select {
