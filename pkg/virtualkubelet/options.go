@@ -10,6 +10,9 @@
 // Reflection of objects, the virtual node and the identity at the foreign
 // cluster are Liqo's. How an address is computed is package addressing's, and
 // how the broker is asked is package remoteipam/client's.
+//
+// Each of the packages below does one part, and gets what it needs as values: address, transit,
+// remotepods, guard, events, node and serve. This one has the options, and puts the parts together.
 package virtualkubelet
 
 import (

@@ -197,9 +197,9 @@ func (a *Addresses) Release(pod string) {
 	}
 }
 
-// SetDirect records which clusters reach the foreign cluster past this one, and
+// setDirect records which clusters reach the foreign cluster past this one, and
 // reports whether translations may have changed.
-func (a *Addresses) SetDirect(direct remoteipam.DirectConsumers) bool {
+func (a *Addresses) setDirect(direct remoteipam.DirectConsumers) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if maps.Equal(a.direct, direct) {

@@ -247,7 +247,7 @@ func TestMapEndpointIP(t *testing.T) {
 			if peer, ok := tc.peers[provider]; ok && !peer.Pods.IsValid() {
 				translation.deletePeer(provider)
 			}
-			translation.SetDirect(tc.direct)
+			translation.setDirect(tc.direct)
 			response, err := translation.MapEndpointIP(t.Context(), &ipam.MapRequest{ClusterID: string(tc.cluster), Ip: tc.endpoint})
 			if err != nil || response.GetIp() != tc.want {
 				t.Errorf("%s: got %s, %v; want %s", tc.reason, response.GetIp(), err, tc.want)

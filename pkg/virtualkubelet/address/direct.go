@@ -33,7 +33,7 @@ func watchDirect(
 		if err != nil {
 			log.Error(err, "Consumers left out that reach the foreign cluster directly")
 		}
-		if to.SetDirect(direct) {
+		if to.setDirect(direct) {
 			changed()
 		}
 	}

@@ -47,7 +47,7 @@ func asBroker(t *testing.T, direct remoteipam.DirectConsumers) *Addresses {
 	})
 	a.SetPeer(theOther, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16"), Connected: true})
 	a.SetPeer(theConsumer, addressing.Peer{Pods: mustView(t, "10.200.0.0/16", "10.87.0.0/16"), Connected: true})
-	a.SetDirect(direct)
+	a.setDirect(direct)
 	return a
 }
 

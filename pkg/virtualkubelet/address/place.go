@@ -9,7 +9,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
-// A place is what this cluster knows of an address.
+// Place is what this cluster knows of an address.
 type Place int
 
 const (

@@ -49,7 +49,7 @@ type offloadingRule interface {
 	offloads(local, remote string) (bool, error)
 }
 
-// Clients are those of this cluster. All of them are needed.
+// Clients are those of this cluster's API server. All of them are needed.
 type Clients struct {
 	Kubernetes kubernetes.Interface
 	Liqo       liqoclient.Interface

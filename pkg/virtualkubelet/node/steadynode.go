@@ -38,7 +38,8 @@ const (
 //
 // The node takes no more pods meanwhile: its condition NetworkUnavailable is true, or
 // those of pressure, for which Kubernetes taints it. Pods that are reached through a
-// foreign cluster that is lost are marked one by one, see addresses.AdjustReady.
+// foreign cluster that is lost are marked one by one, see AdjustReady of
+// package address.
 //
 // Its lease says that the virtual kubelet runs, whatever becomes of the foreign
 // cluster, and its conditions what the virtual kubelet knows of that one. So a node

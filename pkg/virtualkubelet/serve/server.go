@@ -57,6 +57,7 @@ type Server struct {
 
 // Config is what a server must know of its virtual node.
 type Config struct {
+	// NodeName is the name of the node, for which the certificate is.
 	NodeName string
 	// NodeIP is the address in the certificate; the server listens at all, at Port.
 	NodeIP string

@@ -19,7 +19,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/reflectiontest"
 )
@@ -33,10 +32,10 @@ const (
 	providerB = cluster.ID("provider-b")
 )
 
-// ofConsumer are the addresses as the consumer's virtual kubelet for a cluster knows them.
-func ofConsumer(t *testing.T, foreign cluster.ID) *address.Addresses {
+// ofConsumer are the addresses as the consumer's virtual kubelet for the provider knows them.
+func ofConsumer(t *testing.T) *address.Addresses {
 	t.Helper()
-	a := address.New(endpointIPAM{}, foreign, nil)
+	a := address.New(endpointIPAM{}, providerA, nil)
 	a.SetPeer(brokerID, addressing.Peer{
 		Pods: viewOf(t, "10.201.0.0/16", "10.83.0.0/16"), External: viewOf(t, "10.81.0.0/16", "10.202.0.0/16"),
 		Home: viewOf(t, "10.200.0.0/16", "10.87.0.0/16"), HomeExternal: viewOf(t, "10.81.0.0/16", "10.203.0.0/16"), Connected: true,
@@ -48,7 +47,7 @@ func ofConsumer(t *testing.T, foreign cluster.ID) *address.Addresses {
 }
 
 // ofBroker are the addresses as the broker's virtual kubelet for the provider knows them.
-func ofBroker(t *testing.T, direct remoteipam.DirectConsumers) *address.Addresses {
+func ofBroker(t *testing.T) *address.Addresses {
 	t.Helper()
 	a := address.New(endpointIPAM{}, providerA, nil)
 	a.SetPeer(providerA, addressing.Peer{
@@ -56,7 +55,6 @@ func ofBroker(t *testing.T, direct remoteipam.DirectConsumers) *address.Addresse
 	})
 	a.SetPeer(providerB, addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "10.91.0.0/16"), Connected: true})
 	a.SetPeer(consumerA, addressing.Peer{Pods: viewOf(t, "10.200.0.0/16", "10.87.0.0/16"), Connected: true})
-	a.SetDirect(direct)
 	return a
 }
 
@@ -98,7 +96,7 @@ func TestMapHosts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			events := record.NewFakeRecorder(10)
-			namespace := &transitNamespace{mapper: ofConsumer(t, providerA), events: events}
+			namespace := &transitNamespace{mapper: ofConsumer(t), events: events}
 			// Liqo has translated it: it would be taken for that of a pod of this cluster.
 			const apiServer = "10.200.0.1"
 			spec := naming(tc.host, apiServer)
@@ -125,7 +123,7 @@ func TestHostsOfPod(t *testing.T) {
 	reflectiontest.BeBroker()
 	for _, origin := range []string{"", string(consumerA)} {
 		t.Run(origin, func(t *testing.T) {
-			addresses := ofBroker(t, nil)
+			addresses := ofBroker(t)
 			local := reflectiontest.PodOf(origin, func(pod *corev1.Pod) {
 				pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Host: "10.90.0.13"}}}
 			})

@@ -44,7 +44,8 @@ type relayedTokens struct {
 var tokenLabels = []string{forge.LiqoSASecretForPodNameKey, forge.LiqoSASecretForServiceAccountKey}
 
 // NewSecretReflector returns Liqo's reflector of Secrets, which also relays the tokens of pods in
-// transit. Legacy is whether tokens of this cluster are Secrets.
+// transit. Legacy is whether tokens of this cluster are Secrets. The mode tells which replicas of a
+// virtual kubelet reflect.
 func NewSecretReflector(legacy bool, config *generic.ReflectorConfig, mode generic.ConcurrencyMode) manager.Reflector {
 	return appliedOnce{generic.NewReflector(configuration.SecretReflectorName, relaysTokens(configuration.NewNamespacedSecretReflector(legacy)),
 		generic.WithoutFallback(), config.NumWorkers, config.Type, mode)}
