@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-
 	"github.com/go-logr/logr"
 	identitymanager "github.com/liqotech/liqo/pkg/identityManager"
 	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
@@ -24,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/events"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/node"
@@ -70,7 +69,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	remote := first.identity
 	broadcaster := record.NewBroadcaster()
 	defer broadcaster.Shutdown()
-	events.Record(broadcaster, localClient, transit.ReasonNoAPIServer, transit.ReasonTooMany)
+	events.Record(broadcaster, localClient, transit.ToldReasons()...)
 
 	translation, err := address.NewTranslation(ctx, translationConfig(o, remote), local, localClient, log)
 	if err != nil {

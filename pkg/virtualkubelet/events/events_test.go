@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
-)
 
-// The reasons of events that are for the cluster that a pod came from.
-const reasonTold, reasonToldToo = "APIServerNotReachable", "TooManyEndpoints"
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/transit"
+)
 
 // eventually waits until a condition is true.
 func eventually(t *testing.T, condition func() bool) {
@@ -36,7 +35,7 @@ func TestOwnEventsStayHere(t *testing.T) {
 	client, events := fake.NewSimpleClientset(), record.NewBroadcaster()
 	defer events.Shutdown()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	recordAt(events, client, []string{reasonTold, reasonToldToo}, clock)
+	recordAt(events, client, transit.ToldReasons(), clock)
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 	// What the consumer's virtual kubelet does with an event of the twin namespace.
 	reflector := generic.NewNamespacedReflector(options.NewNamespaced().WithEventBroadcaster(events).WithReflectionType(consts.DenyList), "Event")
@@ -48,9 +47,9 @@ func TestOwnEventsStayHere(t *testing.T) {
 	}{
 		"reflected": {"it names the provider", forge.EventSuccessfulReflection, true},
 		"failed":    {"it names the provider, and the namespace there", forge.EventFailedReflection, true},
-		"noaccess":  {"the consumer is to know why its pod does not reach its API server", reasonTold, false},
+		"noaccess":  {"the consumer is to know why its pod does not reach its API server", transit.ReasonNoAPIServer, false},
 		"nohost":    {"which addresses are those of other peers is not for the consumer to find out", "HostNotReachable", true},
-		"toomany":   {"the consumer is to know why its Service lacks endpoints", reasonToldToo, false},
+		"toomany":   {"the consumer is to know why its Service lacks endpoints", transit.ReasonTooMany, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

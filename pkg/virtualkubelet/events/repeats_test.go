@@ -18,6 +18,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/transit"
 )
 
 // TestRareRepeats writes events as Liqo's reflectors do, and counts what the API server gets.
@@ -32,7 +34,7 @@ func TestRareRepeats(t *testing.T) {
 		"tokens":  {"so is each look at its tokens", corev1.EventTypeNormal, forge.EventSuccessfulSATokensReflection, true},
 		"failure": {"why something fails is told each time", corev1.EventTypeWarning, forge.EventFailedReflection, false},
 		"warning": {"a warning is no success, whatever its reason", corev1.EventTypeWarning, forge.EventSuccessfulReflection, false},
-		"other":   {"our own reasons are for the consumer", corev1.EventTypeNormal, reasonTold, false},
+		"other":   {"our own reasons are for the consumer", corev1.EventTypeNormal, transit.ReasonNoAPIServer, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +42,7 @@ func TestRareRepeats(t *testing.T) {
 			client := fake.NewSimpleClientset()
 			events := record.NewBroadcaster()
 			defer events.Shutdown()
-			recordAt(events, client, []string{reasonTold}, clock)
+			recordAt(events, client, transit.ToldReasons(), clock)
 			recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"}}
 			last := 0

@@ -4,8 +4,6 @@
 package node
 
 import (
-	"github.com/liqotech/liqo/cmd/virtual-kubelet/root"
-
 	"context"
 	"errors"
 	"sync/atomic"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/liqotech/liqo/cmd/virtual-kubelet/root"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

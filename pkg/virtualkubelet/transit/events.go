@@ -19,6 +19,10 @@ import (
 // (k8s.io/kubernetes/pkg/scheduler/schedule_one.go@v1.34).
 const reasonScheduled = "Scheduled"
 
+// ToldReasons returns the reasons of the events of this package that are for the cluster that a
+// pod or an endpoint came from. They name no cluster.
+func ToldReasons() []string { return []string{ReasonNoAPIServer, ReasonTooMany} }
+
 // transitEvents is a reflector of events that leaves out to which node of the foreign cluster a pod in transit was bound. This cluster
 // says already to which cluster it went; the node in there is none that its consumer knows or can do anything about. Why a pod cannot be
 // bound is told.
