@@ -27,8 +27,15 @@ import (
 // Relay is what is needed of a broker's remote IPAM. Implementations may be used
 // concurrently.
 type Relay interface {
+	Relayed
+	Reports
+
 	// Routes returns the providers that may be reached past the broker.
 	Routes() []addressing.Route
+}
+
+// Relayed are the pods that are reached through the broker.
+type Relayed interface {
 	// MapRelay returns an address that leads to a pod through the broker.
 	MapRelay(ctx context.Context, address netip.Addr) (netip.Addr, error)
 	// Reported is the inverse of MapRelay, for the pods that are held.
@@ -36,6 +43,10 @@ type Relay interface {
 	// Hold and Release tell which pods have which addresses.
 	Hold(pod string, address netip.Addr)
 	Release(pod string)
+}
+
+// Reports is what a broker is told of this cluster.
+type Reports interface {
 	// SetTunnels tells under which prefixes other clusters see the pods of this one.
 	SetTunnels(prefixes map[cluster.ID]netip.Prefix)
 	// SetRoundTrip tells what was measured in the tunnel to another cluster, and when.
