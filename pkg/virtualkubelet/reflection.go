@@ -64,6 +64,7 @@ func newReflection(
 	}
 	forge.Init(o.HomeCluster, o.ForeignCluster, o.NodeName, o.NodeIP)
 
+	// Clients of both clusters.
 	remote := first.identity.config
 	localClient, err1 := kubernetes.NewForConfig(compact(local))
 	localLiqo, err2 := liqoclient.NewForConfig(local)
@@ -80,6 +81,7 @@ func newReflection(
 		return nil, err
 	}
 
+	// Liqo's reflectors, and ours around and in place of some.
 	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, translation.Client(), &workload.PodReflectorConfig{
 		APIServerSupport:    apiServer,
 		DisableIPReflection: o.DisableIPReflection,
@@ -98,6 +100,7 @@ func newReflection(
 			o.EnableStorage, configs[generic.PersistentVolumeClaim]),
 		transit.NewEvents(event.NewEventReflector(configs[generic.Event])),
 	}
+	// What is reflected again when an address changes is kept apart; all are behind the guard.
 	m := manager.New(localClient, remoteClient, localLiqo, remoteLiqo, o.InformerResyncPeriod, events.QuietInTransit(broadcaster),
 		o.LabelsNotReflected.StringList, o.AnnotationsNotReflected.StringList)
 	guarded := o.guardedNamespace()
@@ -126,6 +129,7 @@ func newReflection(
 	for _, reflector := range reflectors {
 		m.With(guard.New(reflector, guarded))
 	}
+	// Which namespaces are reflected.
 	namespaces, join := guard.NewNamespaces(namespacemap.NewHandler(localLiqo, o.TenantNamespace, o.InformerResyncPeriod), guard.Peering{
 		Own:             cluster.Identity{ID: cluster.ID(o.HomeCluster.ClusterID), Name: o.HomeCluster.ClusterName},
 		Foreign:         cluster.ID(o.ForeignCluster.ClusterID),

@@ -46,6 +46,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return fmt.Errorf("set up the client of this cluster's API: %w", err)
 	}
 
+	// Of several virtual kubelets for one node, one acts: wait until it is this one.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
@@ -61,7 +62,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 			return group.Wait()
 		}
 	}
-	// A replica may have waited for weeks: all that follows is as it is now.
+	// Ask who this is and what there is. A replica may have waited for weeks: all that follows is as it is now.
 	first, err := askCluster(ctx, o, localClient, log)
 	if err != nil {
 		return err
@@ -71,6 +72,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	defer broadcaster.Shutdown()
 	events.Record(broadcaster, localClient, transit.ToldReasons()...)
 
+	// Reflect objects, and keep the node.
 	translation, err := address.NewTranslation(ctx, translationConfig(o, remote), local, localClient, log)
 	if err != nil {
 		return err
@@ -99,6 +101,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		})
 	})
 
+	// Liqo elects who writes what all virtual kubelets for the foreign cluster share.
 	if err := leaderelection.InitAndRun(ctx, leaderelection.Opts{
 		Enabled:         o.VirtualKubeletLeaseEnabled,
 		PodName:         o.PodName,
@@ -114,6 +117,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return fmt.Errorf("set up the election of a leader: %w", err)
 	}
 
+	// Serve logs, exec and the like to those who may use them.
 	remoteClient, err := kubernetes.NewForConfig(remote.config)
 	if err != nil {
 		return fmt.Errorf("set up the client of the foreign cluster's API: %w", err)
@@ -142,6 +146,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if o.CreateNode {
 		group.Go(func() error { return virtual.Run(ctx) })
 	}
+	// Wait for the end of all parts; the first that fails ends the others.
 	err = group.Wait()
 	reflected.join()
 	if err != nil && !errors.Is(err, context.Canceled) {
