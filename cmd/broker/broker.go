@@ -119,6 +119,7 @@ func (b *broker) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 
 // setup makes the parts that need an API server, after it passed the preflight.
 func (b *broker) setup(ctx context.Context) error {
+	// May it do all that it needs to?
 	direct, err := client.New(b.cfg.rest, client.Options{Scheme: b.scheme})
 	if err != nil {
 		return fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
@@ -130,6 +131,8 @@ func (b *broker) setup(ctx context.Context) error {
 	if err := preflight(ctx, resources, direct, needs(&b.cfg.options)); err != nil {
 		return err
 	}
+
+	// The manager, with what it caches and under which certificates it is called.
 	cached, err := cacheOptions()
 	if err != nil {
 		return err
@@ -154,6 +157,8 @@ func (b *broker) setup(ctx context.Context) error {
 	if b.mgr, err = ctrl.NewManager(b.cfg.rest, managed); err != nil {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
+
+	// What people ask.
 	b.api, err = httpapi.New(httpapi.Config{
 		Client: b.mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
 		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
@@ -165,6 +170,8 @@ func (b *broker) setup(ctx context.Context) error {
 	if err := b.mgr.Add(everyReplica(b.certificate.run)); err != nil {
 		return fmt.Errorf("add the certificate of the HTTP API: %w", err)
 	}
+
+	// What the API server and Liqo ask, and what watches.
 	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
 	}

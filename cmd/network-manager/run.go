@@ -53,6 +53,7 @@ const (
 
 // run serves the remote IPAM until ctx ends or one of its parts fails.
 func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) error {
+	// The clusters' objects, and Liqo's IPAM.
 	logging.Capture(log)
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
@@ -126,6 +127,8 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		log.Info("Serving the remote IPAM", "address", listener.Addr().String(), "broker", broker)
 		return api.Serve(ctx, listener)
 	}
+
+	// Who may reach which port.
 	readers := delegatedauth.New(mgr.GetClient())
 	if err := peers.Watch(ctx, mgr.GetCache()); err != nil {
 		return err

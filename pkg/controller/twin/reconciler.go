@@ -92,6 +92,7 @@ func New(cfg Config) *Reconciler {
 // Reconcile decides where the pods of a twin namespace may run, writes it into
 // the namespace's offloading, and deletes the pods that have to move.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	// Is it a namespace that the broker offloads?
 	r.backoff.GC()
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
@@ -122,6 +123,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if excess, err := r.excess(ctx, &ns, twin); err != nil || excess {
 		return ctrl.Result{RequeueAfter: lookAgain}, err
 	}
+
+	// Decide, and select providers.
 	plan, again := r.planner.Plan(ctx, &ns, twin)
 	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
 	r.explainWaiting(&ns, twin, plan)
@@ -133,6 +136,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, err
 		}
 	}
+
+	// Delete what has to go, at the pace that is allowed.
 	replace, afterReplace := r.due(twin, plan.Replace)
 	lost, unconfirmed, err := r.confirmLost(ctx, twin, replace)
 	if err != nil {
@@ -147,6 +152,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.remake(ctx, twin, slices.Concat(remake, moves), r.move); err != nil {
 		return ctrl.Result{}, err
 	}
+
+	// When to look again although nothing changes.
 	if slices.ContainsFunc(plan.Held, func(h placement.Held) bool { return h.Reason == placement.NoRoom }) {
 		again = placement.Sooner(again, lookForRoom)
 	}
