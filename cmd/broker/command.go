@@ -70,7 +70,7 @@ type options struct {
 	maxNamespaces    int
 	namespaceQuota   map[string]int64 // Beside the defaults.
 	giveBackAfter    time.Duration
-	// provideFromConsumers turns on also those new providers that use the broker.
+	// provideFromConsumers enables also those new providers that use the broker.
 	provideFromConsumers bool
 	prometheus           promquery.Config
 	log                  logging.Options
@@ -233,7 +233,7 @@ func newCommand() *cobra.Command {
 		"show the providers to everybody on /api/clusters, also if the broker is aggregator; otherwise the caller then needs a token with the "+
 			"right to list providers.brokering.liqo.io")
 	flags.BoolVar(&o.provideFromConsumers, "provide-from-consumers", false,
-		"turn on also those new providers that use the broker themselves; otherwise somebody has to")
+		"enable also those new providers that use the broker themselves; otherwise somebody has to")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
 	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
 		"name of this replica in the lease, the same after a restart, as that of its pod; another one each time if empty")
@@ -250,7 +250,7 @@ func newCommand() *cobra.Command {
 		"how many objects of a resource a consumer may have in each of its namespaces here, by the name that the resource has in a ResourceQuota; "+
 			"those that are not named keep their defaults: "+quota.DefaultBounds().String())
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
-		"how long a pod waits that no provider can take before it is ended, so that its consumer can place it elsewhere; 0 for ever")
+		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 for ever")
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",
 		"URL of the Prometheus that is asked for the figures of ProviderQueries and PlacementPolicies, without credentials")
 	flags.StringVar(&o.prometheus.CAFile, "prometheus-ca-file", "",

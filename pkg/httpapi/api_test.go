@@ -226,8 +226,8 @@ func TestToggle(t *testing.T) {
 		was    *bool
 		want   bool
 	}{
-		"Off":        {reason: "A provider is turned off.", method: http.MethodGet, target: "enable=false", want: false},
-		"On":         {reason: "A provider is turned on.", method: http.MethodGet, target: "enable=true", was: new(false), want: true},
+		"Off":        {reason: "A provider is disabled.", method: http.MethodGet, target: "enable=false", want: false},
+		"On":         {reason: "A provider is enabled.", method: http.MethodGet, target: "enable=true", was: new(false), want: true},
 		"Post":       {reason: "POST does the same.", method: http.MethodPost, target: "enable=false", was: new(true), want: false},
 		"AlreadyOff": {reason: "A repeated call is no error.", method: http.MethodPost, target: "enable=false", was: new(false), want: false},
 	}
@@ -496,7 +496,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 				t.Errorf("%s\nContent-Type: %s", tc.reason, ct)
 			}
 			if !enabled(t, c) {
-				t.Errorf("%s\nthe provider was turned off", tc.reason)
+				t.Errorf("%s\nthe provider was disabled", tc.reason)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // Capacity reads who has, uses and reserved what. A provider is usable if it is
-// turned on and its status says that it offers something; one that was turned off
+// enabled and its status says that it offers something; one that was disabled
 // a moment ago is not, whatever its status says.
 func (r *Reader) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 	var providers v1alpha1.ProviderList

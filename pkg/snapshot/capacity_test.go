@@ -240,7 +240,7 @@ func TestAccountChanged(t *testing.T) {
 		"Resized":  {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
 		"Started":  {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
 		"Beat":     {reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true), after: liqotest.VirtualNode(id, false)},
-		"Toggled":  {reason: "A provider that is turned off has nothing to offer.", before: provider(id.ID, "4", true), after: provider(id.ID, "4", false), want: true},
+		"Toggled":  {reason: "A provider that is disabled has nothing to offer.", before: provider(id.ID, "4", true), after: provider(id.ID, "4", false), want: true},
 		"Offered":  {reason: "A provider may have less.", before: provider(id.ID, "4", true), after: provider(id.ID, "3", true), want: true},
 		"Accounts": {reason: "What the broker writes is no change.", before: provider(id.ID, "4", true), after: moved},
 		"Terms":    {reason: "People may change a consumer's terms.", before: &v1alpha1.Consumer{}, after: reserved, want: true},

@@ -117,12 +117,12 @@ func TestPools(t *testing.T) {
 			want:    map[string]string{"": "6", nodeA: "0"},
 		},
 		"Off": {
-			reason:  "The node of a provider that is turned off has what is left there, and all have no more than one would have.",
+			reason:  "The node of a provider that is disabled has what is left there, and all have no more than one would have.",
 			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), off, b, told(nodeA), told(nodeB), onNode(nodeA, "liqo-a", "500m")},
 			want:    map[string]string{nodeA: "500m", nodeB: "1500m"},
 		},
 		"OffFromTheBeginning": {
-			reason:  "A provider that is turned off gets no node.",
+			reason:  "A provider that is disabled gets no node.",
 			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), off, b}, want: map[string]string{nodeB: "2"},
 		},
 		"Gone": {
@@ -192,7 +192,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestResourceThatNobodyHasAnyMore turns off the only provider with GPUs. Liqo's virtual kubelet writes into a node what its
+// TestResourceThatNobodyHasAnyMore disables the only provider with GPUs. Liqo's virtual kubelet writes into a node what its
 // offer names, and keeps the rest (updateFromVirtualNode in pkg/virtualKubelet/liqoNodeProvider/reconciler.go@v0.9.4).
 func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 	const gpu = corev1.ResourceName("nvidia.com/gpu")

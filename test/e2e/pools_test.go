@@ -21,7 +21,7 @@ import (
 )
 
 // TestPools gives the consumer a node for each provider: its scheduler chooses, pods run on the provider of their node, and leave it
-// when it is turned off. In the end the consumer has one node again, while its pods run.
+// when it is disabled. In the end the consumer has one node again, while its pods run.
 func TestPools(t *testing.T) {
 	const namespace, replicas = "pools", 3
 	start(t, v1alpha1.ModeOrchestrated)

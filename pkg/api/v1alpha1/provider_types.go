@@ -16,7 +16,7 @@ const (
 	// offers counts. A Consumer has it too: true when it is offered something.
 	ConditionReady = "Ready"
 
-	// ConditionDraining is true while pods leave a provider that is turned off.
+	// ConditionDraining is true while pods leave a provider that is disabled.
 	ConditionDraining = "Draining"
 
 	// ConditionObjectsRefused is true while some of what Liqo has of the provider counts
@@ -90,7 +90,7 @@ type Provider struct {
 	Status ProviderStatus `json:"status,omitempty"`
 }
 
-// IsEnabled tells whether the provider is turned on, which is the default.
+// IsEnabled tells whether the provider is enabled, which is the default.
 func (p *Provider) IsEnabled() bool { return p.Spec.Enabled == nil || *p.Spec.Enabled }
 
 // ProviderSpec is what people chose for a provider.
@@ -210,8 +210,8 @@ type ProviderStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MayHavePods reports whether pods can be on the provider: it is turned on, or not known to
-// be drained since it was turned off.
+// MayHavePods reports whether pods can be on the provider: it is enabled, or not known to
+// be drained since it was disabled.
 func (p *Provider) MayHavePods() bool {
 	draining := meta.FindStatusCondition(p.Status.Conditions, ConditionDraining)
 	drained := draining != nil && draining.Reason == ReasonDrained && draining.ObservedGeneration == p.Generation

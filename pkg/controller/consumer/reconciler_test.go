@@ -65,7 +65,7 @@ func TestReconcile(t *testing.T) {
 		why     string
 	}{
 		"Sum": {
-			reason: "A consumer is offered the sum of the providers that are turned on, without itself.",
+			reason: "A consumer is offered the sum of the providers that are enabled, without itself.",
 			modes:  both,
 			objects: []client.Object{
 				peered, provider("id-a", "1500m", true), provider("id-b", "1", true), provider("off", "8", false), provider("id-c", "16", true),

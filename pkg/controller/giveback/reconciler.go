@@ -194,7 +194,7 @@ func (r *Reconciler) usual(ctx context.Context, consumer cluster.ID, pod *corev1
 		return soon, fmt.Sprintf("the provider of node %s is gone", liqo.OriginNode(pod)), nil
 	}
 	if !provider.IsEnabled() {
-		return soon, fmt.Sprintf("the provider of node %s is turned off", liqo.OriginNode(pod)), nil
+		return soon, fmt.Sprintf("the provider of node %s is disabled", liqo.OriginNode(pod)), nil
 	}
 	if meta.IsStatusConditionFalse(provider.Status.Conditions, v1alpha1.ConditionReady) {
 		return soon, fmt.Sprintf("the provider of node %s is not ready", liqo.OriginNode(pod)), nil

@@ -192,7 +192,7 @@ func TestPinned(t *testing.T) {
 	}{
 		"Chosen":    {reason: "The provider may have room later.", objects: []client.Object{provider(true), offloaded("id-a", "id-b")}},
 		"Unchosen":  {reason: "The provider gets no pod of the namespace.", objects: []client.Object{provider(true), offloaded("id-b")}, given: true, message: "takes no pods of the namespace"},
-		"Off":       {reason: "It is turned off, though something still runs there.", objects: []client.Object{provider(false), offloaded("id-a")}, given: true, message: "turned off"},
+		"Off":       {reason: "It is disabled, though something still runs there.", objects: []client.Object{provider(false), offloaded("id-a")}, given: true, message: "disabled"},
 		"Lost":      {reason: "It is out of reach, and others may be not.", objects: []client.Object{lost, offloaded("id-a")}, given: true, message: "not ready"},
 		"Gone":      {reason: "It is gone, and its node stays.", objects: []client.Object{liqotest.ForeignCluster(c, false, true), offered, offloaded("id-b")}, given: true, message: "is gone"},
 		"Stranger":  {reason: "A node that only looks like it is not ours.", objects: []client.Object{offloaded("id-b")}},

@@ -190,7 +190,7 @@ func TestExplained(t *testing.T) {
 		}},
 		{ID: "dear", Name: "name-dear", Excluded: fmt.Sprintf("filter %q", policy.Spec.Filters[0])},
 		{ID: "down", Name: "name-down", Excluded: "Not peered"},
-		{ID: "off", Name: "name-off", Excluded: "The provider is turned off"},
+		{ID: "off", Name: "name-off", Excluded: "The provider is disabled"},
 		{ID: "young", Name: "name-young", Excluded: "The provider is not known yet"},
 	}
 	if diff := cmp.Diff(want, p.Status.DecisionFor("c").Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {

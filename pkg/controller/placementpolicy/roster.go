@@ -53,7 +53,7 @@ func newRoster(providers []v1alpha1.Provider, shown map[cluster.ID]map[string]st
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 		switch {
 		case !p.IsEnabled():
-			s.exclude(p, "The provider is turned off")
+			s.exclude(p, "The provider is disabled")
 		case ready == nil:
 			s.exclude(p, "The provider is not known yet")
 		default:

@@ -58,7 +58,7 @@ type offered struct {
 	says cluster.ID
 }
 
-// leaving is what is left on a provider that is turned off.
+// leaving is what is left on a provider that is disabled.
 type leaving struct {
 	// pods counts the pods that are still there.
 	pods int
@@ -87,7 +87,7 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case !o.enabled && o.consumes:
 		return not(v1alpha1.ReasonDisabled, "The cluster uses the broker, and provides only if somebody turns it on")
 	case !o.enabled:
-		return not(v1alpha1.ReasonDisabled, "The provider is turned off")
+		return not(v1alpha1.ReasonDisabled, "The provider is disabled")
 	case o.withdrawn:
 		return not(v1alpha1.ReasonWithdrawn, "The cluster offers nothing any more, and pods leave it")
 	case !o.established:
@@ -265,7 +265,7 @@ func drain(o observation) metav1.Condition {
 	held := slices.Sorted(slices.Values(o.leaving.held))
 	switch {
 	case o.enabled:
-		c.Reason, c.Message = v1alpha1.ReasonEnabled, "The provider is turned on"
+		c.Reason, c.Message = v1alpha1.ReasonEnabled, "The provider is enabled"
 	case o.leaving.pods == 0:
 		c.Reason, c.Message = v1alpha1.ReasonDrained, "No pod is left on the provider"
 	case len(held) == 0:

@@ -31,7 +31,7 @@ import (
 )
 
 // TaintDisabled keeps new pods from the virtual nodes of a provider that is
-// turned off. The pods that run there stay until they are moved.
+// disabled. The pods that run there stay until they are moved.
 const TaintDisabled = "brokering.liqo.io/disabled"
 
 // annotationConsumes is on Providers that are off because the cluster uses the broker, and
@@ -286,7 +286,7 @@ func used(pods []corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
 	return sum
 }
 
-// leaving looks at what is left on the nodes of a provider that is turned off.
+// leaving looks at what is left on the nodes of a provider that is disabled.
 func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.Node) (leaving, error) {
 	var left leaving
 	namespaces := map[string]bool{}

@@ -137,7 +137,7 @@ func TestReady(t *testing.T) {
 			objects: []client.Object{peered, good, second, up, newProvider(true)}, cpu: "2", why: v1alpha1.ReasonOffering,
 		},
 		"Disabled": {
-			reason:  "A provider that is turned off adds nothing.",
+			reason:  "A provider that is disabled adds nothing.",
 			objects: []client.Object{peered, good, up, newProvider(false)}, why: v1alpha1.ReasonDisabled,
 		},
 		"NotPeered": {
@@ -305,7 +305,7 @@ func TestAccount(t *testing.T) {
 			measured: "6", offered: "6", used: "1500m", free: "4500m", largest: "3", why: v1alpha1.ReasonOffering,
 		},
 		"Disabled": {
-			reason:   "What runs on a provider that is turned off is still shown.",
+			reason:   "What runs on a provider that is disabled is still shown.",
 			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDisabled,
 		},
 	}
@@ -348,7 +348,7 @@ func TestCreate(t *testing.T) {
 		fromConsumers bool
 		created, on   bool
 	}{
-		"Peered": {reason: "The first outgoing peering makes a Provider, turned on.", fc: liqotest.ForeignCluster(providerA, true, false), created: true, on: true},
+		"Peered": {reason: "The first outgoing peering makes a Provider, enabled.", fc: liqotest.ForeignCluster(providerA, true, false), created: true, on: true},
 		"PeeredBack": {
 			reason: "A cluster that uses the broker does not provide because the broker's Service has to reach it.", fc: both, created: true,
 		},
@@ -388,7 +388,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestConsumerTurnedOn turns on a provider that is off because it uses the broker, and off again.
+// TestConsumerTurnedOn enables a provider that is disabled because it uses the broker, and disables it again.
 func TestConsumerTurnedOn(t *testing.T) {
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, true))
 	for _, tc := range []struct {
@@ -397,7 +397,7 @@ func TestConsumerTurnedOn(t *testing.T) {
 	}{
 		{nil, "The cluster uses the broker, and provides only if somebody turns it on"},
 		{new(true), "The cluster has made no offer that Liqo accepted"},
-		{new(false), "The provider is turned off"},
+		{new(false), "The provider is disabled"},
 	} {
 		if tc.enabled != nil {
 			p := get(t, c)
@@ -454,7 +454,7 @@ func TestToggleSurvivesThePeering(t *testing.T) {
 			t.Fatalf("Reconcile(): %v", err)
 		}
 		if get(t, c).IsEnabled() {
-			t.Fatalf("the provider was turned on when the peering was established: %v", established)
+			t.Fatalf("the provider was enabled when the peering was established: %v", established)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // says what they use: a burst of them makes one write.
 const accountingPause = time.Second
 
-// podHandler looks at the provider of a pod: at once if the provider is turned off,
+// podHandler looks at the provider of a pod: at once if the provider is disabled,
 // because people wait for it to be drained, and otherwise after a pause.
 func (r *Reconciler) podHandler() handler.EventHandler {
 	look := func(ctx context.Context, q workqueue.RateLimitingInterface, pod client.Object, useChanged bool) {
@@ -79,7 +79,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 	}
 }
 
-// ofPod returns the provider that a pod runs on, and whether it is turned off.
+// ofPod returns the provider that a pod runs on, and whether it is disabled.
 func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID, draining bool) {
 	var node corev1.Node
 	if pod.Spec.NodeName == "" || r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil {

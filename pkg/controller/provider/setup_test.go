@@ -65,7 +65,7 @@ func TestOfPod(t *testing.T) {
 		want     cluster.ID
 		draining bool
 	}{
-		"Draining":   {reason: "A pod on a provider that is turned off is waited for.", node: "liqo-provider-a", want: providerA.ID, draining: true},
+		"Draining":   {reason: "A pod on a provider that is disabled is waited for.", node: "liqo-provider-a", want: providerA.ID, draining: true},
 		"Enabled":    {reason: "A pod on another provider is a part of what is used.", node: "liqo-provider-a", enabled: true, want: providerA.ID},
 		"Waiting":    {reason: "A pod without a node belongs to no provider."},
 		"BrokerNode": {reason: "Nor does one on the broker's own node.", node: "broker"},

@@ -35,7 +35,7 @@ func TestSettling(t *testing.T) {
 	clock.Step(time.Minute)
 	h.reconcile()
 	if !slices.Equal(h.deleted, []string{"web-0"}) {
-		t.Errorf("deleted %v, want the pod of the provider that is turned off", h.deleted)
+		t.Errorf("deleted %v, want the pod of the provider that is disabled", h.deleted)
 	}
 }
 

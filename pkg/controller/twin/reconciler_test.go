@@ -159,12 +159,12 @@ func TestOffloading(t *testing.T) {
 			want:    []cluster.ID{"id-a", "id-b"}, event: reasonSelected,
 		},
 		"Drained": {
-			reason:  "A provider that is turned off and empty is taken out.",
+			reason:  "A provider that is disabled and empty is taken out.",
 			objects: append(offloaded(providerA, providerB), off(providerA), ready(providerB)),
 			want:    []cluster.ID{"id-b"}, event: reasonSelected,
 		},
 		"AllOff": {
-			reason:  "When all are turned off, the selection stays.",
+			reason:  "When all are disabled, the selection stays.",
 			objects: append(offloaded(providerA), off(providerA)),
 			want:    []cluster.ID{"id-a"},
 		},
@@ -334,7 +334,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestLateCache turns off a provider of whose pod the cache does not know yet.
+// TestLateCache disables a provider of whose pod the cache does not know yet.
 func TestLateCache(t *testing.T) {
 	objects := append(offloaded(providerA, providerB), off(providerA), ready(providerB))
 	h := start(t, objects...)
@@ -349,7 +349,7 @@ func TestLateCache(t *testing.T) {
 	}
 }
 
-// TestPodOfOthers turns off a provider of a namespace in which a pod runs that is none of Liqo's, and that no cache has.
+// TestPodOfOthers disables a provider of a namespace in which a pod runs that is none of Liqo's, and that no cache has.
 func TestPodOfOthers(t *testing.T) {
 	h := start(t, append(offloaded(providerA, providerB), off(providerA), ready(providerB))...)
 	h.r.live = snapshottest.NewClient(t, interceptor.Funcs{}, &corev1.Pod{
@@ -361,7 +361,7 @@ func TestPodOfOthers(t *testing.T) {
 	}
 }
 
-// TestLateWish turns off a provider of whose pod the cache knows, and not yet that a consumer asked for it.
+// TestLateWish disables a provider of whose pod the cache knows, and not yet that a consumer asked for it.
 func TestLateWish(t *testing.T) {
 	running := workload("liqo-provider-a", "web-0")
 	isPod := func(o client.Object) bool { _, is := o.(*corev1.Pod); return is }
@@ -590,7 +590,7 @@ func TestRemake(t *testing.T) {
 		want    []string
 	}{
 		"Drain": {
-			reason:  "A quarter of the copies leaves a provider that is turned off.",
+			reason:  "A quarter of the copies leaves a provider that is disabled.",
 			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3", "web-4", "web-5")),
 			want:    []string{"web-0", "web-1"},
 		},

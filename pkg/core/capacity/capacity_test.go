@@ -76,11 +76,11 @@ func TestOffered(t *testing.T) {
 			accounts: map[cluster.ID]Account{"c": of("4", uses{"c": list("cpu", "1")}), "q": of("2", nil)}, consumer: "c", want: "2",
 		},
 		"TurnedOff": {
-			reason:   "A provider that is turned off adds nothing.",
+			reason:   "A provider that is disabled adds nothing.",
 			accounts: map[cluster.ID]Account{"p": off("4", nil), "q": of("2", nil)}, consumer: "c", want: "2",
 		},
 		"Draining": {
-			reason:   "What still runs on a provider that is turned off has to find its place on the others.",
+			reason:   "What still runs on a provider that is disabled has to find its place on the others.",
 			accounts: map[cluster.ID]Account{"p": off("4", uses{"c": list("cpu", "1")}), "q": of("2", nil)}, consumer: "c", want: "2",
 		},
 		"AtLeastUsed": {

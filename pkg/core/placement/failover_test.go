@@ -88,7 +88,7 @@ func TestFailover(t *testing.T) {
 			want: Plan{Select: both, Place: both},
 		},
 		"NeverTurnedOff": {
-			reason: "A provider that people turn off is left, also out of reach and with Never.",
+			reason: "A provider that people disable is left, also out of reach and with Never.",
 			rule:   Failover{Mode: Never, Grace: grace}, provider: turnedOff, copies: copies("web", 1, "a", notReady), placing: onlyB,
 			want: Plan{Select: both, Place: onlyB, Replace: []string{"web-0"}},
 		},
@@ -173,7 +173,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestEndingIsNoSubstitute turns off one provider while the peering with another one ends, whose pods Liqo evicts at once.
+// TestEndingIsNoSubstitute disables one provider while the peering with another one ends, whose pods Liqo evicts at once.
 func TestEndingIsNoSubstitute(t *testing.T) {
 	ending := usable("e")[0]
 	ending.Ready, ending.Ending = false, true

@@ -18,7 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
-// The providers of most tests: a has been turned off, b can take pods.
+// The providers of most tests: a has been disabled, b can take pods.
 var (
 	off    = Provider{ID: "a", Ready: false, Closed: true, Receiving: true}
 	on     = Provider{ID: "b", Enabled: true, Ready: true, Receiving: true, Room: cores(9)}
@@ -81,7 +81,7 @@ func TestSelect(t *testing.T) {
 			want:   []cluster.ID{"b", "c"},
 		},
 		"DisabledWithPods": {
-			reason: "A provider that is turned off stays selected while it runs pods.",
+			reason: "A provider that is disabled stays selected while it runs pods.",
 			in: Snapshot{Providers: []Provider{on, off}, Selected: []cluster.ID{"a", "b"},
 				Copies: copies("web", 1, "a", leaving)},
 			want: []cluster.ID{"a", "b"},
@@ -92,7 +92,7 @@ func TestSelect(t *testing.T) {
 			want:   []cluster.ID{"a", "b"},
 		},
 		"Drained": {
-			reason: "A provider that is turned off leaves when no pod is left.",
+			reason: "A provider that is disabled leaves when no pod is left.",
 			in:     Snapshot{Providers: []Provider{on, off}, Selected: []cluster.ID{"a", "b"}, Copies: copies("web", 3, "b")},
 			want:   []cluster.ID{"b"},
 		},
@@ -555,7 +555,7 @@ func TestPolicyIsFollowed(t *testing.T) {
 	}
 }
 
-// TestDrainEnds turns off a provider in random worlds: in the end it runs only
+// TestDrainEnds disables a provider in random worlds: in the end it runs only
 // pods that are the only copy of their workload.
 func TestDrainEnds(t *testing.T) {
 	for seed := range uint64(200) {

@@ -68,7 +68,7 @@ func NewNamespaces(handler manager.NamespaceHandler, peering Peering, clients Cl
 	return newOffloadedOnly(&knownNamespaces{
 		NamespaceHandler: handler,
 		offloaded:        listOffloaded(clients.Liqo, peering.TenantNamespace, string(peering.Foreign)),
-		failed:           func(err error) { log.Error(err, "Running pods may be taken for strays") },
+		failed:           func(err error) { log.Error(err, "Running pods may be deleted as unknown") },
 	}, offloadings, log), offloadings.join
 }
 

@@ -115,7 +115,7 @@ func (o *ownOffloadings) start(ctx context.Context, changed func(local string)) 
 	case <-ready:
 	case <-ctx.Done():
 	case <-time.After(startPatience):
-		o.log.Info("The offloadings of this cluster are not known in time; running pods may be taken for strays")
+		o.log.Info("The offloadings of this cluster are not known in time; running pods may be deleted as unknown")
 	}
 }
 

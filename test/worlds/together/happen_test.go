@@ -198,7 +198,7 @@ func (w *world) toggle(p cluster.Identity) {
 	object := &v1alpha1.Provider{}
 	if w.get("", string(p.ID), object) {
 		object.Spec.Enabled = new(!object.IsEnabled())
-		w.notef("%s is turned on: %t", p.Name, object.IsEnabled())
+		w.notef("%s is enabled: %t", p.Name, object.IsEnabled())
 		w.update(object)
 	}
 }

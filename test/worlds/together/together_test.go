@@ -182,7 +182,7 @@ func (w *world) selectedAsChosen(namespace string, open []cluster.ID) {
 	if len(want) == 0 || o == nil {
 		w.failf("for %s %v are chosen, and the offloading is %v", namespace, want, o)
 	}
-	// The scheduler places nothing on a provider that is turned off, whatever pods require.
+	// The scheduler places nothing on a provider that is disabled, whatever pods require.
 	placing := slices.DeleteFunc(liqo.Placing(o), func(id cluster.ID) bool { return !slices.Contains(open, id) })
 	if !slices.Equal(placing, want) {
 		w.failf("%s is placed on %v, and %v are chosen", namespace, placing, want)

@@ -201,7 +201,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		"Provider":  {reason: "One consumer is told of the provider, and not of the other consumer.", provider: aProvider(provider.ID, true), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
 		"None":      {reason: "A peer without a Provider provides nothing.", consumer: orchestrated(v1alpha1.ReasonOffering)},
-		"Draining":  {reason: "A provider that is turned off is reached as long as pods are there.", provider: aProvider(provider.ID, false), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
+		"Draining":  {reason: "A provider that is disabled is reached as long as pods are there.", provider: aProvider(provider.ID, false), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
 		"Drained":   {reason: "Then it is not any more.", provider: drained(2), consumer: orchestrated(v1alpha1.ReasonOffering)},
 		"Off":       {reason: "That it was drained once says nothing of now.", provider: drained(1), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
 		"Opaque":    {reason: "An aggregated consumer is told nothing.", provider: aProvider(provider.ID, true), consumer: aConsumer(one.ID, v1alpha1.ModeAggregated, v1alpha1.ReasonOffering)},
