@@ -39,6 +39,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -64,7 +65,7 @@ type brokerConfig struct {
 	podSecurity isolation.Level
 	rest        *rest.Config
 	log         logr.Logger
-	asker       placementpolicy.Asker
+	asker       promquery.Asker
 }
 
 // broker is the daemon.

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
@@ -94,7 +93,7 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerCon
 }
 
 // newAsker returns what answers queries.
-func newAsker(cfg promquery.Config) (placementpolicy.Asker, error) {
+func newAsker(cfg promquery.Config) (promquery.Asker, error) {
 	if cfg.URL == "" {
 		return promquery.None{}, nil
 	}

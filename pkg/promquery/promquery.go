@@ -57,6 +57,12 @@ type Sample struct {
 	At time.Time
 }
 
+// Asker answers queries, in its own time: Client and None do.
+type Asker interface {
+	// Query returns the values that a query has at this moment. Its error says why there are none.
+	Query(ctx context.Context, query string) ([]Sample, error)
+}
+
 // None is the Prometheus of those who have none.
 type None struct{}
 

@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -51,7 +52,7 @@ type Reconciler struct {
 	reader   *snapshot.Reader
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
-	asker    Asker
+	asker    promquery.Asker
 
 	mu    sync.Mutex
 	known map[types.NamespacedName]*state
@@ -76,7 +77,7 @@ type Config struct {
 	Reader   *snapshot.Reader
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
-	Asker    Asker
+	Asker    promquery.Asker
 }
 
 // New returns a Reconciler.

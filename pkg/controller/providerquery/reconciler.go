@@ -38,17 +38,12 @@ const (
 	defaultExpiry   = 5 * time.Minute
 )
 
-// Asker answers queries. Package promquery has some.
-type Asker interface {
-	Query(ctx context.Context, query string) ([]promquery.Sample, error)
-}
-
 // Reconciler keeps the figures of one query.
 type Reconciler struct {
 	client   client.Client
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
-	asker    Asker
+	asker    promquery.Asker
 }
 
 // Config is what the controller needs.
@@ -56,7 +51,7 @@ type Config struct {
 	Client   client.Client
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
-	Asker    Asker
+	Asker    promquery.Asker
 }
 
 // New returns a Reconciler.

@@ -21,11 +21,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 )
 
-// Asker answers queries. Package promquery has some.
-type Asker interface {
-	Query(ctx context.Context, query string) ([]promquery.Sample, error)
-}
-
 // How often Prometheus is asked: four times in a window, within these bounds.
 const (
 	minAskInterval = pause
@@ -55,60 +50,60 @@ type scaler struct {
 
 // newScaler returns a scaler, or an error that tells what is wrong with the spec.
 func newScaler(spec *v1alpha1.Keep) (*scaler, error) {
-	k := &scaler{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
-	for threshold, value := range map[*float64]v1alpha1.Decimal{&k.band.Upper: spec.OffloadAbove, &k.band.Lower: spec.UnoffloadBelow} {
+	s := &scaler{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
+	for threshold, value := range map[*float64]v1alpha1.Decimal{&s.band.Upper: spec.OffloadAbove, &s.band.Lower: spec.UnoffloadBelow} {
 		number, err := strconv.ParseFloat(string(value), 64)
 		if err != nil {
 			return nil, fmt.Errorf("the threshold %q is no number", value)
 		}
 		*threshold = number
 	}
-	if k.band.Lower >= k.band.Upper {
+	if s.band.Lower >= s.band.Upper {
 		return nil, fmt.Errorf("the threshold unoffloadBelow %s is not less than offloadAbove %s", spec.UnoffloadBelow, spec.OffloadAbove)
 	}
 	if spec.Max != nil {
-		k.band.Most = int(*spec.Max)
+		s.band.Most = int(*spec.Max)
 	}
 	if spec.Window != nil {
-		k.band.Window = spec.Window.Duration
+		s.band.Window = spec.Window.Duration
 	}
 	if spec.Expiry != nil {
-		k.expiry = spec.Expiry.Duration
+		s.expiry = spec.Expiry.Duration
 	}
-	k.interval = min(max(k.band.Window/4, minAskInterval), maxAskInterval)
-	return k, nil
+	s.interval = min(max(s.band.Window/4, minAskInterval), maxAskInterval)
+	return s, nil
 }
 
 // ask asks for the figure, unless that was done a moment ago.
-func (k *scaler) ask(ctx context.Context, now time.Time, asker Asker) {
-	if ago := now.Sub(k.asked); ago >= 0 && ago < k.interval {
+func (s *scaler) ask(ctx context.Context, now time.Time, asker promquery.Asker) {
+	if ago := now.Sub(s.asked); ago >= 0 && ago < s.interval {
 		return
 	}
-	k.asked = now
-	k.answer.Samples, k.answer.Err = asker.Query(ctx, k.spec.Query)
-	k.named = k.answer.By(k.spec.ConsumerLabel)
+	s.asked = now
+	s.answer.Samples, s.answer.Err = asker.Query(ctx, s.spec.Query)
+	s.named = s.answer.By(s.spec.ConsumerLabel)
 }
 
 // figure returns the figure for a consumer, or why there is none.
-func (k *scaler) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure, error) {
-	if k.spec.ConsumerLabel == "" {
-		return k.answer.Only(now, k.spec.Unit, k.expiry)
+func (s *scaler) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure, error) {
+	if s.spec.ConsumerLabel == "" {
+		return s.answer.Only(now, s.spec.Unit, s.expiry)
 	}
-	return k.named.Figure(now, k.spec.Unit, k.expiry, consumer.Name, k.names)
+	return s.named.Figure(now, s.spec.Unit, s.expiry, consumer.Name, s.names)
 }
 
 // condition reports whether the figure is known for all consumers.
-func (k *scaler) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
+func (s *scaler) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionMeasured, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMeasured,
 		Message: fmt.Sprintf("Measured for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
 	}
-	if err := k.answer.Err; err != nil {
+	if err := s.answer.Err; err != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, measure.Reason(err), brief(err)+". The providers stay"
 		return c
 	}
 	for i := range consumers {
-		if _, err := k.figure(now, &consumers[i]); err != nil {
+		if _, err := s.figure(now, &consumers[i]); err != nil {
 			c.Status, c.Reason = metav1.ConditionFalse, measure.Reason(err)
 			c.Message = fmt.Sprintf("For consumer %s: %s. Its providers stay", consumers[i].Name, brief(err))
 			return c
