@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -176,7 +177,7 @@ func (g *Guard) sources(ctx context.Context) ([]netip.Prefix, error) {
 // source returns the address that is the pod's own. A pod that ends loses it
 // here before another pod can get it.
 func source(pod *corev1.Pod) (netip.Prefix, bool) {
-	ended := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	ended := pod.DeletionTimestamp != nil || podstate.Ended(pod)
 	address, err := netip.ParseAddr(pod.Status.PodIP)
 	if ended || err != nil || !address.Is4() {
 		return netip.Prefix{}, false

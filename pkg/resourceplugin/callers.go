@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -73,7 +74,7 @@ func addresses(pods []any) []netip.Addr {
 	var found []netip.Addr
 	for _, object := range pods {
 		pod, ok := object.(*corev1.Pod)
-		if !ok || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if !ok || pod.DeletionTimestamp != nil || podstate.Ended(pod) {
 			continue
 		}
 		for _, ip := range append(slices.Clone(pod.Status.PodIPs), corev1.PodIP{IP: pod.Status.PodIP}) {

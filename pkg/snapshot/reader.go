@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -310,7 +311,7 @@ func (r *Reader) copyOf(
 		return placement.Copy{Missing: true}, nil
 	}
 	_, pinned := nodename.MarkOf(liqo.OriginNode(pod))
-	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: isReady(pod), Requests: capacity.Requests(&pod.Spec), Pinned: pinned}
+	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: podstate.Ready(pod), Requests: capacity.Requests(&pod.Spec), Pinned: pinned}
 	if pod.Spec.NodeName == "" {
 		c.Outdated = r.outdated(pod, s)
 		return c, nil
@@ -394,17 +395,7 @@ func lostSince(p *v1alpha1.Provider) time.Time {
 // finished reports whether a pod has ended by itself. One that is being deleted may
 // look the same in its last moments, and is recreated.
 func finished(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp.IsZero() &&
-		(pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return pod.DeletionTimestamp.IsZero() && podstate.Ended(pod)
 }
 
 // perPod are the labels that differ between the copies of one workload.

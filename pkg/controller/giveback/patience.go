@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 // AnnotationGiveBack is how the owner of a pod says when to give it back: after a
@@ -61,7 +63,7 @@ func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
 
 // stuck reports whether the scheduler finds no place for a pod, since when, and why.
 func stuck(pod *corev1.Pod) (since time.Time, why string, is bool) {
-	if pod.Spec.NodeName != "" || !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+	if pod.Spec.NodeName != "" || !pod.DeletionTimestamp.IsZero() || podstate.Ended(pod) {
 		return time.Time{}, "", false
 	}
 	for _, c := range pod.Status.Conditions {

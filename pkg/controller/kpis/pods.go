@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -76,7 +77,7 @@ func (w *podWatcher) update(ctx context.Context, before, after *corev1.Pod) {
 		note = seen.Failed || starting
 	case starting && after.Status.Phase == corev1.PodSucceeded:
 		note = true
-	case starting && ready(after):
+	case starting && podstate.Ready(after):
 		seen.Startup, note = now.Sub(since), true
 	}
 	if note {
@@ -121,13 +122,4 @@ func (w *podWatcher) written(provider string, n int) {
 	if w.seen[provider] = w.seen[provider][n:]; len(w.seen[provider]) == 0 {
 		delete(w.seen, provider)
 	}
-}
-
-func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

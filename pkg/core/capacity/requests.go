@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
@@ -48,5 +49,5 @@ func Takes(pod *corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
 // Counts reports whether a pod takes something of its node: it is bound to one, and
 // has not ended. A pod that is being deleted counts until it is gone.
 func Counts(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return pod.Spec.NodeName != "" && !podstate.Ended(pod)
 }

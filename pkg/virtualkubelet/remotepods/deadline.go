@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 // What a kubelet says of a pod that it ends at its deadline
@@ -53,7 +55,7 @@ func endedThere(pod *corev1.Pod, shadow *vkv1alpha1.ShadowPod) bool {
 // so that another virtual kubelet goes on where this one stops.
 func (n *ruledNamespace) end(ctx context.Context, local *corev1.Pod, shadow *vkv1alpha1.ShadowPod, remote *corev1.Pod) error {
 	switch {
-	case shadow != nil && remote != nil && Ended(remote):
+	case shadow != nil && remote != nil && podstate.Ended(remote):
 		return n.NamespacedReflector.Handle(ctx, local.Name) // It has ended by itself.
 	case shadow != nil && shadow.DeletionTimestamp == nil:
 		if err := n.endRemote(ctx, local, shadow); err != nil {
@@ -79,7 +81,7 @@ func (n *ruledNamespace) endRemote(ctx context.Context, local *corev1.Pod, shado
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case Ended(relocating(current)):
+	case podstate.Ended(relocating(current)):
 		return nil // It will be seen, and reflected.
 	}
 	if err := n.remove(ctx, shadow); err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 // What a kubelet says of a pod that it refuses because of its host ports
@@ -47,7 +49,7 @@ func (h *hostPorts) admit(pod *corev1.Pod, node []*corev1.Pod) bool {
 	admitted := true
 	for _, other := range node {
 		present[other.UID] = struct{}{}
-		if other.UID != pod.UID && !Ended(other) && (begun(other) || h.decided[other.UID]) {
+		if other.UID != pod.UID && !podstate.Ended(other) && (begun(other) || h.decided[other.UID]) {
 			admitted = admitted && !conflict(ports, hostPortsOf(other))
 		}
 	}
@@ -72,7 +74,7 @@ func begun(pod *corev1.Pod) bool {
 
 // refused reports whether a virtual kubelet has refused a pod.
 func refused(pod *corev1.Pod) bool {
-	return Ended(pod) && pod.Status.Reason == reasonNodePorts && pod.Labels[consts.LocalPodLabelKey] == ""
+	return podstate.Ended(pod) && pod.Status.Reason == reasonNodePorts && pod.Labels[consts.LocalPodLabelKey] == ""
 }
 
 // hostPortsOf returns the ports that a pod takes of its node for as long as it runs.

@@ -15,6 +15,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -113,7 +114,7 @@ func leaves(locals corev1listers.PodNamespaceLister, name string) bool {
 // pod's by now: nobody translates it any more, and the end of the pod must not wait for
 // that. Other pods are returned as they are.
 func withoutLostAddress(pod *corev1.Pod) *corev1.Pod {
-	if !Ended(pod) {
+	if !podstate.Ended(pod) {
 		return pod
 	}
 	pod = pod.DeepCopy()
@@ -128,7 +129,7 @@ func (r *Pods) seen(pod *corev1.Pod) {
 	if r.held[pod.Namespace] == nil {
 		r.held[pod.Namespace] = map[string]remotePod{}
 	}
-	r.held[pod.Namespace][string(pod.UID)] = remotePod{pod.Status.PodIP, liqo.OriginNode(pod) == r.node && !Ended(pod)}
+	r.held[pod.Namespace][string(pod.UID)] = remotePod{pod.Status.PodIP, liqo.OriginNode(pod) == r.node && !podstate.Ended(pod)}
 	r.hold(string(pod.UID), pod.Status.PodIP)
 }
 

@@ -28,6 +28,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 // ruledPods is Liqo's reflector of pods, and what a kubelet decides about the pods of its
@@ -122,11 +124,11 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 		return n.remove(ctx, shadow)
 	case !begun(local) && !n.admit(local):
 		return n.refuse(ctx, local)
-	case Ended(local) && shadow == nil:
+	case podstate.Ended(local) && shadow == nil:
 		// Liqo would run it once more.
 		n.rules.alarms.clear(key)
 		return nil
-	case Ended(local) || !limited || endedThere(local, shadow):
+	case podstate.Ended(local) || !limited || endedThere(local, shadow):
 		n.rules.alarms.clear(key)
 	case left > 0:
 		n.rules.alarms.set(key, left, func() { n.again(name) })

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 // reasonRelocating is why a container waits whose pod is being recreated.
@@ -28,7 +30,7 @@ func relocating(pod *corev1.Pod) *corev1.Pod {
 	}
 	pod = pod.DeepCopy()
 	status := &pod.Status
-	if Ended(pod) {
+	if podstate.Ended(pod) {
 		status.Phase = corev1.PodRunning
 	}
 	for i := range status.Conditions {
@@ -60,15 +62,10 @@ func deletionRequested(pod *corev1.Pod) time.Time {
 	return requested
 }
 
-// Ended reports whether a pod has ended for good.
-func Ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-}
-
 // endedBefore reports whether a pod had ended by itself at a time. One whose
 // containers are always restarted never does.
 func endedBefore(pod *corev1.Pod, at time.Time) bool {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || !Ended(pod) {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || !podstate.Ended(pod) {
 		return false
 	}
 	for i := range pod.Status.ContainerStatuses {

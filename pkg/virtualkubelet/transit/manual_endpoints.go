@@ -20,8 +20,8 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/address"
-	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/remotepods"
 )
 
 // Kubernetes makes the slices of Services that select pods, and the foreign cluster makes
@@ -187,7 +187,7 @@ func (s *transitSlices) podsAt(those map[netip.Addr]struct{}) map[netip.Addr]str
 	utilruntime.Must(err) // It reads a cache.
 	found := map[netip.Addr]struct{}{}
 	for _, pod := range pods {
-		if remotepods.Ended(pod) || pod.Spec.HostNetwork {
+		if podstate.Ended(pod) || pod.Spec.HostNetwork {
 			continue
 		}
 		if address, err := netip.ParseAddr(pod.Status.PodIP); err == nil {

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet/remotepods"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 // AnnotationPodIP is on a pod that asks for it, with the address under which the cluster
@@ -116,7 +116,7 @@ func writeOwnAddress(ctx context.Context, pods corev1listers.PodLister, client k
 
 // lacksOwnAddress reports whether a pod asks for its address and has not the right one.
 func lacksOwnAddress(pod *corev1.Pod) bool {
-	if _, transit := inTransit(pod); transit || remotepods.Ended(pod) || !pod.DeletionTimestamp.IsZero() {
+	if _, transit := inTransit(pod); transit || podstate.Ended(pod) || !pod.DeletionTimestamp.IsZero() {
 		return false
 	}
 	told, has := pod.Annotations[AnnotationPodIP]

@@ -21,6 +21,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -52,7 +53,7 @@ func keepPodAddresses(object any) (any, error) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
 	}}
-	if full.Status.Phase == corev1.PodSucceeded || full.Status.Phase == corev1.PodFailed {
+	if podstate.Ended(full) {
 		return pod, nil
 	}
 	pod.Status.PodIP = full.Status.PodIP
