@@ -25,6 +25,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 // CacheOptions restricts a cache to what a [Guard] reads, and need not: it saves
@@ -76,15 +77,15 @@ type Guard struct {
 	install func(sources []netip.Prefix) error
 	log     logr.Logger
 	renew   time.Duration
-	// stale holds a token when the sources may have changed.
-	stale chan struct{}
+	// stale is set when the sources may have changed.
+	stale wake.Signal
 }
 
 // New returns a guard that reads from a cache with [CacheOptions]. Each time that
 // the sources change, and well within each [Lifetime], it calls install with all of them:
 // one for each virtual kubelet, and those that are always allowed.
 func New(objects cache.Cache, always []netip.Prefix, install func(sources []netip.Prefix) error, log logr.Logger) *Guard {
-	return &Guard{objects: objects, always: always, install: install, log: log, renew: renewAfter, stale: make(chan struct{}, 1)}
+	return &Guard{objects: objects, always: always, install: install, log: log, renew: renewAfter, stale: wake.New()}
 }
 
 // Run watches the virtual kubelets, and installs the sources when they are known,
@@ -118,7 +119,7 @@ func (g *Guard) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-g.stale:
+		case <-g.stale.Taken():
 			due = false
 		case <-renew.C:
 			due = true
@@ -132,16 +133,10 @@ func (g *Guard) watch(ctx context.Context, kind client.Object) error {
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", kind, err)
 	}
-	mark := func() {
-		select {
-		case g.stale <- struct{}{}:
-		default:
-		}
-	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { mark() },
-		UpdateFunc: func(any, any) { mark() },
-		DeleteFunc: func(any) { mark() },
+		AddFunc:    func(any) { g.stale.Set() },
+		UpdateFunc: func(any, any) { g.stale.Set() },
+		DeleteFunc: func(any) { g.stale.Set() },
 	})
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", kind, err)

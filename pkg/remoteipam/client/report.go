@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 // reportTimeout bounds one report, for which the broker writes one object for
@@ -29,8 +30,8 @@ type tunnels struct {
 	prefixes map[cluster.ID]netip.Prefix
 	// roundTrips are what was measured in them.
 	roundTrips map[cluster.ID]roundTrip
-	// stale holds a token when what was reported may be outdated.
-	stale chan struct{}
+	// stale is set when what was reported may be outdated.
+	stale wake.Signal
 }
 
 // roundTrip is a round-trip time, and when it was measured.
@@ -40,15 +41,10 @@ type roundTrip struct {
 }
 
 func newTunnels() tunnels {
-	return tunnels{roundTrips: map[cluster.ID]roundTrip{}, stale: make(chan struct{}, 1)}
+	return tunnels{roundTrips: map[cluster.ID]roundTrip{}, stale: wake.New()}
 }
 
-func (t *tunnels) changed() {
-	select {
-	case t.stale <- struct{}{}:
-	default:
-	}
-}
+func (t *tunnels) changed() { t.stale.Set() }
 
 // SetTunnels tells under which prefixes other clusters see the consumer's pods,
 // over tunnels that carry traffic. The broker learns of it what concerns the
@@ -83,7 +79,7 @@ func (c *Client) report(ctx context.Context, api pb.RemoteIPAMClient) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.tunnels.stale:
+		case <-c.tunnels.stale.Taken():
 		case <-retry:
 		}
 		retry = nil

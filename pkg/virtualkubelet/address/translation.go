@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 // Translation owns everything that addresses are translated with. Without an
@@ -29,8 +30,8 @@ type Translation struct {
 	connection *grpc.ClientConn
 	broker     brokerClient
 	log        logr.Logger
-	// stale holds a token when translations may have changed.
-	stale chan struct{}
+	// stale is set when translations may have changed.
+	stale wake.Signal
 }
 
 // Config is what must be known to translate addresses.
@@ -56,7 +57,7 @@ type Config struct {
 // NewTranslation returns when all is known that addresses are translated with at first; it is
 // followed until the context ends, by way of the API server of this cluster: local, and client.
 func NewTranslation(ctx context.Context, c *Config, local *rest.Config, client kubernetes.Interface, log logr.Logger) (*Translation, error) {
-	t := &Translation{log: log.WithName("addresses"), stale: make(chan struct{}, 1)}
+	t := &Translation{log: log.WithName("addresses"), stale: wake.New()}
 	if c.IPAM == "" {
 		return t, nil
 	}
@@ -129,12 +130,7 @@ func (t *Translation) routesChanged() {
 	t.markStale()
 }
 
-func (t *Translation) markStale() {
-	select {
-	case t.stale <- struct{}{}:
-	default:
-	}
-}
+func (t *Translation) markStale() { t.stale.Set() }
 
 // Run stays connected to the broker, and calls translateAgain when translations
 // may have changed, until the context ends.
@@ -152,7 +148,7 @@ func (t *Translation) Run(ctx context.Context, translateAgain func() error) erro
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-t.stale:
+			case <-t.stale.Taken():
 				if err := translateAgain(); err != nil {
 					t.log.Error(err, "Cannot reflect all pods and endpoints again after a change of addresses")
 				}

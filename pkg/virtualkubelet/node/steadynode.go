@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 const (
@@ -53,8 +54,8 @@ type steadyNode struct {
 	// patience is for how long a foreign cluster may be silent, while no pod is reached
 	// past it, before its node is not Ready.
 	patience time.Duration
-	// stale holds a token when the node is to be shown again.
-	stale chan struct{}
+	// stale is set when the node is to be shown again.
+	stale wake.Signal
 
 	mu sync.Mutex
 	// show tells Kubernetes of the node; nil until somebody wants to know.
@@ -97,7 +98,7 @@ type Pods struct {
 }
 
 func newSteadyNode(inner node.NodeProvider, pods Pods, patience time.Duration, clock func() time.Time, log logr.Logger) *steadyNode {
-	return &steadyNode{NodeProvider: inner, pods: pods, patience: patience, clock: clock, log: log, stale: make(chan struct{}, 1)}
+	return &steadyNode{NodeProvider: inner, pods: pods, patience: patience, clock: clock, log: log, stale: wake.New()}
 }
 
 // NotifyNodeStatus implements node.NodeProvider.
@@ -154,12 +155,7 @@ func (s *steadyNode) heard(answer bool) {
 
 // reconsider shows the node again: something has changed that its state follows
 // from. It does not block.
-func (s *steadyNode) reconsider() {
-	select {
-	case s.stale <- struct{}{}:
-	default:
-	}
-}
+func (s *steadyNode) reconsider() { s.stale.Set() }
 
 // run shows the node whenever it is to be reconsidered, until the context ends.
 func (s *steadyNode) run(ctx context.Context) {
@@ -167,7 +163,7 @@ func (s *steadyNode) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.stale:
+		case <-s.stale.Taken():
 			if show, now := s.current(); show != nil && now != nil {
 				show(now)
 			}
