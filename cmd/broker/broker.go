@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -52,8 +51,6 @@ const (
 	// The broker's calls to the API server per second. The most calls come from
 	// draining: a quarter of all pods of a provider, then the next.
 	callsPerSecond, callsAtOnce = 50, 100
-	// syncCheckTimeout is how long a readiness probe waits for the caches.
-	syncCheckTimeout = 500 * time.Millisecond
 )
 
 // brokerConfig is what the broker is made from.

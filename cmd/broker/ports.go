@@ -8,12 +8,9 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"slices"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -22,15 +19,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
-	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
-)
-
-// Bounds of the ports of a single caller: the kubelet, or a Prometheus.
-const (
-	maxScrapers, maxScrapersEach = 32, 8
-	scrapesAtOnce                = 4
-	probeTimeout                 = 5 * time.Second
 )
 
 // port is a port of the daemon.
@@ -81,39 +71,17 @@ func serve(ctx context.Context, group *errgroup.Group, ports []port) error {
 	return nil
 }
 
-// serveMetrics serves the metrics over TLS, and not to peers.
+// serveMetrics serves the metrics, and not to peers.
 func (b *broker) serveMetrics(ctx context.Context, listener net.Listener) error {
-	bounds := httpserver.Bounds{Admits: b.peers.Excludes, All: maxScrapers, Each: maxScrapersEach}
-	server := httpserver.Server{Name: "the metrics", Handler: metricsHandler(b.metricsReaders), TLS: b.tls(), Timeout: 10 * scrapeTimeout}
-	return server.Run(ctx, httpserver.Bound(listener, bounds))
+	served := diagnostics.Metrics{Gatherer: metrics.Registry, Readers: b.metricsReaders, TLS: b.tls(), Admits: b.peers.Excludes}
+	return served.Serve(ctx, listener)
 }
 
-// metricsHandler answers with the metrics, which name clusters, who may read them.
-func metricsHandler(readers *delegatedauth.Reviewer) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", readers.Protect(promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: scrapesAtOnce,
-	})))
-	return mux
-}
-
-// serveHealth serves the probes: alive is who answers, ready is who knows the cluster.
-// They tell nothing else.
+// serveHealth serves the probes: ready is who knows the cluster. The kubelet is heard also before
+// the peers are known.
 func (b *broker) serveHealth(ctx context.Context, listener net.Listener) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), syncCheckTimeout)
-		defer cancel()
-		if !b.synced(ctx) || !b.certificate.made() {
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = w.Write([]byte("ok"))
-	})
-	// The kubelet must find a place, also before the peers are known: without an answer it restarts the daemon.
-	bounds := httpserver.Bounds{Admits: b.noPeer, All: maxScrapers, Each: maxScrapersEach}
-	return httpserver.Server{Name: "the probes", Handler: mux, Timeout: probeTimeout, Once: true}.Run(ctx, httpserver.Bound(listener, bounds))
+	probes := diagnostics.Probes{Admits: b.noPeer, Ready: func(ctx context.Context) bool { return b.synced(ctx) && b.certificate.made() }}
+	return probes.Serve(ctx, listener)
 }
 
 // noPeer reports whether an address is not known to be a peer's.

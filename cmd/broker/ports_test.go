@@ -26,9 +26,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 )
 
@@ -99,7 +101,7 @@ func TestMetricsAreForWhoMayReadThem(t *testing.T) {
 			return nil
 		},
 	}).Build()
-	h := metricsHandler(delegatedauth.New(c))
+	h := (&diagnostics.Metrics{Gatherer: metrics.Registry, Readers: delegatedauth.New(c)}).Handler()
 	for token, code := range map[string]int{"": http.StatusUnauthorized, "unknown": http.StatusUnauthorized, "pod": http.StatusForbidden, "prometheus": http.StatusOK} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
 		r.Header.Set("Authorization", "Bearer "+token)

@@ -8,25 +8,15 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
-	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
-)
-
-// Bounds of the ports of a single caller: the kubelet, or a Prometheus.
-const (
-	maxScrapers, maxScrapersEach = 32, 8
-	scrapesAtOnce                = 4
-	portTimeout                  = 10 * time.Second
 )
 
 // port is a port of the sidecar, with what serves it until the context ends.
@@ -53,40 +43,26 @@ func addPorts(ctx context.Context, mgr ctrl.Manager, ports []port) error {
 	return nil
 }
 
-// metricsPort serves the metrics, which name clusters, over TLS to who may read them.
+// metricsPort serves the metrics.
 func metricsPort(
 	readers *delegatedauth.Reviewer, certificate *selfsigned.Certificate, admits func(netip.Addr) bool,
 ) func(context.Context, net.Listener) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", readers.Protect(promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: scrapesAtOnce,
-	})))
-	return httpPort(httpserver.Server{
-		Name: "the metrics", Handler: mux, Timeout: portTimeout,
+	served := diagnostics.Metrics{
+		Gatherer: ctrlmetrics.Registry, Readers: readers, Admits: admits,
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.Get},
-	}, admits)
+	}
+	return served.Serve
 }
 
-// healthPort serves the probes: alive is who answers, ready is who knows the federation.
-// They tell nothing else. The kubelet must find a place: without an answer it restarts the
-// sidecar.
+// healthPort serves the probes: ready is who knows the federation.
 func healthPort(ready <-chan struct{}, admits func(netip.Addr) bool) func(context.Context, net.Listener) error {
-	mux := http.NewServeMux()
-	ok := func(w http.ResponseWriter) { _, _ = w.Write([]byte("ok")) }
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	probes := diagnostics.Probes{Admits: admits, Ready: func(context.Context) bool {
 		select {
 		case <-ready:
-			ok(w)
+			return true
 		default:
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
+			return false
 		}
-	})
-	return httpPort(httpserver.Server{Name: "the probes", Handler: mux, Timeout: portTimeout, Once: true}, admits)
-}
-
-func httpPort(s httpserver.Server, admits func(netip.Addr) bool) func(context.Context, net.Listener) error {
-	return func(ctx context.Context, listener net.Listener) error {
-		return s.Run(ctx, httpserver.Bound(listener, httpserver.Bounds{Admits: admits, All: maxScrapers, Each: maxScrapersEach}))
-	}
+	}}
+	return probes.Serve
 }
