@@ -85,6 +85,10 @@ clean: ## Remove what the build made; the lab's cache of built programs stays.
 test-unit: deps ## Run the tests that need neither root nor a cluster, with the race detector; one starts Debian's prometheus.
 	go test -race ./...
 
+.PHONY: test-fast
+test-fast: ## Run the unit tests of what has changed, without the race detector: for the inner loop.
+	go test ./...
+
 .PHONY: test-patched
 test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
 	go test -modfile=$(PATCHED) -tags=patched ./test/patched
