@@ -23,6 +23,7 @@ require (
 	golang.org/x/sync v0.15.0
 	golang.org/x/sys v0.37.0
 	golang.org/x/time v0.3.0
+	golang.org/x/tools v0.33.0
 	google.golang.org/grpc v1.75.1
 	google.golang.org/protobuf v1.36.8
 	k8s.io/api v0.28.15
@@ -112,7 +113,6 @@ require (
 	golang.org/x/oauth2 v0.30.0 // indirect
 	golang.org/x/term v0.32.0 // indirect
 	golang.org/x/text v0.26.0 // indirect
-	golang.org/x/tools v0.33.0 // indirect
 	golang.zx2c4.com/wireguard/wgctrl v0.0.0-20220504211119-3d4a969bb56b // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20250707201910-8d1bb00bc6a7 // indirect

@@ -140,7 +140,7 @@ func soundRequests(spec *corev1.PodSpec) corev1.ResourceList {
 // stripOffer drops the images that the provider holds.
 func stripOffer(o any) (any, error) {
 	if offer, ok := o.(*liqo.ResourceOffer); ok {
-		offer.Spec.Images = nil
+		liqo.DropImages(offer)
 	}
 	return strip(o)
 }

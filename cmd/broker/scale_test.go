@@ -122,7 +122,7 @@ func (f federation) run(tb testing.TB) findings {
 
 	selected := map[cluster.ID]int{}
 	for _, o := range s.offloadings() {
-		for _, id := range liqo.Selected(&o.Spec.ClusterSelector) {
+		for _, id := range liqo.Selected(&o) {
 			selected[id]++
 		}
 	}
@@ -418,7 +418,7 @@ func (f federation) playLiqo(s *server) {
 	s.each(f.namespaces, func(n int) error {
 		o := offloadings[f.namespace(n)]
 		var selected []cluster.Identity
-		for _, id := range liqo.Selected(&o.Spec.ClusterSelector) {
+		for _, id := range liqo.Selected(&o) {
 			selected = append(selected, identities[id])
 		}
 		var ns corev1.Namespace

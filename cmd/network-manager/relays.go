@@ -114,9 +114,10 @@ func (o *observedRelays) Describe(descs chan<- *prometheus.Desc) {
 func (o *observedRelays) Collect(values chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	err := o.mappings.Each(ctx, func(spec *liqo.NatMappingSpec) {
-		values <- prometheus.MustNewConstMetric(o.held, prometheus.GaugeValue, float64(len(spec.ClusterMappings)), spec.ClusterID)
-		values <- prometheus.MustNewConstMetric(o.shared, prometheus.GaugeValue, float64(shared(spec.ClusterMappings)), spec.ClusterID)
+	err := o.mappings.Each(ctx, func(m *liqo.NatMapping) {
+		mappings, target := liqo.Mappings(m), string(liqo.MappedFor(m))
+		values <- prometheus.MustNewConstMetric(o.held, prometheus.GaugeValue, float64(len(mappings)), target)
+		values <- prometheus.MustNewConstMetric(o.shared, prometheus.GaugeValue, float64(shared(mappings)), target)
 	})
 	if err != nil {
 		values <- prometheus.NewInvalidMetric(o.held, err)
@@ -124,7 +125,7 @@ func (o *observedRelays) Collect(values chan<- prometheus.Metric) {
 }
 
 // shared counts the relay addresses that are those of more than one address.
-func shared(mappings liqo.Mappings) int {
+func shared(mappings map[string]string) int {
 	holders := make(map[string]int, len(mappings))
 	count := 0
 	for _, relay := range mappings {

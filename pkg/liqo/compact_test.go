@@ -52,7 +52,7 @@ func TestCompactOffloading(t *testing.T) {
 		if !refuses {
 			since = time.Time{}
 		}
-		return answers{Receives(o, identity), refuses, Selects(&o.Spec.ClusterSelector, id), since}
+		return answers{Receives(o, identity), refuses, Selects(o, id), since}
 	}
 	before := map[cluster.ID]answers{}
 	for id := range states {

@@ -99,6 +99,9 @@ type VirtualNode = vkv1alpha1.VirtualNode
 // the same name and namespace, and recreates it when it is deleted.
 type ShadowPod = vkv1alpha1.ShadowPod
 
+// PodSpec returns the pod that a consumer asks for. It may be changed.
+func PodSpec(s *ShadowPod) *corev1.PodSpec { return &s.Spec.Pod }
+
 // NewShadowPodMetadata returns an empty ShadowPod of which only the metadata is read.
 func NewShadowPodMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{
@@ -127,7 +130,7 @@ const AnnotationPlacing = "brokering.liqo.io/placing"
 
 // SetPlacing notes on which of the selected clusters new pods are placed.
 func SetPlacing(o *NamespaceOffloading, placing []cluster.ID) {
-	if slices.Equal(placing, Selected(&o.Spec.ClusterSelector)) {
+	if slices.Equal(placing, Selected(o)) {
 		delete(o.Annotations, AnnotationPlacing)
 		return
 	}
@@ -144,7 +147,7 @@ func SetPlacing(o *NamespaceOffloading, placing []cluster.ID) {
 // Placing returns on which of the selected clusters new pods are placed, in order.
 // It is empty if new pods wait.
 func Placing(o *NamespaceOffloading) []cluster.ID {
-	selected := Selected(&o.Spec.ClusterSelector)
+	selected := Selected(o)
 	placing, set := o.Annotations[AnnotationPlacing]
 	if !set {
 		return selected
@@ -260,10 +263,10 @@ func requirement(selected []cluster.ID) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: LabelRemoteClusterID, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// Selected returns the clusters that a selector made by ForgeSelector selects, in order.
-func Selected(selector *corev1.NodeSelector) []cluster.ID {
+// Selected returns the clusters that an offloading of the broker selects, in order.
+func Selected(o *NamespaceOffloading) []cluster.ID {
 	var selected []cluster.ID
-	for _, term := range selector.NodeSelectorTerms {
+	for _, term := range o.Spec.ClusterSelector.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
 			if e.Key != LabelRemoteClusterID || e.Operator != corev1.NodeSelectorOpIn {
 				continue
@@ -277,9 +280,12 @@ func Selected(selector *corev1.NodeSelector) []cluster.ID {
 	return slices.Compact(selected)
 }
 
-// Selects reports whether a selector made by ForgeSelector selects a cluster.
-func Selects(selector *corev1.NodeSelector, id cluster.ID) bool {
-	for _, term := range selector.NodeSelectorTerms {
+// Select makes an offloading select clusters, and no others.
+func Select(o *NamespaceOffloading, ids []cluster.ID) { o.Spec.ClusterSelector = ForgeSelector(ids) }
+
+// Selects reports whether an offloading of the broker selects a cluster.
+func Selects(o *NamespaceOffloading, id cluster.ID) bool {
+	for _, term := range o.Spec.ClusterSelector.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
 			if e.Key == LabelRemoteClusterID && e.Operator == corev1.NodeSelectorOpIn && slices.Contains(e.Values, string(id)) {
 				return true
@@ -288,6 +294,10 @@ func Selects(selector *corev1.NodeSelector, id cluster.ID) bool {
 	}
 	return false
 }
+
+// RemoteNamespace returns how Liqo calls the namespace of an offloading on the clusters that it is
+// offloaded to; empty as long as Liqo has not taken note of it.
+func RemoteNamespace(o *NamespaceOffloading) string { return o.Status.RemoteNamespaceName }
 
 // Open reports whether Liqo lets pods of a namespace of this cluster run on virtual
 // nodes. It does so where the namespace is offloaded with its pods.

@@ -20,11 +20,12 @@ import (
 
 func TestSelectorRoundTrip(t *testing.T) {
 	want := []cluster.ID{"a", "b"}
-	selector := ForgeSelector([]cluster.ID{"b", "a"})
-	if diff := cmp.Diff(want, Selected(&selector)); diff != "" {
-		t.Errorf("Selected(ForgeSelector()): -want +got\n%s", diff)
+	o := &NamespaceOffloading{}
+	Select(o, []cluster.ID{"b", "a"})
+	if diff := cmp.Diff(want, Selected(o)); diff != "" {
+		t.Errorf("Selected() after Select(): -want +got\n%s", diff)
 	}
-	if got := Selected(&corev1.NodeSelector{}); len(got) != 0 {
+	if got := Selected(&NamespaceOffloading{}); len(got) != 0 {
 		t.Errorf("Selected() of an empty selector: %v", got)
 	}
 }

@@ -5,6 +5,7 @@ package liqo
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
@@ -82,6 +83,29 @@ func Ending(o *ResourceOffer) bool {
 func OffersNothing(o *ResourceOffer) bool {
 	offered := o.Spec.ResourceQuota.Hard
 	return offered.Cpu().IsZero() || offered.Memory().IsZero()
+}
+
+// NamedNode returns the virtual node that an offer names; empty if it leaves the name to Liqo.
+func NamedNode(o *ResourceOffer) string { return o.Spec.NodeName }
+
+// SameNode reports whether two offers of one cluster are for the same virtual node.
+func SameNode(a, b *ResourceOffer) bool {
+	return a.Spec.NodeName == b.Spec.NodeName && a.Spec.NodeNamePrefix == b.Spec.NodeNamePrefix
+}
+
+// Prices returns what a unit of each resource of an offer costs. They are as the provider wrote them,
+// and must not be changed.
+func Prices(o *ResourceOffer) corev1.ResourceList { return o.Spec.Prices }
+
+// DropImages removes the images that the provider holds from an offer.
+func DropImages(o *ResourceOffer) { o.Spec.Images = nil }
+
+// AddNodeLabels adds labels to those that the virtual node of an offer is to have.
+func AddNodeLabels(o *ResourceOffer, labels map[string]string) {
+	if o.Spec.Labels == nil {
+		o.Spec.Labels = map[string]string{}
+	}
+	maps.Copy(o.Spec.Labels, labels)
 }
 
 // usualNode is what the name of a virtual node begins with whose offer does not say

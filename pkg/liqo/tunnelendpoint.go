@@ -22,11 +22,12 @@ type TunnelEndpoint = netv1alpha1.TunnelEndpoint
 // cluster.
 type NatMapping = netv1alpha1.NatMapping
 
-// NatMappingSpec is that of one peer.
-type NatMappingSpec = netv1alpha1.NatMappingSpec
+// MappedFor returns the peer whose record it is.
+func MappedFor(m *NatMapping) cluster.ID { return cluster.ID(m.Spec.ClusterID) }
 
-// Mappings are the relay addresses of a NatMapping, by the address that they lead to.
-type Mappings = netv1alpha1.Mappings
+// Mappings returns the relay addresses of a record, as text, by the address that they lead to. They must
+// not be changed.
+func Mappings(m *NatMapping) map[string]string { return m.Spec.ClusterMappings }
 
 // NatMappingList is a list of NatMappings.
 type NatMappingList = netv1alpha1.NatMappingList

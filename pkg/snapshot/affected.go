@@ -31,7 +31,7 @@ func (r *Reader) AffectedBy(ctx context.Context, id cluster.ID) ([]string, error
 		return nil, fmt.Errorf("list the NamespaceOffloadings: %w", err)
 	}
 	for i := range offloadings.Items {
-		if o := &offloadings.Items[i]; liqo.Selects(&o.Spec.ClusterSelector, id) {
+		if o := &offloadings.Items[i]; liqo.Selects(o, id) {
 			involved[o.Namespace] = true
 		}
 	}

@@ -188,7 +188,7 @@ func termsChanged(before, after *v1alpha1.Consumer) bool {
 // or about to go.
 func nodeChanged(before, after *liqo.ResourceOffer) bool {
 	return liqo.OfferedTo(before) != liqo.OfferedTo(after) || liqo.OfferedBy(before) != liqo.OfferedBy(after) ||
-		before.Spec.NodeName != after.Spec.NodeName || before.Spec.NodeNamePrefix != after.Spec.NodeNamePrefix ||
+		!liqo.SameNode(before, after) ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }
 

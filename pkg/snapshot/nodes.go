@@ -30,7 +30,7 @@ func (r *Reader) nodes(
 ) (map[cluster.ID][]capacity.Node, error) {
 	told := map[cluster.ID][]string{}
 	for id, o := range toConsumers(offers, tenants) {
-		told[id] = append(told[id], o.Spec.NodeName)
+		told[id] = append(told[id], liqo.NamedNode(o))
 	}
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
@@ -185,5 +185,5 @@ func (r *Reader) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Po
 	if err != nil {
 		return nil, false, err
 	}
-	return nil, slices.ContainsFunc(offers, func(o liqo.ResourceOffer) bool { return o.Spec.NodeName == node }), nil
+	return nil, slices.ContainsFunc(offers, func(o liqo.ResourceOffer) bool { return liqo.NamedNode(&o) == node }), nil
 }

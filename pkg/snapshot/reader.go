@@ -66,7 +66,7 @@ func Indexes() []Index {
 			return []string{liqo.UniqueName(liqo.Identity(o.(*liqo.ForeignCluster)))}
 		}},
 		{&liqo.ResourceOffer{}, IndexOfferNode, func(o client.Object) []string {
-			return nonEmpty(o.(*liqo.ResourceOffer).Spec.NodeName)
+			return nonEmpty(liqo.NamedNode(o.(*liqo.ResourceOffer)))
 		}},
 		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
 			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
@@ -247,7 +247,7 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 		return nil, fmt.Errorf("get NamespaceOffloading %s: %w", key, err)
 	} else if err == nil {
 		n.Offloading = offloading
-		n.Snapshot.Selected = liqo.Selected(&offloading.Spec.ClusterSelector)
+		n.Snapshot.Selected = liqo.Selected(offloading)
 		n.Snapshot.Placing = liqo.Placing(offloading)
 		n.Snapshot.Effective = liqo.InForce(ns, offloading)
 	}

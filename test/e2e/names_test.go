@@ -155,7 +155,7 @@ func TestCollision(t *testing.T) {
 		}
 		for i := range offloadings.Items {
 			o := &offloadings.Items[i]
-			if selected := liqo.Selected(&o.Spec.ClusterSelector); strings.HasPrefix(o.Namespace, namespace) && slices.Contains(selected, fed.ProviderA.ID) {
+			if selected := liqo.Selected(o); strings.HasPrefix(o.Namespace, namespace) && slices.Contains(selected, fed.ProviderA.ID) {
 				return fmt.Errorf("namespace %s of the broker goes to %v, provider-a among them", o.Namespace, selected)
 			}
 		}

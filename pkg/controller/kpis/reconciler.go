@@ -213,7 +213,7 @@ func (r *Reconciler) prices(
 		if _, ok := liqo.Accepted(&offers[i]); !ok {
 			continue
 		}
-		for resource, price := range offers[i].Spec.Prices {
+		for resource, price := range liqo.Prices(&offers[i]) {
 			if price.Sign() >= 0 {
 				amounts[resource] = max(amounts[resource], price.AsApproximateFloat64())
 			}

@@ -53,6 +53,6 @@ func offerChanged() predicate.Predicate {
 		before, after := e.ObjectOld.(*liqo.ResourceOffer), e.ObjectNew.(*liqo.ResourceOffer)
 		_, was := liqo.Accepted(before)
 		_, is := liqo.Accepted(after)
-		return was != is || !equality.Semantic.DeepEqual(before.Spec.Prices, after.Spec.Prices)
+		return was != is || !equality.Semantic.DeepEqual(liqo.Prices(before), liqo.Prices(after))
 	}}
 }

@@ -168,7 +168,7 @@ func (x *chaos) offloading() (*liqo.NamespaceOffloading, []cluster.ID) {
 	if !x.get(liqo.OffloadingName, o) {
 		return nil, nil
 	}
-	return o, liqo.Selected(&o.Spec.ClusterSelector)
+	return o, liqo.Selected(o)
 }
 
 // at returns on which provider a pod is, and whether it is on one.

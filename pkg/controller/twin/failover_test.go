@@ -77,7 +77,7 @@ func TestFailover(t *testing.T) {
 	if got := liqo.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
 		t.Fatalf("new pods go to %v, deleted %v: want them led past the lost provider first", got, h.deleted)
 	}
-	if got := liqo.Selected(&h.offloading().Spec.ClusterSelector); len(got) != 2 {
+	if got := liqo.Selected(h.offloading()); len(got) != 2 {
 		t.Errorf("selected %v: what runs on the lost provider would be removed when it returns", got)
 	}
 	h.reconcile()
@@ -295,8 +295,8 @@ func (h *harness) recreate(name string) {
 	o := h.offloading()
 	app, _, _ := strings.Cut(name, "-")
 	shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
-	pod := liqotest.Pod(shadow, "", liqo.Selected(&o.Spec.ClusterSelector)...)
-	if placing := liqo.Placing(o); !slices.Equal(placing, liqo.Selected(&o.Spec.ClusterSelector)) {
+	pod := liqotest.Pod(shadow, "", liqo.Selected(o)...)
+	if placing := liqo.Placing(o); !slices.Equal(placing, liqo.Selected(o)) {
 		liqo.Place(pod, placing)
 	}
 	if err := h.client.Create(h.t.Context(), pod); err != nil {

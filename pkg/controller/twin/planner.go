@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -77,10 +78,10 @@ func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *
 			}
 			p.refusals.Next(id, now)
 			ctrl.LoggerFrom(ctx).Info("A provider cannot make the namespace: it may have another one of that name",
-				"provider", provider.ID, "name", twin.Offloading.Status.RemoteNamespaceName)
+				"provider", provider.ID, "name", liqo.RemoteNamespace(twin.Offloading))
 			p.recorder.Eventf(twin.Offloading, corev1.EventTypeWarning, reasonRefused,
 				"A provider cannot make the namespace %s, which may exist there already; no pods go there",
-				twin.Offloading.Status.RemoteNamespaceName)
+				liqo.RemoteNamespace(twin.Offloading))
 		}
 		if p.refusals.IsInBackOffSinceUpdate(id, now) {
 			provider.Refusing = true

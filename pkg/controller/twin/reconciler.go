@@ -271,12 +271,12 @@ func (r *Reconciler) ensureOffloading(
 		r.announce(ctx, o, plan)
 		return nil
 	}
-	if slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), plan.Select) && slices.Equal(liqo.Placing(o), plan.Place) ||
+	if slices.Equal(liqo.Selected(o), plan.Select) && slices.Equal(liqo.Placing(o), plan.Place) ||
 		!o.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	before := o.DeepCopy()
-	o.Spec.ClusterSelector = liqo.ForgeSelector(plan.Select)
+	liqo.Select(o, plan.Select)
 	liqo.SetPlacing(o, plan.Place)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, o, patch); err != nil {

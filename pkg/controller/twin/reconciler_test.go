@@ -188,7 +188,7 @@ func TestOffloading(t *testing.T) {
 			h.reconcile()
 			var got []cluster.ID
 			if o := h.offloading(); o != nil {
-				got = liqo.Selected(&o.Spec.ClusterSelector)
+				got = liqo.Selected(o)
 				if o.Spec.PodOffloadingStrategy != "Remote" && name == "New" {
 					t.Errorf("%s\nstrategy %s", tc.reason, o.Spec.PodOffloadingStrategy)
 				}
@@ -226,7 +226,7 @@ func TestRefusal(t *testing.T) {
 	liqotest.Refuse(objects[1].(*liqo.NamespaceOffloading), providerA, clock.Now())
 	h := start(t, slices.Concat(objects, workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), ready(providerB)})...)
 	h.r.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
-	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
 	both := []cluster.ID{providerA.ID, providerB.ID}
 
 	if again := h.reconcile().RequeueAfter; again != refusalPatience || !slices.Equal(selected(), both) {
@@ -309,7 +309,7 @@ func TestPolicy(t *testing.T) {
 	// New pods go to provider-b before the first one moves there.
 	h.reconcile()
 	o := h.offloading()
-	if got := liqo.Selected(&o.Spec.ClusterSelector); !slices.Equal(got, []cluster.ID{providerA.ID, providerB.ID}) {
+	if got := liqo.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID, providerB.ID}) {
 		t.Errorf("selected %v, want also the provider that is left, for what runs there", got)
 	}
 	if got := liqo.Placing(o); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
@@ -339,7 +339,7 @@ func TestLateCache(t *testing.T) {
 	objects := append(offloaded(providerA, providerB), off(providerA), ready(providerB))
 	h := start(t, objects...)
 	h.r.live = snapshottest.NewClient(t, interceptor.Funcs{}, workload("liqo-provider-a", "web-0")...)
-	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
 	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
 		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
 	}
@@ -356,7 +356,7 @@ func TestPodOfOthers(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "acme-solver", UID: "1"}, Spec: corev1.PodSpec{NodeName: "broker"},
 	})
 	h.reconcile()
-	if selected := liqo.Selected(&h.offloading().Spec.ClusterSelector); slices.Contains(selected, providerA.ID) {
+	if selected := liqo.Selected(h.offloading()); slices.Contains(selected, providerA.ID) {
 		t.Errorf("selected %v: nothing of Liqo's runs on provider-a", selected)
 	}
 }
@@ -367,7 +367,7 @@ func TestLateWish(t *testing.T) {
 	isPod := func(o client.Object) bool { _, is := o.(*corev1.Pod); return is }
 	wishless := slices.DeleteFunc(slices.Clone(running), func(o client.Object) bool { return !isPod(o) })
 	h := start(t, slices.Concat(offloaded(providerA, providerB), wishless, []client.Object{off(providerA), ready(providerB)})...)
-	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
 	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
 		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
 	}
@@ -388,7 +388,7 @@ func TestLateWish(t *testing.T) {
 func TestDeletedProvider(t *testing.T) {
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2"),
 		[]client.Object{ready(providerA), ready(providerB)})...)
-	selected := func() []cluster.ID { return liqo.Selected(&h.offloading().Spec.ClusterSelector) }
+	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
 	if err := h.client.Delete(t.Context(), ready(providerA)); err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestUndecided(t *testing.T) {
 	h := start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60))
 	h.reconcile()
 	if o := h.offloading(); o != nil {
-		t.Errorf("the namespace is offloaded to %v", liqo.Selected(&o.Spec.ClusterSelector))
+		t.Errorf("the namespace is offloaded to %v", liqo.Selected(o))
 	}
 	if events := h.events(); !strings.Contains(events, reasonUndecided) {
 		t.Errorf("events: %q", events)
@@ -485,7 +485,7 @@ func TestUndecidedLater(t *testing.T) {
 		h.reconcile()
 	}
 	o := h.offloading()
-	if got := liqo.Selected(&o.Spec.ClusterSelector); !slices.Equal(got, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+	if got := liqo.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
 		t.Errorf("selected %v, deleted %v: what runs is to stay", got, h.deleted)
 	}
 	if got := liqo.Placing(o); len(got) > 0 {
@@ -516,7 +516,7 @@ func TestUnserved(t *testing.T) {
 	h := orchestratorOnly(start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), wants))
 	h.reconcile()
 	if o := h.offloading(); o != nil {
-		t.Errorf("a new namespace is offloaded to %v", liqo.Selected(&o.Spec.ClusterSelector))
+		t.Errorf("a new namespace is offloaded to %v", liqo.Selected(o))
 	}
 	if events := h.events(); !strings.Contains(events, reasonUnserved) {
 		t.Errorf("events: %q", events)
@@ -529,8 +529,8 @@ func TestUnserved(t *testing.T) {
 	h = orchestratorOnly(start(t, ns, o, ready(providerA), wants, shadow, liqotest.Pod(shadow, "liqo-provider-a", providerA.ID)))
 	h.reconcile()
 	h.reconcile()
-	if o := h.offloading(); !slices.Equal(liqo.Selected(&o.Spec.ClusterSelector), []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
-		t.Errorf("what runs does not stay: selected %v, deleted %v", liqo.Selected(&o.Spec.ClusterSelector), h.deleted)
+	if o := h.offloading(); !slices.Equal(liqo.Selected(o), []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+		t.Errorf("what runs does not stay: selected %v, deleted %v", liqo.Selected(o), h.deleted)
 	}
 	if placing := liqo.Placing(h.offloading()); len(placing) > 0 {
 		t.Errorf("new pods are placed on %v", placing)

@@ -92,7 +92,7 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		}
 		// What is asked for already stays writable, also if the level is a stricter one now.
 		if req.Operation == admissionv1.Update && lenient.Check(req.OldObject.Raw, &before) == nil && h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
-			equality.Semantic.DeepEqual(before.Spec, shadow.Spec) {
+			equality.Semantic.DeepEqual(liqo.PodSpec(&before), liqo.PodSpec(&shadow)) {
 			break
 		}
 		wrong = h.wish(&shadow)
@@ -118,11 +118,11 @@ func (h *Handler) pod(pod *corev1.Pod) []string {
 // forward no priority: one would evict the pods of other consumers
 // (RemotePodSpec in liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
 func (h *Handler) wish(shadow *liqo.ShadowPod) []string {
-	wrong := h.insecure(&shadow.ObjectMeta, &shadow.Spec.Pod)
+	wrong := h.insecure(&shadow.ObjectMeta, liqo.PodSpec(shadow))
 	if n := len(shadow.Labels); n > maxLabels {
 		wrong = append(wrong, fmt.Sprintf("it has %d labels, more than %d", n, maxLabels))
 	}
-	if shadow.Spec.Pod.PriorityClassName != "" || shadow.Spec.Pod.Priority != nil {
+	if spec := liqo.PodSpec(shadow); spec.PriorityClassName != "" || spec.Priority != nil {
 		wrong = append(wrong, "it has a priority")
 	}
 	return wrong

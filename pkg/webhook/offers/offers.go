@@ -12,7 +12,6 @@ package offers
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +55,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	consumer := liqo.OfferedTo(&o)
-	if _, is := nodename.MarkOf(o.Spec.NodeName); !is || consumer == "" {
+	if _, is := nodename.MarkOf(liqo.NamedNode(&o)); !is || consumer == "" {
 		return admission.Allowed("")
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("offer", req.Name, "namespace", req.Namespace)
@@ -67,15 +66,12 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	case tenant != consumer:
 		return admission.Allowed("")
 	}
-	labels, err := h.labels(ctx, o.Spec.NodeName)
+	labels, err := h.labels(ctx, liqo.NamedNode(&o))
 	if err != nil {
 		log.Error(err, "Cannot tell the labels of a provider")
 		return admission.Allowed("")
 	}
-	if o.Spec.Labels == nil {
-		o.Spec.Labels = map[string]string{}
-	}
-	maps.Copy(o.Spec.Labels, labels)
+	liqo.AddNodeLabels(&o, labels)
 	labelled, err := json.Marshal(&o)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)

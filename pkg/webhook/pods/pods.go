@@ -132,7 +132,7 @@ func (h *Handler) place(ctx context.Context, name string, pod *corev1.Pod) error
 	if err != nil {
 		return err
 	}
-	selected, placing := liqo.Selected(&offloading.Spec.ClusterSelector), liqo.Placing(&offloading)
+	selected, placing := liqo.Selected(&offloading), liqo.Placing(&offloading)
 	switch {
 	case !liqo.Managed(&offloading) && !inForce:
 		return fmt.Errorf("the NamespaceOffloading of %s, which the broker does not manage, is not in force", name)

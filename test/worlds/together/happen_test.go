@@ -98,13 +98,13 @@ func (w *world) makePods(namespace string) {
 		} else {
 			liqo.Hold(pod)
 			liqo.Admit(pod)
-			liqo.Place(pod, liqo.Selected(&known.Spec.ClusterSelector))
-			if placing := liqo.Placing(known); !slices.Equal(placing, liqo.Selected(&known.Spec.ClusterSelector)) {
+			liqo.Place(pod, liqo.Selected(known))
+			if placing := liqo.Placing(known); !slices.Equal(placing, liqo.Selected(known)) {
 				liqo.Place(pod, placing)
 			}
 		}
 		if o != nil && liqo.InForce(ns, o) {
-			liqo.Place(pod, liqo.Selected(&o.Spec.ClusterSelector)) // Liqo's own webhook.
+			liqo.Place(pod, liqo.Selected(o)) // Liqo's own webhook.
 		}
 		w.create(pod)
 	}

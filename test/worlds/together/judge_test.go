@@ -123,7 +123,7 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 	w.t.Helper()
 	switch o := o.(type) {
 	case *liqo.NamespaceOffloading:
-		w.notef("%s selects %v in %s, and places on %v", c.process.name, liqo.Selected(&o.Spec.ClusterSelector), o.Namespace, liqo.Placing(o))
+		w.notef("%s selects %v in %s, and places on %v", c.process.name, liqo.Selected(o), o.Namespace, liqo.Placing(o))
 		w.evict(c, o)
 	case *corev1.Pod:
 		w.givenBack(o)
@@ -150,7 +150,7 @@ func (w *world) offered(c *brokerClient, consumer *v1alpha1.Consumer) {
 // in the last moment.
 func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
 	w.t.Helper()
-	selected := liqo.Selected(&o.Spec.ClusterSelector)
+	selected := liqo.Selected(o)
 	for _, pod := range w.pods(o.Namespace) {
 		p, placed := w.at(&pod)
 		if !placed || slices.Contains(selected, p.ID) {

@@ -210,7 +210,7 @@ func (w *world) offloading(namespace string) (*liqo.NamespaceOffloading, []clust
 	if !w.get(namespace, liqo.OffloadingName, o) {
 		return nil, nil
 	}
-	return o, liqo.Selected(&o.Spec.ClusterSelector)
+	return o, liqo.Selected(o)
 }
 
 // ask makes a consumer ask for a pod of a workload.

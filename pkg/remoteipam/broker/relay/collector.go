@@ -79,9 +79,9 @@ func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if err := c.mappings.Get(ctx, request.NamespacedName, &nat); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	target := cluster.ID(nat.Spec.ClusterID)
+	target := liqo.MappedFor(&nat)
 	current := map[mapping]bool{}
-	for text := range nat.Spec.ClusterMappings {
+	for text := range liqo.Mappings(&nat) {
 		address, err := netip.ParseAddr(text)
 		if err != nil || !c.allocator.pods.IsPeerAddress(address) && !c.allocator.pods.IsPeerService(address) {
 			// Mappings of other addresses are Liqo's own.

@@ -26,11 +26,11 @@ var _ Mappings = NatMappings{}
 func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.Addr) ([]netip.Addr, error) {
 	text := relay.String()
 	var behind []netip.Addr
-	err := m.Each(ctx, func(spec *liqo.NatMappingSpec) {
-		if spec.ClusterID != string(target) {
+	err := m.Each(ctx, func(record *liqo.NatMapping) {
+		if liqo.MappedFor(record) != target {
 			return
 		}
-		for from, to := range spec.ClusterMappings {
+		for from, to := range liqo.Mappings(record) {
 			if to != text {
 				continue
 			}
@@ -45,12 +45,12 @@ func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.
 // Of implements Mappings.
 func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error) {
 	text, of := address.String(), map[cluster.ID]netip.Addr{}
-	err := m.Each(ctx, func(spec *liqo.NatMappingSpec) {
-		relay, err := netip.ParseAddr(spec.ClusterMappings[text])
+	err := m.Each(ctx, func(record *liqo.NatMapping) {
+		relay, err := netip.ParseAddr(liqo.Mappings(record)[text])
 		if err != nil {
 			relay = netip.Addr{}
 		}
-		of[cluster.ID(spec.ClusterID)] = relay
+		of[liqo.MappedFor(record)] = relay
 	})
 	return of, err
 }
@@ -58,10 +58,10 @@ func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID
 // Held implements Mappings.
 func (m NatMappings) Held(ctx context.Context, target cluster.ID, address netip.Addr) (count int, mapped bool, err error) {
 	text := address.String()
-	err = m.Each(ctx, func(spec *liqo.NatMappingSpec) {
-		if spec.ClusterID == string(target) {
-			count += len(spec.ClusterMappings)
-			_, here := spec.ClusterMappings[text]
+	err = m.Each(ctx, func(record *liqo.NatMapping) {
+		if liqo.MappedFor(record) == target {
+			count += len(liqo.Mappings(record))
+			_, here := liqo.Mappings(record)[text]
 			mapped = mapped || here
 		}
 	})
@@ -69,13 +69,13 @@ func (m NatMappings) Held(ctx context.Context, target cluster.ID, address netip.
 }
 
 // Each does something with the mappings of each cluster, which it must not change.
-func (m NatMappings) Each(ctx context.Context, do func(*liqo.NatMappingSpec)) error {
+func (m NatMappings) Each(ctx context.Context, do func(*liqo.NatMapping)) error {
 	var list liqo.NatMappingList
 	if err := m.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NatMappings: %w", err)
 	}
 	for i := range list.Items {
-		do(&list.Items[i].Spec)
+		do(&list.Items[i])
 	}
 	return nil
 }

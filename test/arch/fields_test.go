@@ -1,0 +1,55 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// TestLiqosFieldsEndInOnePlace checks that who is given one of Liqo's objects asks pkg/liqo what it says: with another version of Liqo,
+// fields move. The virtual kubelet is composed of Liqo's packages, and lists are lists in every version.
+func TestLiqosFieldsEndInOnePlace(t *testing.T) {
+	loaded, err := packages.Load(&packages.Config{
+		Dir: root, Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
+	}, "./pkg/...", "./cmd/...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, p := range loaded {
+		if len(p.Errors) > 0 {
+			t.Fatalf("%s: %v", p.PkgPath, p.Errors[0])
+		}
+		folder := strings.TrimPrefix(p.PkgPath, module+"/")
+		may := within("pkg/liqo", folder) || within("pkg/virtualkubelet", folder)
+		for _, file := range p.Syntax {
+			ast.Inspect(file, func(n ast.Node) bool {
+				if selector, is := n.(*ast.SelectorExpr); is && ofLiqo(p.TypesInfo.Selections[selector]) {
+					seen++
+					if !may {
+						t.Errorf("%s reads %s of one of Liqo's types: let pkg/liqo say what it means", p.Fset.Position(n.Pos()), selector.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d fields of Liqo's types are found", seen)
+	}
+}
+
+// ofLiqo reports whether a field is declared by Liqo, and is none of those that all objects have.
+func ofLiqo(s *types.Selection) bool {
+	if s == nil || s.Kind() != types.FieldVal {
+		return false
+	}
+	field, is := s.Obj().(*types.Var)
+	return is && field.Pkg() != nil && within(liqo, field.Pkg().Path()) && field.Name() != "Items" && !field.Embedded()
+}
