@@ -252,7 +252,7 @@ func newCommand() *cobra.Command {
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 for ever")
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",
-		"URL of the Prometheus that is asked for the figures of ProviderQueries and PlacementPolicies, without credentials")
+		"URL of the Prometheus that is asked for the KPIs of ProviderQueries and PlacementPolicies, without credentials")
 	flags.StringVar(&o.prometheus.CAFile, "prometheus-ca-file", "",
 		"file of the certificates that the one of Prometheus is checked against; those of the system if empty")
 	flags.StringVar(&o.prometheus.TokenFile, "prometheus-token-file", "",

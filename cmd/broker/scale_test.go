@@ -319,7 +319,7 @@ func (s *server) await(what string, reached func() bool) {
 
 // settle waits until the daemon has nothing to do but to measure.
 func (s *server) settle() {
-	s.await("only figures are measured", func() bool {
+	s.await("only KPIs are measured", func() bool {
 		quiet := true
 		for what, n := range s.during(func() {}) {
 			quiet = quiet && (n == 0 || what != twinReconciles && what != offloadingWrites)

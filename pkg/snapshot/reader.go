@@ -290,7 +290,7 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 		return nil, err
 	}
 	// Only a policy that uses another number of providers from time to time evens out.
-	n.Snapshot.Level = n.Policy != nil && n.Policy.Spec.Keep != nil
+	n.Snapshot.Level = n.Policy != nil && n.Policy.Spec.Scaling != nil
 	return n, nil
 }
 

@@ -242,7 +242,7 @@ func TestRoom(t *testing.T) {
 	policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: v1alpha1.PlacementPolicySpec{Default: true}}
 	for _, levels := range []bool{false, true} {
 		if levels {
-			policy.Spec.Keep = &v1alpha1.Keep{}
+			policy.Spec.Scaling = &v1alpha1.Scaling{}
 		}
 		c := snapshottest.NewClient(t, interceptor.Funcs{}, p, policy, shadow, pod, liqotest.ShadowPod(namespace, "web-1", nil), liqotest.VirtualNode(providerA, true))
 		got, err := snapshot.New(c, "", nil).Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))

@@ -23,7 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
-// loads is a query for a figure of the providers.
+// loads is a query for a KPI of the providers.
 const loads = `
 apiVersion: brokering.liqo.io/v1alpha1
 kind: ProviderQuery
@@ -37,7 +37,7 @@ spec:
 `
 
 // delayed is a policy that takes a second provider while users wait for long. Its
-// filter excludes no provider of which the figure is known.
+// filter excludes no provider of which the KPI is known.
 const delayed = `
 apiVersion: brokering.liqo.io/v1alpha1
 kind: PlacementPolicy
@@ -48,7 +48,7 @@ spec:
   filters: ['kpi.load < 1']
   weights:
     priceCPU: -10
-  keep:
+  scaling:
     query: user_delay_milliseconds
     unit: ms
     consumerLabel: consumer
@@ -107,7 +107,7 @@ func TestDelay(t *testing.T) {
 	spread(fed.ProviderA, fed.ProviderB)
 	if output, err := fed.Broker.Kubectl(t.Context(), "get", "events", "--field-selector=involvedObject.name=delayed"); err != nil {
 		t.Error(err)
-	} else if !strings.Contains(output, "SteppedUp") {
+	} else if !strings.Contains(output, "ScaledUp") {
 		t.Errorf("no event tells of the second provider:\n%s", output)
 	}
 
@@ -129,7 +129,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// loaded waits until the figure of a provider is known that Prometheus was asked for.
+// loaded waits until the KPI of a provider is known that Prometheus was asked for.
 func loaded(t *testing.T, provider *federation.Cluster) {
 	t.Helper()
 	eventually(t, 30*time.Second, func(ctx context.Context) error {
@@ -137,14 +137,14 @@ func loaded(t *testing.T, provider *federation.Cluster) {
 		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
 			return err
 		}
-		if q := p.Status.Queried; len(q) != 1 || q[0].Name != "load" || q[0].Value != "0.5" || q[0].Unit != "ratio" {
-			return fmt.Errorf("%s has the figures %+v of Prometheus", provider.Name, q)
+		if q := p.Status.QueriedKPIs; len(q) != 1 || q[0].Name != "load" || q[0].Value != "0.5" || q[0].Unit != "ratio" {
+			return fmt.Errorf("%s has the KPIs %+v of Prometheus", provider.Name, q)
 		}
 		return nil
 	})
 }
 
-// kept waits until the policy has chosen these providers and no others, and says of its figure what it should.
+// kept waits until the policy has chosen these providers and no others, and says of its KPI what it should.
 func kept(t *testing.T, reason string, providers ...*federation.Cluster) {
 	t.Helper()
 	eventually(t, 90*time.Second, func(ctx context.Context) error { return checkKept(ctx, reason, providers...) })
@@ -157,7 +157,7 @@ func checkKept(ctx context.Context, reason string, providers ...*federation.Clus
 	}
 	got, measured := choiceIn(status), meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionMeasured)
 	if want := ids(providers); !slices.Equal(want, got) || measured == nil || measured.Reason != reason {
-		return fmt.Errorf("chosen are %v, want %v; the figure is %+v, want %s; decisions %+v", got, want, measured, reason, status.Decisions)
+		return fmt.Errorf("chosen are %v, want %v; the KPI is %+v, want %s; decisions %+v", got, want, measured, reason, status.Decisions)
 	}
 	return nil
 }
@@ -171,8 +171,8 @@ func holds(t *testing.T, d time.Duration) {
 			t.Fatal(err)
 		}
 		for _, d := range policy.Status.PerConsumer() {
-			if len(d.Chosen) != 2 || d.Kept.Count != 2 {
-				t.Fatalf("without a figure: %+v", d)
+			if len(d.Chosen) != 2 || d.Scaling.Count != 2 {
+				t.Fatalf("without a KPI: %+v", d)
 			}
 		}
 		select {

@@ -52,7 +52,7 @@ func (r faultResult) cells() []string {
 	}
 }
 
-// faultHeader are the titles of the cells. The figures of a path are: requests, those without an answer, and the longest time without
+// faultHeader are the titles of the cells. The KPIs of a path are: requests, those without an answer, and the longest time without
 // any answer of one and the same pod.
 func faultHeader() []string {
 	return []string{"fault", "for", "direct", "relay", "new addresses", "Service", "wrong", "ready", "tunnel to provider-a", "healed after"}

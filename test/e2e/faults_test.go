@@ -54,7 +54,7 @@ func faults() []fault {
 	}
 	direct, relay := federation.PathDirect, federation.PathRelay
 	return []fault{
-		// What the machine itself does to the figures.
+		// What the machine itself does to the KPIs.
 		{name: "Nothing", begin: func(context.Context) (func() error, error) { return func() error { return nil }, nil }},
 		{name: "BrokerDaemon", begin: fed.Daemon().Kill},
 		{name: "RemoteIPAM", begin: fed.RemoteIPAM().Kill},

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -120,11 +119,11 @@ func started(t *testing.T, provider *federation.Cluster) {
 			return err
 		}
 		for name, most := range map[string]float64{"startupMedian": 60, "startupP90": 60, "failureRate": 0.5} {
-			at := slices.IndexFunc(p.Status.KPIs, func(k v1alpha1.Figure) bool { return k.Name == name })
+			at := slices.IndexFunc(p.Status.KPIs, func(k v1alpha1.KPI) bool { return k.Name == name })
 			if at < 0 {
 				return fmt.Errorf("%s has no %s: %+v", provider.Name, name, p.Status.KPIs)
 			}
-			if value, err := strconv.ParseFloat(p.Status.KPIs[at].Value, 64); err != nil || value < 0 || value > most {
+			if value, err := p.Status.KPIs[at].Value.Float(); err != nil || value < 0 || value > most {
 				return fmt.Errorf("%s has the %s %q, want a number up to %v", provider.Name, name, p.Status.KPIs[at].Value, most)
 			}
 			t.Logf("%s: %s %s %s", provider.Name, name, p.Status.KPIs[at].Value, p.Status.KPIs[at].Unit)

@@ -159,7 +159,7 @@ type ConsumerStatus struct {
 	// +optional
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 	// RoundTrips are how far providers are from the consumer, as it told. They count in
-	// the choice of providers for this consumer, as the figure consumerRoundTripTime.
+	// the choice of providers for this consumer, as the KPI consumerRoundTripTime.
 	// +kubebuilder:validation:MaxItems=10000
 	// +listType=map
 	// +listMapKey=provider

@@ -14,7 +14,7 @@ type ConsumerDecision struct {
 	ConsumerName string              `json:"consumerName,omitempty"`
 	Chosen       []ChosenProvider    `json:"chosen,omitempty"`
 	Better       []BetterProvider    `json:"better,omitempty"`
-	Kept         *KeptFigure         `json:"kept,omitempty"`
+	Scaling      *ScalingStatus      `json:"scaling,omitempty"`
 	Explained    []ExplainedProvider `json:"explained,omitempty"`
 	NotExplained int32               `json:"notExplained,omitempty"`
 }
@@ -49,7 +49,7 @@ func (s *PlacementPolicyStatus) PerConsumer() []ConsumerDecision {
 
 // of returns a decision as it is for one of its consumers.
 func (s *PlacementPolicyStatus) of(d *PlacementDecision, c *DecidedConsumer) ConsumerDecision {
-	own := ConsumerDecision{Consumer: c.ID, ConsumerName: c.Name, Chosen: d.For(c.ID), Better: d.Better, Kept: c.Kept}
+	own := ConsumerDecision{Consumer: c.ID, ConsumerName: c.Name, Chosen: d.For(c.ID), Better: d.Better, Scaling: c.Scaling}
 	for i := range s.Explanations {
 		if e := &s.Explanations[i]; e.Consumer == c.ID {
 			own.Explained, own.NotExplained = e.Providers, e.NotExplained
@@ -84,7 +84,7 @@ func (s *PlacementPolicyStatus) Decide(decisions []ConsumerDecision) {
 }
 
 func (d *ConsumerDecision) decided() DecidedConsumer {
-	return DecidedConsumer{ID: d.Consumer, Name: d.ConsumerName, Kept: d.Kept}
+	return DecidedConsumer{ID: d.Consumer, Name: d.ConsumerName, Scaling: d.Scaling}
 }
 
 // share adds a consumer to the first decision that is the same for it, if there is one.
@@ -130,7 +130,9 @@ func (d *PlacementDecision) with(o *ConsumerDecision) (chosen []ChosenProvider, 
 }
 
 func (c *ChosenProvider) equal(o *ChosenProvider) bool {
-	return c.ID == o.ID && c.Name == o.Name && c.AwaySince.Equal(o.AwaySince) && c.Substitute == o.Substitute && c.Barred == o.Barred
+	return c.ID == o.ID && c.Name == o.Name && c.AwaySinceTime.Equal(o.AwaySinceTime) && c.Substitute == o.Substitute && c.Barred == o.Barred
 }
 
-func (b BetterProvider) equal(o BetterProvider) bool { return b.ID == o.ID && b.Since.Equal(&o.Since) }
+func (b BetterProvider) equal(o BetterProvider) bool {
+	return b.ID == o.ID && b.SinceTime.Equal(&o.SinceTime)
+}

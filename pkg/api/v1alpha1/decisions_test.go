@@ -29,9 +29,9 @@ func decision(consumer string, chosen ...string) ConsumerDecision {
 func TestDecide(t *testing.T) {
 	away, substitute, better := decision("c2", "a", "b"), decision("c2", "a", "b"), decision("c2", "a", "b")
 	since := metav1.NewTime(time.Unix(1_800_000_000, 0))
-	away.Chosen[1].AwaySince, substitute.Chosen[0].Substitute, better.Better = &since, true, []BetterProvider{{ID: "d", Since: since}}
-	kept, explained := decision("c2", "a", "b"), decision("c2", "a", "b")
-	kept.Kept, explained.Explained = &KeptFigure{Count: 2}, []ExplainedProvider{{ID: "a"}}
+	away.Chosen[1].AwaySinceTime, substitute.Chosen[0].Substitute, better.Better = &since, true, []BetterProvider{{ID: "d", SinceTime: since}}
+	scaled, explained := decision("c2", "a", "b"), decision("c2", "a", "b")
+	scaled.Scaling, explained.Explained = &ScalingStatus{Count: 2}, []ExplainedProvider{{ID: "a"}}
 	cases := map[string]struct {
 		reason    string
 		decisions []ConsumerDecision
@@ -47,7 +47,7 @@ func TestDecide(t *testing.T) {
 		"Away":       {reason: "Who is away is not for one what it is for the other.", decisions: []ConsumerDecision{decision("c1", "a", "b"), away}, want: []string{"c1", "c2"}},
 		"Substitute": {reason: "Nor is who is a substitute.", decisions: []ConsumerDecision{decision("c1", "a", "b"), substitute}, want: []string{"c1", "c2"}},
 		"Better":     {reason: "Others may be better for one.", decisions: []ConsumerDecision{decision("c1", "a", "b"), better}, want: []string{"c1", "c2"}},
-		"Kept":       {reason: "Each has its own figure.", decisions: []ConsumerDecision{decision("c1", "a", "b"), kept}, want: []string{"c1 c2"}},
+		"Scaled":     {reason: "Each has its own KPI.", decisions: []ConsumerDecision{decision("c1", "a", "b"), scaled}, want: []string{"c1 c2"}},
 		"Explained":  {reason: "And its own explanation.", decisions: []ConsumerDecision{decision("c1", "a", "b"), explained}, want: []string{"c1 c2"}},
 	}
 	for name, tc := range cases {

@@ -8,7 +8,7 @@ import (
 )
 
 // ConditionDecided is true when the last decision of a PlacementPolicy follows its
-// present spec and the present figures. Otherwise the last good decision stays.
+// present spec and the present KPIs. Otherwise the last good decision stays.
 const ConditionDecided = "Decided"
 
 // Reasons of a PlacementPolicy's Decided condition.
@@ -45,7 +45,7 @@ type PlacementPolicy struct {
 	Status PlacementPolicyStatus `json:"status,omitempty"`
 }
 
-// Weight is how much a figure counts.
+// Weight is how much a KPI counts.
 // +kubebuilder:validation:Minimum=-10
 // +kubebuilder:validation:Maximum=10
 type Weight int32
@@ -58,8 +58,8 @@ type Filter string
 // PlacementPolicySpec is what people demand of the providers.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !(has(self.default) && self.default) && !(has(self.selectable) && self.selectable)",message="a policy that is bound to namespaces is neither a default nor selectable"
-// +kubebuilder:validation:XValidation:rule="!has(self.keep) || !has(self.maxProviders)",message="keep.max is the largest number of providers where keep is given, not maxProviders"
-// +kubebuilder:validation:XValidation:rule="!has(self.keep) || !has(self.keep.by) || !has(self.spread)",message="spread does not go with keep.by"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.maxProviders)",message="with scaling, scaling.max is the largest number of providers, not maxProviders"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.groupBy) || !has(self.spread)",message="spread cannot be combined with scaling.groupBy"
 type PlacementPolicySpec struct {
 	// Default makes the policy apply to all consumers that no other policy names.
 	// +optional
@@ -87,7 +87,7 @@ type PlacementPolicySpec struct {
 
 	// Filters are CEL expressions that must all hold for a provider. Its variables
 	// are id and name, labels (a map of strings: those of the Provider object, and
-	// those that Liqo shows of the cluster), and kpi (a map of numbers: the figures
+	// those that Liqo shows of the cluster), and kpi (a map of numbers: the KPIs
 	// in the Provider's status that are known, in the unit that most of the providers use
 	// that pass the filters before it). An expression that asks for what is unknown does
 	// not hold.
@@ -95,12 +95,12 @@ type PlacementPolicySpec struct {
 	// +listType=atomic
 	// +optional
 	Filters []Filter `json:"filters,omitempty"`
-	// Weights tell how much the figures of the providers count, by name: from 1 to 10
-	// if more is better, from -1 to -10 if less is better. Each figure is normalized
+	// Weights tell how much the KPIs of the providers count, by name: from 1 to 10
+	// if more is better, from -1 to -10 if less is better. Each KPI is normalized
 	// to between the worst and the best of the providers that pass the filters; an
 	// unknown one is as bad as the worst.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253)",message="the name of a figure has at most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253)",message="the name of a KPI has at most 253 characters"
 	// +optional
 	Weights map[string]Weight `json:"weights,omitempty"`
 	// MaxProviders is the largest number of providers to choose. Without it, all that
@@ -114,10 +114,10 @@ type PlacementPolicySpec struct {
 	// +listMapKey=label
 	// +optional
 	Spread []SpreadConstraint `json:"spread,omitempty"`
-	// Keep keeps a measured figure, such as the delay of users, between two thresholds
+	// Scaling keeps a KPI, such as the delay of users, between two thresholds
 	// by using more or fewer providers. Without it, maxProviders says how many.
 	// +optional
-	Keep *Keep `json:"keep,omitempty"`
+	Scaling *Scaling `json:"scaling,omitempty"`
 	// Steady keeps what is chosen until something better lasts.
 	// +kubebuilder:default={}
 	// +optional
@@ -185,7 +185,7 @@ type PlacementPolicyStatus struct {
 	// +listType=atomic
 	// +optional
 	Explanations []Explanation `json:"explanations,omitempty"`
-	// Conditions are Decided and, where a figure is kept, Measured.
+	// Conditions are Decided and, with spec.scaling, Measured.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
@@ -222,9 +222,9 @@ type DecidedConsumer struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Kept is where the figure of spec.keep stands.
+	// Scaling is where the KPI of spec.scaling stands.
 	// +optional
-	Kept *KeptFigure `json:"kept,omitempty"`
+	Scaling *ScalingStatus `json:"scaling,omitempty"`
 }
 
 // Explanation says why it was decided so for a consumer.
@@ -251,10 +251,10 @@ type ChosenProvider struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
-	// AwaySince tells since when it cannot be used. It keeps its place for the duration
+	// AwaySinceTime is since when it cannot be used. It keeps its place for the duration
 	// of steady, and has a substitute.
 	// +optional
-	AwaySince *metav1.Time `json:"awaySince,omitempty"`
+	AwaySinceTime *metav1.Time `json:"awaySinceTime,omitempty"`
 	// Substitute is true while the provider stands in for one that cannot be used, and goes
 	// when that is back.
 	// +optional
@@ -270,8 +270,8 @@ type BetterProvider struct {
 	// ID is its cluster ID.
 	// +kubebuilder:validation:MaxLength=253
 	ID string `json:"id"`
-	// Since tells since when.
-	Since metav1.Time `json:"since"`
+	// SinceTime is since when.
+	SinceTime metav1.Time `json:"sinceTime"`
 }
 
 // ExplainedProvider says what became of a provider.
@@ -290,9 +290,8 @@ type ExplainedProvider struct {
 	// +optional
 	Excluded string `json:"excluded,omitempty"`
 	// Score is how good it is; 100 is the best in everything.
-	// +kubebuilder:validation:MaxLength=32
 	// +optional
-	Score string `json:"score,omitempty"`
+	Score Number `json:"score,omitempty"`
 	// Terms are what the score is made of.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -301,17 +300,24 @@ type ExplainedProvider struct {
 	Terms []ExplainedTerm `json:"terms,omitempty"`
 }
 
-// ExplainedTerm is what one figure adds to a score.
+// ExplainedTerm is what one KPI adds to a score.
 type ExplainedTerm struct {
-	// KPI is the name of the figure.
+	// KPI is the name of the KPI.
 	// +kubebuilder:validation:MaxLength=253
 	KPI string `json:"kpi"`
-	// Value is the value with its unit, or why it is unknown.
-	// +kubebuilder:validation:MaxLength=128
-	Value string `json:"value"`
-	// Normalized is 1 for the best and 0 for the worst.
+	// Value is its value, in the unit.
+	// +optional
+	Value Number `json:"value,omitempty"`
+	// Unit is that of the value.
 	// +kubebuilder:validation:MaxLength=32
-	Normalized string `json:"normalized"`
+	// +optional
+	Unit string `json:"unit,omitempty"`
+	// Unknown is why the provider has no value that counts.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Unknown string `json:"unknown,omitempty"`
+	// Normalized is 1 for the best and 0 for the worst.
+	Normalized Number `json:"normalized"`
 	// Weight is how much it counts.
 	Weight int32 `json:"weight"`
 }

@@ -190,14 +190,14 @@ type ProviderStatus struct {
 	// LostSince tells since when the provider is out of reach: none of its virtual
 	// nodes is ready. It is missing as long as one is.
 	// +optional
-	LostSince *metav1.Time `json:"lostSince,omitempty"`
-	Figures   `json:",inline"`
-	// Queried are the values that a Prometheus has, by the names of the ProviderQueries.
+	LostSince    *metav1.Time `json:"lostSince,omitempty"`
+	ProviderKPIs `json:",inline"`
+	// QueriedKPIs are the values that a Prometheus has, by the names of the ProviderQueries.
 	// +kubebuilder:validation:MaxItems=1024
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Queried []Figure `json:"queried,omitempty"`
+	QueriedKPIs []KPI `json:"queriedKPIs,omitempty"`
 
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ProviderQuery is a query to Prometheus whose results are a figure of providers. The
-// name of the figure is that of the object. The values are in the status of the
+// ProviderQuery is a query to Prometheus whose results are a KPI of providers. The
+// name of the KPI is that of the object. The values are in the status of the
 // Providers.
 //
 // +kubebuilder:object:root=true

@@ -135,12 +135,12 @@ var places = map[string]struct {
 	"time": {
 		kind: "Provider", typed: func() any { return &v1alpha1.Provider{} },
 		object: `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"Provider","metadata":{"name":"x"},` +
-			`"spec":{"carbon":{"intensity":1,"unit":"gCO2e/kWh","measured":%s}}}`,
+			`"spec":{"carbon":{"intensity":1,"unit":"gCO2e/kWh","measuredTime":%s}}}`,
 	},
 	"number": {
 		kind: "PlacementPolicy", typed: func() any { return &v1alpha1.PlacementPolicy{} },
 		object: `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"x"},` +
-			`"spec":{"keep":{"query":"q","unit":"ms","unoffloadBelow":"-1000","offloadAbove":%s}}}`,
+			`"spec":{"scaling":{"query":"q","unit":"ms","unoffloadBelow":"-1000","offloadAbove":%s}}}`,
 	},
 }
 
@@ -174,8 +174,8 @@ func TestTexts(t *testing.T) {
 			bad:  `"" "2024-01-01" "2024-01-01T00:00:00" "2024-13-01T00:00:00Z" "2023-02-29T00:00:00Z" "2024-01-01T25:00:00Z" "2024-01-01T00:00:00+99:99" "yesterday" 0 {} []`,
 		},
 		"number": {
-			good: `"0" "200" "-1" "0.5" "123456789012345"`,
-			bad:  `"" "1e3" "NaN" "Inf" "-" "1." ".5" "+1" "1234567890123456" "0x1" "1_0" 5 {}`,
+			good: `"0" "200" "-1" "0.5" "123456789012345678901" "2.5e+20"`,
+			bad:  `"" "1e3" "1e+999" "NaN" "Inf" "-" "1." ".5" "+1" "1234567890123456789012" "0x1" "1_0" 5 {}`,
 		},
 	} {
 		for want, list := range map[bool]string{true: texts.good, false: texts.bad} {

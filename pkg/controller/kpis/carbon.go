@@ -21,17 +21,17 @@ const mostCarbon = 10_000
 
 // carbon adds what people wrote into the provider's spec, or else what its label says. Of
 // several virtual nodes the worst one counts.
-func carbon(p *v1alpha1.Provider, nodes []corev1.Node, now time.Time, measured map[string]kpi.Figure) {
-	figure := kpi.Figure{Unit: kpi.GramsPerKWh, Measured: now, Expires: now.Add(validity)}
+func carbon(p *v1alpha1.Provider, nodes []corev1.Node, now time.Time, measured map[string]kpi.KPI) {
+	emitted := kpi.KPI{Unit: kpi.GramsPerKWh, Measured: now, Expires: now.Add(validity)}
 	value := math.NaN()
 	switch spec := p.Spec.Carbon; {
 	case spec != nil:
 		value = spec.Intensity.AsApproximateFloat64()
-		if spec.Measured != nil {
-			figure.Measured = spec.Measured.Time
+		if spec.MeasuredTime != nil {
+			emitted.Measured = spec.MeasuredTime.Time
 		}
-		if spec.Expires != nil {
-			figure.Expires = spec.Expires.Time
+		if spec.ExpirationTime != nil {
+			emitted.Expires = spec.ExpirationTime.Time
 		}
 	default:
 		for i := range nodes {
@@ -51,6 +51,6 @@ func carbon(p *v1alpha1.Provider, nodes []corev1.Node, now time.Time, measured m
 	if !(value >= 0 && value <= mostCarbon) { // Not a number, too.
 		return
 	}
-	figure.Value = value
-	measured[kpi.Carbon] = figure
+	emitted.Value = value
+	measured[kpi.Carbon] = emitted
 }

@@ -46,7 +46,7 @@ func newPodWatcher(objects client.Reader, r *snapshot.Reader, clock clock.Passiv
 	return &podWatcher{objects: objects, reader: r, clock: clock, bound: map[types.UID]time.Time{}, seen: map[string][]kpi.PodSeen{}}
 }
 
-// handler watches, and asks for no reconciliation: figures are written once a minute.
+// handler watches, and asks for no reconciliation: KPIs are written once a minute.
 func (w *podWatcher) handler() handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ workqueue.RateLimitingInterface) {

@@ -109,7 +109,7 @@ func TestDeletedPodsAreForgotten(t *testing.T) {
 
 func TestCarbon(t *testing.T) {
 	spec := func(intensity string, expires *metav1.Time) *v1alpha1.Carbon {
-		return &v1alpha1.Carbon{Intensity: resource.MustParse(intensity), Unit: "gCO2e/kWh", Expires: expires}
+		return &v1alpha1.Carbon{Intensity: resource.MustParse(intensity), Unit: "gCO2e/kWh", ExpirationTime: expires}
 	}
 	later := metav1.NewTime(now.Add(time.Hour))
 	cases := map[string]struct {
@@ -158,8 +158,8 @@ func TestCarbon(t *testing.T) {
 				t.Errorf("%s\ncarbon %q, want %q", tc.reason, got, tc.want)
 			}
 			for _, f := range p.Status.KPIs {
-				if f.Name == "carbon" && !f.Expires.Time.Equal(tc.until) {
-					t.Errorf("%s\nexpires %s, want %s", tc.reason, f.Expires, tc.until)
+				if f.Name == "carbon" && !f.ExpirationTime.Time.Equal(tc.until) {
+					t.Errorf("%s\nexpires %s, want %s", tc.reason, f.ExpirationTime, tc.until)
 				}
 			}
 		})

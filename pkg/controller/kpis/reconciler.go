@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,18 +27,18 @@ import (
 
 const (
 	// interval is how often a provider is looked at, and the shortest time between
-	// two writes because of figures that wander.
+	// two writes because of KPIs that wander.
 	interval = time.Minute
-	// refresh is after how long figures that stay the same are written again. It
+	// refresh is after how long KPIs that stay the same are written again. It
 	// leaves room for one more interval within kpi.MaxGap.
 	refresh = 3 * time.Minute
-	// validity is how long a figure counts that was measured when it was written.
+	// validity is how long a KPI counts that was measured when it was written.
 	validity = 10 * time.Minute
 	// pingValidity is how long a round-trip time counts: Liqo measures one every 30 s.
 	pingValidity = 5 * time.Minute
 )
 
-// Reconciler keeps the figures of one provider.
+// Reconciler keeps the KPIs of one provider.
 type Reconciler struct {
 	client client.Client
 	reader *snapshot.Reader
@@ -96,17 +94,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	history := r.observe(ctx, p, nodes, now)
 	pods := r.pods.of(p.Name)
 	history.Pods = history.Pods.Add(now, pods)
-	measured := map[string]kpi.Figure{}
+	measured := map[string]kpi.KPI{}
 	for name, share := range history.Availability() {
 		share = math.Round(share*1e5) / 1e5
-		measured[name] = kpi.Figure{Value: share, Unit: kpi.Ratio, Measured: now, Expires: now.Add(validity)}
+		measured[name] = kpi.KPI{Value: share, Unit: kpi.Ratio, Measured: now, Expires: now.Add(validity)}
 	}
-	for name, value := range history.Pods.Figures() {
+	for name, value := range history.Pods.KPIs() {
 		unit := kpi.Seconds
 		if name == kpi.FailureRate {
 			unit = kpi.Ratio
 		}
-		measured[name] = kpi.Figure{Value: math.Round(value*1e3) / 1e3, Unit: unit, Measured: now, Expires: now.Add(validity)}
+		measured[name] = kpi.KPI{Value: math.Round(value*1e3) / 1e3, Unit: unit, Measured: now, Expires: now.Add(validity)}
 	}
 	free(p, now, measured)
 	carbon(p, nodes, now, measured)
@@ -117,12 +115,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
-	next := v1alpha1.Figures{KPIs: shown(measured), History: history.String()}
-	if due(p.Status.Figures, next, now) {
+	next := v1alpha1.ProviderKPIs{KPIs: shown(measured), History: history.String()}
+	if due(p.Status.ProviderKPIs, next, now) {
 		before := p.DeepCopy()
-		p.Status.Figures = next
+		p.Status.ProviderKPIs = next
 		if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before)); err != nil {
-			return ctrl.Result{}, fmt.Errorf("patch the figures of provider %s: %w", p.Name, err)
+			return ctrl.Result{}, fmt.Errorf("patch the KPIs of provider %s: %w", p.Name, err)
 		}
 		r.pods.written(p.Name, len(pods))
 	}
@@ -167,8 +165,8 @@ func (r *Reconciler) unwatch(provider string) {
 }
 
 // free adds what is free of the provider. One that offers nothing has nothing free.
-func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) {
-	for resource, figure := range map[corev1.ResourceName]struct {
+func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.KPI) {
+	for resource, target := range map[corev1.ResourceName]struct {
 		name, unit string
 		per        float64
 	}{
@@ -176,21 +174,21 @@ func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.Figure) {
 		corev1.ResourceMemory: {kpi.FreeMemory, kpi.GiB, 1 << 30},
 	} {
 		if amount, ok := p.Status.Free[resource]; ok {
-			value := math.Round(amount.AsApproximateFloat64()/figure.per*1e3) / 1e3
-			measured[figure.name] = kpi.Figure{Value: value, Unit: figure.unit, Measured: now, Expires: now.Add(validity)}
+			value := math.Round(amount.AsApproximateFloat64()/target.per*1e3) / 1e3
+			measured[target.name] = kpi.KPI{Value: value, Unit: target.unit, Measured: now, Expires: now.Add(validity)}
 		}
 	}
 }
 
 // roundTrip adds what Liqo measures in the tunnel to the provider.
-func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, measured map[string]kpi.Figure) error {
+func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, measured map[string]kpi.KPI) error {
 	tunnels, err := r.reader.TunnelsTo(ctx, fc)
 	if err != nil {
 		return err
 	}
 	for i := range tunnels {
 		if took, at, ok := liqo.RoundTrip(&tunnels[i]); ok {
-			measured[kpi.RoundTripTime] = kpi.Figure{
+			measured[kpi.RoundTripTime] = kpi.KPI{
 				Value: float64(took) / float64(time.Millisecond), Unit: kpi.Milliseconds, Measured: at, Expires: at.Add(pingValidity),
 			}
 		}
@@ -202,7 +200,7 @@ func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, mea
 // the provider asks for: of several offers, the most. Without a currency prices have the
 // unit of ISO 4217 for none, and are taken to be for an hour.
 func (r *Reconciler) prices(
-	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.Figure,
+	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.KPI,
 ) error {
 	offers, _, err := r.reader.OffersBy(ctx, fc)
 	if err != nil {
@@ -234,7 +232,7 @@ func (r *Reconciler) prices(
 	}
 	for resource, name := range map[corev1.ResourceName]string{corev1.ResourceCPU: kpi.PriceCPU, corev1.ResourceMemory: kpi.PriceMemory} {
 		if amount, ok := amounts[resource]; ok && amount >= 0 {
-			measured[name] = kpi.Figure{
+			measured[name] = kpi.KPI{
 				Value: amount / hours, Unit: currency + "/h", Measured: now, Expires: now.Add(validity),
 			}
 		}
@@ -242,23 +240,20 @@ func (r *Reconciler) prices(
 	return nil
 }
 
-// shown returns figures as the status shows them, in order.
-func shown(measured map[string]kpi.Figure) []v1alpha1.Figure {
-	figures := make([]v1alpha1.Figure, 0, len(measured))
+// shown returns KPIs as the status shows them, in order.
+func shown(measured map[string]kpi.KPI) []v1alpha1.KPI {
+	list := make([]v1alpha1.KPI, 0, len(measured))
 	for name, f := range measured {
-		figures = append(figures, v1alpha1.Figure{
-			Name: name, Value: strconv.FormatFloat(f.Value, 'g', -1, 64), Unit: f.Unit,
-			Measured: metav1.NewTime(f.Measured.Truncate(time.Second)), Expires: metav1.NewTime(f.Expires.Truncate(time.Second)),
-		})
+		list = append(list, v1alpha1.KPI{Name: name, KPIValue: v1alpha1.KPIValueOf(f)})
 	}
-	slices.SortFunc(figures, func(a, b v1alpha1.Figure) int { return strings.Compare(a.Name, b.Name) })
-	return figures
+	slices.SortFunc(list, func(a, b v1alpha1.KPI) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
-// due reports whether figures have to be written: at once if one came or went, if a
+// due reports whether KPIs have to be written: at once if one came or went, if a
 // price or what people say has changed or the provider came or went, and otherwise after
 // a while.
-func due(old, next v1alpha1.Figures, now time.Time) bool {
+func due(old, next v1alpha1.ProviderKPIs, now time.Time) bool {
 	before, errBefore := kpi.Parse(old.History)
 	after, errAfter := kpi.Parse(next.History)
 	if errBefore != nil || errAfter != nil || before.Up != after.Up || len(old.KPIs) != len(next.KPIs) {
@@ -272,7 +267,7 @@ func due(old, next v1alpha1.Figures, now time.Time) bool {
 		}
 		wandered = wandered || f.Value != was.Value
 	}
-	// A clock that was set back must not keep the figures from being written.
+	// A clock that was set back must not keep the KPIs from being written.
 	age := now.Sub(time.Unix(before.At, 0)).Abs()
 	return age >= refresh || wandered && age >= interval
 }

@@ -92,7 +92,7 @@ func (h *harness) minutes(n int) *v1alpha1.Provider {
 func values(p *v1alpha1.Provider) map[string]string {
 	found := map[string]string{}
 	for _, f := range p.Status.KPIs {
-		found[f.Name] = f.Value + " " + f.Unit
+		found[f.Name] = string(f.Value) + " " + f.Unit
 	}
 	return found
 }
@@ -175,7 +175,7 @@ func TestUnwatched(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	h := begin(t, liqotest.Tunnel(providerA, "850μs", now))
 	if got := values(h.reconcile()); got["roundTripTime"] != "0.85 ms" {
-		t.Errorf("figures: %v", got)
+		t.Errorf("KPIs: %v", got)
 	}
 	down := begin(t, liqotest.Tunnel(providerA, "0", now))
 	if got := values(down.reconcile()); len(got) != 0 {
@@ -257,6 +257,6 @@ func TestDamagedHistory(t *testing.T) {
 		t.Fatalf("Update(): %v", err)
 	}
 	if p = h.minutes(10); strings.Contains(p.Status.History, "9999") || values(p)["availability1h"] != "1 ratio" {
-		t.Errorf("history %s, figures %v", p.Status.History, p.Status.KPIs)
+		t.Errorf("history %s, KPIs %v", p.Status.History, p.Status.KPIs)
 	}
 }

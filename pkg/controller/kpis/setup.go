@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kpis measures the providers: how available they are, how far away, what
-// they cost and emit, and what becomes of the pods there. It writes the figures into the status of each Provider.
+// they cost and emit, and what becomes of the pods there. It writes the KPIs into the status of each Provider.
 //
 // It does not know what they are used for.
 package kpis
@@ -27,7 +27,7 @@ import (
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("figures").
+		Named("KPIs").
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).
@@ -35,7 +35,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(offerChanged())).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("set up the controller of figures: %w", err)
+		return fmt.Errorf("set up the controller of KPIs: %w", err)
 	}
 	return nil
 }

@@ -1,11 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure turns the answer of a Prometheus into figures, one for each cluster
+// Package measure turns the answer of a Prometheus into KPIs, one for each cluster
 // that the answer names, and says what is wrong where there is none. What is no number,
-// too old, or not one value is no figure.
+// too old, or not one value is no KPI.
 //
-// It asks nobody, and does not know what the figures are of.
+// It asks nobody, and does not know what the KPIs are of.
 package measure
 
 import (
@@ -26,7 +26,7 @@ type Answer struct {
 	Err     error
 }
 
-// unknown is why there is no figure.
+// unknown is why there is no KPI.
 type unknown struct{ reason, message string }
 
 // Error implements error.
@@ -50,11 +50,11 @@ func Reason(err error) string {
 }
 
 // Only returns the one value of an answer.
-func (a Answer) Only(now time.Time, unit string, expiry time.Duration) (kpi.Figure, error) {
+func (a Answer) Only(now time.Time, unit string, expiry time.Duration) (kpi.KPI, error) {
 	if a.Err != nil {
-		return kpi.Figure{}, a.Err
+		return kpi.KPI{}, a.Err
 	}
-	return figure(now, a.Samples, unit, expiry)
+	return single(now, a.Samples, unit, expiry)
 }
 
 // Named are the values of an answer by the clusters that they name.
@@ -104,34 +104,34 @@ func NamesOf(clusters []Cluster) Names {
 	return names
 }
 
-// Figure returns the figure of a cluster. What names its ID goes first.
-func (n Named) Figure(now time.Time, unit string, expiry time.Duration, id string, names Names) (kpi.Figure, error) {
+// KPI returns the KPI of a cluster. What names its ID goes first.
+func (n Named) KPI(now time.Time, unit string, expiry time.Duration, id string, names Names) (kpi.KPI, error) {
 	if n.err != nil {
-		return kpi.Figure{}, n.err
+		return kpi.KPI{}, n.err
 	}
 	samples := n.byName[id]
 	if name := names[id]; len(samples) == 0 && name != "" {
 		samples = n.byName[name]
 	}
-	return figure(now, samples, unit, expiry)
+	return single(now, samples, unit, expiry)
 }
 
-// figure returns the figure that one value is.
-func figure(now time.Time, samples []promquery.Sample, unit string, expiry time.Duration) (kpi.Figure, error) {
+// KPI returns the KPI that one value is.
+func single(now time.Time, samples []promquery.Sample, unit string, expiry time.Duration) (kpi.KPI, error) {
 	switch len(samples) {
 	case 0:
-		return kpi.Figure{}, unknown{v1alpha1.ReasonNoData, "the answer has no value"}
+		return kpi.KPI{}, unknown{v1alpha1.ReasonNoData, "the answer has no value"}
 	case 1:
 	default:
-		return kpi.Figure{}, unknown{v1alpha1.ReasonAmbiguous, fmt.Sprintf("the answer has %d values instead of one", len(samples))}
+		return kpi.KPI{}, unknown{v1alpha1.ReasonAmbiguous, fmt.Sprintf("the answer has %d values instead of one", len(samples))}
 	}
 	s := samples[0]
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-		return kpi.Figure{}, unknown{v1alpha1.ReasonNotANumber, fmt.Sprintf("the value is %v", s.Value)}
+		return kpi.KPI{}, unknown{v1alpha1.ReasonNotANumber, fmt.Sprintf("the value is %v", s.Value)}
 	}
-	f := kpi.Figure{Value: s.Value, Unit: unit, Measured: s.At.Truncate(time.Second), Expires: s.At.Add(expiry)}
+	f := kpi.KPI{Value: s.Value, Unit: unit, Measured: s.At.Truncate(time.Second), Expires: s.At.Add(expiry)}
 	if !f.Known(now) {
-		return kpi.Figure{}, unknown{v1alpha1.ReasonStale, fmt.Sprintf(
+		return kpi.KPI{}, unknown{v1alpha1.ReasonStale, fmt.Sprintf(
 			"the value is of %s, and the broker's clock says %s", s.At.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))}
 	}
 	return f, nil

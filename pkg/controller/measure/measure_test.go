@@ -21,7 +21,7 @@ func sample(cluster string, value float64) promquery.Sample {
 	return promquery.Sample{Labels: map[string]string{"cluster": cluster}, Value: value, At: now}
 }
 
-func TestFigures(t *testing.T) {
+func TestKPIs(t *testing.T) {
 	old, early := sample("id", 1), sample("id", 1)
 	old.At, early.At = now.Add(-time.Minute), now.Add(2*time.Minute)
 	for name, tc := range map[string]struct {
@@ -50,11 +50,11 @@ func TestFigures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := Answer{Samples: tc.samples, Err: tc.err}
-			shown := func(f kpi.Figure, err error) string {
+			shown := func(f kpi.KPI, err error) string {
 				if err != nil {
 					return Reason(err)
 				}
-				want := kpi.Figure{Value: f.Value, Unit: "ms", Measured: now, Expires: now.Add(time.Minute)}
+				want := kpi.KPI{Value: f.Value, Unit: "ms", Measured: now, Expires: now.Add(time.Minute)}
 				if diff := cmp.Diff(want, f); diff != "" {
 					t.Errorf("-want +got\n%s", diff)
 				}
@@ -63,13 +63,13 @@ func TestFigures(t *testing.T) {
 			if got := shown(answer.Only(now, "ms", time.Minute)); got != tc.only {
 				t.Errorf("%s\nonly: %s, want %s", tc.reason, got, tc.only)
 			}
-			if got := shown(answer.By("cluster").Figure(now, "ms", time.Minute, "id", Names{"id": "name"})); got != tc.by {
+			if got := shown(answer.By("cluster").KPI(now, "ms", time.Minute, "id", Names{"id": "name"})); got != tc.by {
 				t.Errorf("%s\nby the cluster: %s, want %s", tc.reason, got, tc.by)
 			}
 		})
 	}
 	// Who has no name of its own is not the one that no value names.
-	if _, err := (Answer{Samples: []promquery.Sample{sample("", 2)}}).By("cluster").Figure(now, "ms", time.Minute, "id", nil); Reason(err) != "NoData" {
+	if _, err := (Answer{Samples: []promquery.Sample{sample("", 2)}}).By("cluster").KPI(now, "ms", time.Minute, "id", nil); Reason(err) != "NoData" {
 		t.Errorf("without a name: %v", err)
 	}
 }

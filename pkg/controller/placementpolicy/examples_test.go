@@ -5,16 +5,15 @@ package placementpolicy
 
 import (
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 )
 
 // TestExamples decides by the examples of docs/placement.md.
@@ -77,15 +76,13 @@ func examples(t *testing.T, text string) []v1alpha1.PlacementPolicy {
 	return policies
 }
 
-// offer returns a provider with labels and figures.
-func offer(id, region, arch string, figures map[string]float64) v1alpha1.Provider {
+// offer returns a provider with labels and KPIs.
+func offer(id, region, arch string, values map[string]float64) v1alpha1.Provider {
 	p := *provider(id, "")
 	p.Labels = map[string]string{"topology.kubernetes.io/region": region, "kubernetes.io/arch": arch}
 	p.Status.KPIs = nil
-	for name, value := range figures {
-		p.Status.KPIs = append(p.Status.KPIs, v1alpha1.Figure{
-			Name: name, Value: strconv.FormatFloat(value, 'g', -1, 64), Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
-		})
+	for name, value := range values {
+		p.Status.KPIs = append(p.Status.KPIs, v1alpha1.KPI{Name: name, KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: value, Measured: now, Expires: now.Add(time.Hour)})})
 	}
 	return p
 }

@@ -24,8 +24,8 @@ import (
 func TestPrometheus(t *testing.T) {
 	server := promquerytest.Start(t)
 	policy := keeping()
-	policy.Spec.Keep.Window = &metav1.Duration{Duration: 6 * time.Second}
-	policy.Spec.Keep.Expiry = &metav1.Duration{Duration: 10 * time.Second}
+	policy.Spec.Scaling.Window = &metav1.Duration{Duration: 6 * time.Second}
+	policy.Spec.Scaling.Expiry = &metav1.Duration{Duration: 10 * time.Second}
 	h := begin(t, policy, consumer("c"), provider("a", "1"), provider("b", "2"))
 	asker, err := promquery.New(promquery.Config{URL: server.Address(), Timeout: promquery.DefaultTimeout})
 	if err != nil {

@@ -36,10 +36,10 @@ import (
 )
 
 const (
-	// pause is the shortest time between two decisions of one policy: many figures
+	// pause is the shortest time between two decisions of one policy: many KPIs
 	// change one after the other.
 	pause = 2 * time.Second
-	// interval is how often a policy decides when nothing changes: figures expire.
+	// interval is how often a policy decides when nothing changes: KPIs expire.
 	interval = 30 * time.Second
 	// writeInterval is the shortest time between two writes of the status because of
 	// scores, of which people are the only readers.
@@ -63,7 +63,7 @@ type Reconciler struct {
 type state struct {
 	generation int64
 	chooser    *choice.Chooser
-	scaler     *scaler // Nil if the policy keeps no figure.
+	scaler     *scaler // Nil if the policy keeps no KPI.
 	err        error   // Of the chooser or the scaler.
 	decided    time.Time
 	// refused is the generation of which the API server took no status.
@@ -171,10 +171,10 @@ func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *scaler, error) {
 		}
 	}
 	chooser, err := choice.New(criteria(spec))
-	if err != nil || spec.Keep == nil {
+	if err != nil || spec.Scaling == nil {
 		return chooser, nil, err
 	}
-	scaler, err := newScaler(spec.Keep)
+	scaler, err := newScaler(spec.Scaling)
 	return chooser, scaler, err
 }
 
@@ -184,8 +184,8 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 	for _, f := range spec.Filters {
 		c.Filters = append(c.Filters, string(f))
 	}
-	for figure, weight := range spec.Weights {
-		c.Weights[figure] = int(weight)
+	for name, weight := range spec.Weights {
+		c.Weights[name] = int(weight)
 	}
 	if spec.MaxProviders != nil {
 		c.Most = int(*spec.MaxProviders)
@@ -193,8 +193,8 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 	for _, s := range spec.Spread {
 		c.Spread = append(c.Spread, choice.Spread{Label: s.Label, Distinct: int(s.MinValues)})
 	}
-	if spec.Keep != nil {
-		c.Group = spec.Keep.By
+	if spec.Scaling != nil {
+		c.Group = spec.Scaling.GroupBy
 	}
 	if spec.Steady.MarginPercent != nil {
 		c.Margin = float64(*spec.Steady.MarginPercent) * choice.FullScore / 100
@@ -329,7 +329,7 @@ func (r *Reconciler) roster(ctx context.Context) (*roster, error) {
 	return newRoster(providers.Items, shown), nil
 }
 
-// announce says when a policy ceases to decide, or does not know the figure that it
+// announce says when a policy ceases to decide, or does not know the KPI that it
 // keeps, and when that is over; and when it uses more or fewer providers.
 func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
 	for _, is := range after.Status.Conditions {
@@ -356,8 +356,8 @@ func withoutScores(status *v1alpha1.PlacementPolicyStatus) *v1alpha1.PlacementPo
 	rest.Explanations = nil
 	for i := range rest.Decisions {
 		for _, c := range rest.Decisions[i].Consumers {
-			if c.Kept != nil {
-				c.Kept.Value, c.Kept.Measured, c.Kept.Unknown = "", nil, ""
+			if c.Scaling != nil {
+				c.Scaling.Value, c.Scaling.MeasuredTime, c.Scaling.Unknown = "", nil, ""
 			}
 		}
 	}

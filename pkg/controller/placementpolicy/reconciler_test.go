@@ -46,8 +46,9 @@ func provider(id, price string) *v1alpha1.Provider {
 }
 
 func setPrice(p *v1alpha1.Provider, price string) {
-	p.Status.KPIs = []v1alpha1.Figure{{
-		Name: kpi.PriceCPU, Value: price, Unit: "EUR/h", Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
+	p.Status.KPIs = []v1alpha1.KPI{{
+		Name:     kpi.PriceCPU,
+		KPIValue: v1alpha1.KPIValue{Value: v1alpha1.Number(price), Unit: "EUR/h", MeasuredTime: metav1.NewTime(now), ExpirationTime: metav1.NewTime(now.Add(time.Hour))},
 	}}
 }
 
@@ -186,7 +187,7 @@ func TestExplained(t *testing.T) {
 	p, _ := h.decide(0)
 	want := []v1alpha1.ExplainedProvider{
 		{ID: "b", Name: "name-b", Chosen: true, Score: "100.0", Terms: []v1alpha1.ExplainedTerm{
-			{KPI: "priceCPU", Value: "2 EUR/h", Normalized: "1.00", Weight: -10},
+			{KPI: "priceCPU", Value: "2", Unit: "EUR/h", Normalized: "1.00", Weight: -10},
 		}},
 		{ID: "dear", Name: "name-dear", Excluded: fmt.Sprintf("filter %q", policy.Spec.Filters[0])},
 		{ID: "down", Name: "name-down", Excluded: "Not peered"},
@@ -383,7 +384,7 @@ func TestAway(t *testing.T) {
 	h.decide(0)
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
 	p, _ := h.decide(10 * time.Second)
-	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySince == nil || got[1].AwaySince != nil {
+	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySinceTime == nil || got[1].AwaySinceTime != nil {
 		t.Errorf("out of reach: chosen %v", got)
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})

@@ -71,22 +71,20 @@ func (s *roster) exclude(p *v1alpha1.Provider, why string) {
 	s.unusable = append(s.unusable, v1alpha1.ExplainedProvider{ID: p.Name, Name: p.Status.ClusterName, Excluded: why})
 }
 
-// candidate returns a provider with its figures, and its labels: those that people
+// candidate returns a provider with its KPIs, and its labels: those that people
 // put on the Provider go before those of its virtual node.
 func candidate(p *v1alpha1.Provider, shown map[string]string) choice.Provider {
 	labels := make(map[string]string, len(shown)+len(p.Labels))
 	for _, source := range []map[string]string{shown, p.Labels} {
 		maps.Copy(labels, source)
 	}
-	figures := make(map[string]kpi.Figure, len(p.Status.KPIs)+len(p.Status.Queried))
-	for _, f := range slices.Concat(p.Status.Queried, p.Status.KPIs) { // Of one name, the broker's own counts.
-		value, err := strconv.ParseFloat(f.Value, 64)
-		if err != nil || f.Name == kpi.ConsumerRoundTripTime {
-			continue // Somebody else wrote it: it is unknown.
+	known := make(map[string]kpi.KPI, len(p.Status.KPIs)+len(p.Status.QueriedKPIs))
+	for _, f := range slices.Concat(p.Status.QueriedKPIs, p.Status.KPIs) { // Of one name, the broker's own counts.
+		if f.Name != kpi.ConsumerRoundTripTime { // Each consumer has its own.
+			known[f.Name] = f.Decode()
 		}
-		figures[f.Name] = kpi.Figure{Value: value, Unit: f.Unit, Measured: f.Measured.Time, Expires: f.Expires.Time}
 	}
-	return choice.Provider{ID: cluster.ID(p.Name), Name: p.Status.ClusterName, Labels: labels, Figures: figures}
+	return choice.Provider{ID: cluster.ID(p.Name), Name: p.Status.ClusterName, Labels: labels, KPIs: known}
 }
 
 // decide decides for one consumer. With an error, the decision is the one before,
@@ -101,7 +99,7 @@ func (s *roster) decide(
 		return decision, 0, policy.err
 	}
 	made := s.choose(now, policy, consumer, before)
-	decision.Kept = made.kept
+	decision.Scaling = made.scaling
 	decision.Explained, decision.NotExplained = nil, 0
 	if explain {
 		decision.Explained, decision.NotExplained = s.explain(made.ranking, consumer.Name)
@@ -133,29 +131,29 @@ func barred(chosen []v1alpha1.ChosenProvider, ranking []choice.Ranked) []v1alpha
 type outcome struct {
 	chosen  []v1alpha1.ChosenProvider
 	better  []v1alpha1.BetterProvider
-	kept    *v1alpha1.KeptFigure
+	scaling *v1alpha1.ScalingStatus
 	wait    time.Duration
 	ranking []choice.Ranked
 	err     error
 }
 
 // outcome returns a decision as the status has it.
-func (s *roster) outcome(made choice.Decision, kept *v1alpha1.KeptFigure, err error) outcome {
-	o := outcome{kept: kept, wait: made.Wait, ranking: made.Ranking, err: err}
+func (s *roster) outcome(made choice.Decision, scaling *v1alpha1.ScalingStatus, err error) outcome {
+	o := outcome{scaling: scaling, wait: made.Wait, ranking: made.Ranking, err: err}
 	if err != nil {
 		return o
 	}
 	for _, id := range made.Chosen {
 		c := v1alpha1.ChosenProvider{ID: string(id), Name: s.names[id], Substitute: slices.Contains(made.Substitutes, id)}
 		if since, away := made.Away[id]; away {
-			c.AwaySince = &metav1.Time{Time: since.Truncate(time.Second)}
+			c.AwaySinceTime = &metav1.Time{Time: since.Truncate(time.Second)}
 		}
 		o.chosen = append(o.chosen, c)
 	}
 	for _, id := range slices.Sorted(maps.Keys(made.Better)) {
 		// The API keeps whole seconds; the next one, so that nothing moves too early.
 		since := metav1.Time{Time: made.Better[id].Add(time.Second - 1).Truncate(time.Second)}
-		o.better = append(o.better, v1alpha1.BetterProvider{ID: string(id), Since: since})
+		o.better = append(o.better, v1alpha1.BetterProvider{ID: string(id), SinceTime: since})
 	}
 	return o
 }
@@ -179,10 +177,10 @@ func (s *roster) choose(now time.Time, policy *state, consumer *v1alpha1.Consume
 // seenBy returns the candidates for a consumer, which are all but itself, each with what
 // only this consumer knows of it.
 func (s *roster) seenBy(consumer *v1alpha1.Consumer) []choice.Provider {
-	own := make(map[cluster.ID]kpi.Figure, len(consumer.Status.RoundTrips))
+	own := make(map[cluster.ID]kpi.KPI, len(consumer.Status.RoundTrips))
 	for _, trip := range consumer.Status.RoundTrips {
-		if value, err := strconv.ParseFloat(trip.Value, 64); err == nil && value > 0 {
-			own[cluster.ID(trip.Provider)] = kpi.Figure{Value: value, Unit: trip.Unit, Measured: trip.Measured.Time, Expires: trip.Expires.Time}
+		if measured := trip.Decode(); measured.Value > 0 {
+			own[cluster.ID(trip.Provider)] = measured
 		}
 	}
 	seen := make([]choice.Provider, 0, len(s.candidates))
@@ -190,9 +188,9 @@ func (s *roster) seenBy(consumer *v1alpha1.Consumer) []choice.Provider {
 		if string(p.ID) == consumer.Name {
 			continue
 		}
-		if figure, ok := own[p.ID]; ok {
-			p.Figures = maps.Clone(p.Figures) // The other consumers have theirs.
-			p.Figures[kpi.ConsumerRoundTripTime] = figure
+		if measured, ok := own[p.ID]; ok {
+			p.KPIs = maps.Clone(p.KPIs) // The other consumers have theirs.
+			p.KPIs[kpi.ConsumerRoundTripTime] = measured
 		}
 		seen = append(seen, p)
 	}
@@ -207,13 +205,13 @@ func memory(d v1alpha1.ConsumerDecision) choice.Memory {
 		if c.Substitute {
 			m.Substitutes = append(m.Substitutes, cluster.ID(c.ID))
 		}
-		if c.AwaySince != nil {
-			m.Away[cluster.ID(c.ID)] = c.AwaySince.Time
+		if c.AwaySinceTime != nil {
+			m.Away[cluster.ID(c.ID)] = c.AwaySinceTime.Time
 		}
 	}
 	slices.Sort(m.Chosen)
 	for _, b := range d.Better {
-		m.Better[cluster.ID(b.ID)] = b.Since.Time
+		m.Better[cluster.ID(b.ID)] = b.SinceTime.Time
 	}
 	return m
 }
@@ -238,16 +236,16 @@ func (s *roster) explain(ranking []choice.Ranked, consumer string) (explained []
 	for _, r := range ranking {
 		e := v1alpha1.ExplainedProvider{ID: string(r.ID), Name: r.Name, Chosen: r.Chosen, Excluded: excerpt.Of(r.Excluded, maxExcluded)}
 		if r.Excluded == "" {
-			e.Score = strconv.FormatFloat(r.Score, 'f', 1, 64)
+			e.Score = v1alpha1.Number(strconv.FormatFloat(r.Score, 'f', 1, 64))
 		}
 		for _, t := range r.Terms {
-			value := fmt.Sprintf("%g %s", t.Value, t.Unit)
-			if t.Unknown != "" {
-				value = t.Unknown
+			term := v1alpha1.ExplainedTerm{
+				KPI: t.KPI, Unknown: t.Unknown, Normalized: v1alpha1.Number(strconv.FormatFloat(t.Normalized, 'f', 2, 64)), Weight: int32(t.Weight), //nolint:gosec // From -10 to 10.
 			}
-			e.Terms = append(e.Terms, v1alpha1.ExplainedTerm{
-				KPI: t.Figure, Value: value, Normalized: strconv.FormatFloat(t.Normalized, 'f', 2, 64), Weight: int32(t.Weight), //nolint:gosec // From -10 to 10.
-			})
+			if t.Unknown == "" {
+				term.Value, term.Unit = v1alpha1.NumberOf(t.Value), t.Unit
+			}
+			e.Terms = append(e.Terms, term)
 		}
 		add(e)
 	}

@@ -13,12 +13,15 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/choice"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 )
 
 // TestEachConsumerHasItsOwnRoundTrips lets consumers tell how far two providers are.
 func TestEachConsumerHasItsOwnRoundTrips(t *testing.T) {
 	trip := func(provider, value string, expires time.Duration) v1alpha1.RoundTrip {
-		return v1alpha1.RoundTrip{Provider: provider, Value: value, Unit: "ms", Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(expires))}
+		return v1alpha1.RoundTrip{Provider: provider, KPIValue: v1alpha1.KPIValue{
+			Value: v1alpha1.Number(value), Unit: "ms", MeasuredTime: metav1.NewTime(now), ExpirationTime: metav1.NewTime(now.Add(expires)),
+		}}
 	}
 	of := func(id string, trips ...v1alpha1.RoundTrip) *v1alpha1.Consumer {
 		c := consumer(id)
@@ -26,8 +29,8 @@ func TestEachConsumerHasItsOwnRoundTrips(t *testing.T) {
 		return c
 	}
 	forged := *provider("c", "")
-	forged.Status.KPIs = append(forged.Status.KPIs, v1alpha1.Figure{
-		Name: "consumerRoundTripTime", Value: "0.001", Unit: "ms", Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
+	forged.Status.KPIs = append(forged.Status.KPIs, v1alpha1.KPI{
+		Name: "consumerRoundTripTime", KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: 0.001, Unit: "ms", Measured: now, Expires: now.Add(time.Hour)}),
 	})
 	s := newRoster([]v1alpha1.Provider{*provider("a", ""), *provider("b", ""), forged}, nil)
 	chooser, err := choice.New(choice.Criteria{

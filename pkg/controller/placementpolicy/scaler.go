@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,9 +32,9 @@ const (
 	defaultExpiry = time.Minute
 )
 
-// scaler keeps a figure between two thresholds.
+// scaler keeps a KPI between two thresholds.
 type scaler struct {
-	spec     v1alpha1.Keep
+	spec     v1alpha1.Scaling
 	band     hysteresis.Band
 	expiry   time.Duration
 	interval time.Duration
@@ -49,12 +48,12 @@ type scaler struct {
 }
 
 // newScaler returns a scaler, or an error that tells what is wrong with the spec.
-func newScaler(spec *v1alpha1.Keep) (*scaler, error) {
+func newScaler(spec *v1alpha1.Scaling) (*scaler, error) {
 	s := &scaler{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
-	for threshold, value := range map[*float64]v1alpha1.Decimal{&s.band.Upper: spec.OffloadAbove, &s.band.Lower: spec.UnoffloadBelow} {
-		number, err := strconv.ParseFloat(string(value), 64)
+	for threshold, value := range map[*float64]v1alpha1.Number{&s.band.Upper: spec.OffloadAbove, &s.band.Lower: spec.UnoffloadBelow} {
+		number, err := value.Float()
 		if err != nil {
-			return nil, fmt.Errorf("the threshold %q is no number", value)
+			return nil, fmt.Errorf("the threshold %q is not a number", value)
 		}
 		*threshold = number
 	}
@@ -74,7 +73,7 @@ func newScaler(spec *v1alpha1.Keep) (*scaler, error) {
 	return s, nil
 }
 
-// ask asks for the figure, unless that was done a moment ago.
+// ask asks for the KPI, unless that was done a moment ago.
 func (s *scaler) ask(ctx context.Context, now time.Time, asker promquery.Asker) {
 	if ago := now.Sub(s.asked); ago >= 0 && ago < s.interval {
 		return
@@ -84,15 +83,15 @@ func (s *scaler) ask(ctx context.Context, now time.Time, asker promquery.Asker) 
 	s.named = s.answer.By(s.spec.ConsumerLabel)
 }
 
-// figure returns the figure for a consumer, or why there is none.
-func (s *scaler) figure(now time.Time, consumer *v1alpha1.Consumer) (kpi.Figure, error) {
+// kpi returns the KPI for a consumer, or why there is none.
+func (s *scaler) kpi(now time.Time, consumer *v1alpha1.Consumer) (kpi.KPI, error) {
 	if s.spec.ConsumerLabel == "" {
 		return s.answer.Only(now, s.spec.Unit, s.expiry)
 	}
-	return s.named.Figure(now, s.spec.Unit, s.expiry, consumer.Name, s.names)
+	return s.named.KPI(now, s.spec.Unit, s.expiry, consumer.Name, s.names)
 }
 
-// condition reports whether the figure is known for all consumers.
+// condition reports whether the KPI is known for all consumers.
 func (s *scaler) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionMeasured, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMeasured,
@@ -103,7 +102,7 @@ func (s *scaler) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1al
 		return c
 	}
 	for i := range consumers {
-		if _, err := s.figure(now, &consumers[i]); err != nil {
+		if _, err := s.kpi(now, &consumers[i]); err != nil {
 			c.Status, c.Reason = metav1.ConditionFalse, measure.Reason(err)
 			c.Message = fmt.Sprintf("For consumer %s: %s. Its providers stay", consumers[i].Name, brief(err))
 			return c
@@ -112,74 +111,73 @@ func (s *scaler) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1al
 	return c
 }
 
-// choose decides by the criteria, and by the figure that is kept, if there is one.
+// choose decides by the criteria, and by the KPI that is kept, if there is one.
 func (s *state) choose(
 	now time.Time, providers []choice.Provider, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision,
-) (choice.Decision, *v1alpha1.KeptFigure, error) {
+) (choice.Decision, *v1alpha1.ScalingStatus, error) {
 	if s.scaler == nil {
 		made, err := s.chooser.Choose(now, providers, memory(before))
 		return made, nil, err
 	}
-	value, unknown := s.scaler.figure(now, consumer)
+	value, unknown := s.scaler.kpi(now, consumer)
 	all, err := s.chooser.Limited(0).Choose(now, providers, choice.Memory{})
 	if err != nil {
-		return all, before.Kept, err
+		return all, before.Scaling, err
 	}
 	last := memory(before)
 	used, available := s.chooser.Count(all.Ranking, last.Chosen)
-	steps, _ := s.scaler.band.Observe(now, value, keptMemory(before.Kept), hysteresis.Supply{Used: used, Available: available})
+	steps, _ := s.scaler.band.Observe(now, value, bandMemory(before.Scaling), hysteresis.Supply{Used: used, Available: available})
 	made, err := s.chooser.Limited(steps.Steps).Choose(now, providers, last)
 	if err != nil {
-		return made, before.Kept, err
+		return made, before.Scaling, err
 	}
-	return made, shownKept(steps, value, unknown, before.Kept), nil
+	return made, scalingStatus(steps, value, unknown, before.Scaling), nil
 }
 
-// The names of directions.
-var directions = map[hysteresis.Direction]string{hysteresis.More: "More", hysteresis.Less: "Less"}
+// directions are how the status calls them.
+var directions = map[hysteresis.Direction]v1alpha1.ScalingDirection{hysteresis.More: v1alpha1.ScalingUp, hysteresis.Less: v1alpha1.ScalingDown}
 
-// keptMemory returns what the next observation has to know of the one before.
-func keptMemory(kept *v1alpha1.KeptFigure) hysteresis.Memory {
-	if kept == nil {
+// bandMemory returns what the next observation has to know of the one before.
+func bandMemory(last *v1alpha1.ScalingStatus) hysteresis.Memory {
+	if last == nil {
 		return hysteresis.Memory{}
 	}
-	m := hysteresis.Memory{Steps: int(kept.Count)}
+	m := hysteresis.Memory{Steps: int(last.Count)}
 	for direction, name := range directions {
-		if name == kept.Wants && kept.Since != nil && kept.Seen != nil {
-			m.Wants, m.Since, m.Seen = direction, kept.Since.Time, kept.Seen.Time
+		if name == last.Direction && last.SinceTime != nil && last.SeenTime != nil {
+			m.Wants, m.Since, m.Seen = direction, last.SinceTime.Time, last.SeenTime.Time
 		}
 	}
 	return m
 }
 
-// shownKept returns how the status shows a figure that is kept.
-func shownKept(m hysteresis.Memory, value kpi.Figure, unknown error, before *v1alpha1.KeptFigure) *v1alpha1.KeptFigure {
-	kept := &v1alpha1.KeptFigure{Count: int32(min(m.Steps, math.MaxInt32)), Wants: directions[m.Wants]} //nolint:gosec // It is bounded.
+// scalingStatus returns where a KPI stands, as the status has it.
+func scalingStatus(m hysteresis.Memory, value kpi.KPI, unknown error, before *v1alpha1.ScalingStatus) *v1alpha1.ScalingStatus {
+	next := &v1alpha1.ScalingStatus{Count: int32(min(m.Steps, math.MaxInt32)), Direction: directions[m.Wants]} //nolint:gosec // It is bounded.
 	if m.Wants != hysteresis.Stay {
-		kept.Since, kept.Seen = &metav1.Time{Time: m.Since}, &metav1.Time{Time: m.Seen}
+		next.SinceTime, next.SeenTime = &metav1.Time{Time: m.Since}, &metav1.Time{Time: m.Seen}
 	}
 	switch {
 	case unknown == nil:
-		kept.Value = strconv.FormatFloat(value.Value, 'g', 6, 64) + " " + value.Unit
-		kept.Measured = &metav1.Time{Time: value.Measured}
+		next.Value, next.Unit, next.MeasuredTime = v1alpha1.NumberOf(value.Value), value.Unit, &metav1.Time{Time: value.Measured}
 	case before != nil:
-		kept.Value, kept.Measured, kept.Unknown = before.Value, before.Measured, brief(unknown)
+		next.Value, next.Unit, next.MeasuredTime, next.Unknown = before.Value, before.Unit, before.MeasuredTime, brief(unknown)
 	default:
-		kept.Unknown = brief(unknown)
+		next.Unknown = brief(unknown)
 	}
-	return kept
+	return next
 }
 
 // stepped returns the reason and the message of an event if a decision uses another
-// number of providers than the one before it, because of a figure.
+// number of providers than the one before it, because of a KPI.
 func stepped(before, after v1alpha1.ConsumerDecision) (reason, message string) {
-	if before.Kept == nil || after.Kept == nil || before.Kept.Count == after.Kept.Count {
+	if before.Scaling == nil || after.Scaling == nil || before.Scaling.Count == after.Scaling.Count {
 		return "", ""
 	}
-	reason = v1alpha1.ReasonSteppedUp
-	if after.Kept.Count < before.Kept.Count {
-		reason = v1alpha1.ReasonSteppedDown
+	reason = v1alpha1.ReasonScaledUp
+	if after.Scaling.Count < before.Scaling.Count {
+		reason = v1alpha1.ReasonScaledDown
 	}
-	return reason, fmt.Sprintf("%d instead of %d for consumer %s, at %s",
-		after.Kept.Count, before.Kept.Count, cluster.ID(after.Consumer), after.Kept.Value)
+	return reason, fmt.Sprintf("%d instead of %d for consumer %s, at %s %s",
+		after.Scaling.Count, before.Scaling.Count, cluster.ID(after.Consumer), after.Scaling.Value, after.Scaling.Unit)
 }

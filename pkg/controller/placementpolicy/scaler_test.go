@@ -46,14 +46,14 @@ func (s *server) Query(context.Context, string) ([]promquery.Sample, error) {
 func keeping() *v1alpha1.PlacementPolicy {
 	p := cheapest()
 	p.Spec.MaxProviders = nil
-	p.Spec.Keep = &v1alpha1.Keep{
+	p.Spec.Scaling = &v1alpha1.Scaling{
 		Query: "delay", Unit: "ms", ConsumerLabel: "consumer", OffloadAbove: "200", UnoffloadBelow: "100",
 		Window: &metav1.Duration{Duration: time.Minute}, Expiry: &metav1.Duration{Duration: time.Minute}, Min: 1, Max: new(int32(3)),
 	}
 	return p
 }
 
-// keep begins with a policy that keeps a figure.
+// keep begins with a policy that keeps a KPI.
 func keep(t *testing.T, policy *v1alpha1.PlacementPolicy) (*harness, *server) {
 	t.Helper()
 	h := begin(t, policy, consumer("c"), provider("a", "1"), provider("b", "2"), provider("d", "3"), provider("e", "4"))
@@ -62,7 +62,7 @@ func keep(t *testing.T, policy *v1alpha1.PlacementPolicy) (*harness, *server) {
 	return h, s
 }
 
-// pass lets time pass, in steps in which the figure is asked for.
+// pass lets time pass, in steps in which the KPI is asked for.
 func (h *harness) pass(d time.Duration) *v1alpha1.PlacementPolicy {
 	h.t.Helper()
 	var p *v1alpha1.PlacementPolicy
@@ -93,23 +93,23 @@ func TestKeep(t *testing.T) {
 	h, s := keep(t, keeping())
 	s.samples = map[string]float64{"c": 150}
 	p := h.pass(time.Minute)
-	if got := chosen(p)["c"]; got != "a" || measured(p) != "True Measured" || p.Status.DecisionFor("c").Kept.Value != "150 ms" {
-		t.Fatalf("inside: chosen %s, measured %s, %+v", got, measured(p), p.Status.DecisionFor("c").Kept)
+	if got := chosen(p)["c"]; got != "a" || measured(p) != "True Measured" || p.Status.DecisionFor("c").Scaling.Value != "150" {
+		t.Fatalf("inside: chosen %s, measured %s, %+v", got, measured(p), p.Status.DecisionFor("c").Scaling)
 	}
 	h.events()
 	s.samples["c"] = 250
 	p = h.pass(time.Minute)
-	if kept := p.Status.DecisionFor("c").Kept; chosen(p)["c"] != "a" || kept.Wants != "More" || kept.Since.Unix() != now.Add(75*time.Second).Unix() {
-		t.Errorf("above, not for long enough: chosen %s, %+v", chosen(p)["c"], kept)
+	if last := p.Status.DecisionFor("c").Scaling; chosen(p)["c"] != "a" || last.Direction != "Up" || last.SinceTime.Unix() != now.Add(75*time.Second).Unix() {
+		t.Errorf("above, not for long enough: chosen %s, %+v", chosen(p)["c"], last)
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s}) // The daemon was killed.
-	if p = h.pass(15 * time.Second); chosen(p)["c"] != "a,b" || p.Status.DecisionFor("c").Kept.Since != nil {
-		t.Errorf("above for a minute: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Kept)
+	if p = h.pass(15 * time.Second); chosen(p)["c"] != "a,b" || p.Status.DecisionFor("c").Scaling.SinceTime != nil {
+		t.Errorf("above for a minute: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Scaling)
 	}
-	if got := h.events(); got != "Normal SteppedUp 2 instead of 1 for consumer c, at 250 ms" {
+	if got := h.events(); got != "Normal ScaledUp 2 instead of 1 for consumer c, at 250 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Kept.Count != 3 {
+	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Scaling.Count != 3 {
 		t.Errorf("above for ever: chosen %s", chosen(p)["c"])
 	}
 	s.samples["c"] = 150
@@ -121,15 +121,15 @@ func TestKeep(t *testing.T) {
 	if p = h.pass(75 * time.Second); chosen(p)["c"] != "a,b" {
 		t.Errorf("below for a minute: chosen %s", chosen(p)["c"])
 	}
-	if got := h.events(); got != "Normal SteppedDown 2 instead of 3 for consumer c, at 0 ms" {
+	if got := h.events(); got != "Normal ScaledDown 2 instead of 3 for consumer c, at 0 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a" || p.Status.DecisionFor("c").Kept.Count != 1 {
+	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a" || p.Status.DecisionFor("c").Scaling.Count != 1 {
 		t.Errorf("below for ever: chosen %s", chosen(p)["c"])
 	}
 }
 
-// TestKeepHolds takes the figure away, in each way, when two providers are used: they stay.
+// TestKeepHolds takes the KPI away, in each way, when two providers are used: they stay.
 func TestKeepHolds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -161,8 +161,8 @@ func TestKeepHolds(t *testing.T) {
 			if got := chosen(p)["c"]; got != "a,b" || measured(p) != "False "+tc.want || condition(p) != "True Decided" {
 				t.Errorf("%s\nchosen %s, measured %s, %s", tc.reason, got, measured(p), condition(p))
 			}
-			if kept := p.Status.DecisionFor("c").Kept; kept.Count != 2 || kept.Value != "250 ms" || kept.Unknown == "" {
-				t.Errorf("%s\nkept %+v", tc.reason, kept)
+			if last := p.Status.DecisionFor("c").Scaling; last.Count != 2 || last.Value != "250" || last.Unknown == "" {
+				t.Errorf("%s\nkept %+v", tc.reason, last)
 			}
 			if events := h.events(); !strings.HasPrefix(events, "Warning "+tc.want+" ") || strings.Contains(events, "\n") {
 				t.Errorf("%s\nevents %q, want one", tc.reason, events)
@@ -171,7 +171,7 @@ func TestKeepHolds(t *testing.T) {
 	}
 }
 
-// TestKeepNamesake has a consumer that calls itself by the ID of one of another policy: it has no figure, and not the other's.
+// TestKeepNamesake has a consumer that calls itself by the ID of one of another policy: it has no KPI, and not the other's.
 func TestKeepNamesake(t *testing.T) {
 	policy := keeping()
 	policy.Spec.Default, policy.Spec.Consumers = false, []string{"evil"}
@@ -180,15 +180,15 @@ func TestKeepNamesake(t *testing.T) {
 	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
 	s := &server{h: h, samples: map[string]float64{"c": 250}}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
-	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.DecisionFor("evil").Kept.Value != "" {
-		t.Errorf("measured %s, kept %+v", measured(p), p.Status.DecisionFor("evil").Kept)
+	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.DecisionFor("evil").Scaling.Value != "" {
+		t.Errorf("measured %s, last %+v", measured(p), p.Status.DecisionFor("evil").Scaling)
 	}
 }
 
-// TestKeepAlone has no figure from the beginning, and one number for all consumers.
+// TestKeepAlone has no KPI from the beginning, and one number for all consumers.
 func TestKeepAlone(t *testing.T) {
 	policy := keeping()
-	policy.Spec.Keep.ConsumerLabel, policy.Spec.Keep.Min = "", 2
+	policy.Spec.Scaling.ConsumerLabel, policy.Spec.Scaling.Min = "", 2
 	h, s := keep(t, policy)
 	if p := h.pass(time.Minute); chosen(p)["c"] != "a,b" || measured(p) != "False NoData" {
 		t.Errorf("at first: chosen %s, measured %s", chosen(p)["c"], measured(p))
@@ -201,11 +201,11 @@ func TestKeepAlone(t *testing.T) {
 	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a,b,d" || measured(p) != "False Ambiguous" {
 		t.Errorf("two values: chosen %s, measured %s", chosen(p)["c"], measured(p))
 	}
-	h.change(policy, func() { policy.Spec.Keep, policy.Generation = nil, 2; policy.Spec.MaxProviders = new(int32(1)) })
-	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || measured(p) != "" || p.Status.DecisionFor("c").Kept != nil {
-		t.Errorf("kept no more: chosen %s, measured %s", chosen(p)["c"], measured(p))
+	h.change(policy, func() { policy.Spec.Scaling, policy.Generation = nil, 2; policy.Spec.MaxProviders = new(int32(1)) })
+	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || measured(p) != "" || p.Status.DecisionFor("c").Scaling != nil {
+		t.Errorf("last no more: chosen %s, measured %s", chosen(p)["c"], measured(p))
 	}
-	h.change(policy, func() { policy.Spec = keeping().Spec; policy.Spec.Keep.OffloadAbove = "50"; policy.Generation = 3 })
+	h.change(policy, func() { policy.Spec = keeping().Spec; policy.Spec.Scaling.OffloadAbove = "50"; policy.Generation = 3 })
 	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || condition(p) != "False InvalidCriteria" {
 		t.Errorf("thresholds the wrong way round: chosen %s, %s", chosen(p)["c"], condition(p))
 	}
@@ -214,7 +214,7 @@ func TestKeepAlone(t *testing.T) {
 // TestKeepZones uses one zone more.
 func TestKeepZones(t *testing.T) {
 	policy := keeping()
-	policy.Spec.Keep.By = "zone"
+	policy.Spec.Scaling.GroupBy = "zone"
 	h := begin(t, policy, consumer("c"))
 	for id, zone := range map[string]string{"a": "near", "b": "far", "d": "far", "e": "farther", "f": ""} {
 		p := provider(id, fmt.Sprint(id[0]))
@@ -229,11 +229,11 @@ func TestKeepZones(t *testing.T) {
 	if p := h.pass(time.Minute); chosen(p)["c"] != "a" {
 		t.Errorf("at first: chosen %s", chosen(p)["c"])
 	}
-	if p := h.pass(15 * time.Second); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Kept.Count != 2 {
+	if p := h.pass(15 * time.Second); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Scaling.Count != 2 {
 		t.Errorf("one zone more: chosen %s", chosen(p)["c"])
 	}
-	if p := h.pass(150 * time.Second); chosen(p)["c"] != "a,b,d,e" || p.Status.DecisionFor("c").Kept.Count != 3 {
-		t.Errorf("all zones: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Kept)
+	if p := h.pass(150 * time.Second); chosen(p)["c"] != "a,b,d,e" || p.Status.DecisionFor("c").Scaling.Count != 3 {
+		t.Errorf("all zones: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Scaling)
 	}
 }
 

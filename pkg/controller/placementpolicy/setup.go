@@ -72,7 +72,7 @@ func providerChanged() predicate.Predicate {
 				meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady) ||
 			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 			!equality.Semantic.DeepEqual(before.Status.KPIs, after.Status.KPIs) ||
-			!equality.Semantic.DeepEqual(before.Status.Queried, after.Status.Queried)
+			!equality.Semantic.DeepEqual(before.Status.QueriedKPIs, after.Status.QueriedKPIs)
 	}}
 }
 

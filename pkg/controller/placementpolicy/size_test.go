@@ -13,7 +13,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -163,7 +162,8 @@ func farApart() []client.Object {
 		c := consumer(uuid(1, i))
 		for n := range 200 {
 			c.Status.RoundTrips = append(c.Status.RoundTrips, v1alpha1.RoundTrip{
-				Provider: uuid(0, n), Value: fmt.Sprint(1 + r.IntN(100)), Unit: kpi.Milliseconds, Measured: metav1.NewTime(now), Expires: metav1.NewTime(now.Add(time.Hour)),
+				Provider: uuid(0, n),
+				KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: float64(1 + r.IntN(100)), Unit: kpi.Milliseconds, Measured: now, Expires: now.Add(time.Hour)}),
 			})
 		}
 		objects = append(objects, c)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +37,7 @@ const (
 	defaultExpiry   = 5 * time.Minute
 )
 
-// Reconciler keeps the figures of one query.
+// Reconciler keeps the KPIs of one query.
 type Reconciler struct {
 	client   client.Client
 	recorder record.EventRecorder
@@ -80,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, err
 		}
 		return r.tell(ctx, q, int(q.Status.Providers), metav1.ConditionFalse, v1alpha1.ReasonNameTaken,
-			"The broker measures a figure of this name itself: give the query another one")
+			"The broker measures a KPI of this name itself: give the query another one")
 	}
 	now := r.clock.Now()
 	var answer measure.Answer
@@ -118,16 +117,16 @@ func (r *Reconciler) spread(
 	validity := duration(q.Spec.Expiry, defaultExpiry)
 	for i := range providers {
 		p := &providers[i]
-		value, unknown := by.Figure(now, q.Spec.Unit, validity, p.Name, names)
+		value, unknown := by.KPI(now, q.Spec.Unit, validity, p.Name, names)
 		if unknown != nil && missing == nil {
 			missing = fmt.Errorf("for provider %s: %w", p.Name, unknown)
 		}
 		if unknown == nil {
 			known++
-			err = r.write(ctx, p, with(p.Status.Queried, q.Name, value, validity))
+			err = r.write(ctx, p, with(p.Status.QueriedKPIs, q.Name, value, validity))
 		} else {
-			err = r.write(ctx, p, without(p.Status.Queried, func(f *v1alpha1.Figure) bool {
-				return f.Name == q.Name && (f.Unit != q.Spec.Unit || !now.Before(f.Expires.Time))
+			err = r.write(ctx, p, without(p.Status.QueriedKPIs, func(f *v1alpha1.KPI) bool {
+				return f.Name == q.Name && (f.Unit != q.Spec.Unit || !now.Before(f.ExpirationTime.Time))
 			}))
 		}
 		if err != nil {
@@ -137,17 +136,17 @@ func (r *Reconciler) spread(
 	return known, missing, nil
 }
 
-// taken reports whether the broker measures a figure of a name itself.
+// taken reports whether the broker measures a KPI of a name itself.
 func taken(providers []v1alpha1.Provider, name string) bool {
 	return slices.ContainsFunc(providers, func(p v1alpha1.Provider) bool {
-		return slices.ContainsFunc(p.Status.KPIs, func(f v1alpha1.Figure) bool { return f.Name == name })
+		return slices.ContainsFunc(p.Status.KPIs, func(f v1alpha1.KPI) bool { return f.Name == name })
 	})
 }
 
 // drop removes the values of a query.
 func (r *Reconciler) drop(ctx context.Context, providers []v1alpha1.Provider, name string) error {
 	for i := range providers {
-		left := without(providers[i].Status.Queried, func(f *v1alpha1.Figure) bool { return f.Name == name })
+		left := without(providers[i].Status.QueriedKPIs, func(f *v1alpha1.KPI) bool { return f.Name == name })
 		if err := r.write(ctx, &providers[i], left); err != nil {
 			return err
 		}
@@ -156,12 +155,12 @@ func (r *Reconciler) drop(ctx context.Context, providers []v1alpha1.Provider, na
 }
 
 // write writes the values of a provider, if they are others than it has.
-func (r *Reconciler) write(ctx context.Context, p *v1alpha1.Provider, queried []v1alpha1.Figure) error {
-	if equality.Semantic.DeepEqual(p.Status.Queried, queried) {
+func (r *Reconciler) write(ctx context.Context, p *v1alpha1.Provider, queried []v1alpha1.KPI) error {
+	if equality.Semantic.DeepEqual(p.Status.QueriedKPIs, queried) {
 		return nil
 	}
 	before := p.DeepCopy()
-	p.Status.Queried = queried
+	p.Status.QueriedKPIs = queried
 	// Several queries write into the same list.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, p, patch); client.IgnoreNotFound(err) != nil {
@@ -172,14 +171,11 @@ func (r *Reconciler) write(ctx context.Context, p *v1alpha1.Provider, queried []
 
 // with returns a list with a value. What is there stays if it is nearly as good: the
 // same value with most of its time left, or another one that was written a moment ago.
-func with(list []v1alpha1.Figure, name string, value kpi.Figure, validity time.Duration) []v1alpha1.Figure {
-	next := v1alpha1.Figure{
-		Name: name, Value: strconv.FormatFloat(value.Value, 'g', -1, 64), Unit: value.Unit,
-		Measured: metav1.NewTime(value.Measured), Expires: metav1.NewTime(value.Expires.Truncate(time.Second)),
-	}
-	rest := make([]v1alpha1.Figure, 0, len(list)+1)
+func with(list []v1alpha1.KPI, name string, value kpi.KPI, validity time.Duration) []v1alpha1.KPI {
+	next := v1alpha1.KPI{Name: name, KPIValue: v1alpha1.KPIValueOf(value)}
+	rest := make([]v1alpha1.KPI, 0, len(list)+1)
 	for _, was := range list {
-		age := value.Measured.Sub(was.Measured.Time)
+		age := value.Measured.Sub(was.MeasuredTime.Time)
 		enough := validity / 3
 		if was.Value != next.Value {
 			enough = min(enough, writeInterval)
@@ -187,18 +183,18 @@ func with(list []v1alpha1.Figure, name string, value kpi.Figure, validity time.D
 		switch {
 		case was.Name != name:
 			rest = append(rest, was)
-		case was.Unit == next.Unit && age >= 0 && age < enough && was.Expires.Sub(was.Measured.Time) <= validity:
+		case was.Unit == next.Unit && age >= 0 && age < enough && was.ExpirationTime.Sub(was.MeasuredTime.Time) <= validity:
 			return list
 		}
 	}
 	rest = append(rest, next)
-	slices.SortFunc(rest, func(a, b v1alpha1.Figure) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(rest, func(a, b v1alpha1.KPI) int { return strings.Compare(a.Name, b.Name) })
 	return rest
 }
 
 // without returns a list without some of its values.
-func without(list []v1alpha1.Figure, goes func(*v1alpha1.Figure) bool) []v1alpha1.Figure {
-	return slices.DeleteFunc(slices.Clone(list), func(f v1alpha1.Figure) bool { return goes(&f) })
+func without(list []v1alpha1.KPI, goes func(*v1alpha1.KPI) bool) []v1alpha1.KPI {
+	return slices.DeleteFunc(slices.Clone(list), func(f v1alpha1.KPI) bool { return goes(&f) })
 }
 
 // tell writes what became of a query into its status, and says it when it has changed.

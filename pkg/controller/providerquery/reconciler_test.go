@@ -101,11 +101,11 @@ func (h *harness) ask(after time.Duration, name string) (values map[string]strin
 	}
 	values = map[string]string{}
 	for _, p := range providers.Items {
-		for _, f := range p.Status.Queried {
-			if f.Unit != "1/s" || f.Expires.Sub(f.Measured.Time) != 2*time.Minute {
+		for _, f := range p.Status.QueriedKPIs {
+			if f.Unit != "1/s" || f.ExpirationTime.Sub(f.MeasuredTime.Time) != 2*time.Minute {
 				h.t.Errorf("provider %s has %+v", p.Name, f)
 			}
-			values[p.Name] += f.Name + "=" + f.Value + " "
+			values[p.Name] += f.Name + "=" + string(f.Value) + " "
 		}
 	}
 	return values, condition
@@ -179,7 +179,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNameTaken has a query that goes by the name of one of the broker's figures.
+// TestNameTaken has a query that goes by the name of one of the broker's KPIs.
 func TestNameTaken(t *testing.T) {
 	p := provider("1", "one")
 	h := begin(t, query("errors"), p)
@@ -188,7 +188,7 @@ func TestNameTaken(t *testing.T) {
 	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
-	p.Status.KPIs = []v1alpha1.Figure{{Name: "errors", Value: "1", Unit: "ratio"}}
+	p.Status.KPIs = []v1alpha1.KPI{{Name: "errors", KPIValue: v1alpha1.KPIValue{Value: "1", Unit: "ratio"}}}
 	if err := h.client.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@
 // status of the Providers that they name.
 //
 // It does not know what the values are used for: a policy reads them as it reads the
-// figures that the broker measures itself.
+// KPIs that the broker measures itself.
 package providerquery
 
 import (

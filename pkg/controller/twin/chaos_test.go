@@ -66,7 +66,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		p := policy(6000, x.ids[0])
 		p.Spec.Failover.Mode = []v1alpha1.FailoverMode{v1alpha1.FailoverAfterGrace, v1alpha1.FailoverImmediate, v1alpha1.FailoverNever}[x.r.IntN(3)]
 		if x.r.IntN(3) == 0 {
-			p.Spec.Keep = &v1alpha1.Keep{}
+			p.Spec.Scaling = &v1alpha1.Scaling{}
 		}
 		objects = append(objects, p)
 	}

@@ -76,7 +76,7 @@ func TestReplaced(t *testing.T) {
 func TestLevelInVain(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	keeps := policy(60, providerA, providerB)
-	keeps.Spec.Keep = &v1alpha1.Keep{}
+	keeps.Spec.Scaling = &v1alpha1.Scaling{}
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
 		[]client.Object{ready(providerA), ready(providerB), keeps})...)
 	h.r.planner.clock, h.r.pacer = clock, newPacer(clock)

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package choice chooses providers by criteria: filters exclude some, weighted
-// figures rank the rest, spread constraints and a limit pick from the ranking,
+// KPIs rank the rest, spread constraints and a limit pick from the ranking,
 // and steadiness keeps what is chosen until something better lasts.
 //
 // It decides from a snapshot, with the time and its memory as arguments: the same
-// input gives the same decision. It does not know where the figures come from,
+// input gives the same decision. It does not know where the KPIs come from,
 // nor for whom and to what end it chooses.
 package choice
 
@@ -22,7 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 )
 
-// MaxWeight bounds the weight of a figure, in both directions.
+// MaxWeight bounds the weight of a KPI, in both directions.
 const MaxWeight = 10
 
 // FullScore is the score of a provider that is the best in everything.
@@ -38,10 +38,10 @@ var (
 
 // Provider is a provider that can be chosen.
 type Provider struct {
-	ID      cluster.ID
-	Name    string
-	Labels  map[string]string
-	Figures map[string]kpi.Figure
+	ID     cluster.ID
+	Name   string
+	Labels map[string]string
+	KPIs   map[string]kpi.KPI
 	// Away is why the provider cannot be used at the moment, as when it is out of
 	// reach; empty if it can.
 	Away string
@@ -51,7 +51,7 @@ type Provider struct {
 type Criteria struct {
 	// Filters are CEL expressions that must all hold for a provider.
 	Filters []string
-	// Weights tell how much each figure counts, from -MaxWeight to MaxWeight: more
+	// Weights tell how much each KPI counts, from -MaxWeight to MaxWeight: more
 	// is better if positive, less is better if negative.
 	Weights map[string]int
 	// Most is the largest number of providers to choose, or of groups; zero for no limit.
@@ -112,18 +112,18 @@ type Ranked struct {
 	// a filter.
 	Away  bool
 	Score float64
-	// Terms are what the score is made of, in order of their figures' names.
+	// Terms are what the score is made of, in order of their KPIs' names.
 	Terms []Term
 
 	labels  map[string]string
 	unknown int
 }
 
-// Term is what one figure adds to a score.
+// Term is what one KPI adds to a score.
 type Term struct {
-	Figure string
-	Value  float64
-	Unit   string
+	KPI   string
+	Value float64
+	Unit  string
 	// Unknown is why the value does not count; empty if it does.
 	Unknown string
 	// Normalized is 1 for the best provider that passes the filters, 0 for the worst.
@@ -135,7 +135,7 @@ type Term struct {
 type Chooser struct {
 	criteria Criteria
 	filters  []filter
-	figures  []string // Those with a weight, in order.
+	weighted []string // Those with a weight, in order.
 }
 
 // New returns a Chooser, or an error that tells what is wrong with the criteria.
@@ -148,15 +148,15 @@ func New(c Criteria) (*Chooser, error) {
 		return nil, fmt.Errorf("providers are chosen by %s, and cannot be spread beside that", c.Group)
 	}
 	chooser := &Chooser{criteria: c, filters: filters}
-	for figure, weight := range c.Weights {
+	for name, weight := range c.Weights {
 		if weight < -MaxWeight || weight > MaxWeight {
-			return nil, fmt.Errorf("the weight of %s is %d, not from %d to %d", figure, weight, -MaxWeight, MaxWeight)
+			return nil, fmt.Errorf("the weight of %s is %d, not from %d to %d", name, weight, -MaxWeight, MaxWeight)
 		}
 		if weight != 0 {
-			chooser.figures = append(chooser.figures, figure)
+			chooser.weighted = append(chooser.weighted, name)
 		}
 	}
-	slices.Sort(chooser.figures)
+	slices.Sort(chooser.weighted)
 	return chooser, nil
 }
 
@@ -465,7 +465,7 @@ func (c *Chooser) pickGroups(ranked []Ranked) ([]cluster.ID, bool) {
 	return ids, len(ids) > 0
 }
 
-// better orders providers: by score, then those with fewer unknown figures, then
+// better orders providers: by score, then those with fewer unknown KPIs, then
 // by ID. The score is that of the function, if there is one.
 func better(score func(Ranked) float64) func(a, b Ranked) int {
 	if score == nil {

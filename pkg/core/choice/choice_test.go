@@ -23,17 +23,17 @@ import (
 
 var now = time.Unix(1_800_000_000, 0)
 
-// provider returns a provider in a region, with figures in one unit.
-func provider(id cluster.ID, region string, figures map[string]float64) Provider {
-	p := Provider{ID: id, Name: "name-" + string(id), Labels: map[string]string{"region": region}, Figures: map[string]kpi.Figure{}}
-	for name, value := range figures {
-		p.Figures[name] = figure(value)
+// provider returns a provider in a region, with KPIs in one unit.
+func provider(id cluster.ID, region string, values map[string]float64) Provider {
+	p := Provider{ID: id, Name: "name-" + string(id), Labels: map[string]string{"region": region}, KPIs: map[string]kpi.KPI{}}
+	for name, value := range values {
+		p.KPIs[name] = measured(value)
 	}
 	return p
 }
 
-func figure(value float64) kpi.Figure {
-	return kpi.Figure{Value: value, Unit: "u", Measured: now, Expires: now.Add(time.Hour)}
+func measured(value float64) kpi.KPI {
+	return kpi.KPI{Value: value, Unit: "u", Measured: now, Expires: now.Add(time.Hour)}
 }
 
 func prices(values ...float64) []Provider {
@@ -45,17 +45,17 @@ func prices(values ...float64) []Provider {
 	return providers
 }
 
-func with(p Provider, name string, f kpi.Figure) Provider {
-	p.Figures[name] = f
+func with(p Provider, name string, f kpi.KPI) Provider {
+	p.KPIs[name] = f
 	return p
 }
 
 var cheapest = Criteria{Weights: map[string]int{"price": -1}, Most: 1}
 
 func TestChoose(t *testing.T) {
-	expired := figure(0)
+	expired := measured(0)
 	expired.Expires = now
-	euro := figure(1)
+	euro := measured(1)
 	euro.Unit = "EUR/h"
 	spread := Criteria{Weights: map[string]int{"price": -1}, Most: 2, Spread: []Spread{{Label: "region", Distinct: 2}}}
 	cases := map[string]struct {
@@ -159,17 +159,17 @@ func TestExplanation(t *testing.T) {
 		t.Fatalf("New(): %v", err)
 	}
 	providers := prices(1, 2, 3)
-	providers[1] = with(providers[1], "uptime", figure(0.5))
+	providers[1] = with(providers[1], "uptime", measured(0.5))
 	got, err := c.Choose(now, providers, Memory{})
 	if err != nil {
 		t.Fatalf("Choose(): %v", err)
 	}
 	want := []Ranked{
 		{ID: "a", Name: "name-a", Chosen: true, Score: 75, Terms: []Term{
-			{Figure: "price", Value: 1, Unit: "u", Normalized: 1, Weight: -3}, {Figure: "uptime", Unknown: "not measured", Weight: 1},
+			{KPI: "price", Value: 1, Unit: "u", Normalized: 1, Weight: -3}, {KPI: "uptime", Unknown: "not measured", Weight: 1},
 		}},
 		{ID: "b", Name: "name-b", Score: 25, Terms: []Term{
-			{Figure: "price", Value: 2, Unit: "u", Weight: -3}, {Figure: "uptime", Value: 0.5, Unit: "u", Normalized: 1, Weight: 1},
+			{KPI: "price", Value: 2, Unit: "u", Weight: -3}, {KPI: "uptime", Value: 0.5, Unit: "u", Normalized: 1, Weight: 1},
 		}},
 		{ID: "c", Name: "name-c", Excluded: `filter "id != \"c\""`},
 	}
@@ -184,7 +184,7 @@ func TestExplainedUnit(t *testing.T) {
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
-	euro := figure(1)
+	euro := measured(1)
 	euro.Unit = "EUR/h"
 	got, err := c.Choose(now, append(prices(5, 6), with(provider("z", "r", nil), "price", euro)), Memory{})
 	if err != nil {
@@ -296,7 +296,7 @@ func TestSteady(t *testing.T) {
 	} {
 		// Providers a, b, and two that may not be chosen but keep the scale.
 		providers := prices(step.prices...)
-		providers[3].ID, providers[3].Figures["price"] = "z", figure(100)
+		providers[3].ID, providers[3].KPIs["price"] = "z", measured(100)
 		got, err := c.Choose(now.Add(time.Duration(minute)*time.Minute), append(providers[:3:3], providers[3]), memory)
 		if err != nil {
 			t.Fatalf("Choose(): %v", err)
@@ -630,7 +630,7 @@ func random(r *rand.Rand, providers int) (Criteria, []Provider) {
 		list[i] = provider(cluster.ID(fmt.Sprintf("id-%04d", i)), fmt.Sprintf("r%d", r.IntN(6)), nil)
 		for _, name := range []string{"price", "uptime"} {
 			if r.IntN(5) > 0 {
-				list[i].Figures[name] = figure(float64(r.IntN(100)))
+				list[i].KPIs[name] = measured(float64(r.IntN(100)))
 			}
 		}
 	}
@@ -665,7 +665,7 @@ func FuzzChoose(f *testing.F) {
 		for _, p := range providers {
 			if slices.Contains(first.Chosen, p.ID) {
 				regions[p.Labels["region"]] = true
-				if price := p.Figures["price"]; !price.Known(now) || price.Value >= 90 || p.Labels["region"] == "r0" {
+				if price := p.KPIs["price"]; !price.Known(now) || price.Value >= 90 || p.Labels["region"] == "r0" {
 					t.Errorf("chosen: %v, which a filter excludes", p)
 				}
 			}
@@ -680,7 +680,7 @@ func FuzzChoose(f *testing.F) {
 	})
 }
 
-// TestUnknownNeverWins decides by one figure among providers of which some have none.
+// TestUnknownNeverWins decides by one KPI among providers of which some have none.
 func TestUnknownNeverWins(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -720,8 +720,8 @@ func TestNoFlapping(t *testing.T) {
 	for second := range 1000 {
 		providers := prices(noise(), noise(), noise(), 0, 100)
 		if second < 999 {
-			providers[3].Figures["price"] = figure(60)
-			providers[4].Figures["price"] = figure(150)
+			providers[3].KPIs["price"] = measured(60)
+			providers[4].KPIs["price"] = measured(150)
 		}
 		got, err := c.Choose(now.Add(time.Duration(second)*time.Second), providers, memory)
 		if err != nil {

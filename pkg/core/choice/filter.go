@@ -96,17 +96,17 @@ func (c *Chooser) exclude(now time.Time, providers []Provider) (reasons []string
 			continue
 		}
 		seen[i] = variablesOf(now, p)
-		for figure := range seen[i].known {
-			unit := p.Figures[figure].Unit
-			if other, ok := units[figure]; ok && other != unit {
-				mixed[figure] = true
+		for name := range seen[i].known {
+			unit := p.KPIs[name].Unit
+			if other, ok := units[name]; ok && other != unit {
+				mixed[name] = true
 			}
-			units[figure] = unit
+			units[name] = unit
 		}
 	}
 	for _, f := range c.filters {
-		for figure := range mixed {
-			compare(now, figure, providers, reasons, seen)
+		for name := range mixed {
+			compare(now, name, providers, reasons, seen)
 		}
 		for i := range providers {
 			if reasons[i] != "" {
@@ -125,13 +125,13 @@ func (c *Chooser) exclude(now time.Time, providers []Provider) (reasons []string
 type variables struct {
 	all   map[string]any
 	known map[string]float64
-	// otherwise is why known values are left out, by figure.
+	// otherwise is why known values are left out, by KPI.
 	otherwise map[string]string
 }
 
 func variablesOf(now time.Time, p Provider) variables {
-	known := make(map[string]float64, len(p.Figures))
-	for name, f := range p.Figures {
+	known := make(map[string]float64, len(p.KPIs))
+	for name, f := range p.KPIs {
 		if f.Known(now) {
 			known[name] = f.Value
 		}
@@ -140,28 +140,28 @@ func variablesOf(now time.Time, p Provider) variables {
 	return variables{all: all, known: known}
 }
 
-// compare leaves one unit of a figure, for those that no filter excludes yet.
-func compare(now time.Time, figure string, providers []Provider, reasons []string, seen []variables) {
+// compare leaves one unit of a KPI, for those that no filter excludes yet.
+func compare(now time.Time, name string, providers []Provider, reasons []string, seen []variables) {
 	votes := map[string]int{}
 	for i, p := range providers {
-		if f := p.Figures[figure]; reasons[i] == "" && f.Known(now) {
+		if f := p.KPIs[name]; reasons[i] == "" && f.Known(now) {
 			votes[f.Unit]++
 		}
 	}
 	unit := usual(votes)
 	for i, p := range providers {
-		f := p.Figures[figure]
+		f := p.KPIs[name]
 		switch {
 		case reasons[i] != "" || !f.Known(now):
 		case f.Unit == unit:
-			seen[i].known[figure] = f.Value
-			delete(seen[i].otherwise, figure)
+			seen[i].known[name] = f.Value
+			delete(seen[i].otherwise, name)
 		default:
-			delete(seen[i].known, figure)
+			delete(seen[i].known, name)
 			if seen[i].otherwise == nil {
 				seen[i].otherwise = map[string]string{}
 			}
-			seen[i].otherwise[figure] = fmt.Sprintf("%s is %s", figure, inUnit(f.Unit, unit))
+			seen[i].otherwise[name] = fmt.Sprintf("%s is %s", name, inUnit(f.Unit, unit))
 		}
 	}
 }
@@ -191,9 +191,9 @@ func (f *filter) excludes(v variables) (string, error) {
 		return "its labels cost too much: filter " + strconv.Quote(f.expression), fmt.Errorf("%w: %q takes too long", errCostly, f.expression)
 	case err != nil:
 		reasons := []string{fmt.Sprintf("filter %q: %v", f.expression, err)}
-		for _, figure := range slices.Sorted(maps.Keys(v.otherwise)) {
-			if strings.Contains(f.expression, figure) {
-				reasons = append(reasons, v.otherwise[figure])
+		for _, name := range slices.Sorted(maps.Keys(v.otherwise)) {
+			if strings.Contains(f.expression, name) {
+				reasons = append(reasons, v.otherwise[name])
 			}
 		}
 		return strings.Join(reasons, ": "), nil

@@ -13,7 +13,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 )
 
-// scale is how the values of one figure are normalized: from the least to the
+// scale is how the values of one KPI are normalized: from the least to the
 // most of the known values in its unit.
 type scale struct {
 	unit        string
@@ -22,17 +22,17 @@ type scale struct {
 
 // score ranks the providers that pass the filters, in their order.
 func (c *Chooser) score(now time.Time, providers []Provider) []Ranked {
-	scales, total := make([]scale, len(c.figures)), 0.0
-	for i, figure := range c.figures {
-		scales[i] = scaleOf(now, figure, providers)
-		total += math.Abs(float64(c.criteria.Weights[figure]))
+	scales, total := make([]scale, len(c.weighted)), 0.0
+	for i, name := range c.weighted {
+		scales[i] = scaleOf(now, name, providers)
+		total += math.Abs(float64(c.criteria.Weights[name]))
 	}
 	ranked := make([]Ranked, len(providers))
 	for i, p := range providers {
-		r := Ranked{ID: p.ID, Name: p.Name, Terms: make([]Term, len(c.figures)), labels: p.Labels}
-		for j, figure := range c.figures {
-			term := scales[j].term(now, p.Figures[figure], c.criteria.Weights[figure])
-			term.Figure = figure
+		r := Ranked{ID: p.ID, Name: p.Name, Terms: make([]Term, len(c.weighted)), labels: p.Labels}
+		for j, name := range c.weighted {
+			term := scales[j].term(now, p.KPIs[name], c.criteria.Weights[name])
+			term.KPI = name
 			if term.Unknown != "" {
 				r.unknown++
 			}
@@ -44,18 +44,18 @@ func (c *Chooser) score(now time.Time, providers []Provider) []Ranked {
 	return ranked
 }
 
-// scaleOf returns the scale of a figure. Its unit is the one that the most
+// scaleOf returns the scale of a KPI. Its unit is the one that the most
 // providers use, as values in different units cannot be compared.
-func scaleOf(now time.Time, figure string, providers []Provider) scale {
+func scaleOf(now time.Time, name string, providers []Provider) scale {
 	votes := map[string]int{}
 	for _, p := range providers {
-		if f := p.Figures[figure]; f.Known(now) {
+		if f := p.KPIs[name]; f.Known(now) {
 			votes[f.Unit]++
 		}
 	}
 	s := scale{unit: usual(votes), least: math.Inf(1), most: math.Inf(-1)}
 	for _, p := range providers {
-		if f := p.Figures[figure]; f.Known(now) && f.Unit == s.unit {
+		if f := p.KPIs[name]; f.Known(now) && f.Unit == s.unit {
 			s.least, s.most = min(s.least, f.Value), max(s.most, f.Value)
 		}
 	}
@@ -63,7 +63,7 @@ func scaleOf(now time.Time, figure string, providers []Provider) scale {
 }
 
 // term normalizes one value. An unknown one is as bad as the worst.
-func (s scale) term(now time.Time, f kpi.Figure, weight int) Term {
+func (s scale) term(now time.Time, f kpi.KPI, weight int) Term {
 	term := Term{Value: f.Value, Unit: f.Unit, Weight: weight}
 	switch {
 	case f.Measured.IsZero():

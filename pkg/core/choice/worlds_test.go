@@ -19,18 +19,18 @@ import (
 	"github.com/capacitorset/liqo-broker/test/worlds"
 )
 
-// anyProviders returns providers with figures and labels of which some are of no use, and some that are away.
+// anyProviders returns providers with KPIs and labels of which some are of no use, and some that are away.
 func anyProviders(r *rand.Rand, n int) []Provider {
 	providers := make([]Provider, n)
 	for i := range providers {
-		p := Provider{ID: cluster.ID(fmt.Sprintf("p%02d", i)), Labels: map[string]string{}, Figures: map[string]kpi.Figure{}}
+		p := Provider{ID: cluster.ID(fmt.Sprintf("p%02d", i)), Labels: map[string]string{}, KPIs: map[string]kpi.KPI{}}
 		for _, label := range []string{"region", "zone"} {
 			if r.IntN(6) > 0 {
 				p.Labels[label] = fmt.Sprint(r.IntN(4))
 			}
 		}
 		for _, name := range []string{"price", "rtt", "up"} {
-			f := figure(float64(r.IntN(12)))
+			f := measured(float64(r.IntN(12)))
 			switch r.IntN(14) {
 			case 0:
 				continue
@@ -51,7 +51,7 @@ func anyProviders(r *rand.Rand, n int) []Provider {
 			case 8:
 				f.Value *= math.SmallestNonzeroFloat64
 			}
-			p.Figures[name] = f
+			p.KPIs[name] = f
 		}
 		if r.IntN(8) == 0 {
 			p.Away = "away"
@@ -66,7 +66,7 @@ func anyWeights(r *rand.Rand) map[string]int {
 }
 
 // known is what docs/placement.md calls a known value.
-func known(f kpi.Figure) bool {
+func known(f kpi.KPI) bool {
 	return !f.Measured.IsZero() && !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) && now.Before(f.Expires) && !f.Measured.After(now.Add(time.Minute))
 }
 
@@ -79,19 +79,19 @@ func documented(weights map[string]int, providers []Provider) map[cluster.ID]flo
 	for name, weight := range weights {
 		units := map[string]int{}
 		for _, p := range providers {
-			if f := p.Figures[name]; known(f) {
+			if f := p.KPIs[name]; known(f) {
 				units[f.Unit]++
 			}
 		}
 		unit := slices.MaxFunc(append(slices.Sorted(maps.Keys(units)), ""), func(a, b string) int { return cmp.Compare(units[a], units[b]) })
 		least, most := math.Inf(1), math.Inf(-1)
 		for _, p := range providers {
-			if f := p.Figures[name]; known(f) && f.Unit == unit {
+			if f := p.KPIs[name]; known(f) && f.Unit == unit {
 				least, most = min(least, f.Value), max(most, f.Value)
 			}
 		}
 		for _, p := range providers {
-			f := p.Figures[name]
+			f := p.KPIs[name]
 			if weight == 0 || !known(f) || f.Unit != unit {
 				continue
 			}
@@ -150,12 +150,12 @@ func TestDearerNeverClimbs(t *testing.T) {
 			t.Fatalf("Choose(): %v", err)
 		}
 		dearer := &providers[r.IntN(len(providers))]
-		f := dearer.Figures["price"]
+		f := dearer.KPIs["price"]
 		if !known(f) || math.Abs(f.Value) > 1e200 {
 			return
 		}
 		f.Value += float64(1 + r.IntN(20))
-		dearer.Figures["price"] = f
+		dearer.KPIs["price"] = f
 		after, err := c.Choose(now, providers, Memory{})
 		if err != nil {
 			t.Fatalf("Choose(): %v", err)
@@ -172,7 +172,7 @@ func TestDearerNeverClimbs(t *testing.T) {
 	})
 }
 
-// TestStories decides again and again while figures, links and the clock do what they like.
+// TestStories decides again and again while KPIs, links and the clock do what they like.
 func TestStories(t *testing.T) {
 	worlds.Run(t, func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 14))

@@ -89,7 +89,7 @@ func (b Band) Begin(m Memory, s Supply) Memory {
 // The window is made of measurements: it begins again where more than half of it
 // passes between two of them, so that neither what nobody watched nor a clock that
 // leaps can fill it. An unknown value ends no window and fills none.
-func (b Band) Observe(now time.Time, value kpi.Figure, m Memory, s Supply) (Memory, State) {
+func (b Band) Observe(now time.Time, value kpi.KPI, m Memory, s Supply) (Memory, State) {
 	m = b.Begin(m, s)
 	if !value.Known(now) {
 		return m, Unknown

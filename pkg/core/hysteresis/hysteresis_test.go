@@ -20,14 +20,14 @@ var begin = time.Unix(1_800_000_000, 0)
 var delay = Band{Lower: 100, Upper: 200, Window: time.Minute, Least: 1, Most: 3}
 
 // at returns a value that was measured so many seconds after the beginning.
-func at(seconds int, value float64) kpi.Figure {
+func at(seconds int, value float64) kpi.KPI {
 	measured := begin.Add(time.Duration(seconds) * time.Second)
-	return kpi.Figure{Value: value, Unit: "ms", Measured: measured, Expires: measured.Add(time.Minute)}
+	return kpi.KPI{Value: value, Unit: "ms", Measured: measured, Expires: measured.Add(time.Minute)}
 }
 
 // moment is one observation of a story.
 type moment struct {
-	value kpi.Figure
+	value kpi.KPI
 	now   int // In seconds; zero for when the value was measured.
 	steps int
 	state State
@@ -85,7 +85,7 @@ func TestStories(t *testing.T) {
 		"NoData": {
 			reason: "What is unknown is not low; the window goes on after a short time.", supply: plenty, memory: Memory{Steps: 2},
 			story: []moment{
-				{kpi.Figure{}, 0, 2, Unknown},
+				{kpi.KPI{}, 0, 2, Unknown},
 				{at(0, 300), 0, 2, Waiting},
 				{at(10, math.NaN()), 0, 2, Unknown},
 				{at(20, math.Inf(1)), 0, 2, Unknown},
@@ -98,7 +98,7 @@ func TestStories(t *testing.T) {
 			reason: "What nobody watched for half the window is not part of it.", supply: plenty,
 			story: []moment{
 				{at(0, 300), 0, 1, Waiting},
-				{kpi.Figure{}, 20, 1, Unknown},
+				{kpi.KPI{}, 20, 1, Unknown},
 				{at(31, 300), 0, 1, Waiting},
 				{at(61, 300), 0, 1, Waiting},
 				{at(90, 300), 0, 1, Waiting},
@@ -159,7 +159,7 @@ func TestStories(t *testing.T) {
 		},
 		"Bounded": {
 			reason: "Who lowers the bound does not wait.", supply: plenty, memory: Memory{Steps: 9},
-			story: []moment{{kpi.Figure{}, 0, 3, Unknown}},
+			story: []moment{{kpi.KPI{}, 0, 3, Unknown}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func FuzzObserve(f *testing.F) {
 		b.Least = r.IntN(3)
 		b.Most = []int{0, 3, 5}[r.IntN(3)]
 		var m Memory
-		var known []kpi.Figure // Since the last step.
+		var known []kpi.KPI // Since the last step.
 		s := Supply{Available: 1 + r.IntN(6)}
 		seconds, level := 0, 0.0
 		for range 400 {
@@ -220,7 +220,7 @@ func FuzzObserve(f *testing.F) {
 			case 1:
 				value.Value = math.Inf(1 - 2*r.IntN(2))
 			case 2:
-				value = kpi.Figure{}
+				value = kpi.KPI{}
 			case 3:
 				now = now.Add(time.Duration(r.IntN(7200)-3600) * time.Second)
 			}
@@ -261,7 +261,7 @@ func FuzzObserve(f *testing.F) {
 
 // filled reports whether the last of some measurements were outside the band on one
 // side for the window, with no longer pause than half of it.
-func filled(b Band, known []kpi.Figure) bool {
+func filled(b Band, known []kpi.KPI) bool {
 	last := known[len(known)-1]
 	for i := len(known) - 1; i >= 0; i-- {
 		if b.wants(known[i].Value) != b.wants(last.Value) || b.wants(last.Value) == Stay {

@@ -1,11 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kpi holds figures about providers: a value with its unit, when it was
+// Package kpi holds KPIs about providers: a value with its unit, when it was
 // measured, and until when it may be trusted. It also keeps the availability of a
 // provider, and what became of the pods there, from what a watcher saw.
 //
-// It measures nothing, reads no clock, and does not know who uses the figures.
+// It measures nothing, reads no clock, and does not know who uses the KPIs.
 package kpi
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Names of figures.
+// Names of KPIs.
 const (
 	// Availability1h, Availability24h and Availability30d are the shares of the
 	// watched time in which the provider could be used.
@@ -41,7 +41,7 @@ const (
 	ConsumerRoundTripTime = "consumerRoundTripTime"
 )
 
-// Units of figures, besides prices.
+// Units of KPIs, besides prices.
 const (
 	Ratio        = "ratio"
 	Milliseconds = "ms"
@@ -54,8 +54,8 @@ const (
 // skew is how far ahead of ours a clock that measures may be.
 const skew = time.Minute
 
-// Figure is one measured value. The zero Figure is unknown.
-type Figure struct {
+// KPI is one measured value. The zero KPI is unknown.
+type KPI struct {
 	Value float64
 	// Unit tells which values can be compared with each other.
 	Unit string
@@ -63,9 +63,9 @@ type Figure struct {
 	Measured, Expires time.Time
 }
 
-// Known reports whether the figure counts at a time: it is a number, it has not
+// Known reports whether the KPI counts at a time: it is a number, it has not
 // expired, and it is not from the future, as after a clock was set back.
-func (f Figure) Known(now time.Time) bool {
-	return !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) &&
-		now.Before(f.Expires) && !f.Measured.After(now.Add(skew))
+func (k KPI) Known(now time.Time) bool {
+	return !math.IsNaN(k.Value) && !math.IsInf(k.Value, 0) &&
+		now.Before(k.Expires) && !k.Measured.After(now.Add(skew))
 }

@@ -16,25 +16,25 @@ import (
 var start = time.Unix(1_800_000_000, 0)
 
 func TestKnown(t *testing.T) {
-	good := Figure{Value: 1, Measured: start, Expires: start.Add(time.Minute)}
+	good := KPI{Value: 1, Measured: start, Expires: start.Add(time.Minute)}
 	nan, infinite := good, good
 	nan.Value, infinite.Value = math.NaN(), math.Inf(1)
 	cases := map[string]struct {
 		reason string
-		figure Figure
+		kpi    KPI
 		now    time.Time
 		want   bool
 	}{
-		"Fresh":    {reason: "It was measured and has not expired.", figure: good, now: start, want: true},
-		"Expired":  {reason: "It counts until it expires.", figure: good, now: start.Add(time.Minute)},
-		"SetBack":  {reason: "The clock was set back: nobody knows how old it is.", figure: good, now: start.Add(-time.Hour)},
-		"Skewed":   {reason: "Clocks differ a little.", figure: good, now: start.Add(-time.Second), want: true},
-		"Zero":     {reason: "The zero Figure is unknown.", now: start},
-		"NaN":      {reason: "It is no number.", figure: nan, now: start},
-		"Infinite": {reason: "Nothing is infinite.", figure: infinite, now: start},
+		"Fresh":    {reason: "It was measured and has not expired.", kpi: good, now: start, want: true},
+		"Expired":  {reason: "It counts until it expires.", kpi: good, now: start.Add(time.Minute)},
+		"SetBack":  {reason: "The clock was set back: nobody knows how old it is.", kpi: good, now: start.Add(-time.Hour)},
+		"Skewed":   {reason: "Clocks differ a little.", kpi: good, now: start.Add(-time.Second), want: true},
+		"Zero":     {reason: "The zero KPI is unknown.", now: start},
+		"NaN":      {reason: "It is no number.", kpi: nan, now: start},
+		"Infinite": {reason: "Nothing is infinite.", kpi: infinite, now: start},
 	}
 	for name, tc := range cases {
-		if got := tc.figure.Known(tc.now); got != tc.want {
+		if got := tc.kpi.Known(tc.now); got != tc.want {
 			t.Errorf("%s: Known() = %t, want %t\n%s", name, got, tc.want, tc.reason)
 		}
 	}

@@ -67,11 +67,11 @@ func (p Pods) Add(now time.Time, seen []PodSeen) Pods {
 	return next
 }
 
-// Figures returns by name what is known of the pods: the share that failed, in a
+// KPIs returns by name what is known of the pods: the share that failed, in a
 // Ratio, and the median and the 90th percentile of the start-up times, in seconds.
 // Each is the median of what the single consumers saw, so that one of them, whose pods
 // may be slow by themselves, cannot move it beyond what the others saw.
-func (p Pods) Figures() map[string]float64 {
+func (p Pods) KPIs() map[string]float64 {
 	seen := map[string][]float64{}
 	for _, pods := range p {
 		failed := 0
@@ -92,11 +92,11 @@ func (p Pods) Figures() map[string]float64 {
 			seen[StartupP90] = append(seen[StartupP90], quantile(startups, 0.9))
 		}
 	}
-	figures := make(map[string]float64, len(seen))
+	medians := make(map[string]float64, len(seen))
 	for name, values := range seen {
-		figures[name] = quantile(values, 0.5)
+		medians[name] = quantile(values, 0.5)
 	}
-	return figures
+	return medians
 }
 
 // quantile returns the smallest value that is at least as large as a part of all.

@@ -52,11 +52,11 @@ func TestPods(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pods := Pods{}.Add(now, tc.seen)
-			if diff := cmp.Diff(tc.want, pods.Figures()); diff != "" {
-				t.Errorf("%s\nFigures(): -want +got\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, pods.KPIs()); diff != "" {
+				t.Errorf("%s\nKPIs(): -want +got\n%s", tc.reason, diff)
 			}
 			stored, err := Parse(History{Pods: pods}.String())
-			if diff := cmp.Diff(tc.want, stored.Pods.Figures()); diff != "" || err != nil {
+			if diff := cmp.Diff(tc.want, stored.Pods.KPIs()); diff != "" || err != nil {
 				t.Errorf("after a restart: %v, -want +got\n%s", err, diff)
 			}
 		})

@@ -12,13 +12,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,10 +66,8 @@ func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, to
 	before := c.DeepCopy()
 	c.Status.RoundTrips = nil
 	for provider, trip := range took {
-		c.Status.RoundTrips = append(c.Status.RoundTrips, v1alpha1.RoundTrip{
-			Provider: string(provider), Value: strconv.FormatFloat(milliseconds(trip), 'g', -1, 64), Unit: kpi.Milliseconds,
-			Measured: metav1.NewTime(now.Truncate(time.Second)), Expires: metav1.NewTime(now.Add(validity).Truncate(time.Second)),
-		})
+		value := kpi.KPI{Value: milliseconds(trip), Unit: kpi.Milliseconds, Measured: now, Expires: now.Add(validity)}
+		c.Status.RoundTrips = append(c.Status.RoundTrips, v1alpha1.RoundTrip{Provider: string(provider), KPIValue: v1alpha1.KPIValueOf(value)})
 	}
 	slices.SortFunc(c.Status.RoundTrips, func(a, b v1alpha1.RoundTrip) int { return strings.Compare(a.Provider, b.Provider) })
 	if err := r.client.Status().Patch(ctx, &c, client.MergeFrom(before)); err != nil {
@@ -98,13 +94,13 @@ func due(written []v1alpha1.RoundTrip, took map[cluster.ID]time.Duration, now ti
 		return true
 	}
 	for _, w := range written {
-		value, err := strconv.ParseFloat(w.Value, 64)
+		value, err := w.Value.Float()
 		is := milliseconds(took[cluster.ID(w.Provider)])
 		if err != nil || is == 0 || is > value+value/hardly || is < value-value/hardly {
 			return true
 		}
 		// A clock that was set back must not keep the times from being written.
-		if now.Sub(w.Measured.Time).Abs() >= refresh {
+		if now.Sub(w.MeasuredTime.Time).Abs() >= refresh {
 			return true
 		}
 	}

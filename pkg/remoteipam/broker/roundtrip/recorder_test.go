@@ -51,9 +51,9 @@ func TestRecord(t *testing.T) {
 		}
 		got := map[string]string{}
 		for _, trip := range read(t, c, "id-c") {
-			got[trip.Provider] = trip.Value + " " + trip.Unit
-			if trip.Expires.Sub(trip.Measured.Time) != 5*time.Minute || trip.Measured.After(clock.Now()) {
-				t.Errorf("%s\nmeasured %s, expires %s", step.reason, trip.Measured, trip.Expires)
+			got[trip.Provider] = string(trip.Value) + " " + trip.Unit
+			if trip.ExpirationTime.Sub(trip.MeasuredTime.Time) != 5*time.Minute || trip.MeasuredTime.After(clock.Now()) {
+				t.Errorf("%s\nmeasured %s, expires %s", step.reason, trip.MeasuredTime, trip.ExpirationTime)
 			}
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" || writes != step.writes {

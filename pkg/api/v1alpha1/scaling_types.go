@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConditionMeasured is true when what a Prometheus is asked for is known: the figure
+// ConditionMeasured is true when what a Prometheus is asked for is known: the KPI
 // that a PlacementPolicy keeps, for all consumers, or that of a ProviderQuery, for at
-// least one provider. While it is false nothing changes because of the figure.
+// least one provider. While it is false nothing changes because of the KPI.
 const ConditionMeasured = "Measured"
 
 // Reasons of the Measured condition.
@@ -31,38 +31,33 @@ const (
 	ReasonAmbiguous = "Ambiguous"
 	// ReasonStale: the value was measured too long ago, or in the future.
 	ReasonStale = "Stale"
-	// ReasonNameTaken: the broker has a figure of the same name.
+	// ReasonNameTaken: the broker has a KPI of the same name.
 	ReasonNameTaken = "NameTaken"
 )
 
-// Reasons of the events about a figure that is kept.
+// Reasons of the events about spec.scaling.
 const (
-	ReasonSteppedUp   = "SteppedUp"
-	ReasonSteppedDown = "SteppedDown"
+	ReasonScaledUp   = "ScaledUp"
+	ReasonScaledDown = "ScaledDown"
 )
 
-// Decimal is a decimal number.
-// +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:Pattern=`^-?[0-9]{1,15}(\.[0-9]{1,15})?$`
-type Decimal string
-
-// Keep keeps a measured figure between two thresholds, by using more or fewer
-// providers. The more are used, the lower the figure is expected to be.
+// Scaling keeps a KPI between two thresholds, by using more or fewer providers. The more
+// are used, the lower the KPI is expected to be.
 //
 // +kubebuilder:validation:XValidation:rule="double(self.unoffloadBelow) < double(self.offloadAbove)",message="unoffloadBelow must be less than offloadAbove"
 // +kubebuilder:validation:XValidation:rule="!has(self.max) || self.min <= self.max",message="min may not be more than max"
-type Keep struct {
+type Scaling struct {
 	// Query is what the Prometheus of the broker is asked, in PromQL: one number, or one
 	// for each value of consumerLabel.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Query string `json:"query"`
-	// Unit is the unit of the figure and of the thresholds.
+	// Unit is the unit of the KPI and of the thresholds.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Unit string `json:"unit"`
 	// ConsumerLabel is the label of the result that names the consumer, by cluster ID or
-	// cluster name. Without it, the figure is the same for all consumers.
+	// cluster name. Without it, the KPI is the same for all consumers.
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]*$`
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
@@ -72,25 +67,25 @@ type Keep struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="a value must count for 10s at least"
 	// +optional
 	Expiry *metav1.Duration `json:"expiry,omitempty"`
-	// OffloadAbove is the offload threshold: if the figure is above it for the window,
+	// OffloadAbove is the offload threshold: if the KPI is above it for the window,
 	// one provider more is used, the next best.
-	OffloadAbove Decimal `json:"offloadAbove"`
-	// UnoffloadBelow is the un-offload threshold: if the figure is below it for the
+	OffloadAbove Number `json:"offloadAbove"`
+	// UnoffloadBelow is the un-offload threshold: if the KPI is below it for the
 	// window, one provider less is used.
-	UnoffloadBelow Decimal `json:"unoffloadBelow"`
-	// Window is for how long the figure must be outside before something changes, and
+	UnoffloadBelow Number `json:"unoffloadBelow"`
+	// Window is for how long the KPI must be outside before something changes, and
 	// the shortest time between two changes.
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="the window must be 10s at least"
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
-	// By is a label of providers whose values are used instead of single providers, such
+	// GroupBy is a label of providers whose values are used instead of single providers, such
 	// as topology.kubernetes.io/zone: a step is then all providers of a zone. Providers
 	// without the label are not used.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +optional
-	By string `json:"by,omitempty"`
+	GroupBy string `json:"groupBy,omitempty"`
 	// Min is the smallest number of providers, or values of the label, to use.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -102,31 +97,44 @@ type Keep struct {
 	Max *int32 `json:"max,omitempty"`
 }
 
-// KeptFigure is where the figure of spec.keep stands for one consumer, and how many
+// ScalingDirection is whether more or fewer providers are about to be used.
+// +kubebuilder:validation:Enum=Up;Down
+type ScalingDirection string
+
+// The directions of scaling.
+const (
+	ScalingUp   ScalingDirection = "Up"
+	ScalingDown ScalingDirection = "Down"
+)
+
+// ScalingStatus is where the KPI of spec.scaling stands for one consumer, and how many
 // providers are used because of it.
-type KeptFigure struct {
+type ScalingStatus struct {
 	// Count is how many providers, or values of the label, are used if there are so many.
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`
-	// Value is the last known value, with its unit.
-	// +kubebuilder:validation:MaxLength=64
+	// Value is the last known value, in the unit.
 	// +optional
-	Value string `json:"value,omitempty"`
-	// Measured is when it was measured.
+	Value Number `json:"value,omitempty"`
+	// Unit is that of the value.
+	// +kubebuilder:validation:MaxLength=32
 	// +optional
-	Measured *metav1.Time `json:"measured,omitempty"`
+	Unit string `json:"unit,omitempty"`
+	// MeasuredTime is when it was measured.
+	// +optional
+	MeasuredTime *metav1.Time `json:"measuredTime,omitempty"`
 	// Unknown is why there is no value at the moment, so that the count holds.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Unknown string `json:"unknown,omitempty"`
-	// Wants is More or Less while the figure is outside and something could change.
-	// +kubebuilder:validation:Enum=More;Less
+	// Direction is Up or Down while the KPI is outside the thresholds, and more or fewer
+	// providers could be used.
 	// +optional
-	Wants string `json:"wants,omitempty"`
-	// Since is since when it wants that.
+	Direction ScalingDirection `json:"direction,omitempty"`
+	// SinceTime is since when it is outside.
 	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
-	// Seen is when that was measured last.
+	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
+	// SeenTime is when a value outside was measured last.
 	// +optional
-	Seen *metav1.Time `json:"seen,omitempty"`
+	SeenTime *metav1.Time `json:"seenTime,omitempty"`
 }

@@ -8,6 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Number is a decimal number, written as a text because JSON's numbers lose digits. Large and
+// small ones have an exponent of ten, such as 2.5e+20.
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^-?[0-9]{1,21}(\.[0-9]{1,21})?(e[+-][0-9]{1,3})?$`
+type Number string
+
 // Price is what a provider costs. Amounts that are missing are those that the
 // provider offers, in this currency and for this period.
 type Price struct {
@@ -36,42 +42,45 @@ type Carbon struct {
 	// Unit is grams of carbon dioxide, or what warms as much, for a kilowatt-hour.
 	// +kubebuilder:validation:Enum="gCO2e/kWh"
 	Unit string `json:"unit"`
-	// Measured is when it was measured; without it, it is true at any time.
+	// MeasuredTime is when it was measured; without it, it is true at any time.
 	// +kubebuilder:validation:XValidation:rule="timestamp(self) > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2024-01-31T12:00:00Z"
 	// +optional
-	Measured *metav1.Time `json:"measured,omitempty"`
-	// Expires is when it no longer counts; without it, it does not expire.
+	MeasuredTime *metav1.Time `json:"measuredTime,omitempty"`
+	// ExpirationTime is when it no longer counts; without it, it does not expire.
 	// +kubebuilder:validation:XValidation:rule="timestamp(self) > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2024-01-31T12:00:00Z"
 	// +optional
-	Expires *metav1.Time `json:"expires,omitempty"`
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
-// Figure is one measured value of a provider.
-type Figure struct {
+// KPI is one measured value of a provider.
+type KPI struct {
 	// Name is what policies call it.
 	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-	// Value is a decimal number.
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?$`
-	Value string `json:"value"`
+	Name     string `json:"name"`
+	KPIValue `json:",inline"`
+}
+
+// KPIValue is a number with its unit, and when it counts.
+type KPIValue struct {
+	// Value is in the unit.
+	Value Number `json:"value"`
 	// Unit tells which values can be compared with each other.
 	// +kubebuilder:validation:MaxLength=32
 	Unit string `json:"unit"`
-	// Measured is when it was measured.
-	Measured metav1.Time `json:"measured"`
-	// Expires is when it no longer counts.
-	Expires metav1.Time `json:"expires"`
+	// MeasuredTime is when it was measured, by the broker's clock where others told it.
+	MeasuredTime metav1.Time `json:"measuredTime"`
+	// ExpirationTime is when it no longer counts.
+	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
-// Figures are what the broker measures of a provider.
-type Figures struct {
+// ProviderKPIs are what the broker measures of a provider.
+type ProviderKPIs struct {
 	// KPIs are the measured values, by name.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	KPIs []Figure `json:"kpis,omitempty"`
+	KPIs []KPI `json:"kpis,omitempty"`
 	// History is what the broker has seen of the provider's availability, as it
 	// remembers it. It is not meant for people.
 	// +kubebuilder:validation:MaxLength=262144
@@ -84,15 +93,5 @@ type RoundTrip struct {
 	// Provider is the cluster ID of the provider.
 	// +kubebuilder:validation:MaxLength=253
 	Provider string `json:"provider"`
-	// Value is a decimal number.
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?$`
-	Value string `json:"value"`
-	// Unit is that of the value.
-	// +kubebuilder:validation:MaxLength=32
-	Unit string `json:"unit"`
-	// Measured is when the consumer told it, by the broker's clock.
-	Measured metav1.Time `json:"measured"`
-	// Expires is when it no longer counts.
-	Expires metav1.Time `json:"expires"`
+	KPIValue `json:",inline"`
 }
