@@ -91,7 +91,7 @@ func (f federation) tunnel(n int) *liqo.TunnelEndpoint {
 
 func (f federation) policy(n int) *v1alpha1.PlacementPolicy {
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "of-" + f.consumer(n).Name}}
-	p.Spec.Consumers = []string{string(f.consumer(n).ID)}
+	p.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{string(f.consumer(n).ID)}}
 	p.Spec.Filters = []v1alpha1.Filter{v1alpha1.Filter(fmt.Sprintf(`labels["topology.kubernetes.io/region"] == %q`, f.region(n)))}
 	p.Spec.Weights = map[string]v1alpha1.Weight{"priceCPU": -10, "roundTripTime": -5}
 	p.Spec.MaxProviders = new(int32(f.chosen))

@@ -274,15 +274,16 @@ func (s *server) object(d *apiextensionsv1.CustomResourceDefinition, variant int
 		set(map[string]any{"cpu": int64(2)}, "spec", "capacity", "limit")
 		set(map[string]any{"cpu": int64(1)}, "spec", "capacity", "reserved")
 	case "PlacementPolicy":
-		without := []string{"keep", "namespaces"}
+		without := [][]string{{"scaling"}, {"appliesTo", "namespaces"}}
 		if variant == 1 {
-			without = []string{"maxProviders", "spread", "default", "selectable"}
-			set("2", "spec", "keep", "offloadAbove")
+			without = [][]string{{"maxProviders"}, {"spread"}}
+			set("2", "spec", "scaling", "offloadAbove")
+			set("Namespaces", "spec", "appliesTo", "scope")
 		} else {
-			set(false, "spec", "default")
+			set("Consumers", "spec", "appliesTo", "scope")
 		}
-		for _, field := range without {
-			unstructured.RemoveNestedField(object.Object, "spec", field)
+		for _, path := range without {
+			unstructured.RemoveNestedField(object.Object, append([]string{"spec"}, path...)...)
 		}
 		set([]any{"true"}, "spec", "filters")
 	}
@@ -357,7 +358,7 @@ func (s *server) places(d *apiextensionsv1.CustomResourceDefinition) []written {
 	var walk func(field *apiextensionsv1.JSONSchemaProps, path []string)
 	walk = func(field *apiextensionsv1.JSONSchemaProps, path []string) {
 		variant := 0
-		if d.Spec.Names.Kind == "PlacementPolicy" && len(path) > 1 && (path[1] == "keep" || path[1] == "namespaces") {
+		if d.Spec.Names.Kind == "PlacementPolicy" && len(path) > 1 && (path[1] == "scaling" || path[1] == "appliesTo" && len(path) > 2 && path[2] == "namespaces") {
 			variant = 1
 		}
 		add := func(value string) {

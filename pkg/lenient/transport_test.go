@@ -31,8 +31,8 @@ const (
 	goodPolicy = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"good","uid":"1","resourceVersion":"1"},` +
 		`"spec":{"steady":{"duration":"10s"}}}`
 	badPolicy = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"bad","uid":"2","resourceVersion":"2"},` +
-		`"spec":{"consumers":["c1"],"failover":{"grace":"soon","mode":"Never"},"steady":{"duration":"10","marginPercent":7}},` +
-		`"status":{"decisions":[{"consumers":[{"id":"c1"}],"chosen":[{"id":"p1"}],"better":[{"id":"p2","since":"yesterday"}]}]}}`
+		`"spec":{"appliesTo":{"scope":"Consumers","consumers":["c1"]},"failover":{"grace":"soon","mode":"Never"},"steady":{"duration":"10","marginPercent":7}},` +
+		`"status":{"decisions":[{"consumers":[{"id":"c1"}],"chosen":[{"id":"p1"}],"better":[{"id":"p2","sinceTime":"yesterday"}]}]}}`
 )
 
 // offered is an offer of some cores.
@@ -81,7 +81,7 @@ func TestOneBadObjectHidesNoOther(t *testing.T) {
 	if text := lenient.Unreadable(good); text != "" || good.Spec.Steady.Duration.Duration != 10*time.Second {
 		t.Errorf("the good one is changed: %q %v", text, good.Spec.Steady.Duration)
 	}
-	for _, field := range []string{"spec.steady.duration", "spec.failover.grace", "status.decisions[0].better[0].since"} {
+	for _, field := range []string{"spec.steady.duration", "spec.failover.grace", "status.decisions[0].better[0].sinceTime"} {
 		if lenient.UnreadableIn(bad, field) == "" {
 			t.Errorf("the bad one does not say that %s is missing: %q", field, lenient.Unreadable(bad))
 		}
@@ -92,7 +92,8 @@ func TestOneBadObjectHidesNoOther(t *testing.T) {
 	// All else stays, so that it still says whom it is for and what was decided.
 	margin := int32(7)
 	want := v1alpha1.PlacementPolicySpec{
-		Consumers: []string{"c1"}, Failover: v1alpha1.Failover{Mode: v1alpha1.FailoverNever}, Steady: v1alpha1.Steadiness{MarginPercent: &margin},
+		AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"c1"}},
+		Failover: v1alpha1.Failover{Mode: v1alpha1.FailoverNever}, Steady: v1alpha1.Steadiness{MarginPercent: &margin},
 	}
 	if diff := cmp.Diff(want, bad.Spec); diff != "" {
 		t.Errorf("the bad one's spec (-want +got):\n%s", diff)

@@ -84,7 +84,7 @@ func (r *Reader) policyOf(
 	ctx context.Context, policies []v1alpha1.PlacementPolicy, rules []binding.Policy, ns *corev1.Namespace,
 ) (*v1alpha1.PlacementPolicy, error) {
 	var shadows []metav1.PartialObjectMetadata
-	if slices.ContainsFunc(rules, func(rule binding.Policy) bool { return rule.Selectable }) {
+	if slices.ContainsFunc(rules, func(rule binding.Policy) bool { return rule.Scope == binding.OnRequest }) {
 		list := liqo.NewShadowPodMetadataList()
 		if err := r.reader.List(ctx, list, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)

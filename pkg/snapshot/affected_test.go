@@ -25,12 +25,14 @@ func TestAffectedBy(t *testing.T) {
 	offloading := func(namespace string, ids ...cluster.ID) client.Object {
 		return liqo.ForgeOffloading(namespace, "DefaultName", ids)
 	}
-	wished := policy("wished", func(s *v1alpha1.PlacementPolicySpec) { s.Selectable = true })
+	wished := policy("wished", func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest })
 	wished.Status.Decisions[0].Chosen[0].ID = "id-w"
 	objects := func(more ...client.Object) []client.Object {
 		return append(more,
 			liqotest.TwinNamespace("named", consumer), liqotest.TwinNamespace("wishes", consumer), liqotest.TwinNamespace("free", free),
-			policy("names", func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-c"} }), wished,
+			policy("names", func(s *v1alpha1.PlacementPolicySpec) {
+				s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
+			}), wished,
 			liqotest.ShadowPod("wishes", "pod", map[string]string{liqo.LabelPolicy: "wished"}),
 		)
 	}
@@ -89,7 +91,9 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	}
 	shadow := liqotest.ShadowPod(namespace, "pod", nil)
 	objects = append(objects,
-		policy("names", func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-c"} }),
+		policy("names", func(s *v1alpha1.PlacementPolicySpec) {
+			s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
+		}),
 		liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)

@@ -12,6 +12,14 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
+// scopes are how the core calls them; one that the API does not know is binding.Nothing.
+var scopes = map[v1alpha1.PolicyScope]binding.Scope{
+	v1alpha1.ScopeDefault:    binding.Default,
+	v1alpha1.ScopeConsumers:  binding.OfConsumers,
+	v1alpha1.ScopeNamespaces: binding.OfNamespaces,
+	v1alpha1.ScopeOnRequest:  binding.OnRequest,
+}
+
 // Rules returns to whom policies apply. Those that are being deleted apply to nobody.
 func Rules(policies []v1alpha1.PlacementPolicy) []binding.Policy {
 	rules := make([]binding.Policy, 0, len(policies))
@@ -20,9 +28,10 @@ func Rules(policies []v1alpha1.PlacementPolicy) []binding.Policy {
 		if !p.DeletionTimestamp.IsZero() {
 			continue
 		}
-		rule := binding.Policy{Name: p.Name, Consumers: p.Spec.Consumers, Default: p.Spec.Default, Selectable: p.Spec.Selectable}
-		if n := p.Spec.Namespaces; n != nil {
-			rule.Namespaces = &binding.Namespaces{Names: n.Names, Selector: n.Selector}
+		to := &p.Spec.AppliesTo
+		rule := binding.Policy{Name: p.Name, Scope: scopes[to.Scope], Priority: p.Spec.Priority, Consumers: to.Consumers}
+		if n := to.Namespaces; n != nil {
+			rule.Namespaces = binding.Namespaces{Names: n.Names, Selector: n.Selector}
 		}
 		rules = append(rules, rule)
 	}

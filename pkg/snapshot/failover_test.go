@@ -62,7 +62,7 @@ func TestFailoverRule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
 			if tc.spec != nil {
-				tc.spec.Default = true
+				tc.spec.AppliesTo.Scope = v1alpha1.ScopeDefault
 				objects = append(objects, &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: *tc.spec})
 			}
 			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).

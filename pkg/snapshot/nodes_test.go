@@ -79,7 +79,7 @@ func TestPools(t *testing.T) {
 		return p
 	}
 	usual, wish := policy("usual", "id-b"), policy("wish", "id-a")
-	usual.Spec.Default, wish.Spec.Selectable = true, true
+	usual.Spec.AppliesTo.Scope, wish.Spec.AppliesTo.Scope = v1alpha1.ScopeDefault, v1alpha1.ScopeOnRequest
 	cases := map[string]struct {
 		reason  string
 		objects []client.Object
@@ -317,7 +317,7 @@ func TestNodesChanged(t *testing.T) {
 		"Told":      {reason: "What Liqo tells is no change.", before: told(nodeA), after: updated},
 		"Chosen":    {reason: "A policy chooses another provider.", before: policy(1, "x", "id-a"), after: policy(1, "x", "id-b"), want: true},
 		"Explained": {reason: "It explains the same choice.", before: policy(1, "x", "id-a"), after: policy(1, "y", "id-a")},
-		"Selectable": {
+		"Requested": {
 			reason: "It may apply to others.", before: policy(1, "x", "id-a"), after: policy(2, "x", "id-a"), want: true,
 		},
 		"OtherNode": {reason: "A pod uses another node.", before: onNode(nodeA, "liqo-a", "1"), after: onNode("", "liqo-a", "1"), want: true},

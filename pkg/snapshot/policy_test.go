@@ -32,12 +32,20 @@ func policy(name string, change func(*v1alpha1.PlacementPolicySpec)) *v1alpha1.P
 func TestPolicy(t *testing.T) {
 	const namespace = "web-consumer"
 	consumer := cluster.Identity{ID: "id-c", Name: "consumer"}
-	byDefault := func(s *v1alpha1.PlacementPolicySpec) { s.Default = true }
-	named := func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-x", "id-c"} }
-	other := func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-x"} }
-	selectable := func(s *v1alpha1.PlacementPolicySpec) { s.Selectable = true }
-	selectableByOthers := func(s *v1alpha1.PlacementPolicySpec) { s.Selectable, s.Consumers = true, []string{"id-x"} }
-	selectableByUs := func(s *v1alpha1.PlacementPolicySpec) { s.Selectable, s.Consumers = true, []string{"id-c"} }
+	byDefault := func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeDefault }
+	named := func(s *v1alpha1.PlacementPolicySpec) {
+		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-x", "id-c"}}
+	}
+	other := func(s *v1alpha1.PlacementPolicySpec) {
+		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-x"}}
+	}
+	onRequest := func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest }
+	onRequestOfOthers := func(s *v1alpha1.PlacementPolicySpec) {
+		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeOnRequest, Consumers: []string{"id-x"}}
+	}
+	onRequestOfOurs := func(s *v1alpha1.PlacementPolicySpec) {
+		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeOnRequest, Consumers: []string{"id-c"}}
+	}
 	wish := func(name string) client.Object {
 		return liqotest.ShadowPod(namespace, "pod-"+name, map[string]string{liqo.LabelPolicy: name})
 	}
@@ -52,14 +60,14 @@ func TestPolicy(t *testing.T) {
 		undecided bool
 		barred    bool
 	}{
-		"None":      {reason: "Without a policy all providers are used.", objects: []client.Object{policy("a", other), policy("s", selectable)}},
+		"None":      {reason: "Without a policy all providers are used.", objects: []client.Object{policy("a", other), policy("s", onRequest)}},
 		"Default":   {reason: "The default applies, and of two the first.", objects: []client.Object{policy("z", byDefault), policy("b", byDefault), policy("a", other)}, want: "b"},
 		"Named":     {reason: "Who is named does not follow the default.", objects: []client.Object{policy("a", byDefault), policy("z", named), policy("y", named)}, want: "y"},
 		"NamedLast": {reason: "The order of the names does not matter for that.", objects: []client.Object{policy("a", named), policy("z", byDefault)}, want: "a"},
-		"Wished":    {reason: "A wish goes before what applies, and of two the first.", objects: []client.Object{policy("a", named), policy("s", selectable), policy("r", selectableByUs), wish("s"), wish("r")}, want: "r"},
+		"Wished":    {reason: "A wish goes before what applies, and of two the first.", objects: []client.Object{policy("a", named), policy("s", onRequest), policy("r", onRequestOfOurs), wish("s"), wish("r")}, want: "r"},
 		"NotToWish": {
 			reason:  "Only what is there to wish can be wished.",
-			objects: []client.Object{policy("a", byDefault), policy("n", other), policy("o", selectableByOthers), wish("n"), wish("o"), wish("x")}, want: "a",
+			objects: []client.Object{policy("a", byDefault), policy("n", other), policy("o", onRequestOfOthers), wish("n"), wish("o"), wish("x")}, want: "a",
 		},
 		"Undecided": {reason: "A policy may not have chosen yet.", objects: []client.Object{undecided}, want: "a", undecided: true},
 		"Barred":    {reason: "A policy that cannot decide may exclude what it chose.", objects: []client.Object{barring}, want: "a", barred: true},
@@ -99,7 +107,9 @@ func TestBinding(t *testing.T) {
 	ns.Annotations["liqo.io/original-name"] = "shop"
 	ns.Labels["level"] = "secret"
 	bind := func(name string, b v1alpha1.NamespaceBinding, consumers ...string) *v1alpha1.PlacementPolicy {
-		return policy(name, func(s *v1alpha1.PlacementPolicySpec) { s.Namespaces, s.Consumers = &b, consumers })
+		return policy(name, func(s *v1alpha1.PlacementPolicySpec) {
+			s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeNamespaces, Namespaces: &b, Consumers: consumers}
+		})
 	}
 	named := func(names ...string) v1alpha1.NamespaceBinding { return v1alpha1.NamespaceBinding{Names: names} }
 	labelled := func(value string) v1alpha1.NamespaceBinding {
@@ -110,7 +120,9 @@ func TestBinding(t *testing.T) {
 	senseless := v1alpha1.NamespaceBinding{Names: []string{"shop"}, Selector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "level", Operator: "Like", Values: []string{"s"}}},
 	}}
-	consumers := policy("a-consumer", func(s *v1alpha1.PlacementPolicySpec) { s.Consumers = []string{"id-c"} })
+	consumers := policy("a-consumer", func(s *v1alpha1.PlacementPolicySpec) {
+		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
+	})
 	cases := map[string]struct {
 		reason   string
 		policies []client.Object
@@ -125,7 +137,7 @@ func TestBinding(t *testing.T) {
 		"Ours":      {reason: "A list of consumers bounds the binding.", policies: []client.Object{consumers, bind("z", named("shop"), "id-c")}, want: "z"},
 		"NotUsual":  {reason: "What is bound to one namespace does not apply to the others.", policies: []client.Object{bind("a", named("other"), "id-c")}},
 		"First":     {reason: "Of two the first by name.", policies: []client.Object{bind("z", named("shop")), bind("y", labelled("secret"))}, want: "y"},
-		"Wish":      {reason: "A wish of the pods goes before.", policies: []client.Object{bind("a", named("shop")), policy("s", func(s *v1alpha1.PlacementPolicySpec) { s.Selectable = true }), liqotest.ShadowPod(ns.Name, "pod", map[string]string{liqo.LabelPolicy: "s"})}, want: "s"},
+		"Wish":      {reason: "A wish of the pods goes before.", policies: []client.Object{bind("a", named("shop")), policy("s", func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest }), liqotest.ShadowPod(ns.Name, "pod", map[string]string{liqo.LabelPolicy: "s"})}, want: "s"},
 		"Senseless": {reason: "A selector that nobody can mean means nothing.", policies: []client.Object{consumers, bind("b", senseless)}, want: "a-consumer"},
 		"Empty":     {reason: "So does a binding without names and selector.", policies: []client.Object{consumers, bind("b", v1alpha1.NamespaceBinding{})}, want: "a-consumer"},
 	}

@@ -239,7 +239,7 @@ func TestRoom(t *testing.T) {
 	pod := liqotest.Pod(shadow, "liqo-provider-a", providerA.ID)
 	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: one}}}
-	policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: v1alpha1.PlacementPolicySpec{Default: true}}
+	policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: v1alpha1.PlacementPolicySpec{AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeDefault}}}
 	for _, levels := range []bool{false, true} {
 		if levels {
 			policy.Spec.Scaling = &v1alpha1.Scaling{}

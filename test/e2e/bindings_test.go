@@ -21,17 +21,17 @@ import (
 func TestBindings(t *testing.T) {
 	const namespace, replicas = "bindings", 2
 	start(t, v1alpha1.ModeOrchestrated)
-	bind(t, "named", fed.ProviderB, "namespaces: {names: [bindings]}")
+	bind(t, "named", fed.ProviderB, "{scope: Namespaces, namespaces: {names: [bindings]}}")
 	deploy(t, namespace, federation.Web, replicas)
 	copies(t, namespace, replicas, fed.ProviderB)
 
-	bind(t, "labeled", fed.ProviderA, "namespaces: {selector: {matchLabels: {level: secret}}}")
+	bind(t, "labeled", fed.ProviderA, "{scope: Namespaces, namespaces: {selector: {matchLabels: {level: secret}}}}")
 	if _, err := fed.Broker.Kubectl(t.Context(), "label", "namespace", twinOf(t, namespace), "level=secret"); err != nil {
 		t.Fatal(err)
 	}
 	copies(t, namespace, replicas, fed.ProviderA)
 
-	bind(t, "wished", fed.ProviderB, "selectable: true")
+	bind(t, "wished", fed.ProviderB, "{scope: OnRequest}")
 	const wish = `{"spec": {"template": {"metadata": {"labels": {"brokering.liqo.io/policy": "wished"}}}}}`
 	if _, err := fed.Consumer.Kubectl(t.Context(), "patch", "--namespace="+namespace, "deployment/"+federation.Web, "--patch="+wish); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestBindings(t *testing.T) {
 }
 
 // bind makes a policy that chooses one provider for whom it is bound to, until the test ends.
-func bind(t *testing.T, name string, provider *federation.Cluster, binding string) {
+func bind(t *testing.T, name string, provider *federation.Cluster, appliesTo string) {
 	t.Helper()
 	const policy = `
 apiVersion: brokering.liqo.io/v1alpha1
@@ -48,10 +48,10 @@ kind: PlacementPolicy
 metadata:
   name: %s
 spec:
-  %s
+  appliesTo: %s
   filters: ['id == "%s"']
 `
-	apply(t, fmt.Sprintf(policy, name, binding, provider.ID))
+	apply(t, fmt.Sprintf(policy, name, appliesTo, provider.ID))
 }
 
 // twinOf returns the name of the twin on the broker of a namespace of the consumer.

@@ -44,7 +44,7 @@ kind: PlacementPolicy
 metadata:
   name: delayed
 spec:
-  consumers: [%s]
+  appliesTo: {scope: Consumers, consumers: [%s]}
   filters: ['kpi.load < 1']
   weights:
     priceCPU: -10

@@ -95,7 +95,7 @@ kind: PlacementPolicy
 metadata:
   name: failover
 spec:
-  consumers: [%s]
+  appliesTo: {scope: Consumers, consumers: [%s]}
   failover: {mode: %s, grace: %s}
 `
 	apply(t, fmt.Sprintf(policy, fed.Consumer.ID, mode, grace))

@@ -304,7 +304,7 @@ kind: PlacementPolicy
 metadata:
   name: nobody
 spec:
-  consumers: [%s]
+  appliesTo: {scope: Consumers, consumers: [%s]}
   filters: ['labels%s']
 `
 

@@ -28,7 +28,7 @@ kind: PlacementPolicy
 metadata:
   name: cheapest
 spec:
-  consumers: [%s]
+  appliesTo: {scope: Consumers, consumers: [%s]}
   filters: ['has(kpi.priceCPU)']
   weights:
     priceCPU: -10

@@ -23,7 +23,7 @@ kind: PlacementPolicy
 metadata:
   name: near
 spec:
-  consumers: [%s]
+  appliesTo: {scope: Consumers, consumers: [%s]}
   filters: ['kpi.consumerRoundTripTime < 1000']
   weights:
     consumerRoundTripTime: -10

@@ -23,14 +23,14 @@ const (
 )
 
 // PlacementPolicy says by what criteria the broker chooses providers for the
-// namespaces of consumers. A namespace follows the policy that its pods wish, else
-// one that is bound to it, else one that names its consumer, else the default one, and
-// of several the first by name; without any, all providers are used.
+// namespaces of consumers. A namespace follows one policy; without any, all providers are
+// used.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=liqo
-// +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
+// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.appliesTo.scope`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.maxProviders`
 // +kubebuilder:printcolumn:name="Decided",type=string,JSONPath=`.status.conditions[?(@.type == 'Decided')].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Decided')].reason`
@@ -40,8 +40,7 @@ type PlacementPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// +kubebuilder:default={}
-	Spec   PlacementPolicySpec   `json:"spec,omitempty"`
+	Spec   PlacementPolicySpec   `json:"spec"`
 	Status PlacementPolicyStatus `json:"status,omitempty"`
 }
 
@@ -57,33 +56,19 @@ type Filter string
 
 // PlacementPolicySpec is what people demand of the providers.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !(has(self.default) && self.default) && !(has(self.selectable) && self.selectable)",message="a policy that is bound to namespaces is neither a default nor selectable"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.maxProviders)",message="with scaling, scaling.max is the largest number of providers, not maxProviders"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.groupBy) || !has(self.spread)",message="spread cannot be combined with scaling.groupBy"
 type PlacementPolicySpec struct {
-	// Default makes the policy apply to all consumers that no other policy names.
+	// AppliesTo says which namespaces follow the policy. All pods of a namespace follow the
+	// same one.
+	AppliesTo AppliesTo `json:"appliesTo"`
+	// Priority decides between several policies of one scope that apply to a namespace: it
+	// follows the one with the highest, and of equal ones the first by name.
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=-1000000
+	// +kubebuilder:validation:Maximum=1000000
 	// +optional
-	Default bool `json:"default,omitempty"`
-	// Selectable lets consumers wish the policy, those in the list or, if it is empty,
-	// all: by the label brokering.liqo.io/policy on their pods, which goes before what
-	// applies to the consumer. All pods of a namespace follow the same policy, the
-	// first by name that one of them wishes.
-	// +optional
-	Selectable bool `json:"selectable,omitempty"`
-	// Consumers are the cluster IDs of the consumers that the policy applies to; one
-	// that is selectable applies to those of them whose pods wish it.
-	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
-	// +listType=set
-	// +optional
-	Consumers []string `json:"consumers,omitempty"`
-	// Namespaces binds the policy to some namespaces of the consumers in the list or, if
-	// it is empty, of all. It goes before what applies to a consumer as a whole, and after
-	// what pods wish.
-	// +optional
-	Namespaces *NamespaceBinding `json:"namespaces,omitempty"`
+	Priority int32 `json:"priority,omitempty"`
 
 	// Filters are CEL expressions that must all hold for a provider. Its variables
 	// are id and name, labels (a map of strings: those of the Provider object, and
@@ -185,7 +170,7 @@ type PlacementPolicyStatus struct {
 	// +listType=atomic
 	// +optional
 	Explanations []Explanation `json:"explanations,omitempty"`
-	// Conditions are Decided and, with spec.scaling, Measured.
+	// Conditions are Decided and Shadowed, with weights KPIsKnown, and with scaling Measured.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

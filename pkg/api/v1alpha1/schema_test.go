@@ -126,7 +126,7 @@ var places = map[string]struct {
 }{
 	"duration": {
 		kind: "PlacementPolicy", typed: func() any { return &v1alpha1.PlacementPolicy{} },
-		object: `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"x"},"spec":{"steady":{"duration":%s}}}`,
+		object: `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"x"},"spec":{"appliesTo":{"scope":"Default"},"steady":{"duration":%s}}}`,
 	},
 	"quantity": {
 		kind: "Provider", typed: func() any { return &v1alpha1.Provider{} },
@@ -140,7 +140,7 @@ var places = map[string]struct {
 	"number": {
 		kind: "PlacementPolicy", typed: func() any { return &v1alpha1.PlacementPolicy{} },
 		object: `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"x"},` +
-			`"spec":{"scaling":{"query":"q","unit":"ms","unoffloadBelow":"-1000","offloadAbove":%s}}}`,
+			`"spec":{"appliesTo":{"scope":"Default"},"scaling":{"query":"q","unit":"ms","unoffloadBelow":"-1000","offloadAbove":%s}}}`,
 	},
 }
 
@@ -224,23 +224,29 @@ func TestNames(t *testing.T) {
 		kind, spec string
 		good       bool
 	}{
-		"a consumer":                   {kind: "PlacementPolicy", spec: `{"consumers":["7f3d-a"]}`, good: true},
-		"a consumer without a name":    {kind: "PlacementPolicy", spec: `{"consumers":[""]}`},
-		"a consumer with a space":      {kind: "PlacementPolicy", spec: `{"consumers":["a b"]}`},
-		"too long a consumer":          {kind: "PlacementPolicy", spec: `{"consumers":["` + long + `"]}`},
-		"a namespace":                  {kind: "PlacementPolicy", spec: `{"namespaces":{"names":["payments"]}}`, good: true},
-		"a namespace with a line feed": {kind: "PlacementPolicy", spec: `{"namespaces":{"names":["payments\n"]}}`},
-		"a label":                      {kind: "PlacementPolicy", spec: `{"spread":[{"label":"topology.kubernetes.io/zone","minValues":2}]}`, good: true},
-		"a label that is none":         {kind: "PlacementPolicy", spec: `{"spread":[{"label":"a/b/c","minValues":2}]}`},
-		"a selector":                   {kind: "PlacementPolicy", spec: `{"namespaces":{"selector":{"matchLabels":{"a.b/c":"d"}}}}`, good: true},
-		"a selector by expression":     {kind: "PlacementPolicy", spec: `{"namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":["b",""]}]}}}`, good: true},
-		"a selector by existence":      {kind: "PlacementPolicy", spec: `{"namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}}`, good: true},
-		"a selector without values":    {kind: "PlacementPolicy", spec: `{"namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In"}]}}}`},
-		"an unknown operator":          {kind: "PlacementPolicy", spec: `{"namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Gt","values":["1"]}]}}}`},
-		"a bad label value":            {kind: "PlacementPolicy", spec: `{"namespaces":{"selector":{"matchLabels":{"a":"b c"}}}}`},
-		"too long a label key":         {kind: "PlacementPolicy", spec: `{"namespaces":{"selector":{"matchLabels":{"` + long + `":"b"}}}}`},
-		"a weight":                     {kind: "PlacementPolicy", spec: `{"weights":{"priceCPU":-10}}`, good: true},
-		"too long a weight":            {kind: "PlacementPolicy", spec: `{"weights":{"` + long + `":1}}`},
+		"a consumer":                   {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["7f3d-a"]}}`, good: true},
+		"a consumer without a name":    {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":[""]}}`},
+		"a consumer with a space":      {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["a b"]}}`},
+		"too long a consumer":          {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["` + long + `"]}}`},
+		"a namespace":                  {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"names":["payments"]}}}`, good: true},
+		"a namespace with a line feed": {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"names":["payments\n"]}}}`},
+		"a label":                      {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"spread":[{"label":"topology.kubernetes.io/zone","minValues":2}]}`, good: true},
+		"a label that is none":         {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"spread":[{"label":"a/b/c","minValues":2}]}`},
+		"a selector":                   {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"a.b/c":"d"}}}}}`, good: true},
+		"a selector by expression":     {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":["b",""]}]}}}}`, good: true},
+		"a selector by existence":      {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}}}`, good: true},
+		"a selector without values":    {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In"}]}}}}`},
+		"an unknown operator":          {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Gt","values":["1"]}]}}}}`},
+		"a bad label value":            {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"a":"b c"}}}}}`},
+		"too long a label key":         {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"` + long + `":"b"}}}}}`},
+		"a weight":                     {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"weights":{"priceCPU":-10}}`, good: true},
+		"too long a weight":            {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"weights":{"` + long + `":1}}`},
+		"a default":                    {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"}}`, good: true},
+		"a default for some":           {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default","consumers":["a"]}}`},
+		"nobody":                       {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers"}}`},
+		"a scope without namespaces":   {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces"}}`},
+		"namespaces without the scope": {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"OnRequest","namespaces":{"names":["a"]}}}`},
+		"a policy without a scope":     {kind: "PlacementPolicy", spec: `{"maxProviders":1}`},
 		"an extended resource":         {kind: "Consumer", spec: `{"capacity":{"limit":{"nvidia.com/gpu":2}}}`, good: true},
 		"a resource without a name":    {kind: "Consumer", spec: `{"capacity":{"limit":{"":2}}}`},
 		"too long a resource":          {kind: "Consumer", spec: `{"capacity":{"limit":{"` + long + `":2}}}`},

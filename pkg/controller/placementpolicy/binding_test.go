@@ -17,7 +17,9 @@ import (
 func TestBoundToNamespaces(t *testing.T) {
 	bound := func(consumers ...string) *v1alpha1.PlacementPolicy {
 		p := cheapest()
-		p.Spec.Default, p.Spec.Consumers, p.Spec.Namespaces = false, consumers, &v1alpha1.NamespaceBinding{Names: []string{"shop"}}
+		p.Spec.AppliesTo = v1alpha1.AppliesTo{
+			Scope: v1alpha1.ScopeNamespaces, Consumers: consumers, Namespaces: &v1alpha1.NamespaceBinding{Names: []string{"shop"}},
+		}
 		return p
 	}
 	objects := []client.Object{consumer("c"), consumer("d"), provider("a", "1")}
@@ -30,12 +32,12 @@ func TestBoundToNamespaces(t *testing.T) {
 	} {
 		p, _ := begin(t, append(objects, tc.policy)...).decide(0)
 		if diff := cmp.Diff(tc.want, chosen(p)); diff != "" {
-			t.Errorf("with the consumers %v: -want +got\n%s", tc.policy.Spec.Consumers, diff)
+			t.Errorf("with the consumers %v: -want +got\n%s", tc.policy.Spec.AppliesTo.Consumers, diff)
 		}
 	}
 
 	senseless := bound()
-	senseless.Spec.Namespaces.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "level", Operator: "Like"}}}
+	senseless.Spec.AppliesTo.Namespaces.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "level", Operator: "Like"}}}
 	if p, _ := begin(t, append(objects, senseless)...).decide(0); condition(p) != "False InvalidCriteria" {
 		t.Errorf("a selector that nobody can mean: condition %s", condition(p))
 	}

@@ -5,7 +5,7 @@ package placementpolicy
 
 import (
 	"os"
-	"strings"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,12 +16,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 )
 
-// TestExamples decides by the examples of docs/placement.md.
+// TestExamples decides by the policies of deploy/examples.
 func TestExamples(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/placement.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	providers := []v1alpha1.Provider{
 		offer("near", "eu-north", "arm64", map[string]float64{"roundTripTime": 2, "priceCPU": 0.09, "priceMemory": 0.02, "availability1h": 1, "availability24h": 0.97}),
 		offer("cheap", "eu-south", "arm64", map[string]float64{"roundTripTime": 40, "priceCPU": 0.01, "priceMemory": 0.001, "availability1h": 1, "availability24h": 0.95}),
@@ -40,7 +36,7 @@ func TestExamples(t *testing.T) {
 		"delay":       {"near"}, // TestExampleDelay goes on from there.
 	}
 	got := map[string][]string{}
-	for _, p := range examples(t, string(text)) {
+	for _, p := range examples(t) {
 		chooser, scaler, err := rules(&p)
 		if err != nil {
 			t.Fatalf("%s: %v", p.Name, err)
@@ -59,19 +55,22 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// examples returns the policies in a text.
-func examples(t *testing.T, text string) []v1alpha1.PlacementPolicy {
+// examples returns the policies of deploy/examples.
+func examples(t *testing.T) []v1alpha1.PlacementPolicy {
 	t.Helper()
-	var policies []v1alpha1.PlacementPolicy
-	for paragraph := range strings.SplitSeq(text, "\n\n") {
-		if !strings.HasPrefix(paragraph, "    apiVersion: brokering.liqo.io/v1alpha1\n    kind: PlacementPolicy\n") {
-			continue
+	files, err := filepath.Glob("../../../deploy/examples/placementpolicies/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := make([]v1alpha1.PlacementPolicy, len(files))
+	for i, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		var p v1alpha1.PlacementPolicy
-		if err := yaml.UnmarshalStrict([]byte(paragraph), &p); err != nil {
-			t.Fatalf("%v in\n%s", err, paragraph)
+		if err := yaml.UnmarshalStrict(text, &policies[i]); err != nil {
+			t.Fatalf("%s: %v", file, err)
 		}
-		policies = append(policies, p)
 	}
 	return policies
 }

@@ -165,9 +165,9 @@ func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *scaler, error) {
 		return nil, nil, errors.New(unreadable)
 	}
 	spec := &p.Spec
-	if b := spec.Namespaces; b != nil {
+	if b := spec.AppliesTo.Namespaces; b != nil {
 		if _, err := metav1.LabelSelectorAsSelector(b.Selector); err != nil {
-			return nil, nil, fmt.Errorf("namespaces.selector: %w", err)
+			return nil, nil, fmt.Errorf("appliesTo.namespaces.selector: %w", err)
 		}
 	}
 	chooser, err := choice.New(criteria(spec))
@@ -209,12 +209,13 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 func (r *Reconciler) decide(
 	ctx context.Context, now time.Time, s *state, status *v1alpha1.PlacementPolicyStatus, p *v1alpha1.PlacementPolicy,
 ) (time.Duration, error) {
-	consumers, names, err := r.consumers(ctx, p)
+	to, err := r.audience(ctx, p)
 	if err != nil {
 		return 0, err
 	}
+	consumers := to.consumers
 	if s.scaler != nil {
-		s.scaler.names = names
+		s.scaler.names = to.names
 	}
 	roster, err := r.roster(ctx)
 	if err != nil {
@@ -223,7 +224,7 @@ func (r *Reconciler) decide(
 	wait := interval
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionDecided, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDecided,
-		Message: fmt.Sprintf("Decided for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
+		Message: fmt.Sprintf("Decided for %d consumers", len(consumers)),
 	}
 	if len(consumers) == 0 {
 		condition.Reason, condition.Message = v1alpha1.ReasonNoConsumer, "The policy applies to no consumer"
@@ -251,12 +252,22 @@ func (r *Reconciler) decide(
 			"or let several policies decide. The last decision stays", len(consumers), size>>10, maxDecisions>>10)
 		fit(status, lasting(&p.Status, decisions))
 	}
-	meta.SetStatusCondition(&status.Conditions, condition)
+	set := func(c metav1.Condition) {
+		c.ObservedGeneration = p.Generation
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	set(condition)
+	set(shadowed(to.shadows))
+	if known, said := roster.kpisKnown(now, p.Spec.Weights); said {
+		set(known)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionKPIsKnown)
+	}
 	if s.scaler == nil {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionMeasured)
 		return wait, nil
 	}
-	meta.SetStatusCondition(&status.Conditions, s.scaler.condition(now, consumers, p))
+	set(s.scaler.condition(now, consumers))
 	return min(wait, s.scaler.interval), nil
 }
 
@@ -277,11 +288,21 @@ func reason(invalid, err error) string {
 	}
 }
 
-// consumers returns those that the policy applies to or may apply to, in order of their names, and what all are called.
-func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy) ([]v1alpha1.Consumer, measure.Names, error) {
+// audience is whom a policy decides for.
+type audience struct {
+	// consumers are those that the policy applies to or may apply to, in order of their names.
+	consumers []v1alpha1.Consumer
+	// names are what all consumers are called.
+	names measure.Names
+	// shadows are the policies that go before it.
+	shadows []binding.Shadow
+}
+
+// audience reads whom a policy decides for, which depends on the other policies.
+func (r *Reconciler) audience(ctx context.Context, p *v1alpha1.PlacementPolicy) (audience, error) {
 	var consumers v1alpha1.ConsumerList
 	if err := r.client.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("list consumers: %w", err)
+		return audience{}, fmt.Errorf("list consumers: %w", err)
 	}
 	clusters := make([]measure.Cluster, len(consumers.Items))
 	for i := range consumers.Items {
@@ -290,16 +311,22 @@ func (r *Reconciler) consumers(ctx context.Context, p *v1alpha1.PlacementPolicy)
 	}
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("list placement policies: %w", err)
+		return audience{}, fmt.Errorf("list placement policies: %w", err)
 	}
 	rules := snapshot.Rules(policies.Items)
-	own := slices.IndexFunc(rules, func(rule binding.Policy) bool { return rule.Name == p.Name })
-	applies := slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
+	to := audience{names: measure.NamesOf(clusters)}
+	at := slices.IndexFunc(rules, func(rule binding.Policy) bool { return rule.Name == p.Name })
+	if at < 0 { // It is being deleted.
+		return to, nil
+	}
+	own := &rules[at]
+	to.shadows = binding.ShadowsOf(own, rules)
+	to.consumers = slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
 		id := cluster.ID(c.Name)
-		return own < 0 || binding.OfConsumer(rules, id) != p.Name && !rules[own].MayApply(id)
+		return binding.OfConsumer(rules, id) != p.Name && !own.MayApply(id)
 	})
-	slices.SortFunc(applies, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
-	return applies, measure.NamesOf(clusters), nil
+	slices.SortFunc(to.consumers, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
+	return to, nil
 }
 
 // roster reads all providers.
@@ -327,27 +354,6 @@ func (r *Reconciler) roster(ctx context.Context) (*roster, error) {
 		shown[id] = liqo.CommonLabels(nodes)
 	}
 	return newRoster(providers.Items, shown), nil
-}
-
-// announce says when a policy ceases to decide, or does not know the KPI that it
-// keeps, and when that is over; and when it uses more or fewer providers.
-func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
-	for _, is := range after.Status.Conditions {
-		was := meta.FindStatusCondition(before.Status.Conditions, is.Type)
-		if was != nil && was.Status == is.Status && was.Reason == is.Reason {
-			continue
-		}
-		kind := corev1.EventTypeNormal
-		if is.Status != metav1.ConditionTrue {
-			kind = corev1.EventTypeWarning
-		}
-		r.recorder.Event(after, kind, is.Reason, is.Message)
-	}
-	for _, d := range after.Status.PerConsumer() {
-		if reason, message := stepped(before.Status.DecisionFor(d.Consumer), d); reason != "" {
-			r.recorder.Event(after, corev1.EventTypeNormal, reason, message)
-		}
-	}
 }
 
 // withoutScores returns what of a status matters to others than people.

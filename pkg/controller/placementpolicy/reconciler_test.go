@@ -61,7 +61,7 @@ func cheapest() *v1alpha1.PlacementPolicy {
 	return &v1alpha1.PlacementPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "cheapest", Generation: 1},
 		Spec: v1alpha1.PlacementPolicySpec{
-			Default: true, Weights: map[string]v1alpha1.Weight{kpi.PriceCPU: -10}, MaxProviders: new(int32(1)),
+			AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeDefault}, Weights: map[string]v1alpha1.Weight{kpi.PriceCPU: -10}, MaxProviders: new(int32(1)),
 			Steady: v1alpha1.Steadiness{MarginPercent: new(int32(10)), Duration: &metav1.Duration{Duration: time.Minute}},
 		},
 	}
@@ -143,7 +143,7 @@ func condition(p *v1alpha1.PlacementPolicy) string {
 // another policy names.
 func TestConsumers(t *testing.T) {
 	other := cheapest()
-	other.Name, other.Spec.Default, other.Spec.Consumers = "other", false, []string{"named"}
+	other.Name, other.Spec.AppliesTo = "other", v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"named"}}
 	objects := []client.Object{
 		other, consumer("a"), consumer("c"), consumer("named"), provider("a", "1"), provider("b", "2"), provider("z", "3"),
 	}
@@ -156,14 +156,14 @@ func TestConsumers(t *testing.T) {
 		t.Errorf("condition %s, again after %s", got, again)
 	}
 
-	selectable := cheapest()
-	selectable.Spec.Default, selectable.Spec.Selectable = false, true
-	p, _ = begin(t, append(objects, selectable)...).decide(0)
+	requested := cheapest()
+	requested.Spec.AppliesTo.Scope = v1alpha1.ScopeOnRequest
+	p, _ = begin(t, append(objects, requested)...).decide(0)
 	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a", "named": "a"}, chosen(p)); diff != "" {
 		t.Errorf("that who wishes it would get: -want +got\n%s", diff)
 	}
 	unused := cheapest()
-	unused.Spec.Default, unused.Spec.Consumers = false, []string{"nobody"}
+	unused.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"nobody"}}
 	if p, _ = begin(t, append(objects, unused)...).decide(0); condition(p) != "True NoConsumer" || len(chosen(p)) != 0 {
 		t.Errorf("for nobody: condition %s, chosen %v", condition(p), chosen(p))
 	}

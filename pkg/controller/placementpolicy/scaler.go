@@ -92,10 +92,10 @@ func (s *scaler) kpi(now time.Time, consumer *v1alpha1.Consumer) (kpi.KPI, error
 }
 
 // condition reports whether the KPI is known for all consumers.
-func (s *scaler) condition(now time.Time, consumers []v1alpha1.Consumer, p *v1alpha1.PlacementPolicy) metav1.Condition {
+func (s *scaler) condition(now time.Time, consumers []v1alpha1.Consumer) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionMeasured, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMeasured,
-		Message: fmt.Sprintf("Measured for %d consumers", len(consumers)), ObservedGeneration: p.Generation,
+		Message: fmt.Sprintf("Measured for %d consumers", len(consumers)),
 	}
 	if err := s.answer.Err; err != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, measure.Reason(err), brief(err)+". The providers stay"

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +88,7 @@ func (h *harness) events() string {
 }
 
 // TestKeep raises and lowers a delay.
-func TestKeep(t *testing.T) {
+func TestScaling(t *testing.T) {
 	h, s := keep(t, keeping())
 	s.samples = map[string]float64{"c": 150}
 	p := h.pass(time.Minute)
@@ -174,7 +173,7 @@ func TestKeepHolds(t *testing.T) {
 // TestKeepNamesake has a consumer that calls itself by the ID of one of another policy: it has no KPI, and not the other's.
 func TestKeepNamesake(t *testing.T) {
 	policy := keeping()
-	policy.Spec.Default, policy.Spec.Consumers = false, []string{"evil"}
+	policy.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"evil"}}
 	evil := consumer("evil")
 	evil.Status.ClusterName = "c"
 	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
@@ -253,13 +252,9 @@ func TestKeepAsks(t *testing.T) {
 	}
 }
 
-// TestExampleDelay raises the delay of the example of docs/placement.md, and lowers it.
+// TestExampleDelay raises the delay of the example, and lowers it.
 func TestExampleDelay(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/placement.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := examples(t, string(text))
+	all := examples(t)
 	i := slices.IndexFunc(all, func(p v1alpha1.PlacementPolicy) bool { return p.Name == "delay" })
 	if i < 0 {
 		t.Fatal("there is no example that keeps a delay")

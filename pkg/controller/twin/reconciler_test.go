@@ -285,7 +285,7 @@ func TestStrategy(t *testing.T) {
 // policy returns a placement policy that chose providers for the consumer.
 func policy(perMinute int32, chosen ...cluster.Identity) *v1alpha1.PlacementPolicy {
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}}
-	p.Spec.Default, p.Spec.MaxMovesPerMinute = true, perMinute
+	p.Spec.AppliesTo.Scope, p.Spec.MaxMovesPerMinute = v1alpha1.ScopeDefault, perMinute
 	if len(chosen) > 0 {
 		decision := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumer.ID)}}}
 		for _, c := range chosen {

@@ -71,7 +71,7 @@ func TestAllTwinNamespaces(t *testing.T) {
 func TestPolicyConcernsItsFollowers(t *testing.T) {
 	decided := func(generation int64, chosen ...string) *v1alpha1.PlacementPolicy {
 		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: generation}}
-		p.Spec.Consumers = []string{string(consumer.ID)}
+		p.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{string(consumer.ID)}}
 		d := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumer.ID)}}}
 		for _, id := range chosen {
 			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})

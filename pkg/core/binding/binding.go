@@ -8,6 +8,7 @@
 package binding
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,25 +17,41 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
+// Scope is to what a policy applies. A namespace follows a policy of the first scope in this
+// order that has one for it.
+type Scope int
+
+// The scopes.
+const (
+	// Nothing is the scope of a policy that applies to no namespace.
+	Nothing Scope = iota
+	// OnRequest is the namespaces whose pods name the policy.
+	OnRequest
+	// OfNamespaces is the namespaces that the policy names.
+	OfNamespaces
+	// OfConsumers is all namespaces of the consumers that the policy names.
+	OfConsumers
+	// Default is all namespaces.
+	Default
+)
+
 // Policy is to whom a placement policy applies.
-//
-//	Selectable          pods that wish it
-//	else Namespaces     the namespaces that it is bound to
-//	else Consumers      the namespaces of these consumers
-//	Default             the namespaces of all consumers that no policy names; without Namespaces
-//
-// With Selectable or Namespaces, Consumers says whose pods and namespaces are meant; none
-// means those of all consumers.
 type Policy struct {
-	Name string
-	// Consumers are the IDs of clusters.
-	Consumers           []string
-	Default, Selectable bool
-	Namespaces          *Namespaces
+	Name  string
+	Scope Scope
+	// Priority is compared where several policies of one scope apply: the highest goes first, and
+	// of equal ones the first by name.
+	Priority int32
+	// Consumers are the IDs of clusters: with OfConsumers those that the policy applies to, with
+	// OnRequest and OfNamespaces those whose pods and namespaces are meant, which are all if
+	// there is none.
+	Consumers []string
+	// Namespaces are those of the scope OfNamespaces.
+	Namespaces Namespaces
 }
 
 // Namespaces are the namespaces that a policy is bound to: all that have one of the names,
-// if there are any, and the labels, if there is a selector.
+// if there are any, and the labels, if there is a selector. The zero value is none.
 type Namespaces struct {
 	// Names are those that the consumer gave to its namespaces.
 	Names    []string
@@ -48,48 +65,41 @@ type Twin struct {
 	OriginalName string
 	// Labels are those of the namespace on the broker.
 	Labels map[string]string
-	// Wishes are the names of the policies that pods in it wish.
+	// Wishes are the names of the policies that pods in it name.
 	Wishes map[string]bool
 }
 
-// Follows returns the name of the policy that a namespace follows: one that its pods wish,
-// else one that it is bound to, else that of its consumer; of several the first by name.
-// It is empty if there is none.
+// Follows returns the name of the policy that a namespace follows: the first in the order of
+// scopes, priorities and names that applies to it. It is empty if there is none.
 func Follows(policies []Policy, t Twin) string {
-	wished := first(policies, func(p *Policy) bool { return t.Wishes[p.Name] && p.mayBeWished(t.Consumer) })
-	if wished != "" {
-		return wished
-	}
-	bound := first(policies, func(p *Policy) bool { return p.mayBeBound(t.Consumer) && p.Namespaces.mean(t) })
-	if bound != "" {
-		return bound
-	}
-	return OfConsumer(policies, t.Consumer)
+	return first(policies, func(p *Policy) bool { return p.appliesTo(t) })
 }
 
-// OfConsumer returns the name of the policy that the namespaces of a consumer follow whose
-// pods wish none, and that none is bound to: one that names the consumer, else a default
-// one; of several the first by name. It is empty if there is none.
+// OfConsumer returns the name of the policy that the namespaces of a consumer follow that no
+// policy of a narrower scope applies to. It is empty if there is none.
 func OfConsumer(policies []Policy, consumer cluster.ID) string {
-	named := first(policies, func(p *Policy) bool {
-		return p.Namespaces == nil && !p.Selectable && slices.Contains(p.Consumers, string(consumer))
-	})
-	if named != "" {
-		return named
-	}
-	return first(policies, func(p *Policy) bool { return p.Namespaces == nil && p.Default })
+	return first(policies, func(p *Policy) bool { return p.appliesToAll(consumer) })
 }
 
 // MayApply reports whether a policy applies to some namespaces of a consumer, and not to
-// others: those whose pods wish it, or those that it is bound to.
+// others: those whose pods name it, or those that it is bound to.
 func (p *Policy) MayApply(consumer cluster.ID) bool {
-	return p.mayBeWished(consumer) || p.mayBeBound(consumer)
+	return (p.Scope == OnRequest || p.Scope == OfNamespaces) && p.admits(consumer)
 }
 
-func (p *Policy) mayBeWished(consumer cluster.ID) bool { return p.Selectable && p.admits(consumer) }
+func (p *Policy) appliesTo(t Twin) bool {
+	switch p.Scope {
+	case OnRequest:
+		return t.Wishes[p.Name] && p.admits(t.Consumer)
+	case OfNamespaces:
+		return p.admits(t.Consumer) && p.Namespaces.mean(t)
+	default:
+		return p.appliesToAll(t.Consumer)
+	}
+}
 
-func (p *Policy) mayBeBound(consumer cluster.ID) bool {
-	return p.Namespaces != nil && !p.Selectable && p.admits(consumer)
+func (p *Policy) appliesToAll(consumer cluster.ID) bool {
+	return p.Scope == Default || p.Scope == OfConsumers && slices.Contains(p.Consumers, string(consumer))
 }
 
 func (p *Policy) admits(consumer cluster.ID) bool {
@@ -109,13 +119,21 @@ func (n *Namespaces) mean(t Twin) bool {
 	return err == nil && selector.Matches(labels.Set(t.Labels))
 }
 
-// first returns the first name, in their order, of the policies that fit.
+// before orders policies: the one that a namespace follows if both apply to it is the lesser.
+func (p *Policy) before(o *Policy) int {
+	return cmp.Or(cmp.Compare(p.Scope, o.Scope), cmp.Compare(o.Priority, p.Priority), cmp.Compare(p.Name, o.Name))
+}
+
+// first returns the name of the first in their order of the policies that fit.
 func first(policies []Policy, fits func(*Policy) bool) string {
-	name := ""
+	var found *Policy
 	for i := range policies {
-		if p := &policies[i]; (name == "" || p.Name < name) && fits(p) {
-			name = p.Name
+		if p := &policies[i]; fits(p) && (found == nil || p.before(found) < 0) {
+			found = p
 		}
 	}
-	return name
+	if found == nil {
+		return ""
+	}
+	return found.Name
 }

@@ -231,7 +231,7 @@ func (w *world) decree() {
 	p := &v1alpha1.PlacementPolicy{}
 	known := w.live != nil && w.get("", policyName, p)
 	p.Name = policyName
-	p.Spec = v1alpha1.PlacementPolicySpec{Default: true, MaxMovesPerMinute: 6000}
+	p.Spec = v1alpha1.PlacementPolicySpec{AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeDefault}, MaxMovesPerMinute: 6000}
 	if w.r.IntN(2) == 0 {
 		p.Spec.Filters = []v1alpha1.Filter{v1alpha1.Filter(fmt.Sprintf("labels[%q] == %q", zone, "a"))}
 	}
