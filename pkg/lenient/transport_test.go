@@ -93,7 +93,7 @@ func TestOneBadObjectHidesNoOther(t *testing.T) {
 	margin := int32(7)
 	want := v1alpha1.PlacementPolicySpec{
 		AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"c1"}},
-		Failover: v1alpha1.Failover{Mode: v1alpha1.FailoverNever}, Steady: v1alpha1.Steadiness{MarginPercent: &margin},
+		Failover:  v1alpha1.Failover{Mode: v1alpha1.FailoverNever}, Steady: v1alpha1.Steadiness{MarginPercent: &margin},
 	}
 	if diff := cmp.Diff(want, bad.Spec); diff != "" {
 		t.Errorf("the bad one's spec (-want +got):\n%s", diff)

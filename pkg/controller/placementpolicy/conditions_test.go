@@ -51,7 +51,9 @@ func TestUnknownKPI(t *testing.T) {
 	if chosen(p)["c"] != "p" {
 		t.Errorf("a KPI that nobody has excludes nobody: chosen %v", chosen(p))
 	}
-	h.change(policy, func() { policy.Spec.Weights, policy.Generation = map[string]v1alpha1.Weight{kpi.ConsumerRoundTripTime: -1}, 2 })
+	h.change(policy, func() {
+		policy.Spec.Weights, policy.Generation = map[string]v1alpha1.Weight{kpi.ConsumerRoundTripTime: -1}, 2
+	})
 	if p, _ = h.decide(time.Minute); !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionKPIsKnown) {
 		t.Errorf("consumers measure that one: %+v", p.Status.Conditions)
 	}
