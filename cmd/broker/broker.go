@@ -222,7 +222,7 @@ func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m 
 		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
 		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity, Modes: modes}),
 		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
-		kpis.Setup(b.mgr, kpis.Config{Client: objects, Reader: b.reader, Clock: now}),
+		kpis.Setup(b.mgr, kpis.Config{Client: objects, Live: b.mgr.GetAPIReader(), Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
 		placementpolicy.Setup(b.mgr, placementpolicy.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
 		twin.Setup(b.mgr, b.twinConfig(own, m, planner)),

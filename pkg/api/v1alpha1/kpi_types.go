@@ -73,25 +73,36 @@ type KPIValue struct {
 	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
-// ProviderKPIs are what the broker measures of a provider.
-type ProviderKPIs struct {
-	// KPIs are the measured values, by name.
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	KPIs []KPI `json:"kpis,omitempty"`
-	// History is what the broker has seen of the provider's availability, as it
-	// remembers it. It is not meant for people.
-	// +kubebuilder:validation:MaxLength=262144
-	// +optional
-	History string `json:"history,omitempty"`
-}
-
 // RoundTrip is how far a provider is from a consumer, as the consumer told.
 type RoundTrip struct {
 	// Provider is the cluster ID of the provider.
 	// +kubebuilder:validation:MaxLength=253
 	Provider string `json:"provider"`
 	KPIValue `json:",inline"`
+}
+
+// ProviderHistory is what the broker has seen of a provider's availability and of the pods
+// there, as it remembers it. It has the name of the Provider, and is not meant for people: they
+// read the KPIs that the broker makes of it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ProviderHistory struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// History is a text of the broker's own. One that it cannot read begins again.
+	// +kubebuilder:validation:MaxLength=262144
+	// +optional
+	History string `json:"history,omitempty"`
+}
+
+// ProviderHistoryList is a list of ProviderHistories.
+//
+// +kubebuilder:object:root=true
+type ProviderHistoryList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ProviderHistory `json:"items"`
 }

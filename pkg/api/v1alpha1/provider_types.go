@@ -191,7 +191,12 @@ type ProviderStatus struct {
 	// nodes is ready. It is missing as long as one is.
 	// +optional
 	LostSince    *metav1.Time `json:"lostSince,omitempty"`
-	ProviderKPIs `json:",inline"`
+	// KPIs are what the broker measures of the provider, by name.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	KPIs []KPI `json:"kpis,omitempty"`
 	// QueriedKPIs are the values that a Prometheus has, by the names of the ProviderQueries.
 	// +kubebuilder:validation:MaxItems=1024
 	// +listType=map

@@ -59,7 +59,7 @@ func TestPods(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := begin(t, liqotest.VirtualNode(providerA, true), liqotest.TwinNamespace("twin", consumer))
-			r := New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock})
+			r := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock})
 			update := r.pods.handler().Update
 			for uid := range 3 {
 				pod := liqotest.Pod(liqotest.ShadowPod("twin", "pod", nil), "")
@@ -76,7 +76,7 @@ func TestPods(t *testing.T) {
 				h.reconcileWith(r)
 				h.clock.Step(time.Minute)
 			}
-			got := values(h.reconcileWith(New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock}))) // After a restart.
+			got := values(h.reconcileWith(New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock}))) // After a restart.
 			for name := range got {
 				if name != "failureRate" && name != "startupMedian" && name != "startupP90" {
 					delete(got, name)
@@ -95,7 +95,7 @@ func TestPods(t *testing.T) {
 // TestDeletedPodsAreForgotten deletes a pod before it is ready.
 func TestDeletedPodsAreForgotten(t *testing.T) {
 	h := begin(t)
-	w := New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock}).pods
+	w := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock}).pods
 	before, after := &corev1.Pod{}, &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
 	w.handler().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, nil)
 	if len(w.bound) != 1 {

@@ -40,10 +40,11 @@ const (
 
 // Reconciler keeps the KPIs of one provider.
 type Reconciler struct {
-	client client.Client
-	reader *snapshot.Reader
-	clock  clock.PassiveClock
-	pods   *podWatcher
+	client    client.Client
+	reader    *snapshot.Reader
+	clock     clock.PassiveClock
+	pods      *podWatcher
+	histories *histories
 
 	mu sync.Mutex
 	// watched is since when this process watches each provider, and what it saw then.
@@ -59,6 +60,8 @@ type sight struct {
 // Config is what the controller needs.
 type Config struct {
 	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
 	Reader *snapshot.Reader
 	Clock  clock.PassiveClock
 }
@@ -67,6 +70,7 @@ type Config struct {
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
 		client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, pods: newPodWatcher(cfg.Client, cfg.Reader, cfg.Clock), watched: map[string]sight{},
+		histories: &histories{client: cfg.Client, live: cfg.Live, known: map[string]known{}},
 	}
 }
 
@@ -75,6 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := &v1alpha1.Provider{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
 		r.unwatch(req.Name)
+		r.histories.forget(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
@@ -91,7 +96,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	history := r.observe(ctx, p, nodes, now)
+	last, err := r.histories.read(ctx, p.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	history := r.observe(p.Name, last, nodes, now)
 	pods := r.pods.of(p.Name)
 	history.Pods = history.Pods.Add(now, pods)
 	measured := map[string]kpi.KPI{}
@@ -115,12 +124,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
-	next := v1alpha1.ProviderKPIs{KPIs: shown(measured), History: history.String()}
-	if due(p.Status.ProviderKPIs, next, now) {
+	next := shown(measured)
+	if last.Up != history.Up || due(p.Status.KPIs, next, now.Sub(time.Unix(last.At, 0))) {
 		before := p.DeepCopy()
-		p.Status.ProviderKPIs = next
+		p.Status.KPIs = next
 		if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before)); err != nil {
 			return ctrl.Result{}, fmt.Errorf("patch the KPIs of provider %s: %w", p.Name, err)
+		}
+		// Last, because its time says when both were written.
+		if err := r.histories.write(ctx, p, history); err != nil {
+			return ctrl.Result{}, err
 		}
 		r.pods.written(p.Name, len(pods))
 	}
@@ -128,21 +141,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // observe notes whether a virtual node of the provider is ready. A provider
-// without virtual nodes is not peered, and not watched. A history that cannot be
-// read begins again. The one in the status is some minutes old, in which the broker may
-// not have run.
-func (r *Reconciler) observe(ctx context.Context, p *v1alpha1.Provider, nodes []corev1.Node, now time.Time) kpi.History {
-	history, err := kpi.Parse(p.Status.History)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("The history of a provider begins again", "provider", p.Name, "reason", err.Error())
-	}
+// without virtual nodes is not peered, and not watched. The last history is some minutes old,
+// in which the broker may not have run.
+func (r *Reconciler) observe(provider string, last kpi.History, nodes []corev1.Node, now time.Time) kpi.History {
 	if len(nodes) == 0 {
-		r.unwatch(p.Name)
-		return history
+		r.unwatch(provider)
+		return last
 	}
 	up := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return liqo.NodeReady(&n) })
-	first := r.watch(p.Name, sight{now, up})
-	return history.Resume(first.at, first.up).Observe(now, up)
+	first := r.watch(provider, sight{now, up})
+	return last.Resume(first.at, first.up).Observe(now, up)
 }
 
 // watch returns what this process saw of a provider first since it watches it.
@@ -251,23 +259,20 @@ func shown(measured map[string]kpi.KPI) []v1alpha1.KPI {
 }
 
 // due reports whether KPIs have to be written: at once if one came or went, if a
-// price or what people say has changed or the provider came or went, and otherwise after
-// a while.
-func due(old, next v1alpha1.ProviderKPIs, now time.Time) bool {
-	before, errBefore := kpi.Parse(old.History)
-	after, errAfter := kpi.Parse(next.History)
-	if errBefore != nil || errAfter != nil || before.Up != after.Up || len(old.KPIs) != len(next.KPIs) {
+// price or what people say has changed, and otherwise after a while.
+func due(old, next []v1alpha1.KPI, age time.Duration) bool {
+	if len(old) != len(next) {
 		return true
 	}
 	wandered := false
-	for i, f := range next.KPIs {
-		was := old.KPIs[i]
+	for i, f := range next {
+		was := old[i]
 		if f.Name != was.Name || f.Unit != was.Unit || f.Value != was.Value && (strings.HasPrefix(f.Name, "price") || f.Name == kpi.Carbon) {
 			return true
 		}
 		wandered = wandered || f.Value != was.Value
 	}
 	// A clock that was set back must not keep the KPIs from being written.
-	age := now.Sub(time.Unix(before.At, 0)).Abs()
+	age = age.Abs()
 	return age >= refresh || wandered && age >= interval
 }

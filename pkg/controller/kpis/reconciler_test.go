@@ -56,7 +56,7 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 
 // restart begins with a daemon that has no memory.
 func (h *harness) restart() {
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock})
+	h.r = New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock})
 }
 
 // reconcile returns the provider after a reconciliation.
@@ -77,6 +77,16 @@ func (h *harness) reconcileWith(r *Reconciler) *v1alpha1.Provider {
 		h.t.Fatalf("Get(): %v", err)
 	}
 	return p
+}
+
+// history returns what the daemon remembers of the provider.
+func (h *harness) history() *v1alpha1.ProviderHistory {
+	h.t.Helper()
+	history := &v1alpha1.ProviderHistory{}
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: string(providerA.ID)}, history); err != nil {
+		h.t.Fatalf("get the history: %v", err)
+	}
+	return history
 }
 
 // minutes reconciles once a minute.
@@ -151,13 +161,12 @@ func TestUnwatched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := liqotest.VirtualNode(providerA, true)
 			h := begin(t, node, liqotest.Offer(providerA, nil))
-			var p *v1alpha1.Provider
 			for range rounds {
 				h.reconcile()
-				p = h.minutes(1)
+				h.minutes(1)
 				leave(h, node)
 			}
-			history, err := kpi.Parse(p.Status.History)
+			history, err := kpi.Parse(h.history().History)
 			if err != nil {
 				t.Fatalf("Parse(): %v", err)
 			}
@@ -251,12 +260,46 @@ func TestFree(t *testing.T) {
 // TestDamagedHistory begins again.
 func TestDamagedHistory(t *testing.T) {
 	h := begin(t, liqotest.VirtualNode(providerA, true), liqotest.Offer(providerA, nil))
-	p := h.reconcile()
-	p.Status.History = `{"rings":[{"up":[9999]}]}`
-	if err := h.client.Status().Update(t.Context(), p); err != nil {
+	h.reconcile()
+	written := h.history()
+	written.History = `{"rings":[{"up":[9999]}]}`
+	if err := h.client.Update(t.Context(), written); err != nil {
 		t.Fatalf("Update(): %v", err)
 	}
-	if p = h.minutes(10); strings.Contains(p.Status.History, "9999") || values(p)["availability1h"] != "1 ratio" {
-		t.Errorf("history %s, KPIs %v", p.Status.History, p.Status.KPIs)
+	h.restart()
+	if p := h.minutes(10); strings.Contains(h.history().History, "9999") || values(p)["availability1h"] != "1 ratio" {
+		t.Errorf("history %s, KPIs %v", h.history().History, p.Status.KPIs)
+	}
+}
+
+// TestHistoryOfOthers has somebody write and remove a history behind the daemon's back: it goes on.
+func TestHistoryOfOthers(t *testing.T) {
+	h := begin(t, liqotest.VirtualNode(providerA, true), liqotest.Offer(providerA, nil))
+	h.minutes(20)
+	written := h.history()
+	if owner := metav1.GetControllerOf(written); owner == nil || owner.Kind != "Provider" || owner.Name != written.Name {
+		t.Errorf("the history belongs to %v", owner)
+	}
+	written.Labels = map[string]string{"x": "y"}
+	if err := h.client.Update(t.Context(), written); err != nil {
+		t.Fatalf("Update(): %v", err)
+	}
+	h.clock.Step(5 * time.Minute)
+	if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}); err == nil {
+		t.Error("no error though somebody else wrote the history")
+	}
+	p := h.reconcile()
+	if got := h.history(); got.Labels["x"] != "y" || got.History == written.History || values(p)["availability1h"] != "1 ratio" {
+		t.Errorf("after somebody else wrote it: %v, KPIs %v", got, values(p))
+	}
+	if err := h.client.Delete(t.Context(), h.history()); err != nil {
+		t.Fatalf("Delete(): %v", err)
+	}
+	h.clock.Step(5 * time.Minute)
+	if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}); err == nil {
+		t.Error("no error though somebody else removed the history")
+	}
+	if h.minutes(5); h.history().History == "" {
+		t.Error("no new history")
 	}
 }

@@ -27,7 +27,7 @@ import (
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("KPIs").
+		Named("kpis").
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).

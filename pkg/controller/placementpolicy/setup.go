@@ -33,7 +33,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("policy").
+		Named("placementpolicy").
 		For(&v1alpha1.PlacementPolicy{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		// Who else applies to a consumer changes with any policy.
 		Watches(&v1alpha1.PlacementPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -29,7 +29,7 @@ import (
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("query").
+		Named("providerquery").
 		For(&v1alpha1.ProviderQuery{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(named())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}). // Prometheus may take its time.

@@ -244,7 +244,7 @@ func TestRoutes(t *testing.T) {
 // TestKeepSwitch looks at what the cache keeps of a provider.
 func TestKeepSwitch(t *testing.T) {
 	full := aProvider(provider.ID, false)
-	full.Status.History = "long"
+	full.Status.KPIs = []v1alpha1.KPI{{Name: "long"}}
 	full.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ConditionReady}, {Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained, ObservedGeneration: 2},
 	}
@@ -253,7 +253,7 @@ func TestKeepSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := kept.(*v1alpha1.Provider)
-	if got.MayHavePods() != full.MayHavePods() || got.Name != full.Name || got.Status.History != "" || len(got.Status.Conditions) != 1 {
+	if got.MayHavePods() != full.MayHavePods() || got.Name != full.Name || got.Status.KPIs != nil || len(got.Status.Conditions) != 1 {
 		t.Errorf("kept %+v", got)
 	}
 }
