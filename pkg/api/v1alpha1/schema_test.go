@@ -18,6 +18,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -262,5 +263,46 @@ func TestNames(t *testing.T) {
 		if err := all[tc.kind].refuses(t.Context(), object); (err == nil) != tc.good {
 			t.Errorf("%s: taken %t, want %t (%v)", name, err == nil, tc.good, err)
 		}
+	}
+}
+
+// TestExamples holds that the API server takes the objects of deploy/examples as they are, with nothing that it would drop, and
+// that each kind for people has one.
+func TestExamples(t *testing.T) {
+	all := definitions(t)
+	missing := map[string]bool{"Consumer": true, "PlacementPolicy": true, "Provider": true, "ProviderQuery": true}
+	err := filepath.WalkDir("../../../deploy/examples", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			raw, err := yaml.YAMLToJSON([]byte(document))
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			var object map[string]any
+			if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			if object["apiVersion"] != v1alpha1.GroupVersion.String() {
+				continue
+			}
+			kind, _ := object["kind"].(string)
+			delete(missing, kind)
+			if unknown := pruning.PruneWithOptions(object, all[kind].structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
+				t.Errorf("%s has fields that nobody knows: %v", path, unknown)
+			}
+			if err := all[kind].refuses(t.Context(), object); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		return nil
+	})
+	if err != nil || len(missing) > 0 {
+		t.Errorf("no example of %v (%v)", missing, err)
 	}
 }
