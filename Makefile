@@ -152,14 +152,16 @@ test-conformance: deps build images bin/lab bin/demo bin/conformance ## Run Kube
 	bin/lab down
 
 .PHONY: lint
-lint: $(GOLANGCI) ## Run the linters.
+lint: $(GOLANGCI) ## Run the linters, and check the API against the conventions of Kubernetes.
 	$(GOLANGCI) run ./...
+	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/apilint ./apilint && .build/bin/apilint ./pkg/api/...
 
 .PHONY: verify
-verify: generate lint ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
+verify: deps generate lint ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
 	go mod tidy
 	go vet ./...
 	go vet -tags=e2e ./test/...
+	go vet -C build/tools ./...
 	git diff --exit-code -- go.mod go.sum deploy/crds pkg/api pkg/remoteipam/remoteipamv1
 
 ##@ Help

@@ -27,9 +27,9 @@ import (
 )
 
 // answers is a resource plugin that answers with what a test wants.
-type answers []liqo.Pool
+type answers []liqo.PluginPool
 
-func (a *answers) Read(context.Context, cluster.ID) ([]liqo.Pool, error) { return *a, nil }
+func (a *answers) Read(context.Context, cluster.ID) ([]liqo.PluginPool, error) { return *a, nil }
 
 func (a *answers) Remove(context.Context, cluster.ID) error { return nil }
 
@@ -69,8 +69,8 @@ func TestPoolsBecomeOffers(t *testing.T) {
 	home := discoveryv1alpha1.ClusterIdentity{ClusterID: "id-broker", ClusterName: "broker"}
 	updater := resourcerequests.NewOfferUpdater(t.Context(), c, home, nil, monitor, 5, "", false)
 
-	pool := func(name, cpu string) liqo.Pool {
-		return liqo.Pool{Name: name, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	pool := func(name, cpu string) liqo.PluginPool {
+		return liqo.PluginPool{Name: name, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
 	for _, step := range []struct {
 		reason string

@@ -20,7 +20,7 @@ type ResourceReader interface {
 	// Read returns what to offer to a consumer: a virtual node for each pool. Liqo
 	// never takes back a pool that it was told of, so that one that ceases to exist
 	// has to be in the answers, as zero.
-	Read(ctx context.Context, consumer cluster.ID) ([]Pool, error)
+	Read(ctx context.Context, consumer cluster.ID) ([]PluginPool, error)
 	// Remove forgets a consumer.
 	Remove(ctx context.Context, consumer cluster.ID) error
 	// Subscribe calls notify for each consumer whose offer may have changed, with
@@ -28,8 +28,8 @@ type ResourceReader interface {
 	Subscribe(ctx context.Context, notify func(cluster.ID) error) error
 }
 
-// Pool is what Liqo offers to a consumer on one virtual node.
-type Pool struct {
+// PluginPool is what Liqo offers to a consumer on one virtual node.
+type PluginPool struct {
 	// Name is what the node is called at the consumer. Without a name, it is called
 	// after this cluster.
 	Name      string

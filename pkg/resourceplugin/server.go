@@ -147,7 +147,7 @@ func (s *Server) Subscribers() int {
 }
 
 // Read returns what to offer to a consumer, which must be a peer of this cluster.
-func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, error) {
+func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.PluginPool, error) {
 	if consumer == "" {
 		return nil, status.Error(codes.InvalidArgument, "the cluster ID is missing")
 	}
@@ -164,9 +164,9 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, er
 	}
 	offered := snap.NodeOffers(consumer)
 	caller.tell(consumer, offered)
-	pools := make([]liqo.Pool, len(offered))
+	pools := make([]liqo.PluginPool, len(offered))
 	for i, p := range offered {
-		pools[i] = liqo.Pool{Name: p.Node, Resources: p.Offered}
+		pools[i] = liqo.PluginPool{Name: p.Node, Resources: p.Offered}
 	}
 	return pools, nil
 }

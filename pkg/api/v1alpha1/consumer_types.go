@@ -139,14 +139,14 @@ type ConsumerStatus struct {
 	// Nodes is by which virtual nodes the consumer sees the providers.
 	// +optional
 	Nodes Nodes `json:"nodes,omitempty"`
-	// Pools is what each of several virtual nodes is offered. A node of a provider that
+	// NodeOffers is what each of several virtual nodes is offered. A node of a provider that
 	// takes no new pods has what its pods use. The node without a name is the one that
 	// stands for the broker.
 	// +kubebuilder:validation:MaxItems=10000
 	// +listType=map
 	// +listMapKey=node
 	// +optional
-	Pools []Pool `json:"pools,omitempty"`
+	NodeOffers []NodeOffer `json:"nodeOffers,omitempty"`
 	// Offered is what the broker offers to the consumer: what the providers except the
 	// consumer itself have, less what others use of it and what is reserved for others,
 	// within the consumer's share and limit. What the consumer uses is part of it.

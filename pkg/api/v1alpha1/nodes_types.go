@@ -18,8 +18,8 @@ const (
 	NodesPerProvider Nodes = "PerProvider"
 )
 
-// Pool is what a consumer is offered on one of several virtual nodes.
-type Pool struct {
+// NodeOffer is what a consumer is offered on one of several virtual nodes.
+type NodeOffer struct {
 	// Node is the name of the virtual node; empty for the one that stands for the broker.
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=253

@@ -190,7 +190,7 @@ type ProviderStatus struct {
 	// LostSince tells since when the provider is out of reach: none of its virtual
 	// nodes is ready. It is missing as long as one is.
 	// +optional
-	LostSince    *metav1.Time `json:"lostSince,omitempty"`
+	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	// KPIs are what the broker measures of the provider, by name.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map

@@ -206,26 +206,26 @@ func setAmounts(c *v1alpha1.Consumer, snap *capacity.Snapshot, granted corev1.Re
 			*f.field = f.value
 		}
 	}
-	setPools(c, snap.NodeOffers(id))
+	setNodeOffers(c, snap.NodeOffers(id))
 }
 
-// setPools writes into the status what each node of a consumer is offered, if there
+// setNodeOffers writes into the status what each node of a consumer is offered, if there
 // are others than the one that stands for the broker.
-func setPools(c *v1alpha1.Consumer, pools []capacity.NodeOffer) {
-	if len(pools) == 1 && pools[0].Node == "" {
-		c.Status.Pools = nil
+func setNodeOffers(c *v1alpha1.Consumer, offers []capacity.NodeOffer) {
+	if len(offers) == 1 && offers[0].Node == "" {
+		c.Status.NodeOffers = nil
 		return
 	}
-	known := make([]capacity.NodeOffer, len(c.Status.Pools))
-	for i, p := range c.Status.Pools {
+	known := make([]capacity.NodeOffer, len(c.Status.NodeOffers))
+	for i, p := range c.Status.NodeOffers {
 		known[i] = capacity.NodeOffer{Node: p.Node, Provider: cluster.ID(p.Provider), Offered: p.Offered}
 	}
-	if capacity.EqualNodeOffers(known, pools) {
+	if capacity.EqualNodeOffers(known, offers) {
 		return
 	}
-	c.Status.Pools = make([]v1alpha1.Pool, len(pools))
-	for i, p := range pools {
-		c.Status.Pools[i] = v1alpha1.Pool{Node: p.Node, Provider: string(p.Provider), Offered: p.Offered}
+	c.Status.NodeOffers = make([]v1alpha1.NodeOffer, len(offers))
+	for i, p := range offers {
+		c.Status.NodeOffers[i] = v1alpha1.NodeOffer{Node: p.Node, Provider: string(p.Provider), Offered: p.Offered}
 	}
 }
 

@@ -169,7 +169,7 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("%s\nReady: %+v, want %s, %s", tc.reason, ready, tc.ready, tc.why)
 			}
 			var pools []string
-			for _, p := range got.Status.Pools {
+			for _, p := range got.Status.NodeOffers {
 				pools = append(pools, p.Provider+" "+p.Offered.Cpu().String())
 			}
 			if slices.Sort(pools); !slices.Equal(pools, tc.pools) {

@@ -25,14 +25,14 @@ func NewResourceReaderClient(conn grpc.ClientConnInterface) *ResourceReaderClien
 }
 
 // Read returns what the plugin offers to a consumer.
-func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]liqo.Pool, error) {
+func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]liqo.PluginPool, error) {
 	answer, err := c.client.ReadResources(ctx, &resourcemonitors.ClusterIdentity{ClusterID: string(consumer)})
 	if err != nil {
 		return nil, err
 	}
-	pools := make([]liqo.Pool, len(answer.GetResourceLists()))
+	pools := make([]liqo.PluginPool, len(answer.GetResourceLists()))
 	for i, pool := range answer.GetResourceLists() {
-		pools[i] = liqo.Pool{Name: pool.GetPoolName(), Resources: corev1.ResourceList{}}
+		pools[i] = liqo.PluginPool{Name: pool.GetPoolName(), Resources: corev1.ResourceList{}}
 		for name, quantity := range pool.GetResources() {
 			pools[i].Resources[corev1.ResourceName(name)] = *quantity
 		}
