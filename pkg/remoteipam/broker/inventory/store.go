@@ -86,74 +86,67 @@ func (s *Store) Routes(consumer cluster.ID) []addressing.Route {
 // HasPod reports whether the address is the one of a pod in a twin namespace of
 // the consumer.
 func (s *Store) HasPod(consumer cluster.ID, address netip.Addr) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for p := range s.pods.holders[address] {
-		if s.twins[p.namespace] == consumer {
-			return true
-		}
-	}
-	return false
+	return s.holds(&s.pods, address, func(namespace string) bool { return s.twins[namespace] == consumer })
 }
 
 // HasOther reports whether the address is the one of a pod in a twin namespace of
 // another consumer.
 func (s *Store) HasOther(consumer cluster.ID, address netip.Addr) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for p := range s.pods.holders[address] {
-		if owner, ok := s.twins[p.namespace]; ok && owner != consumer {
-			return true
-		}
-	}
-	return false
+	return s.holds(&s.pods, address, func(namespace string) bool {
+		owner, ok := s.twins[namespace]
+		return ok && owner != consumer
+	})
 }
 
 // HasEndpoint reports whether the address is the one of an endpoint in a
 // namespace that is offloaded to the cluster, so that Liqo reflects it there.
 func (s *Store) HasEndpoint(target cluster.ID, address netip.Addr) bool {
-	return s.goesTo(target, &s.endpoints, address)
+	return s.holds(&s.endpoints, address, func(namespace string) bool { return s.goesTo(target, namespace) })
 }
 
 // HasAlias reports whether the address is the one of the API server of a pod in a
 // namespace that is offloaded to the cluster, so that the pod calls it from there.
 func (s *Store) HasAlias(target cluster.ID, address netip.Addr) bool {
-	return s.goesTo(target, &s.aliases, address)
+	return s.holds(&s.aliases, address, func(namespace string) bool { return s.goesTo(target, namespace) })
 }
 
-// goesTo reports whether an object in a namespace that is offloaded to the cluster has
-// the address.
-func (s *Store) goesTo(target cluster.ID, index *addressIndex, address netip.Addr) bool {
+// holds reports whether an object in one of some namespaces has the address. The lock is held
+// while it asks for a namespace.
+func (s *Store) holds(index *addressIndex, address netip.Addr, in func(namespace string) bool) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for o := range index.holders[address] {
-		if _, ok := s.offloaded[target][o.namespace]; ok {
+		if in(o.namespace) {
 			return true
 		}
 	}
 	return false
+}
+
+// goesTo reports whether a namespace is offloaded to the cluster. It is called with the lock
+// held.
+func (s *Store) goesTo(target cluster.ID, namespace string) bool {
+	_, ok := s.offloaded[target][namespace]
+	return ok
 }
 
 // IsPeerAddress reports whether the broker sees pods of a peer under addresses
 // like this one.
 func (s *Store) IsPeerAddress(address netip.Addr) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, peer := range s.peers {
-		if peer.Pods.Seen.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return s.anyPeer(func(p addressing.Peer) bool { return p.Pods.Seen.Contains(address) })
 }
 
 // IsPeerService reports whether the address leads into the external CIDR of a peer, where
 // its API server is.
 func (s *Store) IsPeerService(address netip.Addr) bool {
+	return s.anyPeer(func(p addressing.Peer) bool { return p.External.Seen.Contains(address) })
+}
+
+func (s *Store) anyPeer(is func(addressing.Peer) bool) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, peer := range s.peers {
-		if peer.External.Seen.Contains(address) {
+		if is(peer) {
 			return true
 		}
 	}
@@ -177,62 +170,47 @@ func (s *Store) Changes() <-chan struct{} {
 
 // SetPeer records how the pods of a peer are seen.
 func (s *Store) SetPeer(id cluster.ID, peer addressing.Peer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	// Whether the broker's own tunnel is up does not change a route.
-	if old, ok := s.peers[id]; !ok || old.Pods != peer.Pods {
-		s.announce()
-	}
-	s.peers[id] = peer
+	put(s, s.peers, id, peer, func(old addressing.Peer) bool { return old.Pods == peer.Pods })
 }
 
 // DeletePeer forgets a peer.
-func (s *Store) DeletePeer(id cluster.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.peers[id]; ok {
-		delete(s.peers, id)
-		s.announce()
-	}
-}
+func (s *Store) DeletePeer(id cluster.ID) { remove(s, s.peers, id) }
 
 // SetProvider records that pods of consumers may be on a cluster.
 func (s *Store) SetProvider(id cluster.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.providers[id]; !ok {
-		s.providers[id] = struct{}{}
-		s.announce()
-	}
+	put(s, s.providers, id, struct{}{}, func(struct{}) bool { return true })
 }
 
 // DeleteProvider records that no pods of consumers can be on a cluster.
-func (s *Store) DeleteProvider(id cluster.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.providers[id]; ok {
-		delete(s.providers, id)
-		s.announce()
-	}
-}
+func (s *Store) DeleteProvider(id cluster.ID) { remove(s, s.providers, id) }
 
 // SetConsumer records a consumer, and whether the broker shows it the
 // providers.
 func (s *Store) SetConsumer(id cluster.ID, transparent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old, ok := s.consumers[id]; !ok || old != transparent {
-		s.consumers[id] = transparent
-		s.announce()
-	}
+	put(s, s.consumers, id, transparent, func(old bool) bool { return old == transparent })
 }
 
 // DeleteConsumer forgets a consumer.
-func (s *Store) DeleteConsumer(id cluster.ID) {
+func (s *Store) DeleteConsumer(id cluster.ID) { remove(s, s.consumers, id) }
+
+// put writes an entry of a map of the store, and announces it unless the old one told the
+// same.
+func put[T any](s *Store, in map[cluster.ID]T, id cluster.ID, value T, same func(old T) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.consumers[id]; ok {
-		delete(s.consumers, id)
+	if old, ok := in[id]; !ok || !same(old) {
+		s.announce()
+	}
+	in[id] = value
+}
+
+// remove removes an entry of a map of the store, and announces it if there was one.
+func remove[T any](s *Store, from map[cluster.ID]T, id cluster.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := from[id]; ok {
+		delete(from, id)
 		s.announce()
 	}
 }

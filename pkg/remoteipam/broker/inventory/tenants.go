@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -23,15 +24,19 @@ type tenants struct {
 
 	mu      sync.Mutex
 	of      map[string]cluster.ID // The peers, by their tenant namespaces.
-	tunnels map[string]map[string]*liqo.TunnelEndpoint
-	maps    map[string]map[string]*liqo.NamespaceMap
+	tunnels kind[*liqo.TunnelEndpoint]
+	maps    kind[*liqo.NamespaceMap]
 	refused map[object]bool // What was reported.
 }
 
 func newTenants(store *Store, log logr.Logger) *tenants {
 	return &tenants{
 		store: store, log: log, of: map[string]cluster.ID{}, refused: map[object]bool{},
-		tunnels: map[string]map[string]*liqo.TunnelEndpoint{}, maps: map[string]map[string]*liqo.NamespaceMap{},
+		tunnels: newKind("tunnel endpoint", func(t *liqo.TunnelEndpoint) (cluster.ID, bool) { return liqo.TunnelCluster(t), true }),
+		maps: newKind("namespace map", func(m *liqo.NamespaceMap) (cluster.ID, bool) {
+			target, _, ok := liqo.OffloadedTo(m)
+			return target, ok
+		}),
 	}
 }
 
@@ -58,30 +63,28 @@ func (t *tenants) setTenant(namespace string, peer cluster.ID) {
 func (t *tenants) setTunnel(tunnel *liqo.TunnelEndpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	put(t.tunnels, tunnel.Namespace, tunnel.Name, tunnel)
+	t.tunnels.set(tunnel)
 	t.showTunnel(tunnel.Namespace)
 }
 
 func (t *tenants) deleteTunnel(tunnel *liqo.TunnelEndpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	remove(t.tunnels, tunnel.Namespace, tunnel.Name)
-	delete(t.refused, object{tunnel.Namespace, "tunnel endpoint " + tunnel.Name})
+	delete(t.refused, t.tunnels.delete(tunnel))
 	t.showTunnel(tunnel.Namespace)
 }
 
 func (t *tenants) setMap(namespaces *liqo.NamespaceMap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	put(t.maps, namespaces.Namespace, namespaces.Name, namespaces)
+	t.maps.set(namespaces)
 	t.showMaps(namespaces.Namespace)
 }
 
 func (t *tenants) deleteMap(namespaces *liqo.NamespaceMap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	remove(t.maps, namespaces.Namespace, namespaces.Name)
-	delete(t.refused, object{namespaces.Namespace, "namespace map " + namespaces.Name})
+	delete(t.refused, t.maps.delete(namespaces))
 	t.showMaps(namespaces.Namespace)
 }
 
@@ -92,22 +95,16 @@ func (t *tenants) showTunnel(namespace string) {
 	if !is {
 		return
 	}
-	found := false
-	for _, name := range slices.Sorted(maps.Keys(t.tunnels[namespace])) {
-		tunnel := t.tunnels[namespace][name]
-		if says := liqo.TunnelCluster(tunnel); says != peer {
-			t.refuse(object{namespace, "tunnel endpoint " + name}, peer, says)
-			continue
-		}
-		found = true
+	tunnels := t.tunnels.about(peer, namespace, t.refuse)
+	if len(tunnels) == 0 {
+		t.store.DeletePeer(peer)
+	}
+	for _, tunnel := range tunnels {
 		if _, path, err := liqo.TunnelPeer(tunnel); err != nil {
-			t.log.V(1).Info("Tunnel endpoint left out", "namespace", namespace, "name", name, "reason", err.Error())
+			t.log.V(1).Info("Tunnel endpoint left out", "namespace", namespace, "name", tunnel.Name, "reason", err.Error())
 		} else {
 			t.store.SetPeer(peer, path)
 		}
-	}
-	if !found {
-		t.store.DeletePeer(peer)
 	}
 }
 
@@ -118,14 +115,9 @@ func (t *tenants) showMaps(namespace string) {
 		return
 	}
 	var offloaded []string
-	for name, namespaces := range t.maps[namespace] {
-		switch target, names, ok := liqo.OffloadedTo(namespaces); {
-		case !ok:
-		case target != peer:
-			t.refuse(object{namespace, "namespace map " + name}, peer, target)
-		default:
-			offloaded = append(offloaded, names...)
-		}
+	for _, namespaces := range t.maps.about(peer, namespace, t.refuse) {
+		_, names, _ := liqo.OffloadedTo(namespaces)
+		offloaded = append(offloaded, names...)
 	}
 	t.store.SetOffloaded(peer, offloaded)
 }
@@ -140,15 +132,49 @@ func (t *tenants) refuse(o object, peer, says cluster.ID) {
 	}
 }
 
-func put[T any](in map[string]map[string]T, namespace, name string, value T) {
-	if in[namespace] == nil {
-		in[namespace] = map[string]T{}
-	}
-	in[namespace][name] = value
+// kind is the objects of one kind in all tenant namespaces.
+type kind[T client.Object] struct {
+	name string
+	// speaksOf returns the cluster that an object speaks of, if it speaks of one.
+	speaksOf func(T) (cluster.ID, bool)
+	objects  map[string]map[string]T // By namespace and name.
 }
 
-func remove[T any](from map[string]map[string]T, namespace, name string) {
-	if delete(from[namespace], name); len(from[namespace]) == 0 {
-		delete(from, namespace)
+func newKind[T client.Object](name string, speaksOf func(T) (cluster.ID, bool)) kind[T] {
+	return kind[T]{name: name, speaksOf: speaksOf, objects: map[string]map[string]T{}}
+}
+
+func (k *kind[T]) set(o T) {
+	if k.objects[o.GetNamespace()] == nil {
+		k.objects[o.GetNamespace()] = map[string]T{}
 	}
+	k.objects[o.GetNamespace()][o.GetName()] = o
+}
+
+// delete drops an object, and returns under what it is reported.
+func (k *kind[T]) delete(o T) object {
+	rest := k.objects[o.GetNamespace()]
+	if delete(rest, o.GetName()); len(rest) == 0 {
+		delete(k.objects, o.GetNamespace())
+	}
+	return k.reported(o)
+}
+
+func (k *kind[T]) reported(o T) object { return object{o.GetNamespace(), k.name + " " + o.GetName()} }
+
+// about returns the objects in the tenant namespace of a peer that speak of it, in order of
+// their names, and refuses those that speak of other clusters.
+func (k *kind[T]) about(peer cluster.ID, namespace string, refuse func(o object, peer, says cluster.ID)) []T {
+	var own []T
+	for _, name := range slices.Sorted(maps.Keys(k.objects[namespace])) {
+		o := k.objects[namespace][name]
+		switch says, ok := k.speaksOf(o); {
+		case !ok:
+		case says != peer:
+			refuse(k.reported(o), peer, says)
+		default:
+			own = append(own, o)
+		}
+	}
+	return own
 }
