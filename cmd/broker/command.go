@@ -185,9 +185,9 @@ func newCommand() *cobra.Command {
 			if err := o.findNamespaces(ownNamespaceFile); err != nil {
 				return usageError{err}
 			}
-			asker, err := newAsker(o.prometheus)
+			asker, err := promquery.NewAsker(o.prometheus)
 			if err != nil {
-				return usageError{err}
+				return usageError{fmt.Errorf("--prometheus: %w", err)}
 			}
 			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, podSecurity: level, rest: config, log: log, asker: asker})
 			if err != nil {

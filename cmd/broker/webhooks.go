@@ -17,7 +17,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
-	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
@@ -90,19 +89,6 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerCon
 	}
 	mgr.GetWebhookServer().Register(tunnels.Path, &admission.Webhook{Handler: guard})
 	return nil
-}
-
-// newAsker returns what answers queries.
-func newAsker(cfg promquery.Config) (promquery.Asker, error) {
-	if cfg.URL == "" {
-		return promquery.None{}, nil
-	}
-	cfg.Timeout = promquery.DefaultTimeout
-	asker, err := promquery.New(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("--prometheus: %w", err)
-	}
-	return asker, nil
 }
 
 // newCertificate returns the certificate of the webhooks, and what announces it.

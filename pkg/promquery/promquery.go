@@ -9,6 +9,7 @@
 package promquery
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -26,7 +27,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// DefaultTimeout is how long an answer may take.
+// DefaultTimeout is how long an answer may take, unless a Config says otherwise.
 const DefaultTimeout = 5 * time.Second
 
 const (
@@ -79,7 +80,7 @@ type Config struct {
 	// TokenFile has the bearer token; empty for none. It is read for each query, as
 	// tokens are renewed.
 	TokenFile string
-	// Timeout is how long an answer may take.
+	// Timeout is how long an answer may take; DefaultTimeout if it is zero.
 	Timeout time.Duration
 }
 
@@ -87,6 +88,18 @@ type Config struct {
 type Client struct {
 	api     v1.API
 	timeout time.Duration
+}
+
+// NewAsker returns the client of a server, or None if no URL is given.
+func NewAsker(cfg Config) (Asker, error) {
+	if cfg.URL == "" {
+		return None{}, nil
+	}
+	c, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // New returns a Client, or an error that tells what is wrong with the configuration.
@@ -103,9 +116,10 @@ func New(cfg Config) (*Client, error) {
 	case address.Scheme == "http" && cfg.TokenFile != "":
 		return nil, errors.New("a token may not be sent over http, in plain text")
 	}
+	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
 	transport := &http.Transport{
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: cfg.Timeout,
+		TLSHandshakeTimeout: timeout,
 		MaxIdleConns:        2,
 		IdleConnTimeout:     time.Minute,
 	}
@@ -133,7 +147,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the client of %s: %w", cfg.URL, err)
 	}
-	return &Client{api: v1.NewAPI(client), timeout: cfg.Timeout}, nil
+	return &Client{api: v1.NewAPI(client), timeout: timeout}, nil
 }
 
 // Query returns the values of a query at this moment, as the server's clock has it: one
