@@ -220,7 +220,7 @@ func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m 
 	errs := []error{
 		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, Plans: planner, FromConsumers: b.cfg.provideFromConsumers}),
 		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
-		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity, Modes: modes}),
+		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity.Capacity, Modes: modes}),
 		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
 		kpis.Setup(b.mgr, kpis.Config{Client: objects, Live: b.mgr.GetAPIReader(), Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
@@ -238,8 +238,7 @@ func (b *broker) giveBackConfig(m *brokerMetrics) giveback.Config {
 	return giveback.Config{
 		Client:   b.mgr.GetClient(),
 		Recorder: b.mgr.GetEventRecorderFor(component),
-		Pins:     b.reader,
-		Hider:    b.reader,
+		Reader:   b.reader,
 		After:    b.cfg.giveBackAfter,
 		Given:    m.given,
 		Clock:    clock.RealClock{},

@@ -61,24 +61,20 @@ func (m Modes) effective(want v1alpha1.Mode) v1alpha1.Mode {
 	}
 }
 
-// Capacity tells what is offered to whom at this moment.
-type Capacity interface {
-	Capacity(ctx context.Context) (*capacity.Snapshot, error)
-}
-
 // Reconciler keeps the Consumer of one cluster.
 type Reconciler struct {
 	client   client.Client
 	reader   *snapshot.Reader
-	capacity Capacity
+	capacity func(context.Context) (*capacity.Snapshot, error)
 	modes    Modes
 }
 
 // Config is what the controller needs.
 type Config struct {
-	Client   client.Client
-	Reader   *snapshot.Reader
-	Capacity Capacity
+	Client client.Client
+	Reader *snapshot.Reader
+	// Capacity tells what is offered to whom at this moment.
+	Capacity func(context.Context) (*capacity.Snapshot, error)
 	Modes    Modes
 }
 
@@ -121,7 +117,7 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 
 // ensureStatus writes the status if it has changed.
 func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc *liqo.ForeignCluster) error {
-	snap, err := r.capacity.Capacity(ctx)
+	snap, err := r.capacity(ctx)
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func TestReconcile(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...)
-			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", tc.modes.Serves), Modes: tc.modes})
+			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", tc.modes.Serves).Capacity, Modes: tc.modes})
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			for range 3 { // The first time may create it, and the next one finds its mode.
 				if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -189,7 +189,7 @@ func TestNameTaken(t *testing.T) {
 	older, younger := liqotest.ForeignCluster(first, false, true), liqotest.ForeignCluster(second, false, true)
 	younger.Name = "younger"
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", true))
-	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil), Modes: Modes{Orchestrator: true}})
+	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true}})
 	for id, want := range map[cluster.ID]struct{ why, cpu string }{
 		first.ID: {v1alpha1.ReasonOffering, "4"}, second.ID: {v1alpha1.ReasonClusterNameTaken, "0"},
 	} {
@@ -280,7 +280,7 @@ func TestStatus(t *testing.T) {
 				},
 				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}, Spec: tc.others},
 			)
-			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil), Modes: Modes{Orchestrator: true}})
+			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true}})
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			if _, err := r.Reconcile(t.Context(), req); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)

@@ -42,27 +42,13 @@ const reasonNoProvider = "NoProviderFits"
 // unexplained is all that a consumer is told that must not learn of providers.
 const unexplained = "what it requires is not free in one place"
 
-// Pins tells which pods are bound to one provider.
-type Pins interface {
-	// Pinned reports whether a pod may run on one provider only; nil for none.
-	Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error)
-}
-
-// Hider tells from whom the providers are hidden.
-type Hider interface {
-	// Hides reports whether the consumer of a namespace must not learn of providers. It is true
-	// if that is not known.
-	Hides(ctx context.Context, namespace string) (bool, error)
-}
-
 // Config is what the controller needs.
 type Config struct {
 	Client   client.Client
 	Recorder record.EventRecorder
-	// Pins tells which pods may run on one provider only.
-	Pins Pins
-	// Hider tells who must not be told what the scheduler says of the broker's nodes.
-	Hider Hider
+	// Reader knows which pods may run on one provider only, and who must not be told what
+	// the scheduler says of the broker's nodes.
+	Reader *snapshot.Reader
 	// After is how long a pod waits for a provider.
 	After time.Duration
 	// Given counts the pods that were given back.
@@ -156,7 +142,7 @@ func (r *Reconciler) explain(ctx context.Context, namespace, scheduler, hopeless
 	if hopeless != "" {
 		return hopeless, nil
 	}
-	hides, err := r.Hider.Hides(ctx, namespace)
+	hides, err := r.Reader.Hides(ctx, namespace)
 	if err != nil {
 		return "", err
 	}
@@ -185,7 +171,7 @@ func (r *Reconciler) asked(ctx context.Context, pod *corev1.Pod) (time.Time, err
 // run on one provider only, which takes no pods of the namespace, does not wait for
 // long: the reason says so.
 func (r *Reconciler) usual(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (wait time.Duration, hopeless string, err error) {
-	provider, pinned, err := r.Pins.Pinned(ctx, consumer, pod)
+	provider, pinned, err := r.Reader.Pinned(ctx, consumer, pod)
 	if err != nil || !pinned {
 		return r.After, "", err
 	}

@@ -70,7 +70,7 @@ func (w *world) newProcess() *process {
 		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}, Plans: planner})
 	})
 	with("consumer", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
-		return consumer.New(consumer.Config{Client: c, Reader: r, Capacity: r, Modes: consumer.Modes{Orchestrator: true, Aggregator: true}})
+		return consumer.New(consumer.Config{Client: c, Reader: r, Capacity: r.Capacity, Modes: consumer.Modes{Orchestrator: true, Aggregator: true}})
 	})
 	with("policy", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return placementpolicy.New(placementpolicy.Config{Client: c, Reader: r, Recorder: recorder, Clock: clock.RealClock{}})
@@ -80,7 +80,7 @@ func (w *world) newProcess() *process {
 	})
 	with("giveback", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return giveback.New(giveback.Config{
-			Client: c, Recorder: recorder, Pins: r, Hider: r, After: giveBackAfter, Given: count(), Clock: clock.RealClock{},
+			Client: c, Recorder: recorder, Reader: r, After: giveBackAfter, Given: count(), Clock: clock.RealClock{},
 		})
 	})
 	with("twin", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
