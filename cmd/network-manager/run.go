@@ -35,10 +35,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/announce"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/direct"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/roundtrip"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/reports"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
@@ -91,9 +90,9 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
 
 	// What to answer.
-	tunnels := direct.NewRecorder(mgr.GetClient())
-	if err := tunnels.Setup(mgr); err != nil {
-		return fmt.Errorf("set up the recorder of tunnels: %w", err)
+	recorder := reports.NewRecorder(mgr.GetClient(), clock.RealClock{})
+	if err := recorder.Setup(mgr); err != nil {
+		return fmt.Errorf("set up the recorder of reports: %w", err)
 	}
 	store, ready := inventory.NewStore(), make(chan struct{})
 	relays, err := newRelays(mgr, ipam, store, ready, c.maxRelays)
@@ -105,8 +104,7 @@ func run(ctx context.Context, c config, broker cluster.ID, log logr.Logger) erro
 		Broker:         broker,
 		Inventory:      store,
 		Relay:          relays,
-		Tunnels:        tunnels,
-		RoundTrips:     roundtrip.NewRecorder(mgr.GetClient(), clock.RealClock{}),
+		Reports:        recorder,
 		Credentials:    credentials.NewTLS(server.TLSConfig(certificate, authorities.Pool)),
 		Callers:        callers.New(authorities, issued),
 		Source:         peers.Source,

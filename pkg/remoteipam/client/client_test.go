@@ -165,10 +165,7 @@ type federation struct {
 	store        *inventory.Store
 	address      string
 	announcement remoteipam.Announcement
-	// reports gets what consumers tell of their tunnels.
-	reports reports
-	// roundTrips gets how far they say that providers are.
-	roundTrips roundTrips
+	reports      reports
 }
 
 type report struct {
@@ -176,20 +173,22 @@ type report struct {
 	prefixes map[cluster.ID]netip.Prefix
 }
 
-type reports chan report
+// reports get what consumers tell of their tunnels, and how far they say that providers are.
+type reports struct {
+	tunnels    chan report
+	roundTrips chan map[cluster.ID]time.Duration
+}
 
-func (r reports) Record(_ context.Context, id cluster.ID, prefixes map[cluster.ID]netip.Prefix) error {
-	r <- report{id, prefixes}
+func (r reports) RecordTunnels(_ context.Context, id cluster.ID, prefixes map[cluster.ID]netip.Prefix) error {
+	r.tunnels <- report{id, prefixes}
 	return nil
 }
 
-type roundTrips chan map[cluster.ID]time.Duration
-
-func (r roundTrips) RecordRoundTrips(_ context.Context, id cluster.ID, took map[cluster.ID]time.Duration) error {
+func (r reports) RecordRoundTrips(_ context.Context, id cluster.ID, took map[cluster.ID]time.Duration) error {
 	if id != consumer {
 		return errors.New("the wrong consumer")
 	}
-	r <- took
+	r.roundTrips <- took
 	return nil
 }
 
@@ -201,7 +200,10 @@ func newFederation(t *testing.T) *federation {
 // newFederationWith returns one whose IPAM answers otherwise.
 func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.Addr, error)) *federation {
 	t.Helper()
-	f := &federation{authority: newAuthority(t), store: inventory.NewStore(), reports: make(reports, 16), roundTrips: make(roundTrips, 16), issued: map[cluster.ID]string{}}
+	f := &federation{
+		authority: newAuthority(t), store: inventory.NewStore(), issued: map[cluster.ID]string{},
+		reports: reports{tunnels: make(chan report, 16), roundTrips: make(chan map[cluster.ID]time.Duration, 16)},
+	}
 	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if err != nil {
 		t.Fatal(err)
@@ -228,8 +230,7 @@ func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.
 		Broker:      broker,
 		Inventory:   f.store,
 		Relay:       relay.NewAllocator(onePod{answer: answer}, f.store, onePod{}, onePod{}, relay.DefaultLimit),
-		Tunnels:     f.reports,
-		RoundTrips:  f.roundTrips,
+		Reports:     f.reports,
 		Credentials: credentials.NewTLS(server.TLSConfig(certificate, authorities.Pool)),
 		Callers:     identities{callers.New(authorities, nil), f.issued},
 		Told:        []error{relay.ErrNotOffloaded},
@@ -418,7 +419,7 @@ func TestTunnelsAreReported(t *testing.T) {
 	next := func(step string, want map[cluster.ID]netip.Prefix) {
 		t.Helper()
 		select {
-		case got := <-f.reports:
+		case got := <-f.reports.tunnels:
 			if diff := cmp.Diff(report{consumer, want}, got, cmp.AllowUnexported(report{}), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", step, diff)
 			}
@@ -483,7 +484,7 @@ func TestReportsAreChecked(t *testing.T) {
 			if tc.want == codes.PermissionDenied {
 				return // Nothing is recorded.
 			}
-			if got := (<-f.reports).prefixes; len(got) > 0 != (tc.want == codes.OK) {
+			if got := (<-f.reports.tunnels).prefixes; len(got) > 0 != (tc.want == codes.OK) {
 				t.Errorf("%s: %v was recorded", tc.reason, got)
 			}
 		})
@@ -498,7 +499,7 @@ func TestRoundTripsAreReported(t *testing.T) {
 	c.SetRoundTrip("private", time.Second, time.Now())
 	run(t, func(ctx context.Context) error { c.Run(ctx); return nil })
 	select {
-	case got := <-f.roundTrips:
+	case got := <-f.reports.roundTrips:
 		if diff := cmp.Diff(map[cluster.ID]time.Duration{provider: 1234 * time.Microsecond}, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -534,11 +535,11 @@ func TestRoundTripsAreChecked(t *testing.T) {
 			if got := status.Code(err); got != tc.want {
 				t.Errorf("%s: %v, want %s", tc.reason, err, tc.want)
 			}
-			if got := len(f.roundTrips); (got == 1) != (tc.want == codes.OK) {
+			if got := len(f.reports.roundTrips); (got == 1) != (tc.want == codes.OK) {
 				t.Errorf("%s: %d reports", tc.reason, got)
 			}
-			for len(f.roundTrips) > 0 {
-				<-f.roundTrips
+			for len(f.reports.roundTrips) > 0 {
+				<-f.reports.roundTrips
 			}
 		})
 	}

@@ -118,18 +118,18 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 	certificate := f.authority.issue(t, consumer, time.Now().Add(time.Hour))
 	api := f.with(t, certificate)
 	var all sync.WaitGroup
-	for range cap(f.reports) + 32 {
+	for range cap(f.reports.tunnels) + 32 {
 		all.Go(func() { _, _ = api.ReportTunnels(t.Context(), &pb.ReportTunnelsRequest{}) }) // Nobody takes the reports.
 	}
 	defer func() {
 		done := make(chan struct{})
 		go func() {
-			for range f.reports {
+			for range f.reports.tunnels {
 			}
 			close(done)
 		}()
 		all.Wait()
-		close(f.reports)
+		close(f.reports.tunnels)
 		<-done
 	}()
 	for begin := time.Now(); ; {
@@ -140,7 +140,7 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 			break
 		}
 		if time.Since(begin) > 2*time.Second {
-			t.Fatalf("beside %d calls that wait, another one ends with %v", cap(f.reports)+32, err)
+			t.Fatalf("beside %d calls that wait, another one ends with %v", cap(f.reports.tunnels)+32, err)
 		}
 	}
 	f.works(t, "on another connection", f.with(t, certificate))
@@ -224,7 +224,7 @@ func TestHonestBurst(t *testing.T) {
 	f := newFederation(t)
 	done := make(chan struct{})
 	go func() {
-		for range f.reports {
+		for range f.reports.tunnels {
 		}
 		close(done)
 	}()
@@ -257,7 +257,7 @@ func TestHonestBurst(t *testing.T) {
 		})
 	}
 	all.Wait()
-	close(f.reports)
+	close(f.reports.tunnels)
 	<-done
 }
 

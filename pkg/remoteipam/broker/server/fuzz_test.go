@@ -50,7 +50,7 @@ func (w *world) MapRelay(_ context.Context, _ cluster.ID, a netip.Addr) (netip.A
 	return netip.MustParseAddr("10.90.0.1"), nil
 }
 
-func (w *world) Record(_ context.Context, _ cluster.ID, prefixes map[cluster.ID]netip.Prefix) error {
+func (w *world) RecordTunnels(_ context.Context, _ cluster.ID, prefixes map[cluster.ID]netip.Prefix) error {
 	w.prefixes = prefixes
 	return nil
 }
@@ -86,7 +86,7 @@ func FuzzCalls(f *testing.F) {
 			}
 		}, funcr.Options{})
 		s, err := New(Config{
-			Broker: "broker", Inventory: w, Relay: w, Tunnels: w, RoundTrips: w, Callers: w, Credentials: insecure.NewCredentials(),
+			Broker: "broker", Inventory: w, Relay: w, Reports: w, Callers: w, Credentials: insecure.NewCredentials(),
 			MaxConnections: 1, Log: log,
 		})
 		if err != nil {

@@ -26,7 +26,9 @@ import (
 // forgetful records nothing.
 type forgetful struct{}
 
-func (forgetful) Record(context.Context, cluster.ID, map[cluster.ID]netip.Prefix) error { return nil }
+func (forgetful) RecordTunnels(context.Context, cluster.ID, map[cluster.ID]netip.Prefix) error {
+	return nil
+}
 
 func (forgetful) RecordRoundTrips(context.Context, cluster.ID, map[cluster.ID]time.Duration) error {
 	return nil
@@ -44,7 +46,7 @@ func (p *passing) IsConsumer(cluster.ID) bool { return !p.left.Load() }
 func newServer(t *testing.T, inventory Inventory) (*Server, context.Context) {
 	t.Helper()
 	s, err := New(Config{
-		Broker: "broker", Inventory: inventory, Relay: &world{}, Tunnels: forgetful{}, RoundTrips: forgetful{}, Callers: &world{},
+		Broker: "broker", Inventory: inventory, Relay: &world{}, Reports: forgetful{}, Callers: &world{},
 		Credentials: insecure.NewCredentials(), MaxConnections: 1, Log: logr.Discard(),
 	})
 	if err != nil {

@@ -58,17 +58,14 @@ type RelayMapper interface {
 	MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error)
 }
 
-// TunnelRecorder remembers what consumers tell of their own tunnels.
-type TunnelRecorder interface {
-	// Record replaces what is known about a consumer: the prefixes under which
-	// providers see its pods, by provider. One that another consumer has told already is
-	// left out; then the error is [remoteipam.ErrPrefixTaken].
-	Record(ctx context.Context, consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) error
-}
-
-// RoundTripRecorder remembers how far providers are from consumers.
-type RoundTripRecorder interface {
-	// RecordRoundTrips replaces what is known about a consumer, by provider.
+// Recorder writes down what consumers report.
+type Recorder interface {
+	// RecordTunnels replaces what is known of the tunnels of a consumer: the prefixes under
+	// which providers see its pods, by provider. One that another consumer has told already
+	// is left out; then the error is [remoteipam.ErrPrefixTaken].
+	RecordTunnels(ctx context.Context, consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) error
+	// RecordRoundTrips replaces what is known of how far providers are from a consumer, by
+	// provider.
 	RecordRoundTrips(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error
 }
 
@@ -78,9 +75,8 @@ type Config struct {
 	Broker    cluster.ID
 	Inventory Inventory
 	Relay     RelayMapper
-	Tunnels   TunnelRecorder
-	// RoundTrips gets only what its consumer may know, and what can be.
-	RoundTrips RoundTripRecorder
+	// Reports gets only what its consumer may know, and what can be.
+	Reports Recorder
 	// Credentials must verify the client's certificate.
 	Credentials credentials.TransportCredentials
 	Callers     Callers
@@ -113,10 +109,8 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("remote IPAM server: the inventory is missing")
 	case config.Relay == nil:
 		return nil, fmt.Errorf("remote IPAM server: the relay mapper is missing")
-	case config.Tunnels == nil:
-		return nil, fmt.Errorf("remote IPAM server: the recorder of tunnels is missing")
-	case config.RoundTrips == nil:
-		return nil, fmt.Errorf("remote IPAM server: the recorder of round-trip times is missing")
+	case config.Reports == nil:
+		return nil, fmt.Errorf("remote IPAM server: the recorder of reports is missing")
 	case config.Credentials == nil:
 		return nil, fmt.Errorf("remote IPAM server: the credentials are missing")
 	case config.Callers == nil:
@@ -305,7 +299,7 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 		}
 		prefixes[provider] = prefix
 	}
-	err = s.config.Tunnels.Record(ctx, consumer, prefixes)
+	err = s.config.Reports.RecordTunnels(ctx, consumer, prefixes)
 	switch {
 	case errors.Is(err, remoteipam.ErrPrefixTaken):
 		s.refused(consumer, "taken", "Prefix of a tunnel refused", "reason", err.Error())
@@ -346,7 +340,7 @@ func (s *Server) ReportRoundTrips(ctx context.Context, request *pb.ReportRoundTr
 		}
 		took[provider] = trip
 	}
-	if err := s.config.RoundTrips.RecordRoundTrips(ctx, consumer, took); err != nil {
+	if err := s.config.Reports.RecordRoundTrips(ctx, consumer, took); err != nil {
 		s.failedCall(ctx, consumer, err, "Cannot record the round-trip times of a consumer")
 		return nil, status.Error(codes.Unavailable, "the broker cannot write the round-trip times down at the moment")
 	}

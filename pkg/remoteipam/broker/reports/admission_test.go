@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package roundtrip_test
+package reports_test
 
 import (
 	"os"

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package direct_test
+package reports_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -24,7 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/direct"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/reports"
 )
 
 // applied plays server-side apply, which the fake client does not know: each
@@ -71,7 +72,7 @@ func tenant(peer cluster.ID) *corev1.Namespace {
 	}}}
 }
 
-func TestRecord(t *testing.T) {
+func TestTunnels(t *testing.T) {
 	const a, b = cluster.ID("provider-a"), cluster.ID("provider-b")
 	near, far := netip.MustParsePrefix("10.83.0.0/16"), netip.MustParsePrefix("10.84.0.0/16")
 	other, part := netip.MustParsePrefix("10.85.0.0/16"), netip.MustParsePrefix("10.83.7.0/24")
@@ -80,10 +81,10 @@ func TestRecord(t *testing.T) {
 		WithObjects(tenant(a), tenant(b), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 			&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch, Get: server.get}).Build()
-	recorder := direct.NewRecorder(api)
+	recorder := reports.NewRecorder(api, clock.RealClock{})
 
 	record := func(consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) func(context.Context) error {
-		return func(ctx context.Context) error { return recorder.Record(ctx, consumer, prefixes) }
+		return func(ctx context.Context) error { return recorder.RecordTunnels(ctx, consumer, prefixes) }
 	}
 	reconcileOf := func(consumer string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -150,7 +151,7 @@ func TestRestart(t *testing.T) {
 		{"it told one provider", map[cluster.ID]netip.Prefix{a: near}, "map[one:10.83.0.0/16], map[]"},
 		{"and another one after the restart", map[cluster.ID]netip.Prefix{b: near}, "map[], map[one:10.83.0.0/16]"},
 	} {
-		if err := direct.NewRecorder(api).Record(t.Context(), "one", step.prefixes); err != nil {
+		if err := reports.NewRecorder(api, clock.RealClock{}).RecordTunnels(t.Context(), "one", step.prefixes); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprintf("%v, %v", entries(t, api, a), entries(t, api, b)); got != step.want {
@@ -165,18 +166,18 @@ func TestManyChanges(t *testing.T) {
 	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a)).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch}).Build()
-	recorder := direct.NewRecorder(api)
+	recorder := reports.NewRecorder(api, clock.RealClock{})
 	refused := 0
 	for i := range 2500 {
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(80 + i%2), 0, 0}), 16)
-		if err := recorder.Record(t.Context(), "evil", map[cluster.ID]netip.Prefix{a: prefix}); err != nil {
+		if err := recorder.RecordTunnels(t.Context(), "evil", map[cluster.ID]netip.Prefix{a: prefix}); err != nil {
 			refused++
 		}
 	}
 	if refused == 0 {
 		t.Errorf("%d writes for one consumer, and none refused", server.writes)
 	}
-	if err := recorder.Record(t.Context(), "one", map[cluster.ID]netip.Prefix{a: netip.MustParsePrefix("10.90.0.0/16")}); err != nil {
+	if err := recorder.RecordTunnels(t.Context(), "one", map[cluster.ID]netip.Prefix{a: netip.MustParsePrefix("10.90.0.0/16")}); err != nil {
 		t.Errorf("another consumer is refused for it: %v", err)
 	}
 }

@@ -1,23 +1,15 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roundtrip writes down, on a broker, how far providers are from a consumer, as
-// the consumer measured: in the status of its Consumer, where the choice for this
-// consumer, and no other, reads it.
-//
-// It does not know who tells it, nor what the times are used for.
-package roundtrip
+package reports
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -34,22 +26,8 @@ const (
 	hardly = 10
 	// A consumer whose times jump is written this often; several virtual kubelets of one
 	// may tell the same.
-	writeEvery, writesAtOnce = 10 * time.Second, 6
+	roundTripsEvery, roundTripsAtOnce = 10 * time.Second, 6
 )
-
-// Recorder writes into the status of Consumers. It is safe for concurrent use.
-type Recorder struct {
-	client client.Client
-	clock  clock.PassiveClock
-
-	mu    sync.Mutex
-	paces map[cluster.ID]*rate.Limiter
-}
-
-// NewRecorder returns a recorder. The client reads Consumers and patches their status.
-func NewRecorder(client client.Client, clock clock.PassiveClock) *Recorder {
-	return &Recorder{client: client, clock: clock, paces: map[cluster.ID]*rate.Limiter{}}
-}
 
 // RecordRoundTrips replaces what is written about a consumer: how far each provider is,
 // at this moment by the broker's clock. It writes nothing that is as good as written, nor
@@ -60,7 +38,7 @@ func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, to
 		return fmt.Errorf("get consumer %s: %w", consumer, err)
 	}
 	now := r.clock.Now()
-	if !due(c.Status.RoundTrips, took, now) || !r.pace(consumer).AllowN(now, 1) {
+	if !due(c.Status.RoundTrips, took, now) || !r.roundTripWrites.get(consumer).AllowN(now, 1) {
 		return nil
 	}
 	before := c.DeepCopy()
@@ -74,15 +52,6 @@ func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, to
 		return fmt.Errorf("patch the round-trip times of consumer %s: %w", consumer, err)
 	}
 	return nil
-}
-
-func (r *Recorder) pace(consumer cluster.ID) *rate.Limiter {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.paces[consumer] == nil {
-		r.paces[consumer] = rate.NewLimiter(rate.Every(writeEvery), writesAtOnce)
-	}
-	return r.paces[consumer]
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

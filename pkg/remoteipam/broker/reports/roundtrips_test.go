@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package roundtrip_test
+package reports_test
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/roundtrip"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/reports"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
-func TestRecord(t *testing.T) {
+func TestRoundTrips(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
 	writes := 0
 	c := snapshottest.NewClient(t, interceptor.Funcs{
@@ -29,7 +29,7 @@ func TestRecord(t *testing.T) {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}})
-	r := roundtrip.NewRecorder(c, clock)
+	r := reports.NewRecorder(c, clock)
 	for _, step := range []struct {
 		reason string
 		after  time.Duration

@@ -1,0 +1,87 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reports writes down, on a broker, what the virtual kubelets of consumers report:
+// through which tunnels a consumer reaches a provider past the broker, where the broker's
+// virtual kubelet for that provider reads it, and how far providers are from the consumer,
+// where the choice for this consumer, and no other, reads it.
+//
+// It does not know who tells it, nor what the prefixes and the times are used for.
+package reports
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/fair"
+)
+
+// Recorder writes into ConfigMaps and into the status of Consumers. It is safe for
+// concurrent use, and a reconciler of Consumers: the tunnels that a consumer reported are
+// removed with it, and the times are part of it.
+type Recorder struct {
+	client client.Client
+	clock  clock.PassiveClock
+
+	// lock protects what is known of the ConfigMaps. It is held for one namespace at a time,
+	// so that no consumer waits for all that another one tells.
+	lock  fair.Lock[cluster.ID]
+	known map[types.UID]*entries
+
+	tunnelWrites, roundTripWrites paces
+}
+
+// NewRecorder returns a Recorder. The client lists namespaces, reads Consumers and patches
+// their status, and reads and writes the ConfigMaps named [remoteipam.DirectName]; it must
+// not read these from a cache.
+func NewRecorder(client client.Client, clock clock.PassiveClock) *Recorder {
+	return &Recorder{
+		client: client, clock: clock, known: map[types.UID]*entries{},
+		tunnelWrites:    paces{limit: tunnelsPerSecond, atOnce: tunnelsAtOnce, of: map[cluster.ID]*rate.Limiter{}},
+		roundTripWrites: paces{limit: rate.Every(roundTripsEvery), atOnce: roundTripsAtOnce, of: map[cluster.ID]*rate.Limiter{}},
+	}
+}
+
+// Setup registers the recorder with a manager.
+func (r *Recorder) Setup(manager ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(manager).Named("reports").For(&v1alpha1.Consumer{}).Complete(r)
+}
+
+// Reconcile forgets a consumer that is gone.
+func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var consumer v1alpha1.Consumer
+	err := r.client.Get(ctx, request.NamespacedName, &consumer)
+	if client.IgnoreNotFound(err) != nil || err == nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.RecordTunnels(ctx, cluster.ID(request.Name), nil)
+}
+
+// paces bound how often something is written for each consumer. They may be used
+// concurrently.
+type paces struct {
+	limit  rate.Limit
+	atOnce int
+
+	mu sync.Mutex
+	of map[cluster.ID]*rate.Limiter
+}
+
+// get returns the pace of one consumer.
+func (p *paces) get(consumer cluster.ID) *rate.Limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of[consumer] == nil {
+		p.of[consumer] = rate.NewLimiter(p.limit, p.atOnce)
+	}
+	return p.of[consumer]
+}
