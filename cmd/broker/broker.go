@@ -76,6 +76,7 @@ type broker struct {
 	mgr      ctrl.Manager
 	reader   *snapshot.Reader
 	capacity *snapshot.CapacityCache
+	planner  *twin.Planner // Nil if the daemon is only a catalog.
 	peers    peernet.Peers
 	api      *httpapi.API
 
@@ -156,19 +157,6 @@ func (b *broker) setup(ctx context.Context) error {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
 
-	// What people ask.
-	b.api, err = httpapi.New(httpapi.Config{
-		Client: b.mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
-		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
-		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog,
-	})
-	if err != nil {
-		return err
-	}
-	if err := b.mgr.Add(everyReplica(b.certificate.run)); err != nil {
-		return fmt.Errorf("add the certificate of the HTTP API: %w", err)
-	}
-
 	// What the API server and Liqo ask, and what watches.
 	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
@@ -187,7 +175,31 @@ func (b *broker) setup(ctx context.Context) error {
 	if _, err := b.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
 		return fmt.Errorf("watch the foreign clusters: %w", err)
 	}
+
+	// What people ask.
+	if err := b.setupAPI(direct); err != nil {
+		return err
+	}
 	close(b.watching)
+	return nil
+}
+
+// setupAPI makes what answers people.
+func (b *broker) setupAPI(direct client.Client) (err error) {
+	config := httpapi.Config{
+		Client: b.mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
+		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
+		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog,
+	}
+	if b.planner != nil {
+		config.Explainer = &twin.Explainer{Client: b.mgr.GetClient(), Reader: b.reader, Planner: b.planner, Most: b.cfg.maxNamespaces}
+	}
+	if b.api, err = httpapi.New(config); err != nil {
+		return err
+	}
+	if err := b.mgr.Add(everyReplica(b.certificate.run)); err != nil {
+		return fmt.Errorf("add the certificate of the HTTP API: %w", err)
+	}
 	return nil
 }
 
@@ -216,16 +228,16 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 // setupControllers adds the controllers of an orchestrator or an aggregator.
 func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m *brokerMetrics) error {
 	objects, recorder, now := b.mgr.GetClient(), b.mgr.GetEventRecorderFor(component), clock.RealClock{}
-	planner := twin.NewPlanner(recorder, now)
+	b.planner = twin.NewPlanner(recorder, now)
 	errs := []error{
-		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, Plans: planner, FromConsumers: b.cfg.provideFromConsumers}),
+		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, Plans: b.planner, FromConsumers: b.cfg.provideFromConsumers}),
 		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
 		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity.Capacity, Modes: modes}),
 		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
 		kpis.Setup(b.mgr, kpis.Config{Client: objects, Live: b.mgr.GetAPIReader(), Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
 		placementpolicy.Setup(b.mgr, placementpolicy.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
-		twin.Setup(b.mgr, b.twinConfig(own, m, planner)),
+		twin.Setup(b.mgr, b.twinConfig(own, m)),
 	}
 	if b.cfg.giveBackAfter > 0 {
 		errs = append(errs, giveback.Setup(b.mgr, b.giveBackConfig(m)))
@@ -246,13 +258,13 @@ func (b *broker) giveBackConfig(m *brokerMetrics) giveback.Config {
 }
 
 // twinConfig returns what the controller of twin namespaces needs.
-func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics, planner *twin.Planner) twin.Config {
+func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config {
 	return twin.Config{
 		Client:   b.mgr.GetClient(),
 		Live:     b.mgr.GetAPIReader(),
 		Reader:   b.reader,
 		Recorder: b.mgr.GetEventRecorderFor(component),
-		Planner:  planner,
+		Planner:  b.planner,
 		Own:      own,
 		Strategy: b.cfg.strategy,
 		Most:     b.cfg.maxNamespaces,

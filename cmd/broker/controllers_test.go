@@ -35,8 +35,9 @@ func TestOptionsReachTheControllers(t *testing.T) {
 		t.Fatalf("NewManager(): %v", err)
 	}
 	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, nil)
+	b.planner = twin.NewPlanner(nil, clock.RealClock{})
 	m := newBrokerMetrics(b.mgr.GetClient(), nil)
-	twins, givesBack := b.twinConfig(own, m, twin.NewPlanner(nil, clock.RealClock{})), b.giveBackConfig(m)
+	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
 	if twins.Most != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Remade != m.remade {
 		t.Errorf("the controller of twin namespaces goes by %+v", twins)
 	}

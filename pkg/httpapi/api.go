@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpapi serves the broker's HTTP API: the list of clusters, the switch that
-// turns a provider on or off, and the decisions of the placement policies with their
-// reasons.
+// turns a provider on or off, the decisions of the placement policies with their
+// reasons, and the plans for consumers' namespaces.
 //
 // It says what people ask for (the spec of a Provider), and shows what Liqo records of
-// the peers and what policies have decided. It neither places workloads nor knows what
-// follows from a switch.
+// the peers, what policies have decided and what is planned. It neither places workloads
+// nor knows what follows from a switch.
 package httpapi
 
 import (
@@ -45,6 +45,8 @@ type Config struct {
 	// Source tells for whom an address counts; nil for its network.
 	Source source.Func
 	Log    logr.Logger
+	// Explainer explains the plans for namespaces; nil if there are none.
+	Explainer Explainer
 	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
 	// of clusters is served by a catalog and an orchestrator, the switch and the
 	// decisions only by an orchestrator.
@@ -87,12 +89,14 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("GET /api/toggle", a.toggle)
 	mux.HandleFunc("POST /api/toggle", a.toggle)
 	mux.HandleFunc("GET /api/decisions", a.decisions)
+	mux.HandleFunc("GET /debug/namespaces/{name}", a.namespace)
 	mux.HandleFunc("HEAD /api/toggle", notAllowed("GET, POST"))
 	mux.HandleFunc("/api/clusters", notAllowed("GET, HEAD"))
 	mux.HandleFunc("/api/decisions", notAllowed("GET, HEAD"))
 	mux.HandleFunc("/api/toggle", notAllowed("GET, POST"))
+	mux.HandleFunc("/debug/namespaces/{name}", notAllowed("GET, HEAD"))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, http.StatusNotFound, "there is nothing here: the paths are /api/clusters, /api/decisions and /api/toggle")
+		writeProblem(w, http.StatusNotFound, "there is nothing here: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME")
 	})
 	return a.limits.handler(withoutTokenInClear(mux))
 }

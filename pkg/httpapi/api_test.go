@@ -295,7 +295,7 @@ func TestTokenInClear(t *testing.T) {
 	}}
 	c := newClient(t, funcs, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
 	h := newHandler(t, Config{Client: c, Catalog: true, Orchestrator: true, AnonymousToggle: true})
-	for _, path := range []string{"/api/clusters", "/api/decisions", "/api/toggle?enable=false&id=" + providerID} {
+	for _, path := range []string{"/api/clusters", "/api/decisions", "/api/toggle?enable=false&id=" + providerID, "/debug/namespaces/shop"} {
 		if w := call(t, h, http.MethodPost, "http://"+host+path, "Authorization", "Bearer good"); w.Code != http.StatusForbidden {
 			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, http.StatusForbidden)
 		}
@@ -456,7 +456,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 		},
 		"Elsewhere": {
 			reason: "Other paths say which there are.", cfg: all, target: "/api/nothing",
-			code: http.StatusNotFound, detail: "there is nothing here: the paths are /api/clusters, /api/decisions and /api/toggle",
+			code: http.StatusNotFound, detail: "there is nothing here: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME",
 		},
 		"Broken": {
 			reason: "What went wrong inside is not shown.", cfg: all, token: "lister", target: "/api/clusters",
@@ -506,6 +506,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 func reviews() interceptor.Funcs {
 	rights := map[string]string{
 		"good": "update providers brokering.liqo.io", "reader": "list placementpolicies brokering.liqo.io", "lister": "list providers brokering.liqo.io",
+		"operator": "get plans brokering.liqo.io shop-consumer",
 	}
 	return interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 		switch o := o.(type) {
@@ -518,7 +519,7 @@ func reviews() interceptor.Funcs {
 			o.Status.User.Username = o.Spec.Token
 		case *authorizationv1.SubjectAccessReview:
 			a := o.Spec.ResourceAttributes
-			o.Status.Allowed = rights[o.Spec.User] == a.Verb+" "+a.Resource+" "+a.Group
+			o.Status.Allowed = rights[o.Spec.User] == strings.TrimSpace(a.Verb+" "+a.Resource+" "+a.Group+" "+a.Namespace)
 		}
 		return nil
 	}}

@@ -238,6 +238,12 @@ func TestPodsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits(t, namespace, "undecided")
+	status, body := api(t, "/debug/namespaces/"+twinOf(t, namespace))
+	for _, want := range []string{`"policy":"nobody"`, `"reason":"NoProviderChosen"`, `"name":"undecided"`, `"why":"no provider takes new pods"`} {
+		if status != "200" || !strings.Contains(body, want) {
+			t.Errorf("who asks why it waits gets status %s, want %s in %s", status, want, body)
+		}
+	}
 	// Somebody passes now, and what waits goes there.
 	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["liqo.io/type"] == "virtual-node"`))
 	copies(t, namespace, 1)

@@ -55,13 +55,37 @@ type peak struct {
 func newMemory() *memory { return &memory{namespaces: map[string]past{}} }
 
 // recall adds to the copies of a namespace what is remembered of them, and remembers
-// them. Pods that are ready when the namespace is seen for the first time are taken to
-// serve for long. It returns when less will be remembered; zero for never.
+// them. It returns when less will be remembered; zero for never.
 func (m *memory) recall(now time.Time, namespace string, twin *snapshot.Twin) (wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, watched := m.namespaces[namespace]
-	after := past{served: map[types.UID]time.Time{}, most: map[string]peak{}}
+	m.namespaces[namespace], wait = next(now, before, watched, twin)
+	return wait
+}
+
+// peek does the same and remembers nothing.
+func (m *memory) peek(now time.Time, namespace string, twin *snapshot.Twin) (wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, watched := m.namespaces[namespace]
+	_, wait = next(now, before, watched, twin)
+	return wait
+}
+
+// has reports whether something is remembered of a namespace.
+func (m *memory) has(namespace string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, watched := m.namespaces[namespace]
+	return watched
+}
+
+// next adds to the copies of a namespace what is remembered of them, and returns what is to be
+// remembered from now on, and when that will be less. It leaves before as it is. Pods that are
+// ready when the namespace was not watched before are taken to serve for long.
+func next(now time.Time, before past, watched bool, twin *snapshot.Twin) (after past, wait time.Duration) {
+	after = past{served: map[types.UID]time.Time{}, most: map[string]peak{}}
 	if twin.Snapshot.Level {
 		wait = after.leveled(now, before, twin)
 	}
@@ -92,8 +116,7 @@ func (m *memory) recall(now time.Time, namespace string, twin *snapshot.Twin) (w
 			twin.Snapshot.Copies = append(twin.Snapshot.Copies, placement.Copy{Workload: workload, Missing: true})
 		}
 	}
-	m.namespaces[namespace] = after
-	return wait
+	return after, wait
 }
 
 // leveled remembers on which providers copies waited in vain while they could go nowhere
@@ -102,6 +125,7 @@ func (p *past) leveled(now time.Time, before past, twin *snapshot.Twin) (wait ti
 	s := &twin.Snapshot
 	p.waits, p.declined = map[types.UID]time.Time{}, map[string]map[cluster.ID]time.Time{}
 	for workload, at := range before.declined {
+		at = maps.Clone(at)
 		maps.DeleteFunc(at, func(_ cluster.ID, at time.Time) bool { return now.Sub(at).Abs() >= declineTime })
 		if len(at) > 0 {
 			p.declined[workload] = at

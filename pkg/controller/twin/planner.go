@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -47,12 +48,29 @@ func NewPlanner(recorder record.EventRecorder, now clock.PassiveClock) *Planner 
 	}
 }
 
-// Plan adds what is remembered to what was read of a namespace, and decides. It also returns when
-// to decide again although nothing changes; zero for never.
+// Plan adds what is remembered to what was read of a namespace, decides, and remembers what it
+// saw. It also returns when to decide again although nothing changes; zero for never.
 func (p *Planner) Plan(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) (plan placement.Plan, again time.Duration) {
-	again = p.noteRefusals(ctx, ns, twin)
+	p.noteRefusals(ctx, ns, twin)
+	return p.decide(ns, twin, p.memory.recall)
+}
+
+// Preview returns what Plan would return at this moment. It remembers nothing and tells nobody.
+func (p *Planner) Preview(ns *corev1.Namespace, twin *snapshot.Twin) (plan placement.Plan, again time.Duration) {
+	return p.decide(ns, twin, p.memory.peek)
+}
+
+// Remembers reports whether the namespace was planned before. Without that, pods that are ready
+// are taken to serve for long, and nobody knows where others waited in vain.
+func (p *Planner) Remembers(namespace string) bool { return p.memory.has(namespace) }
+
+// decide decides with what some function adds of the memory.
+func (p *Planner) decide(
+	ns *corev1.Namespace, twin *snapshot.Twin, remembered func(time.Time, string, *snapshot.Twin) time.Duration,
+) (plan placement.Plan, again time.Duration) {
+	again = p.markRefusing(ns, twin)
 	now := p.clock.Now()
-	again = placement.Sooner(again, p.memory.recall(now, ns.Name, twin))
+	again = placement.Sooner(again, remembered(now, ns.Name, twin))
 	plan = placement.Decide(now, twin.Snapshot)
 	return plan, placement.Sooner(again, plan.Wait)
 }
@@ -60,33 +78,51 @@ func (p *Planner) Plan(ctx context.Context, ns *corev1.Namespace, twin *snapshot
 // forget forgets a namespace that is gone.
 func (p *Planner) forget(namespace string) { p.memory.forget(namespace) }
 
-// noteRefusals marks the providers on which the namespace cannot be made, and
-// returns when to look at them again; zero for never.
-func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) time.Duration {
+// noteRefusals notes the providers on which the namespace cannot be made: each of them is then
+// left alone for a while.
+func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refusals.GC()
-	var again time.Duration
 	now := p.refusals.Clock.Now()
 	for i := range twin.Snapshot.Providers {
-		provider := &twin.Snapshot.Providers[i]
-		id := string(ns.UID) + "/" + string(provider.ID)
-		if since, refused := twin.Refused[provider.ID]; refused && !p.refusals.IsInBackOffSinceUpdate(id, now) {
-			if wait := refusalPatience - now.Sub(since); wait > 0 {
-				again = placement.Sooner(again, wait)
-				continue
-			}
+		provider := twin.Snapshot.Providers[i].ID
+		since, refused := twin.Refused[provider]
+		if id := refusalID(ns, provider); refused && now.Sub(since) >= refusalPatience && !p.refusals.IsInBackOffSinceUpdate(id, now) {
 			p.refusals.Next(id, now)
 			ctrl.LoggerFrom(ctx).Info("A provider cannot make the namespace: it may have another one of that name",
-				"provider", provider.ID, "name", liqo.RemoteNamespace(twin.Offloading))
+				"provider", provider, "name", liqo.RemoteNamespace(twin.Offloading))
 			p.recorder.Eventf(twin.Offloading, corev1.EventTypeWarning, reasonRefused,
 				"A provider cannot make the namespace %s, which may exist there already; no pods go there",
 				liqo.RemoteNamespace(twin.Offloading))
 		}
-		if p.refusals.IsInBackOffSinceUpdate(id, now) {
-			provider.Refusing = true
+	}
+}
+
+// markRefusing marks the providers on which the namespace cannot be made, and
+// returns when to look at them again; zero for never.
+func (p *Planner) markRefusing(ns *corev1.Namespace, twin *snapshot.Twin) (again time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.refusals.Clock.Now()
+	for i := range twin.Snapshot.Providers {
+		provider := &twin.Snapshot.Providers[i]
+		id := refusalID(ns, provider.ID)
+		since, refused := twin.Refused[provider.ID]
+		noted, wait := p.refusals.IsInBackOffSinceUpdate(id, now), refusalPatience-now.Sub(since)
+		switch {
+		case noted:
 			again = placement.Sooner(again, p.refusals.Get(id))
+		case refused && wait > 0:
+			again = placement.Sooner(again, wait)
+		}
+		if noted || refused && wait <= 0 {
+			provider.Refusing = true
 		}
 	}
 	return again
+}
+
+func refusalID(ns *corev1.Namespace, provider cluster.ID) string {
+	return string(ns.UID) + "/" + string(provider)
 }

@@ -101,13 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
 	}
-	consumer, ok := liqo.TwinOf(&ns)
-	if !ok || !ns.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	// What another broker shows of itself is for this cluster and not for its providers.
-	peer, err := r.reader.ForeignCluster(ctx, consumer)
-	if err != nil || peer != nil && liqo.TwinOfLiqo(ns.Name, liqo.Identity(peer)) {
+	if ours, err := isOurs(ctx, r.reader, &ns); err != nil || !ours {
 		return ctrl.Result{}, err
 	}
 	twin, err := r.reader.Twin(ctx, &ns)
@@ -115,19 +109,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if o := twin.Offloading; o != nil && !liqo.Managed(o) {
-		r.recorder.Eventf(o, corev1.EventTypeWarning, reasonForeignOffloading,
-			"The broker leaves the namespace alone: somebody else made its NamespaceOffloading (no label %s=%s)",
-			liqo.LabelBrokerManaged, liqo.BrokerManaged)
+		r.recorder.Event(o, corev1.EventTypeWarning, reasonForeignOffloading, messageForeignOffloading)
 		return ctrl.Result{}, nil
 	}
-	if excess, err := r.excess(ctx, &ns, twin); err != nil || excess {
-		return ctrl.Result{RequeueAfter: lookAgain}, err
+	if older, excess, err := isExcess(ctx, r.reader, r.most, &ns, twin); err != nil {
+		return ctrl.Result{}, err
+	} else if excess {
+		r.recorder.Event(&ns, corev1.EventTypeWarning, reasonTooMany, messageTooMany(older))
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 
 	// Decide, and select providers.
 	plan, again := r.planner.Plan(ctx, &ns, twin)
 	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
-	r.explainWaiting(&ns, twin, plan)
+	if reason, message := waiting(twin.Snapshot, plan); reason != "" {
+		r.recorder.Event(&ns, corev1.EventTypeWarning, reason, message)
+	}
 	if late, err := r.isLate(ctx, twin, plan); err != nil || late {
 		return ctrl.Result{RequeueAfter: lateness}, err
 	}
@@ -161,34 +158,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
-}
-
-// excess reports whether a namespace that is not offloaded yet is one too many.
-func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *snapshot.Twin) (bool, error) {
-	if twin.Offloading != nil || r.most == 0 {
-		return false, nil
-	}
-	before, err := r.reader.TwinsBefore(ctx, ns)
-	if err != nil || before < r.most {
-		return false, err
-	}
-	r.recorder.Eventf(ns, corev1.EventTypeWarning, reasonTooMany, "The consumer has %d older namespaces here: pods in this one wait", before)
-	return true, nil
-}
-
-// explainWaiting says why new pods of the namespace wait, if they do.
-func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *snapshot.Twin, plan placement.Plan) {
-	switch {
-	case len(plan.Place) > 0:
-	case twin.Snapshot.Unserved:
-		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUnserved, "The broker does not run the mode in which the cluster is to be served; new pods wait")
-	case twin.Snapshot.Undecided:
-		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "A placement policy applies, which has chosen no provider yet; new pods wait")
-	case len(plan.Select) == 0:
-		r.recorder.Event(ns, corev1.EventTypeWarning, reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can; new pods wait")
-	default:
-		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "No provider that the placement policy has chosen takes new pods; they wait")
-	}
 }
 
 // askAgain returns when to look again at what nobody tells: whether the consumer still

@@ -52,12 +52,16 @@ type Creator interface {
 type Right struct {
 	Verb            string
 	Group, Resource string
+	Namespace       string // Of the resource; empty for all.
 	Path            string // Instead of group and resource.
 }
 
 func (r Right) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
+	}
+	if r.Namespace != "" {
+		return fmt.Sprintf("%s %s.%s in namespace %s", r.Verb, r.Resource, r.Group, r.Namespace)
 	}
 	return fmt.Sprintf("%s %s.%s", r.Verb, r.Resource, r.Group)
 }
@@ -152,7 +156,9 @@ func (r *Reviewer) ask(ctx context.Context, token string, right Right) (Caller, 
 	if right.Path != "" {
 		may.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Path, Verb: right.Verb}
 	} else {
-		may.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: right.Group, Resource: right.Resource, Verb: right.Verb}
+		may.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Group: right.Group, Resource: right.Resource, Namespace: right.Namespace, Verb: right.Verb,
+		}
 	}
 	if err := r.creator.Create(ctx, may); err != nil {
 		return Caller{}, fmt.Errorf("review the access of %s: %w", user.Username, err)

@@ -1,0 +1,122 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package twin
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/explain"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// Explainer says what is known of a twin namespace and what is planned for it. It changes nothing,
+// also nothing that the Planner remembers. It may be used concurrently, and where another replica
+// leads.
+type Explainer struct {
+	// Client reads from a cache.
+	Client client.Reader
+	Reader *snapshot.Reader
+	// Planner is the one of the controller.
+	Planner *Planner
+	// Most is how many namespaces of a consumer are offloaded; zero for all.
+	Most int
+}
+
+// Explain explains a namespace; ok is false if the broker offloads none of that name.
+func (e *Explainer) Explain(ctx context.Context, name string) (explained explain.Namespace, ok bool, err error) {
+	// What is known, as the controller knows it.
+	var ns corev1.Namespace
+	if err := e.Client.Get(ctx, client.ObjectKey{Name: name}, &ns); client.IgnoreNotFound(err) != nil {
+		return explained, false, fmt.Errorf("get namespace %s: %w", name, err)
+	} else if err != nil {
+		return explained, false, nil
+	}
+	if ours, err := isOurs(ctx, e.Reader, &ns); err != nil || !ours {
+		return explained, false, err
+	}
+	twin, err := e.Reader.Twin(ctx, &ns)
+	if err != nil {
+		return explained, false, err
+	}
+	older, excess, err := isExcess(ctx, e.Reader, e.Most, &ns, twin)
+	if err != nil {
+		return explained, false, err
+	}
+
+	// What is planned. Nothing is for namespaces that are left alone.
+	var plan placement.Plan
+	switch {
+	case twin.Offloading != nil && !liqo.Managed(twin.Offloading):
+		explained = explain.Of(twin.Snapshot, plan, 0)
+		explained.Waiting = &explain.Waiting{Reason: reasonForeignOffloading, Message: messageForeignOffloading}
+	case excess:
+		explained = explain.Of(twin.Snapshot, plan, 0)
+		explained.Waiting = &explain.Waiting{Reason: reasonTooMany, Message: messageTooMany(older)}
+	default:
+		plan, again := e.Planner.Preview(&ns, twin)
+		explained = explain.Of(twin.Snapshot, plan, again)
+		if reason, message := waiting(twin.Snapshot, plan); reason != "" {
+			explained.Waiting = &explain.Waiting{Reason: reason, Message: message}
+		}
+	}
+	explained.Name, explained.Remembers = name, e.Planner.Remembers(name)
+	explained.Consumer, _ = liqo.TwinOf(&ns)
+	if twin.Policy != nil {
+		explained.Policy = twin.Policy.Name
+	}
+	return explained, true, nil
+}
+
+// isOurs reports whether a namespace is one that the broker offloads. What another broker shows
+// of itself is for this cluster and not for its providers.
+func isOurs(ctx context.Context, reader *snapshot.Reader, ns *corev1.Namespace) (bool, error) {
+	consumer, ok := liqo.TwinOf(ns)
+	if !ok || !ns.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	peer, err := reader.ForeignCluster(ctx, consumer)
+	return err == nil && (peer == nil || !liqo.TwinOfLiqo(ns.Name, liqo.Identity(peer))), err
+}
+
+// isExcess reports whether a namespace that is not offloaded yet is one more than its consumer may
+// have, which is most, zero for any number; older is how many it had before.
+func isExcess(
+	ctx context.Context, reader *snapshot.Reader, most int, ns *corev1.Namespace, twin *snapshot.Twin,
+) (older int, excess bool, err error) {
+	if twin.Offloading != nil || most == 0 {
+		return 0, false, nil
+	}
+	older, err = reader.TwinsBefore(ctx, ns)
+	return older, err == nil && older >= most, err
+}
+
+// messageForeignOffloading says that somebody else offloads a namespace.
+const messageForeignOffloading = "The broker leaves the namespace alone: somebody else made its NamespaceOffloading (no label " +
+	liqo.LabelBrokerManaged + "=" + liqo.BrokerManaged + ")"
+
+func messageTooMany(older int) string {
+	return fmt.Sprintf("The consumer has %d older namespaces here: pods in this one wait", older)
+}
+
+// waiting says why new pods of a namespace wait; nothing if they do not.
+func waiting(s placement.Snapshot, plan placement.Plan) (reason, message string) {
+	switch {
+	case len(plan.Place) > 0:
+		return "", ""
+	case s.Unserved:
+		return reasonUnserved, "The broker does not run the mode in which the cluster is to be served; new pods wait"
+	case s.Undecided:
+		return reasonUndecided, "A placement policy applies, which has chosen no provider yet; new pods wait"
+	case len(plan.Select) == 0:
+		return reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can; new pods wait"
+	default:
+		return reasonUndecided, "No provider that the placement policy has chosen takes new pods; they wait"
+	}
+}

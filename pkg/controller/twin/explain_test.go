@@ -1,0 +1,191 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package twin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// read reads the namespace as the controller does.
+func (h *harness) read() (*corev1.Namespace, *snapshot.Twin) {
+	h.t.Helper()
+	var ns corev1.Namespace
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: namespace}, &ns); err != nil {
+		h.t.Fatal(err)
+	}
+	twin, err := h.r.reader.Twin(h.t.Context(), &ns)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &ns, twin
+}
+
+// TestPreview looks at plans before they are made, where they depend on what is remembered: it sees the plan that is made then, and
+// that changes nothing.
+func TestPreview(t *testing.T) {
+	keeps := policy(60, providerA, providerB)
+	keeps.Spec.Scaling = &v1alpha1.Scaling{}
+	refused := offloaded(providerA, providerB)
+	liqotest.Refuse(refused[1].(*liqo.NamespaceOffloading), providerA, began)
+	both := []client.Object{ready(providerA), ready(providerB)}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+	}{
+		"Refused": {"A provider that has refused for long is noted by the plan, and not by who looks at it.", slices.Concat(refused, workload("liqo-provider-a", "web-0"), both)},
+		"Leveled": {"So are the replicas that there were.", slices.Concat(offloaded(providerA, providerB), workload("", "web-0"), workload("liqo-provider-a", "web-1", "web-2", "web-3"), both, []client.Object{keeps})},
+		"Drained": {"So is since when pods serve.", slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"), []client.Object{off(providerA), ready(providerB)})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			clock := testingclock.NewFakeClock(began)
+			h := start(t, tc.objects...)
+			p := h.r.planner
+			p.clock, p.refusals = clock, flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
+			for range 20 {
+				before := fmt.Sprint(p.memory.namespaces)
+				ns, twin := h.read()
+				seen, seenAgain := p.Preview(ns, twin)
+				if after := fmt.Sprint(p.memory.namespaces); after != before {
+					t.Fatalf("%s\nwho looks makes of the memory %s\n%s", tc.reason, before, after)
+				}
+				if events := h.events(); events != "" {
+					t.Fatalf("%s\nwho looks tells others: %s", tc.reason, events)
+				}
+				ns, twin = h.read()
+				made, again := p.Plan(t.Context(), ns, twin)
+				h.events()
+				if diff := cmp.Diff(made, seen); diff != "" || slices.Equal(made.Select, []cluster.ID{providerA.ID, providerB.ID}) && again != seenAgain {
+					t.Errorf("%s\nthe plan is made after %s, and was seen after %s: -made +seen\n%s", tc.reason, again, seenAgain, diff)
+				}
+				clock.Step(7 * time.Second)
+			}
+		})
+	}
+}
+
+// TestPeek looks at what the memory would be after a pod found its place, and after a long time: it stays as it is.
+func TestPeek(t *testing.T) {
+	twin := func(spot placement.Spot, at cluster.ID) *snapshot.Twin {
+		return &snapshot.Twin{
+			Pods: map[string]*corev1.Pod{"web-0": {ObjectMeta: metav1.ObjectMeta{UID: "uid"}}},
+			Snapshot: placement.Snapshot{
+				Level: true, Selected: []cluster.ID{"a", "b"}, Placing: []cluster.ID{"b"},
+				Copies: []placement.Copy{{Pod: "web-0", Workload: "web", Spot: spot, Provider: at}},
+			},
+		}
+	}
+	m := newMemory()
+	m.recall(began, namespace, twin(placement.Nowhere, ""))
+	m.recall(began.Add(placeTime), namespace, twin(placement.Nowhere, ""))
+	if len(m.namespaces[namespace].declined["web"]) != 1 {
+		t.Fatalf("a pod waited in vain, and what is remembered is %v", m.namespaces)
+	}
+	before := fmt.Sprint(m.namespaces)
+	m.peek(began.Add(placeTime), namespace, twin(placement.OnProvider, "b"))
+	m.peek(began.Add(declineTime*2), namespace, twin(placement.Nowhere, ""))
+	if after := fmt.Sprint(m.namespaces); after != before {
+		t.Errorf("who looks makes of the memory %s\n%s", before, after)
+	}
+}
+
+// TestExplain asks why pods of namespaces wait.
+func TestExplain(t *testing.T) {
+	foreign := offloaded(providerA)
+	foreign[1].SetLabels(nil)
+	older := liqotest.TwinNamespace("older", consumer)
+	older.Name = "a-" + older.Name
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		most    int
+		none    bool
+		waiting string
+		pod     string // Its place, plan and reason.
+	}{
+		"Runs": {
+			reason: "What runs has no reason.", objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA)}),
+			pod: "OnProvider  ",
+		},
+		"NoProvider": {
+			reason: "Nothing can be used.", objects: slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer)}, workload("", "web-0")),
+			waiting: reasonNoProvider, pod: "Nowhere  no provider takes new pods",
+		},
+		"Undecided": {
+			reason: "The policy has chosen nothing.", objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), policy(60)}),
+			waiting: reasonUndecided, pod: "OnProvider  ",
+		},
+		"OnlyCopy": {
+			reason:  "The only copy of a workload does not move.",
+			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "db-0"), []client.Object{off(providerA), ready(providerB)}),
+			pod:     "OnProvider Stay it is the last ready copy of its workload",
+		},
+		"Foreign": {
+			reason: "Somebody else offloads it.", objects: slices.Concat(foreign, workload("", "web-0"), []client.Object{ready(providerA)}),
+			waiting: reasonForeignOffloading, pod: "Nowhere  no provider takes new pods",
+		},
+		"TooMany": {
+			reason: "The consumer has as many as it may.", most: 1, waiting: reasonTooMany,
+			objects: slices.Concat([]client.Object{older, liqotest.TwinNamespace(namespace, consumer), ready(providerA)}, workload("", "web-0")),
+			pod:     "Nowhere  no provider takes new pods",
+		},
+		"Absent": {reason: "There is no such namespace.", none: true},
+		"Not":    {reason: "It is no consumer's.", objects: []client.Object{&corev1.Namespace{}}, none: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, o := range tc.objects {
+				if o.GetName() == "" {
+					o.SetName(namespace)
+				}
+			}
+			h := start(t, tc.objects...)
+			e := &Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner, Most: tc.most}
+			explained, ok, err := e.Explain(t.Context(), namespace)
+			if err != nil || ok == tc.none {
+				t.Fatalf("%s\nExplain(): %t, %v", tc.reason, ok, err)
+			}
+			if tc.none {
+				return
+			}
+			waiting := ""
+			if explained.Waiting != nil {
+				waiting = explained.Waiting.Reason
+			}
+			var pods []string
+			for _, p := range explained.Pods.Items {
+				pods = append(pods, strings.Join([]string{p.At, p.Plan, p.Why}, " "))
+			}
+			if waiting != tc.waiting || !slices.Equal(pods, []string{tc.pod}) {
+				t.Errorf("%s\nnew pods wait for %q, want %q; the pod is %q, want %q", tc.reason, waiting, tc.waiting, pods, tc.pod)
+			}
+			if explained.Name != namespace || explained.Consumer != consumer.ID || explained.Remembers || h.events() != "" || len(h.deleted) > 0 {
+				t.Errorf("%s\nexplained %+v, and changed something", tc.reason, explained)
+			}
+			if h.reconcile(); name == "Runs" {
+				if explained, _, _ := e.Explain(t.Context(), namespace); !explained.Remembers {
+					t.Errorf("%s\nwho planned before does not remember it", tc.reason)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/explain"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+)
+
+// Explainer explains the plans for namespaces. It is called concurrently, and changes nothing.
+type Explainer interface {
+	// Explain explains a namespace; ok is false if there is no plan for one of that name.
+	Explain(ctx context.Context, namespace string) (explained explain.Namespace, ok bool, err error)
+}
+
+// planOf returns what a caller must be allowed to do who asks for the plan of a namespace. There
+// are no objects of that resource: it is there for the right, which a Role may give for one namespace.
+func planOf(namespace string) delegatedauth.Right {
+	needed := right("get", "plans")
+	needed.Namespace = namespace
+	return needed
+}
+
+// namespace answers with what is known of a consumer's namespace and planned for it.
+func (a *API) namespace(w http.ResponseWriter, r *http.Request) {
+	if a.cfg.Explainer == nil {
+		writeProblem(w, http.StatusNotFound, "there are no plans: the broker runs neither as orchestrator nor as aggregator")
+		return
+	}
+	name := r.PathValue("name")
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		writeProblem(w, http.StatusBadRequest, "not the name of a namespace: "+strings.Join(wrong, "; "))
+		return
+	}
+	if !a.authorized(w, r, planOf(name)) {
+		return
+	}
+	explained, ok, err := a.cfg.Explainer.Explain(r.Context(), name)
+	switch {
+	case err != nil:
+		a.cfg.Log.Error(err, "Cannot explain the plan for a namespace", "namespace", name)
+		writeProblem(w, http.StatusInternalServerError, "the plan cannot be made: the log of the broker says why")
+	case !ok:
+		writeProblem(w, http.StatusNotFound, fmt.Sprintf("the broker offloads no namespace %q of a consumer", name))
+	default:
+		writeJSON(w, explained)
+	}
+}
