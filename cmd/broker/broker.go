@@ -41,6 +41,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
@@ -306,7 +307,7 @@ func (b *broker) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := serve(ctx, group, b.ports()); err != nil {
+	if err := ports.Serve(ctx, group, b.ports()); err != nil {
 		stop()
 		return errors.Join(err, group.Wait())
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
@@ -43,7 +44,7 @@ type options struct {
 	aggregator   bool
 
 	pluginAddress   string
-	pluginAllow     prefixes
+	pluginAllow     netflag.Prefixes
 	apiAddress      string
 	plainAPIAddress string
 	metricsAddress  string
@@ -55,7 +56,7 @@ type options struct {
 	tlsNames     []string
 	apiAudiences []string
 
-	webhookAllow        prefixes
+	webhookAllow        netflag.Prefixes
 	webhookClientCAFile string
 
 	anonymousToggle  bool

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,28 +44,3 @@ func (b *broker) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
 	fc, err := b.reader.ForeignCluster(ctx, id)
 	return fc != nil, err
 }
-
-// prefixes are the values of a flag that may be repeated.
-type prefixes []netip.Prefix
-
-// Set implements pflag.Value.
-func (p *prefixes) Set(text string) error {
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil {
-		return err
-	}
-	*p = append(*p, prefix.Masked())
-	return nil
-}
-
-// String implements pflag.Value.
-func (p *prefixes) String() string {
-	texts := make([]string, len(*p))
-	for i, prefix := range *p {
-		texts[i] = prefix.String()
-	}
-	return strings.Join(texts, ",")
-}
-
-// Type implements pflag.Value.
-func (*prefixes) Type() string { return "CIDR" }

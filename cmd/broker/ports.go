@@ -8,10 +8,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/netip"
-	"slices"
 
-	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,55 +17,28 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
+	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 )
-
-// port is a port of the daemon.
-type port struct {
-	flag, address string
-	// ready waits until serve may run, and returns false if the daemon ends before; nil
-	// does not wait.
-	ready func(context.Context) bool
-	// serve serves until the context ends.
-	serve func(context.Context, net.Listener) error
-}
 
 // ports returns the ports of the daemon but that of the webhooks, which the manager
 // runs. The resource plugin answers from the first moment: Liqo's controller manager
 // exits if it does not. So do the probes. All else waits until the cluster is known.
-func (b *broker) ports() []port {
-	all := []port{
-		{flag: "--api-address", address: b.cfg.apiAddress, ready: b.synced, serve: func(ctx context.Context, l net.Listener) error {
+func (b *broker) ports() []ports.Port {
+	all := []ports.Port{
+		{Flag: "--api-address", Address: b.cfg.apiAddress, Ready: b.synced, Serve: func(ctx context.Context, l net.Listener) error {
 			return b.api.Run(ctx, l, b.tls())
 		}},
-		{flag: "--plain-api-address", address: b.cfg.plainAPIAddress, ready: b.synced, serve: func(ctx context.Context, l net.Listener) error {
+		{Flag: "--plain-api-address", Address: b.cfg.plainAPIAddress, Ready: b.synced, Serve: func(ctx context.Context, l net.Listener) error {
 			return b.api.Run(ctx, l, nil)
 		}},
-		{flag: "--metrics-address", address: b.cfg.metricsAddress, ready: b.synced, serve: b.serveMetrics},
-		{flag: "--health-address", address: b.cfg.healthAddress, serve: b.serveHealth},
+		{Flag: "--metrics-address", Address: b.cfg.metricsAddress, Ready: b.synced, Serve: b.serveMetrics},
+		{Flag: "--health-address", Address: b.cfg.healthAddress, Serve: b.serveHealth},
 	}
 	if b.plugin != nil {
-		all = append(all, port{flag: "--resource-plugin-address", address: b.cfg.pluginAddress, serve: b.runPlugin})
+		all = append(all, ports.Port{Flag: "--resource-plugin-address", Address: b.cfg.pluginAddress, Serve: b.runPlugin})
 	}
-	return slices.DeleteFunc(all, func(p port) bool { return p.address == "" || p.address == "0" })
-}
-
-// serve opens all ports, and serves them in the group.
-func serve(ctx context.Context, group *errgroup.Group, ports []port) error {
-	for _, p := range ports {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.address)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.flag, err)
-		}
-		group.Go(func() error {
-			defer listener.Close() // Closed already, unless the daemon ends before it serves.
-			if p.ready != nil && !p.ready(ctx) {
-				return nil // The daemon ends.
-			}
-			return p.serve(ctx, listener)
-		})
-	}
-	return nil
+	return ports.Opened(all)
 }
 
 // serveMetrics serves the metrics, and not to peers.
@@ -80,12 +50,9 @@ func (b *broker) serveMetrics(ctx context.Context, listener net.Listener) error 
 // serveHealth serves the probes: ready is who knows the cluster. The kubelet is heard also before
 // the peers are known.
 func (b *broker) serveHealth(ctx context.Context, listener net.Listener) error {
-	probes := diagnostics.Probes{Admits: b.noPeer, Ready: func(ctx context.Context) bool { return b.synced(ctx) && b.certificate.made() }}
+	probes := diagnostics.Probes{Admits: b.peers.ExcludesKnown, Ready: func(ctx context.Context) bool { return b.synced(ctx) && b.certificate.made() }}
 	return probes.Serve(ctx, listener)
 }
-
-// noPeer reports whether an address is not known to be a peer's.
-func (b *broker) noPeer(a netip.Addr) bool { return !b.peers.Includes(a) }
 
 // certificate is what the daemon shows to people and to Prometheus.
 type certificate struct {

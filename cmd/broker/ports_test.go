@@ -10,7 +10,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,30 +31,12 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
-
-// servePort serves a port on loopback until the test ends, and returns its address.
-func servePort(t *testing.T, serve func(context.Context, net.Listener) error) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- serve(ctx, listener) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return listener.Addr().String()
-}
 
 // TestProbesTellNothing asks the probes of a daemon that does not know its cluster yet for more than they are for.
 func TestProbesTellNothing(t *testing.T) {
-	address := servePort(t, (&broker{watching: make(chan struct{})}).serveHealth)
+	address := servingtest.Serve(t, (&broker{watching: make(chan struct{})}).serveHealth)
 	cases := map[string]struct {
 		code int
 		body string
@@ -118,7 +99,7 @@ func TestMetricsRefusePeers(t *testing.T) {
 	own := selfsigned.New("metrics", func(context.Context, []byte) error { return nil })
 	b := &broker{certificate: certificate{get: own.Get}}
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
-	conn, err := dialer.DialContext(t.Context(), "tcp", servePort(t, b.serveMetrics))
+	conn, err := dialer.DialContext(t.Context(), "tcp", servingtest.Serve(t, b.serveMetrics))
 	if err == nil {
 		_ = conn.Close()
 		t.Fatal("the connection is served")
@@ -206,7 +187,7 @@ func TestPorts(t *testing.T) {
 		}
 		var opened []string
 		for _, p := range b.ports() {
-			opened = append(opened, p.flag)
+			opened = append(opened, p.Flag)
 		}
 		return opened
 	}

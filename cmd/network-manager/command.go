@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
@@ -17,8 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 )
 
-// config is the parsed command line.
-type config struct {
+// options are the parsed command line.
+type options struct {
 	clusterID      string
 	listen         string
 	ipamServer     string
@@ -29,16 +30,19 @@ type config struct {
 	log            logging.Options
 }
 
-func (c *config) validate() error {
-	if c.clusterID == "" {
+// cluster returns the cluster that serves.
+func (o *options) cluster() cluster.ID { return cluster.ID(o.clusterID) }
+
+func (o *options) validate() error {
+	if o.clusterID == "" {
 		return fmt.Errorf("--cluster-id is missing: it is the key CLUSTER_ID of Liqo's ConfigMap liqo-clusterid-configmap")
 	}
-	for flag, number := range map[string]int{"--max-relay-addresses": c.maxRelays, "--max-connections": c.maxConnections} {
+	for flag, number := range map[string]int{"--max-relay-addresses": o.maxRelays, "--max-connections": o.maxConnections} {
 		if number < 1 {
 			return fmt.Errorf("%s=%d: must be positive", flag, number)
 		}
 	}
-	for flag, address := range map[string]string{"--listen": c.listen, "--ipam-server": c.ipamServer} {
+	for flag, address := range map[string]string{"--listen": o.listen, "--ipam-server": o.ipamServer} {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("%s=%s: not [HOST]:PORT: %w", flag, address, err)
 		}
@@ -47,7 +51,7 @@ func (c *config) validate() error {
 }
 
 func newCommand() *cobra.Command {
-	c := &config{}
+	o := &options{}
 	command := &cobra.Command{
 		Use:           "network-manager",
 		Short:         "Serve the remote IPAM of a liqo-broker, beside Liqo's network-manager",
@@ -55,27 +59,36 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := c.validate(); err != nil {
+			if err := o.validate(); err != nil {
 				return err
 			}
-			log, err := logging.New(c.log)
+			log, err := logging.New(o.log)
 			if err != nil {
 				return err
 			}
-			return run(command.Context(), *c, cluster.ID(c.clusterID), log)
+			logging.Capture(log)
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("find the Kubernetes API: %w", err)
+			}
+			s, err := newSidecar(sidecarConfig{options: *o, rest: config, log: log})
+			if err != nil {
+				return err
+			}
+			return s.run(command.Context())
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&c.clusterID, "cluster-id", "", "ID of this cluster in the Liqo federation")
-	flags.StringVar(&c.listen, "listen", ":"+strconv.Itoa(remoteipam.Port), "address that serves the remote IPAM")
-	flags.StringVar(&c.ipamServer, "ipam-server", "127.0.0.1:6000", "address of Liqo's IPAM")
-	flags.StringVar(&c.metricsAddress, "metrics-address", ":6002",
+	flags.StringVar(&o.clusterID, "cluster-id", "", "ID of this cluster in the Liqo federation")
+	flags.StringVar(&o.listen, "listen", ":"+strconv.Itoa(remoteipam.Port), "address that serves the remote IPAM")
+	flags.StringVar(&o.ipamServer, "ipam-server", "127.0.0.1:6000", "address of Liqo's IPAM")
+	flags.StringVar(&o.metricsAddress, "metrics-address", ":6002",
 		`address that serves Prometheus metrics over TLS, to who may get the path /metrics of this cluster; "0" for none`)
-	flags.StringVar(&c.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
-	flags.IntVar(&c.maxConnections, "max-connections", server.DefaultMaxConnections,
+	flags.StringVar(&o.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
+	flags.IntVar(&o.maxConnections, "max-connections", server.DefaultMaxConnections,
 		"connections that one consumer may have: one for each of its virtual nodes that stands for this cluster or its providers")
-	flags.IntVar(&c.maxRelays, "max-relay-addresses", relay.DefaultLimit, "relay addresses that one consumer may have")
-	c.log.AddFlags(flags)
+	flags.IntVar(&o.maxRelays, "max-relay-addresses", relay.DefaultLimit, "relay addresses that one consumer may have")
+	o.log.AddFlags(flags)
 	command.AddCommand(newGuardCommand())
 	command.CompletionOptions.DisableDefaultCmd = true
 	return command

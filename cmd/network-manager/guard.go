@@ -5,10 +5,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,13 +19,23 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard/nftables"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/netflag"
 )
 
 // guardConfig is the parsed command line of the guard.
 type guardConfig struct {
 	shut  bool
-	allow prefixes
+	allow netflag.Prefixes
 	log   logging.Options
+}
+
+func (c *guardConfig) validate() error {
+	for _, prefix := range c.allow {
+		if !prefix.Addr().Is4() {
+			return fmt.Errorf("--allow=%s: must be IPv4: Liqo v0.9.4 has nothing else", prefix)
+		}
+	}
+	return nil
 }
 
 func newGuardCommand() *cobra.Command {
@@ -39,6 +47,9 @@ func newGuardCommand() *cobra.Command {
 			"and the virtual kubelets of this cluster.", liqo.IPAMPort),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if err := c.validate(); err != nil {
+				return err
+			}
 			log, err := logging.New(c.log)
 			if err != nil {
 				return err
@@ -84,31 +95,3 @@ func leased(sources []netip.Prefix) nftables.Rule { return rule(sources, ipamgua
 func rule(sources []netip.Prefix, lifetime time.Duration) nftables.Rule {
 	return nftables.Rule{Port: liqo.IPAMPort, Sources: sources, Lifetime: lifetime}
 }
-
-// prefixes are the values of a flag that may be repeated.
-type prefixes []netip.Prefix
-
-// Set implements pflag.Value.
-func (p *prefixes) Set(text string) error {
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil {
-		return err
-	}
-	if !prefix.Addr().Is4() {
-		return errors.New("it must be IPv4: Liqo v0.9.4 has nothing else")
-	}
-	*p = append(*p, prefix)
-	return nil
-}
-
-// String implements pflag.Value.
-func (p *prefixes) String() string {
-	var texts []string
-	for _, prefix := range *p {
-		texts = append(texts, prefix.String())
-	}
-	return strings.Join(texts, ",")
-}
-
-// Type implements pflag.Value.
-func (p *prefixes) Type() string { return "CIDR" }

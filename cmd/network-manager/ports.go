@@ -6,63 +6,63 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
-	"net/netip"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
-	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 )
 
-// port is a port of the sidecar, with what serves it until the context ends.
-type port struct {
-	flag, address string
-	serve         func(context.Context, net.Listener) error
+// ports returns the ports of the sidecar. The probes answer from the first moment.
+func (s *sidecar) ports() []ports.Port {
+	return ports.Opened([]ports.Port{
+		{Flag: "--listen", Address: s.cfg.listen, Ready: s.isServing, Serve: s.serve},
+		{Flag: "--metrics-address", Address: s.cfg.metricsAddress, Ready: s.isServing, Serve: s.serveMetrics},
+		{Flag: "--health-address", Address: s.cfg.healthAddress, Serve: s.serveHealth},
+	})
 }
 
-// addPorts opens the ports, but those with the address 0, and has a manager serve them.
-func addPorts(ctx context.Context, mgr ctrl.Manager, ports []port) error {
-	for _, p := range ports {
-		if p.address == "0" {
-			continue
-		}
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.address)
-		if err != nil {
-			return fmt.Errorf("%s=%s: %w", p.flag, p.address, err)
-		}
-		serve := func(ctx context.Context) error { return p.serve(ctx, listener) }
-		if err := mgr.Add(manager.RunnableFunc(serve)); err != nil {
-			return fmt.Errorf("set up the manager: %w", err)
-		}
+// isServing waits until there is something that serves. It returns false if ctx ends before.
+func (s *sidecar) isServing(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-s.serving:
+		return true
 	}
-	return nil
 }
 
-// metricsPort serves the metrics.
-func metricsPort(
-	readers *delegatedauth.Reviewer, certificate *selfsigned.Certificate, admits func(netip.Addr) bool,
-) func(context.Context, net.Listener) error {
+// serve serves the remote IPAM, once the federation is known.
+func (s *sidecar) serve(ctx context.Context, listener net.Listener) error {
+	if err := inventory.Watch(ctx, s.mgr.GetCache(), s.store, s.cfg.log.WithName("inventory")); err != nil {
+		return err
+	}
+	close(s.known)
+	s.cfg.log.Info("Serving the remote IPAM", "address", listener.Addr().String(), "broker", s.cfg.cluster())
+	return s.api.Serve(ctx, listener)
+}
+
+// serveMetrics serves the metrics, and not to peers.
+func (s *sidecar) serveMetrics(ctx context.Context, listener net.Listener) error {
 	served := diagnostics.Metrics{
-		Gatherer: ctrlmetrics.Registry, Readers: readers, Admits: admits,
-		TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.Get},
+		Gatherer: ctrlmetrics.Registry, Readers: s.readers, Admits: s.peers.Excludes,
+		TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.Get},
 	}
-	return served.Serve
+	return served.Serve(ctx, listener)
 }
 
-// healthPort serves the probes: ready is who knows the federation.
-func healthPort(ready <-chan struct{}, admits func(netip.Addr) bool) func(context.Context, net.Listener) error {
-	probes := diagnostics.Probes{Admits: admits, Ready: func(context.Context) bool {
+// serveHealth serves the probes: ready is who knows the federation. The kubelet is heard also
+// before the peers are known.
+func (s *sidecar) serveHealth(ctx context.Context, listener net.Listener) error {
+	probes := diagnostics.Probes{Admits: s.peers.ExcludesKnown, Ready: func(context.Context) bool {
 		select {
-		case <-ready:
+		case <-s.known:
 			return true
 		default:
 			return false
 		}
 	}}
-	return probes.Serve
+	return probes.Serve(ctx, listener)
 }

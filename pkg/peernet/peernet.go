@@ -61,6 +61,10 @@ func (p *Peers) Excludes(a netip.Addr) bool {
 	return complete != nil && complete() && !p.Includes(a)
 }
 
+// ExcludesKnown reports whether an address is not known to be a peer's. As long as the peers are
+// not known, none is: that is for ports on which who is no peer must not wait.
+func (p *Peers) ExcludesKnown(a netip.Addr) bool { return !p.Includes(a) }
+
 // Includes reports whether an address is known to be a peer's.
 func (p *Peers) Includes(a netip.Addr) bool {
 	_, is := p.tenantOf(a)

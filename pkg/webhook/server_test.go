@@ -31,7 +31,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
 
 const (
@@ -58,17 +58,7 @@ func serve(t *testing.T, hook http.Handler, clientCAFile string) string {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	announced := make(chan struct{})
-	certificate := selfsigned.New(ServerName, func(context.Context, []byte) error { close(announced); return nil })
-	group.Go(func() {
-		if err := certificate.Run(ctx); err != nil {
-			t.Errorf("Run(): %v", err)
-		}
-	})
-	<-announced
-	for _, err := certificate.Get(nil); err != nil; _, err = certificate.Get(nil) {
-		time.Sleep(time.Millisecond) // It is announced before it is shown.
-	}
+	certificate, _ := servingtest.Certificate(t, ServerName)
 	s := NewServer(address, certificate.Get, func(a netip.Addr) bool { return a != netip.MustParseAddr(peerHost) }, clientCAFile)
 	s.Register(path, hook)
 	if s.StartedChecker()(nil) == nil {

@@ -33,7 +33,7 @@ var floors = []floor{
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet"}},
 	{"edges", "know one outside thing each", []string{"pkg/liqo", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient"}},
-	{"shared", "the API, and what every part may use", []string{"pkg/api", "pkg/excerpt", "pkg/logging", "pkg/version", "pkg/wake"}},
+	{"shared", "the API, and what every part may use", []string{"pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/version", "pkg/wake"}},
 	{"core", "decides on values", []string{"pkg/core"}},
 }
 

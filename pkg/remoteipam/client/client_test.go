@@ -5,17 +5,9 @@ package client_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -43,7 +35,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/client"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
-	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
 
 const (
@@ -62,60 +54,18 @@ var (
 	relayAddress  = netip.MustParseAddr("10.202.0.1")
 )
 
-// authority signs client certificates, as the CA of the broker's Kubernetes API
-// does.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{certificate, key}
-}
-
-// configMap is where the broker's API server publishes the authority.
-func (a *authority) configMap() *corev1.ConfigMap {
+// published is where the broker's API server publishes an authority.
+func published(a *servingtest.Authority) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"},
-		Data: map[string]string{
-			"client-ca-file": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})),
-		},
+		Data:       map[string]string{"client-ca-file": a.PEM()},
 	}
 }
 
-func (a *authority) issue(t *testing.T, name cluster.ID, notAfter time.Time) tls.Certificate {
+// issue returns a certificate as Liqo has the authority issue it.
+func issue(t *testing.T, a *servingtest.Authority, name cluster.ID, notAfter time.Time) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: string(name), Organization: []string{"liqo.io"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return *a.Sign(t, notAfter, string(name), "liqo.io")
 }
 
 // onePod is an IPAM that knows the relay address of one pod of one consumer.
@@ -159,7 +109,7 @@ func (i identities) Check(_ context.Context, id cluster.ID, connection *tls.Conn
 // federation is a broker with a remote IPAM on loopback, two consumers and a
 // provider.
 type federation struct {
-	authority *authority
+	authority *servingtest.Authority
 	// issued are the keys of those consumers of which not any key counts.
 	issued       map[cluster.ID]string
 	store        *inventory.Store
@@ -201,7 +151,7 @@ func newFederation(t *testing.T) *federation {
 func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.Addr, error)) *federation {
 	t.Helper()
 	f := &federation{
-		authority: newAuthority(t), store: inventory.NewStore(), issued: map[cluster.ID]string{},
+		authority: servingtest.NewAuthority(t), store: inventory.NewStore(), issued: map[cluster.ID]string{},
 		reports: reports{tunnels: make(chan report, 16), roundTrips: make(chan map[cluster.ID]time.Duration, 16)},
 	}
 	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
@@ -217,15 +167,12 @@ func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.
 	f.store.SetPod("shop", "web", podOfConsumer)
 	f.store.SetPod("other", "web", podOfStranger)
 
-	authorities, err := callers.NewAuthorities(t.Context(), kubefake.NewSimpleClientset(f.authority.configMap()), runner{t}, testr.New(t))
+	authorities, err := callers.NewAuthorities(t.Context(), kubefake.NewSimpleClientset(published(f.authority)), runner{t}, testr.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	announced := make(chan []byte, 1)
-	certificate := selfsigned.New(remoteipam.ServerName, func(_ context.Context, ca []byte) error {
-		announced <- ca
-		return nil
-	})
+	certificate, ca := servingtest.Certificate(t, remoteipam.ServerName)
+	f.announcement = remoteipam.Announcement{Broker: broker, CA: ca}
 	s, err := server.New(server.Config{
 		Broker:      broker,
 		Inventory:   f.store,
@@ -241,39 +188,15 @@ func newFederationWith(t *testing.T, answer func(cluster.ID, netip.Addr) (netip.
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.address = listener.Addr().String()
-	run(t, func(ctx context.Context) error { return certificate.Run(ctx) })
-	f.announcement = remoteipam.Announcement{Broker: broker, CA: <-announced}
-	for _, err := certificate.Get(nil); err != nil; _, err = certificate.Get(nil) {
-		time.Sleep(time.Millisecond) // It is announced before it is shown.
-	}
-	run(t, func(ctx context.Context) error { return s.Serve(ctx, listener) })
+	f.address = servingtest.Serve(t, s.Serve)
 	return f
-}
-
-// run runs a function until the test ends, and waits for it.
-func run(t *testing.T, f func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("ended with %v", err)
-		}
-	})
 }
 
 // runner runs what it is given until the test ends.
 type runner struct{ t *testing.T }
 
 func (r runner) Add(runnable manager.Runnable) error {
-	run(r.t, runnable.Start)
+	servingtest.Run(r.t, runnable.Start)
 	return nil
 }
 
@@ -283,7 +206,7 @@ func (f *federation) dial(t *testing.T, foreign cluster.ID, certificate tls.Cert
 	t.Helper()
 	changed := make(chan struct{}, 16)
 	c := f.client(t, foreign, certificate, func() { changed <- struct{}{} }, servers...)
-	run(t, func(ctx context.Context) error {
+	servingtest.Run(t, func(ctx context.Context) error {
 		c.Run(ctx)
 		return nil
 	})
@@ -322,7 +245,7 @@ var equatePrefixes = cmpopts.EquateComparable(netip.Prefix{}, addressing.View{})
 
 func TestRoutesFollowTheBroker(t *testing.T) {
 	f := newFederation(t)
-	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), f.address)
+	c, changed := f.dial(t, broker, issue(t, f.authority, consumer, time.Now().Add(time.Hour)), f.address)
 	await(t, changed)
 	pods, _ := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if diff := cmp.Diff([]addressing.Route{{Provider: provider, Pods: pods}}, c.Routes(), equatePrefixes); diff != "" {
@@ -338,7 +261,7 @@ func TestRoutesFollowTheBroker(t *testing.T) {
 
 func TestOpaqueBrokerTellsNoRoute(t *testing.T) {
 	f := newFederation(t)
-	c, changed := f.dial(t, broker, f.authority.issue(t, stranger, time.Now().Add(time.Hour)), f.address)
+	c, changed := f.dial(t, broker, issue(t, f.authority, stranger, time.Now().Add(time.Hour)), f.address)
 	await(t, changed)
 	if got := c.Routes(); len(got) != 0 {
 		t.Errorf("an aggregated consumer learns the routes %v", got)
@@ -352,7 +275,7 @@ func TestOpaqueBrokerTellsNoRoute(t *testing.T) {
 
 func TestMapRelay(t *testing.T) {
 	f := newFederation(t)
-	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), f.address)
+	c, changed := f.dial(t, broker, issue(t, f.authority, consumer, time.Now().Add(time.Hour)), f.address)
 	await(t, changed)
 
 	got, err := c.MapRelay(t.Context(), podOfConsumer)
@@ -385,18 +308,18 @@ func TestWhoIsRefused(t *testing.T) {
 			certificate: func(*federation) tls.Certificate { return tls.Certificate{} }},
 		"AnotherCA": {reason: "an identity that the broker did not issue", foreign: broker,
 			certificate: func(*federation) tls.Certificate {
-				return newAuthority(t).issue(t, consumer, time.Now().Add(time.Hour))
+				return issue(t, servingtest.NewAuthority(t), consumer, time.Now().Add(time.Hour))
 			}},
 		"Expired": {reason: "an identity that ended", foreign: broker,
 			certificate: func(f *federation) tls.Certificate {
-				return f.authority.issue(t, consumer, time.Now().Add(-time.Minute))
+				return issue(t, f.authority, consumer, time.Now().Add(-time.Minute))
 			}},
 		"NoConsumer": {reason: "a certificate of the right CA that is no consumer's", foreign: broker,
 			certificate: func(f *federation) tls.Certificate {
-				return f.authority.issue(t, "system:node:x", time.Now().Add(time.Hour))
+				return issue(t, f.authority, "system:node:x", time.Now().Add(time.Hour))
 			}},
 		"NoBroker": {reason: "the virtual kubelet of a directly peered provider must not use the flag", foreign: provider,
-			certificate: func(f *federation) tls.Certificate { return f.authority.issue(t, consumer, time.Now().Add(time.Hour)) }},
+			certificate: func(f *federation) tls.Certificate { return issue(t, f.authority, consumer, time.Now().Add(time.Hour)) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -428,7 +351,7 @@ func TestTunnelsAreReported(t *testing.T) {
 		}
 	}
 	prefix := netip.MustParsePrefix("10.83.0.0/16")
-	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), f.address)
+	c, changed := f.dial(t, broker, issue(t, f.authority, consumer, time.Now().Add(time.Hour)), f.address)
 	await(t, changed)
 	next("the first report replaces what was told before a restart", nil)
 	c.SetTunnels(map[cluster.ID]netip.Prefix{provider: prefix, "private": prefix})
@@ -450,7 +373,7 @@ func (f *federation) raw(t *testing.T, caller cluster.ID) pb.RemoteIPAMClient {
 	}
 	connection, err := grpc.NewClient(f.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: remoteipam.ServerName, RootCAs: roots,
-		Certificates: []tls.Certificate{f.authority.issue(t, caller, time.Now().Add(time.Hour))},
+		Certificates: []tls.Certificate{issue(t, f.authority, caller, time.Now().Add(time.Hour))},
 	})))
 	if err != nil {
 		t.Fatal(err)
@@ -494,10 +417,10 @@ func TestReportsAreChecked(t *testing.T) {
 func TestRoundTripsAreReported(t *testing.T) {
 	f := newFederation(t)
 	// Known before the client connects, so that the first report has it.
-	c := f.client(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), func() {}, f.address)
+	c := f.client(t, broker, issue(t, f.authority, consumer, time.Now().Add(time.Hour)), func() {}, f.address)
 	c.SetRoundTrip(provider, 1234500*time.Nanosecond, time.Now())
 	c.SetRoundTrip("private", time.Second, time.Now())
-	run(t, func(ctx context.Context) error { c.Run(ctx); return nil })
+	servingtest.Run(t, func(ctx context.Context) error { c.Run(ctx); return nil })
 	select {
 	case got := <-f.reports.roundTrips:
 		if diff := cmp.Diff(map[cluster.ID]time.Duration{provider: 1234 * time.Microsecond}, got); diff != "" {
@@ -547,7 +470,7 @@ func TestRoundTripsAreChecked(t *testing.T) {
 
 func TestSecondServer(t *testing.T) {
 	f, other := newFederation(t), newFederation(t)
-	c, changed := f.dial(t, broker, f.authority.issue(t, consumer, time.Now().Add(time.Hour)), other.address, f.address)
+	c, changed := f.dial(t, broker, issue(t, f.authority, consumer, time.Now().Add(time.Hour)), other.address, f.address)
 	await(t, changed)
 	if len(c.Routes()) != 1 {
 		t.Errorf("the routes of the second server are %v", c.Routes())
@@ -570,7 +493,7 @@ func TestReportsAFailureOnce(t *testing.T) {
 			}
 		}), testr.Options{}),
 	})
-	run(t, func(ctx context.Context) error {
+	servingtest.Run(t, func(ctx context.Context) error {
 		c.Run(ctx)
 		return nil
 	})

@@ -58,7 +58,7 @@ func (f *federation) works(t *testing.T, reason string, api pb.RemoteIPAMClient)
 // TestWhoseCertificateCounts shows certificates of the right CA with the consumer's name.
 func TestWhoseCertificateCounts(t *testing.T) {
 	f := newFederation(t)
-	issued, forged := f.authority.issue(t, consumer, time.Now().Add(time.Hour)), f.authority.issue(t, consumer, time.Now().Add(time.Hour))
+	issued, forged := issue(t, f.authority, consumer, time.Now().Add(time.Hour)), issue(t, f.authority, consumer, time.Now().Add(time.Hour))
 	leaf, err := x509.ParseCertificate(issued.Certificate[0])
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestStreamsAreBounded(t *testing.T) {
 // TestCallsAtATimeAreBounded has more calls wait on one connection than it may have.
 func TestCallsAtATimeAreBounded(t *testing.T) {
 	f := newFederation(t)
-	certificate := f.authority.issue(t, consumer, time.Now().Add(time.Hour))
+	certificate := issue(t, f.authority, consumer, time.Now().Add(time.Hour))
 	api := f.with(t, certificate)
 	var all sync.WaitGroup
 	for range cap(f.reports.tunnels) + 32 {
@@ -149,7 +149,7 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 // TestConnectionsAreBounded opens many connections, as one consumer and as nobody.
 func TestConnectionsAreBounded(t *testing.T) {
 	f := newFederation(t)
-	certificate := f.authority.issue(t, stranger, time.Now().Add(time.Hour))
+	certificate := issue(t, f.authority, stranger, time.Now().Add(time.Hour))
 	open := 0
 	for range 2 * maxConnections {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -193,7 +193,7 @@ func TestCallsAreBounded(t *testing.T) {
 		batch.Addresses = append(batch.Addresses, "10.201.0.7")
 	}
 	apis := make([]pb.RemoteIPAMClient, maxConnections)
-	certificate := f.authority.issue(t, stranger, time.Now().Add(time.Hour))
+	certificate := issue(t, f.authority, stranger, time.Now().Add(time.Hour))
 	for i := range apis {
 		apis[i] = f.with(t, certificate)
 	}
@@ -228,7 +228,7 @@ func TestHonestBurst(t *testing.T) {
 		}
 		close(done)
 	}()
-	certificate := f.authority.issue(t, consumer, time.Now().Add(time.Hour))
+	certificate := issue(t, f.authority, consumer, time.Now().Add(time.Hour))
 	batch := &pb.MapRelayRequest{}
 	for range 100 {
 		batch.Addresses = append(batch.Addresses, podOfConsumer.String())

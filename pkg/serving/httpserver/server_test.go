@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -27,20 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // listen runs a server with bounds on loopback until the test ends, and returns its address.
 func listen(t *testing.T, b Bounds, s Server) string {
 	t.Helper()
-	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx, Bound(inner, b)) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run(): %v", err)
-		}
-	})
-	return inner.Addr().String()
+	return servingtest.Serve(t, func(ctx context.Context, inner net.Listener) error { return s.Run(ctx, Bound(inner, b)) })
 }
 
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })

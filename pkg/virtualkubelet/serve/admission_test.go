@@ -5,17 +5,11 @@ package serve
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +37,7 @@ import (
 	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -79,48 +74,10 @@ func (servedPods) Stats(context.Context) (*statsv1alpha1.Summary, error) {
 	return &statsv1alpha1.Summary{}, nil
 }
 
-// testAuthority signs certificates of clients.
-type testAuthority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pem         string
-}
-
-func newTestAuthority(t *testing.T) *testAuthority {
+// sign returns a certificate that is valid for an hour.
+func sign(t *testing.T, a *servingtest.Authority, name string, groups ...string) *tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &testAuthority{parsed, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
-}
-
-func (a *testAuthority) sign(t *testing.T, name string, groups ...string) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: groups},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, a.certificate, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return a.Sign(t, time.Now().Add(time.Hour), name, groups...)
 }
 
 func authorities(pem string) *corev1.ConfigMap {
@@ -173,20 +130,7 @@ func serveKubelet(t *testing.T, client kubernetes.Interface, as func(string) (ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.serve(ctx, listener) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "https://" + listener.Addr().String()
+	return "https://" + servingtest.Serve(t, server.serve)
 }
 
 // ask sends one request with a certificate or a token; both may be missing.
@@ -228,10 +172,10 @@ func eventually(t *testing.T, condition func() bool) {
 }
 
 func TestWhoMayUseTheKubeletAPI(t *testing.T) {
-	own, other := newTestAuthority(t), newTestAuthority(t)
-	apiServer := own.sign(t, "kube-apiserver-kubelet-client", "system:masters")
-	kubeadm := own.sign(t, "kube-apiserver-kubelet-client", kubeadmAdmins)
-	peer := own.sign(t, "4a1c-consumer", "liqo.io")
+	own, other := servingtest.NewAuthority(t), servingtest.NewAuthority(t)
+	apiServer := sign(t, own, "kube-apiserver-kubelet-client", "system:masters")
+	kubeadm := sign(t, own, "kube-apiserver-kubelet-client", kubeadmAdmins)
+	peer := sign(t, own, "4a1c-consumer", "liqo.io")
 	logs, exec, metrics := "/containerLogs/shop/db/db", "/exec/shop/db/db", "/stats/summary"
 	rights := map[string]string{"reader": "get proxy", "scraper": "get stats", "operator": "create proxy", kubeadmAdmins: "get proxy"}
 
@@ -258,14 +202,14 @@ func TestWhoMayUseTheKubeletAPI(t *testing.T) {
 		"APIServerNoRights":  {reason: "kubectl logs works without the patch", certificate: apiServer, path: logs, noRights: true, want: http.StatusOK},
 		"Peer":               {reason: "its certificate is of the same authority", certificate: peer, path: logs, want: http.StatusForbidden, text: "may not get nodes/proxy"},
 		"PeerNoRights":       {reason: "who cannot be judged is not let in", certificate: peer, path: logs, noRights: true, want: http.StatusForbidden, text: testRolePatch},
-		"OtherAuthority":     {reason: "anybody can sign certificates", certificate: other.sign(t, "kube-apiserver-kubelet-client", "system:masters"), path: logs, want: http.StatusUnauthorized},
-		"Certificate":        {reason: "the API server grants it", certificate: own.sign(t, "reader"), path: logs, want: http.StatusOK},
-		"ReaderExec":         {reason: "reading is not running commands, also where it is a GET", certificate: own.sign(t, "reader"), path: exec + "?command=id&output=1", want: http.StatusForbidden, text: "create nodes/proxy"},
+		"OtherAuthority":     {reason: "anybody can sign certificates", certificate: sign(t, other, "kube-apiserver-kubelet-client", "system:masters"), path: logs, want: http.StatusUnauthorized},
+		"Certificate":        {reason: "the API server grants it", certificate: sign(t, own, "reader"), path: logs, want: http.StatusOK},
+		"ReaderExec":         {reason: "reading is not running commands, also where it is a GET", certificate: sign(t, own, "reader"), path: exec + "?command=id&output=1", want: http.StatusForbidden, text: "create nodes/proxy"},
 		"Scraper":            {reason: "metrics-server", token: "scraper", path: metrics, want: http.StatusOK},
 		"ScraperNoRights":    {reason: "a token is used to ask for its owner, which needs no right", token: "scraper", path: metrics, noRights: true, want: http.StatusOK},
 		"ScraperLogs":        {reason: "who may read metrics may not read logs", token: "scraper", path: logs, want: http.StatusForbidden},
 		"UnknownToken":       {reason: "the API server does not know it", token: "stolen", path: metrics, want: http.StatusUnauthorized},
-		"BadCertAndToken":    {reason: "a client may have both", certificate: other.sign(t, "x"), token: "reader", path: logs, want: http.StatusOK},
+		"BadCertAndToken":    {reason: "a client may have both", certificate: sign(t, other, "x"), token: "reader", path: logs, want: http.StatusOK},
 		"Kubeadm":            {reason: "kubeadm 1.29 and later", certificate: kubeadm, path: logs, want: http.StatusOK},
 		"KubeadmNoRights":    {reason: "its group is bound to cluster-admin", certificate: kubeadm, path: logs, noRights: true, kubeadm: "v1.34.4", want: http.StatusOK},
 		"OldKubeadmNoRights": {reason: "before, anybody whose certificate Liqo signs could call itself so", certificate: kubeadm, path: logs, noRights: true, kubeadm: "v1.28.15", want: http.StatusForbidden},
@@ -274,7 +218,7 @@ func TestWhoMayUseTheKubeletAPI(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewSimpleClientset(authorities(own.pem))
+			client := fake.NewSimpleClientset(authorities(own.PEM()))
 			client.Discovery().(*discoveryfake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.34.4"}
 			if tc.kubeadm != "" {
 				client.Discovery().(*discoveryfake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: tc.kubeadm}
@@ -301,11 +245,11 @@ func TestWhoMayUseTheKubeletAPI(t *testing.T) {
 }
 
 func TestAuthorityIsFollowed(t *testing.T) {
-	first, second := newTestAuthority(t), newTestAuthority(t)
+	first, second := servingtest.NewAuthority(t), servingtest.NewAuthority(t)
 	client := fake.NewSimpleClientset()
 	url := serveKubelet(t, client, tokens(nil)) + "/containerLogs/shop/db/db"
-	logs := func(by *testAuthority) func() bool {
-		certificate := by.sign(t, "kube-apiserver-kubelet-client", "system:masters")
+	logs := func(by *servingtest.Authority) func() bool {
+		certificate := sign(t, by, "kube-apiserver-kubelet-client", "system:masters")
 		return func() bool {
 			code, _ := ask(t, http.MethodGet, url, certificate, "")
 			return code == http.StatusOK
@@ -314,11 +258,11 @@ func TestAuthorityIsFollowed(t *testing.T) {
 	if logs(first)() {
 		t.Error("a certificate is accepted before the authority is known")
 	}
-	if _, err := client.CoreV1().ConfigMaps("kube-system").Create(t.Context(), authorities(first.pem), metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps("kube-system").Create(t.Context(), authorities(first.PEM()), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, logs(first))
-	if _, err := client.CoreV1().ConfigMaps("kube-system").Update(t.Context(), authorities(second.pem), metav1.UpdateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps("kube-system").Update(t.Context(), authorities(second.PEM()), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, logs(second))
@@ -400,7 +344,7 @@ func TestRequestsAreBounded(t *testing.T) {
 
 // TestChecksAreShared has a peer send tokens from many addresses while the API server does not answer who has them.
 func TestChecksAreShared(t *testing.T) {
-	authority := newTestAuthority(t)
+	authority := servingtest.NewAuthority(t)
 	asked, answer := make(chan struct{}), make(chan struct{})
 	as := func(string) (kubernetes.Interface, error) {
 		asked <- struct{}{}
@@ -408,7 +352,7 @@ func TestChecksAreShared(t *testing.T) {
 		return nil, errors.New("the API server does not answer")
 	}
 	peer := netip.MustParsePrefix("10.60.0.0/16")
-	a, err := NewAdmission(testAdmission(), fake.NewSimpleClientset(authorities(authority.pem)), as, func(a netip.Addr) source.Source {
+	a, err := NewAdmission(testAdmission(), fake.NewSimpleClientset(authorities(authority.PEM())), as, func(a netip.Addr) source.Source {
 		if peer.Contains(a) {
 			return source.Peer("peer")
 		}
@@ -461,8 +405,8 @@ func TestChecksAreShared(t *testing.T) {
 // its own share, and not that of the API server.
 func TestNamesOfPeersAreNotBelieved(t *testing.T) {
 	const name = "kube-apiserver-kubelet-client"
-	authority := newTestAuthority(t)
-	client := fake.NewSimpleClientset(authorities(authority.pem))
+	authority := servingtest.NewAuthority(t)
+	client := fake.NewSimpleClientset(authorities(authority.PEM()))
 	asked, answer := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked <- struct{}{}
@@ -502,7 +446,7 @@ func TestNamesOfPeersAreNotBelieved(t *testing.T) {
 		handler.ServeHTTP(recorder, request)
 		return recorder.Code
 	}
-	forged := authority.sign(t, name, "liqo.io")
+	forged := sign(t, authority, name, "liqo.io")
 	for range maxChecksEach {
 		running.Go(func() { send(peer, forged) })
 		<-asked
@@ -510,7 +454,7 @@ func TestNamesOfPeersAreNotBelieved(t *testing.T) {
 	if code := send(peer, forged); code != http.StatusServiceUnavailable {
 		t.Errorf("a peer that has its share is answered %d", code)
 	}
-	if code := send(netip.MustParseAddr("192.0.2.1"), authority.sign(t, name, "system:masters")); code != http.StatusNotFound {
+	if code := send(netip.MustParseAddr("192.0.2.1"), sign(t, authority, name, "system:masters")); code != http.StatusNotFound {
 		t.Errorf("the API server is answered %d", code)
 	}
 	close(answer)
@@ -521,10 +465,10 @@ func TestNamesOfPeersAreNotBelieved(t *testing.T) {
 // TestStrangersHaveAShare connects from one network without a word, and then as the API server: from another one, and,
 // where it is known already, from the same.
 func TestStrangersHaveAShare(t *testing.T) {
-	authority := newTestAuthority(t)
-	client := fake.NewSimpleClientset(authorities(authority.pem))
+	authority := servingtest.NewAuthority(t)
+	client := fake.NewSimpleClientset(authorities(authority.PEM()))
 	url := serveKubelet(t, client, tokens(nil)) + "/containerLogs/shop/db/db"
-	apiServer := authority.sign(t, "kube-apiserver-kubelet-client", "system:masters")
+	apiServer := sign(t, authority, "kube-apiserver-kubelet-client", "system:masters")
 	eventually(t, func() bool {
 		code, _ := ask(t, http.MethodGet, url, apiServer, "")
 		return code == http.StatusOK

@@ -1,0 +1,211 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/credentials"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/announce"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/reports"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+)
+
+// The API server is asked once for each relay address that is made. They are made one
+// after the other, so that this is no burden; and thousands of pods may start at once.
+const (
+	callsPerSecond = 100
+	callsAtOnce    = 200
+)
+
+// sidecarConfig is what the sidecar is made from.
+type sidecarConfig struct {
+	options
+
+	rest *rest.Config
+	log  logr.Logger
+}
+
+// sidecar serves the remote IPAM.
+type sidecar struct {
+	cfg sidecarConfig
+
+	scheme *runtime.Scheme
+	ipam   *liqo.IPAM
+	store  *inventory.Store
+	peers  peernet.Peers
+	known  chan struct{} // Closed when the store has the federation.
+
+	// serving is closed when what follows is set and all that it needs is watched.
+	serving     chan struct{}
+	mgr         ctrl.Manager
+	certificate *selfsigned.Certificate
+	readers     *delegatedauth.Reviewer
+	api         *server.Server
+}
+
+// newSidecar makes the parts of the sidecar that need no API server. It must be run, or else
+// closed.
+func newSidecar(cfg sidecarConfig) (*sidecar, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register the API types: %w", err)
+	}
+	cfg.rest = rest.CopyConfig(cfg.rest)
+	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
+	lenient.Wrap(cfg.rest, scheme, cfg.log.WithName("objects"))
+	ipam, err := liqo.NewIPAM(cfg.ipamServer)
+	if err != nil {
+		return nil, err
+	}
+	return &sidecar{
+		cfg: cfg, scheme: scheme, ipam: ipam, store: inventory.NewStore(), known: make(chan struct{}), serving: make(chan struct{}),
+	}, nil
+}
+
+// managerOptions returns what a manager caches and serves: what the remote IPAM reads, and nothing.
+func managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
+	return ctrl.Options{
+		Scheme: scheme,
+		Logger: log,
+		// They are served, as the probes are, by ports of our own.
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Cache:                  cache.Options{ByObject: inventory.CacheOptions()},
+		Client: client.Options{Cache: &client.CacheOptions{
+			// Few of ours; a cache would hold every one of the cluster.
+			DisableFor: []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}},
+		}},
+	}
+}
+
+// setup makes the parts that need an API server.
+func (s *sidecar) setup(ctx context.Context) error {
+	// The clusters' objects.
+	var err error
+	if s.mgr, err = ctrl.NewManager(s.cfg.rest, managerOptions(s.scheme, s.cfg.log)); err != nil {
+		return fmt.Errorf("make the manager for %s: %w", s.cfg.rest.Host, err)
+	}
+	s.readers = delegatedauth.New(s.mgr.GetClient())
+
+	// Who is believed to be whom, where they call from, and under which certificate they are served.
+	clientset, err := kubernetes.NewForConfig(s.cfg.rest)
+	if err != nil {
+		return fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
+	}
+	authorities, err := callers.NewAuthorities(ctx, clientset, s.mgr, s.cfg.log.WithName("callers"))
+	if err != nil {
+		return err
+	}
+	if err := s.peers.Watch(ctx, s.mgr.GetCache()); err != nil {
+		return err
+	}
+	issued := callers.FromLiqo(s.mgr.GetClient(), s.mgr.GetAPIReader())
+	announcements := announce.New(s.mgr.GetClient(), s.cfg.cluster(), issued)
+	if err := announcements.Setup(s.mgr); err != nil {
+		return fmt.Errorf("set up the announcer: %w", err)
+	}
+	s.certificate = selfsigned.New(remoteipam.ServerName, announcements.Publish)
+	if err := s.mgr.Add(manager.RunnableFunc(s.certificate.Run)); err != nil {
+		return fmt.Errorf("add the certificate of the remote IPAM: %w", err)
+	}
+
+	// What to answer, and what becomes of what is told.
+	recorder := reports.NewRecorder(s.mgr.GetClient(), clock.RealClock{})
+	if err := recorder.Setup(s.mgr); err != nil {
+		return fmt.Errorf("set up the recorder of reports: %w", err)
+	}
+	relays, err := s.newRelays()
+	if err != nil {
+		return err
+	}
+	s.api, err = server.New(server.Config{
+		Broker:         s.cfg.cluster(),
+		Inventory:      s.store,
+		Relay:          relays,
+		Reports:        recorder,
+		Credentials:    credentials.NewTLS(server.TLSConfig(s.certificate, authorities.Pool)),
+		Callers:        callers.New(authorities, issued),
+		Source:         s.peers.Source,
+		MaxConnections: s.cfg.maxConnections,
+		Told:           []error{relay.ErrNotOffloaded, relay.ErrTaken, relay.ErrTooMany, liqo.ErrExternalCIDRFull},
+		Log:            s.cfg.log.WithName("remote-ipam"),
+	})
+	if err != nil {
+		return err
+	}
+	close(s.serving)
+	return nil
+}
+
+// newRelays returns what makes relay addresses, and has them freed once the federation is known.
+func (s *sidecar) newRelays() (*observedRelays, error) {
+	mappings := relay.NatMappings{Reader: s.mgr.GetClient()}
+	allocator := relay.NewAllocator(s.ipam, s.store, mappings, relay.NatMappings{Reader: s.mgr.GetAPIReader()}, s.cfg.maxRelays)
+	if err := relay.NewCollector(allocator, s.mgr.GetClient(), s.known).Setup(s.mgr); err != nil {
+		return nil, fmt.Errorf("set up the collector of relay addresses: %w", err)
+	}
+	relays := newObservedRelays(allocator, mappings, s.mgr.GetEventRecorderFor("remote-ipam"))
+	return relays, relays.register(ctrlmetrics.Registry)
+}
+
+// run runs the sidecar until ctx ends or one of its parts fails, and returns when all parts have
+// ended. An address in use is told at once, and the kubelet hears that the program lives before
+// the API server answers.
+func (s *sidecar) run(ctx context.Context) error {
+	defer s.close()
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := ports.Serve(ctx, group, s.ports()); err != nil {
+		stop()
+		return errors.Join(err, group.Wait())
+	}
+	group.Go(func() error {
+		if err := s.setup(ctx); err != nil {
+			return err
+		}
+		if err := s.mgr.Start(ctx); err != nil {
+			return fmt.Errorf("run the controllers: %w", err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// close ends the connection to Liqo's IPAM.
+func (s *sidecar) close() {
+	if err := s.ipam.Close(); err != nil {
+		s.cfg.log.Error(err, "Cannot close the connection to Liqo's IPAM")
+	}
+}

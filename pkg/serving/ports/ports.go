@@ -1,0 +1,52 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ports opens the ports of a program, and runs what serves them. It does not know what is
+// served, nor to whom.
+package ports
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Port is a port of a program.
+type Port struct {
+	// Flag is the flag by which people give the address; errors name it.
+	Flag string
+	// Address is what to listen on; the port stays closed if it is empty or "0".
+	Address string
+	// Ready waits until Serve may run, and returns false if the program ends before; nil
+	// does not wait.
+	Ready func(context.Context) bool
+	// Serve serves until the context ends.
+	Serve func(context.Context, net.Listener) error
+}
+
+// Opened returns those of some ports that do not stay closed.
+func Opened(all []Port) []Port {
+	return slices.DeleteFunc(slices.Clone(all), func(p Port) bool { return p.Address == "" || p.Address == "0" })
+}
+
+// Serve opens ports, and serves them in a group until the context ends. It returns when all are
+// open, or one cannot be; those that are open by then close when the context ends.
+func Serve(ctx context.Context, group *errgroup.Group, all []Port) error {
+	for _, p := range Opened(all) {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.Address)
+		if err != nil {
+			return fmt.Errorf("%s=%s: %w", p.Flag, p.Address, err)
+		}
+		group.Go(func() error {
+			defer listener.Close() // Closed already, unless the program ends before it serves.
+			if p.Ready != nil && !p.Ready(ctx) {
+				return nil // The program ends.
+			}
+			return p.Serve(ctx, listener)
+		})
+	}
+	return nil
+}
