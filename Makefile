@@ -66,6 +66,11 @@ build: $(BINARIES:%=bin/%) ## Build the three programs, static, into bin/.
 .PHONY: images
 images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that containerd and docker load, to bin/images/.
 
+.PHONY: text
+text: ## Print what users read into the golden files: the help of the commands, all sentences, columns and refusals of the CRDs.
+	go test ./test/text -update
+	go test ./cmd/... -run '^TestHelp$$' -update
+
 .PHONY: generate
 generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler

@@ -1,0 +1,24 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/capacitorset/liqo-broker/test/golden"
+)
+
+func TestHelp(t *testing.T) {
+	for name, args := range map[string][]string{"help.txt": {"--help"}, "help-guard.txt": {"guard", "--help"}} {
+		var out bytes.Buffer
+		command := newCommand()
+		command.SetArgs(args)
+		command.SetOut(&out)
+		if err := command.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, name, out.String())
+	}
+}

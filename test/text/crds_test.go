@@ -1,0 +1,76 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/test/golden"
+)
+
+// TestCRDs compares what kubectl shows of each kind, and with which words the API server refuses an object, with the golden file.
+func TestCRDs(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/crds/brokering.liqo.io_*.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("only %d CRDs are found: %v", len(files), err)
+	}
+	var out strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		names := crd.Spec.Names
+		fmt.Fprintf(&out, "# %s: %s\n\n", names.Kind, strings.Join(slices.Concat([]string{names.Plural}, names.ShortNames), ", "))
+		for _, version := range crd.Spec.Versions {
+			for _, column := range version.AdditionalPrinterColumns {
+				wide := ""
+				if column.Priority > 0 {
+					wide = " (wide)"
+				}
+				fmt.Fprintf(&out, "column %s%s: %s\n", strings.ToUpper(column.Name), wide, column.JSONPath)
+			}
+			printRules(&out, "", version.Schema.OpenAPIV3Schema)
+		}
+		fmt.Fprintln(&out)
+	}
+	golden.Check(t, "crds.txt", out.String())
+}
+
+// printRules prints the messages of the rules of a field and of those below it.
+func printRules(out *strings.Builder, path string, schema *apiextensionsv1.JSONSchemaProps) {
+	for _, rule := range schema.XValidations {
+		message := rule.Message
+		if rule.MessageExpression != "" {
+			message = rule.MessageExpression
+		}
+		if message == "" {
+			message = "failed rule: " + rule.Rule
+		}
+		fmt.Fprintf(out, "refusal %s: %s\n", strings.TrimPrefix(path, "."), message)
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		property := schema.Properties[name]
+		printRules(out, path+"."+name, &property)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		printRules(out, path+"[]", schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		printRules(out, path+"{}", schema.AdditionalProperties.Schema)
+	}
+}
