@@ -19,9 +19,6 @@ type (
 	ForeignClusterList = discoveryv1alpha1.ForeignClusterList
 )
 
-// KindForeignCluster is the kind of a ForeignCluster.
-const KindForeignCluster = "ForeignCluster"
-
 // Peering is how far a peering in one direction has come.
 type Peering struct {
 	// Exists is false if there is none, nor one being made or ended.

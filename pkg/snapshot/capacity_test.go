@@ -113,7 +113,7 @@ func TestCapacity(t *testing.T) {
 		got, want corev1.ResourceList
 	}{
 		"UsedByC":      {reason: "Pods that are bound to providers and have not ended.", got: snap.Used(c.ID), want: cpu("1125m")},
-		"UsedOfA":      {reason: "Pods that nobody knows the consumer of count too.", got: snap.UsedOf(a.ID), want: cpu("1500m")},
+		"UsedByWhom":   {reason: "Pods that nobody knows the consumer of count too.", got: snap.Used(""), want: cpu("500m")},
 		"OfferedToC":   {reason: "All that others do not use.", got: snap.Offered(c.ID), want: cpu("5250m")},
 		"OfferedToA":   {reason: "Not its own, and not what is reserved for C and not used.", got: snap.Offered(a.ID), want: cpu("1500m")},
 		"OfferedToNew": {reason: "A consumer that uses nothing.", got: snap.Offered("id-d"), want: cpu("3750m")},
@@ -143,8 +143,8 @@ func TestHugePod(t *testing.T) {
 		t.Fatalf("Capacity(): %v", err)
 	}
 	used := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourcePods: resource.MustParse("1")}
-	if got := snap.UsedOf(a.ID); !resources.Equal(got, used) || len(got) != len(used) {
-		t.Errorf("used of the provider: %v, want %v", got, used)
+	if got := snap.Used(evil.ID); !resources.Equal(got, used) || len(got) != len(used) {
+		t.Errorf("used by the owner: %v, want %v", got, used)
 	}
 	if got := snap.Offered(evil.ID); got.Cpu().Cmp(resource.MustParse("4")) != 0 {
 		t.Errorf("the owner is offered %v, want what the provider has", got)

@@ -229,10 +229,11 @@ func TestCapacityOfLyingNode(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
 	}
-	for id, want := range map[cluster.ID]string{a.ID: "1", evil.ID: "2"} {
-		used := snap.UsedOf(id)
-		if used.Cpu().String() != want {
-			t.Errorf("used of %s: %s cpu, want %s", id, used.Cpu(), want)
+	// Each is offered what the other one has free.
+	for id, want := range map[cluster.ID]string{a.ID: "6", evil.ID: "3"} {
+		offered := snap.Offered(id)
+		if offered.Cpu().String() != want {
+			t.Errorf("%s is offered %s cpu, want %s", id, offered.Cpu(), want)
 		}
 	}
 }

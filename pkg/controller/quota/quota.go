@@ -108,9 +108,9 @@ type Config struct {
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler { return &Reconciler{client: cfg.Client, bounds: cfg.Bounds} }
 
-// NewMetadata returns an empty ResourceQuota of which only the metadata is read: the rest
+// newMetadata returns an empty ResourceQuota of which only the metadata is read: the rest
 // changes with every pod.
-func NewMetadata() *metav1.PartialObjectMetadata {
+func newMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"}}
 }
 
@@ -131,7 +131,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("quota").
 		For(&corev1.Namespace{}, builder.WithPredicates(created)).
-		WatchesMetadata(NewMetadata(), handler.EnqueueRequestsFromMapFunc(ofNamespace), builder.WithPredicates(gone)).
+		WatchesMetadata(newMetadata(), handler.EnqueueRequestsFromMapFunc(ofNamespace), builder.WithPredicates(gone)).
 		Complete(conflict.Requeue(New(cfg)))
 	if err != nil {
 		return fmt.Errorf("set up the quota controller: %w", err)
@@ -149,7 +149,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	want := r.bounds.Quota(ns.Name)
-	is := NewMetadata()
+	is := newMetadata()
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), is)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -89,7 +89,7 @@ type Snapshot struct {
 	told     map[cluster.ID][]corev1.ResourceName
 
 	usedOf map[cluster.ID]corev1.ResourceList // Of each provider.
-	free   map[cluster.ID]corev1.ResourceList // Of each provider.
+	free   map[cluster.ID]corev1.ResourceList // Of each usable provider, for new pods.
 	used   map[cluster.ID]corev1.ResourceList // By each consumer.
 	places map[cluster.ID][]cluster.ID        // The usable providers of each consumer's pods.
 	// pool is the sum of what is free, and kept what all consumers together have
@@ -143,19 +143,9 @@ func (s *Snapshot) unused(consumer cluster.ID) corev1.ResourceList {
 	return resources.Subtract(s.terms[consumer].Reserved, s.used[consumer])
 }
 
-// Used returns what a consumer uses, of all providers.
+// Used returns what a consumer uses, of all providers; with an empty ID, what nobody knows the consumer of.
 func (s *Snapshot) Used(consumer cluster.ID) corev1.ResourceList {
 	return resources.Max(s.used[consumer], nil)
-}
-
-// UsedOf returns what is used of a provider, by whomever.
-func (s *Snapshot) UsedOf(provider cluster.ID) corev1.ResourceList {
-	return resources.Max(s.usedOf[provider], nil)
-}
-
-// Free returns what new pods can use of a provider.
-func (s *Snapshot) Free(provider cluster.ID) corev1.ResourceList {
-	return resources.Max(s.free[provider], nil)
 }
 
 // Obtainable returns what a consumer uses, and what it could use if it came before all

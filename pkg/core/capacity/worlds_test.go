@@ -123,7 +123,7 @@ func anySnapshot(t *testing.T, r *rand.Rand) {
 
 	free, given := resources.Sum(), resources.Sum()
 	for _, id := range providers {
-		resources.Add(free, snap.Free(id))
+		resources.Add(free, snap.free[id])
 	}
 	for _, c := range consumers {
 		offered, used := snap.Offered(c), snap.Used(c)
