@@ -9,10 +9,9 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
@@ -35,7 +34,21 @@ func Check(t testing.TB, name, got string) {
 	if err != nil {
 		t.Fatalf("%v: write it with -update", err)
 	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s is not what is printed now (-file +now): run make text, and review the difference as a user will read it\n%s", file, diff)
+	if got == string(want) {
+		return
 	}
+	old, now := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+	t.Errorf("%s is not what is printed now: run make text, and review the difference as a user will read it\n%s%s",
+		file, missing("- ", old, now), missing("+ ", now, old))
+}
+
+// missing returns the lines that are not among others, each with a mark before it. There are none if only the order differs.
+func missing(mark string, lines, others []string) string {
+	var out strings.Builder
+	for _, line := range lines {
+		if !slices.Contains(others, line) {
+			out.WriteString(mark + line + "\n")
+		}
+	}
+	return out.String()
 }

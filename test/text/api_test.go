@@ -4,6 +4,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -51,16 +52,46 @@ func TestCRDs(t *testing.T) {
 	golden.Check(t, "crds.txt", out.String())
 }
 
+// TestAdmissionPolicies compares with which words the API server refuses what peers, pods and the daemon itself must not do with the golden
+// file.
+func TestAdmissionPolicies(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/admission/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	count := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range strings.Split(string(text), "\n---\n") {
+			var policy struct { // The API has no Go type for it in this version.
+				Metadata struct{ Name string }
+				Spec     struct {
+					Validations []struct{ Message, MessageExpression string }
+				}
+			}
+			if err := yaml.Unmarshal([]byte(document), &policy); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			for _, validation := range policy.Spec.Validations {
+				count++
+				fmt.Fprintf(&out, "refusal %s: %s\n", policy.Metadata.Name, cmp.Or(validation.Message, validation.MessageExpression))
+			}
+		}
+	}
+	if count < 15 {
+		t.Errorf("only %d refusals are found", count)
+	}
+	golden.Check(t, "admission.txt", out.String())
+}
+
 // printRules prints the messages of the rules of a field and of those below it.
 func printRules(out *strings.Builder, path string, schema *apiextensionsv1.JSONSchemaProps) {
 	for _, rule := range schema.XValidations {
-		message := rule.Message
-		if rule.MessageExpression != "" {
-			message = rule.MessageExpression
-		}
-		if message == "" {
-			message = "failed rule: " + rule.Rule
-		}
+		message := cmp.Or(rule.MessageExpression, rule.Message, "failed rule: "+rule.Rule)
 		fmt.Fprintf(out, "refusal %s: %s\n", strings.TrimPrefix(path, "."), message)
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
