@@ -206,58 +206,58 @@ func newCommand() *cobra.Command {
 		"broker for consumers that see and choose the providers, on /api/clusters and /api/toggle")
 	flags.BoolVar(&o.aggregator, "with-aggregator", false, "broker for consumers that do not see the providers")
 	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
-		"address that serves Liqo's resource plugin, if the broker is orchestrator or aggregator")
+		"address that serves Liqo's resource plugin, in the modes orchestrator and aggregator")
 	flags.Var(&o.pluginAllow, "resource-plugin-allow",
-		"prefix from which the resource plugin may be called, besides the pods of Liqo's controller manager; may be repeated")
+		"prefix from which the resource plugin may be called, in addition to the pods of Liqo's controller manager; may be repeated")
 	flags.StringVar(&o.apiAddress, "api-address", defaultAPIAddress, "address that serves the HTTP API, over TLS")
 	flags.StringVar(&o.plainAPIAddress, "plain-api-address", "",
 		"address that serves the HTTP API without TLS, as far as it needs no token; none if empty")
 	flags.StringVar(&o.tlsCertFile, "tls-cert-file", "",
-		"file of the certificate of the HTTP API and the metrics, with those that signed it; it is read again when it changes; the daemon makes "+
-			"its own if empty, and announces it in the ConfigMap "+httpapi.CAName)
-	flags.StringVar(&o.tlsKeyFile, "tls-private-key-file", "", "file of the key of that certificate")
+		"file with the certificate of the HTTP API and the metrics, and its intermediate CAs; reloaded when it changes; if empty, the daemon "+
+			"creates its own, and announces it in the ConfigMap "+httpapi.CAName)
+	flags.StringVar(&o.tlsKeyFile, "tls-private-key-file", "", "file with the private key of --tls-cert-file")
 	flags.StringSliceVar(&o.tlsNames, "tls-name", nil,
-		"name or address by which the HTTP API is reached, beside those of its Service, for the daemon's own certificate; may be repeated")
+		"additional DNS name or IP address in the daemon's own certificate, beside those of its Service; may be repeated")
 	flags.StringSliceVar(&o.apiAudiences, "api-audience", []string{httpapi.Audience},
 		"audience of the tokens that the HTTP API accepts; may be repeated")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
-		"address at which the API server asks the admission webhooks")
+		"address that serves the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",
-		"prefix of the addresses of the API servers, to which alone the webhooks answer; may be repeated; all but the peers' if empty")
+		"prefix of the addresses of the API servers, which alone may call the webhooks; may be repeated; all but the peers' if empty")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
-		"file of the certificates that have signed those that the API servers show to the webhooks; none are asked for if empty")
+		"file with the CA certificates that verify the client certificates of the API servers at the webhooks; none are required if empty")
 	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,
-		"let everybody use /api/toggle, by POST; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
+		"allow POST /api/toggle without authentication; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
 	flags.BoolVar(&o.anonymousCatalog, "anonymous-catalog", false,
-		"show the providers to everybody on /api/clusters, also if the broker is aggregator; otherwise the caller then needs a token with the "+
-			"right to list providers.brokering.liqo.io")
+		"serve /api/clusters without authentication also in the mode aggregator, where the caller otherwise needs a token with the right to "+
+			"list providers.brokering.liqo.io")
 	flags.BoolVar(&o.provideFromConsumers, "provide-from-consumers", false,
-		"enable also those new providers that use the broker themselves; otherwise somebody has to")
+		"also enable new providers that are consumers of the broker; otherwise they stay disabled until somebody enables them")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
 	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
-		"name of this replica in the lease, the same after a restart, as that of its pod; another one each time if empty")
+		"name of this replica in the lease, which should survive a restart, such as the name of its pod; random if empty")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
 		"how Liqo names consumers' namespaces on the providers: DefaultName, which appends the broker's name unless that makes the "+
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
 	flags.StringVar(&o.podSecurity, "pod-security", string(isolation.DefaultLevel),
-		"level of Kubernetes' Pod Security Standards up to which the pods of consumers are admitted: privileged, baseline or restricted")
+		"Pod Security Standard that the pods of consumers must meet: privileged, baseline or restricted")
 	flags.IntVar(&o.maxNamespaces, "max-namespaces", defaultMaxNamespaces,
-		"how many namespaces of a consumer are offloaded to providers; pods in its further ones wait; 0 for no limit")
+		"maximum number of namespaces of a consumer that are offloaded to providers; pods in further ones wait; 0 for no limit")
 	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", nil,
-		"how many objects of a resource a consumer may have in each of its namespaces here, by the name that the resource has in a ResourceQuota; "+
-			"those that are not named keep their defaults: "+quota.DefaultBounds().String())
+		"maximum number of objects of a resource in each namespace of a consumer here, by the name of the resource in a ResourceQuota; "+
+			"resources that are not named keep their defaults: "+quota.DefaultBounds().String())
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
-		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 for ever")
+		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 means forever")
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",
-		"URL of the Prometheus that is asked for the KPIs of ProviderQueries and PlacementPolicies, without credentials")
+		"URL of the Prometheus that is queried for the KPIs of ProviderQueries and PlacementPolicies, without credentials")
 	flags.StringVar(&o.prometheus.CAFile, "prometheus-ca-file", "",
-		"file of the certificates that the one of Prometheus is checked against; those of the system if empty")
+		"file with the CA certificates that verify Prometheus; those of the system if empty")
 	flags.StringVar(&o.prometheus.TokenFile, "prometheus-token-file", "",
-		"file of the bearer token that Prometheus is sent; it is read for each query")
+		"file with the bearer token for Prometheus; it is read for each query")
 	o.log.AddFlags(flags)
 	return command
 }

@@ -37,7 +37,7 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 		plugin: plugin,
 		remade: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqo_broker_pods_remade_total",
-			Help: "Pods that were recreated because they were, or waited, in the wrong place.",
+			Help: "Pods that were recreated because they ran or waited in the wrong place.",
 		}),
 		given: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqo_broker_pods_given_back_total",

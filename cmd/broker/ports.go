@@ -83,7 +83,7 @@ func newAPICertificate(o *options, direct client.Client) (certificate, error) {
 	announce := httpapi.Announcer{Client: direct, Namespace: o.namespace}.Announce
 	if o.namespace == "" {
 		announce = func(ctx context.Context, _ []byte) error {
-			ctrl.LoggerFrom(ctx).Info("Nobody can verify the certificate of the HTTP API: the daemon does not run in a pod")
+			ctrl.LoggerFrom(ctx).Info("Clients cannot verify the certificate of the HTTP API: the daemon does not run in a pod")
 			return nil
 		}
 	}

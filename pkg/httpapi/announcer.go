@@ -49,7 +49,7 @@ func (a Announcer) Announce(ctx context.Context, certificate []byte) error {
 		return a.Client.Patch(ctx, &announced, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).Info("Nobody can verify the certificate of the HTTP API: there is no ConfigMap for it", "name", CAName)
+		ctrl.LoggerFrom(ctx).Info("Clients cannot verify the certificate of the HTTP API: there is no ConfigMap for it", "name", CAName)
 		return nil
 	}
 	if err != nil {

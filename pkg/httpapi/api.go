@@ -74,7 +74,7 @@ type API struct {
 // New returns the API.
 func New(cfg Config) (*API, error) {
 	if cfg.Client == nil || cfg.Reviewer == nil {
-		return nil, errors.New("the HTTP API needs a client, and somebody who knows the callers")
+		return nil, errors.New("the HTTP API needs a client and an authorizer")
 	}
 	if cfg.Source == nil {
 		cfg.Source = source.Network
@@ -96,7 +96,7 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("/api/toggle", notAllowed("GET, POST"))
 	mux.HandleFunc("/debug/namespaces/{name}", notAllowed("GET, HEAD"))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, http.StatusNotFound, "there is nothing here: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME")
+		writeProblem(w, http.StatusNotFound, "not found: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME")
 	})
 	return a.limits.handler(withoutTokenInClear(mux))
 }
@@ -113,7 +113,7 @@ func notAllowed(allowed string) http.HandlerFunc {
 func withoutTokenInClear(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil && r.Header.Get("Authorization") != "" {
-			writeProblem(w, http.StatusForbidden, "tokens are accepted over TLS only: this one was sent in clear, do not use it again")
+			writeProblem(w, http.StatusForbidden, "tokens are accepted over TLS only: this one was sent in plain text, do not use it again")
 			return
 		}
 		next.ServeHTTP(w, r)

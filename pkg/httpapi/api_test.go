@@ -456,7 +456,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 		},
 		"Elsewhere": {
 			reason: "Other paths say which there are.", cfg: all, target: "/api/nothing",
-			code: http.StatusNotFound, detail: "there is nothing here: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME",
+			code: http.StatusNotFound, detail: "not found: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME",
 		},
 		"Broken": {
 			reason: "What went wrong inside is not shown.", cfg: all, token: "lister", target: "/api/clusters",

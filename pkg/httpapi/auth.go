@@ -33,7 +33,7 @@ func (a *API) authorized(w http.ResponseWriter, r *http.Request, needed delegate
 		writeProblem(w, http.StatusInternalServerError, "the caller's rights cannot be checked")
 	case caller.Name == "":
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		writeProblem(w, http.StatusUnauthorized, "a bearer token of the broker's cluster is needed, for the audience "+Audience)
+		writeProblem(w, http.StatusUnauthorized, "a bearer token of the broker's cluster is required, for the audience "+Audience)
 	case !caller.Allowed:
 		writeProblem(w, http.StatusForbidden, fmt.Sprintf("%s may not %s", caller.Name, needed))
 	default:
@@ -48,7 +48,7 @@ func sameSite(w http.ResponseWriter, r *http.Request) bool {
 	changing := r.WithContext(r.Context())
 	changing.Method = http.MethodPost // A GET of /api/toggle changes something too.
 	if http.NewCrossOriginProtection().Check(changing) != nil {
-		writeProblem(w, http.StatusForbidden, "pages of other sites may not toggle providers")
+		writeProblem(w, http.StatusForbidden, "cross-origin requests may not toggle providers")
 		return false
 	}
 	return true

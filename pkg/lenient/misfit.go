@@ -144,7 +144,7 @@ var sound = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([a-zA-Z]{0,2}|[eE][+-]?[0-9]{
 
 func soundQuantity(raw []byte) error {
 	if text := strings.TrimSpace(strings.Trim(string(raw), `"`)); text != "null" && !sound.MatchString(text) {
-		return fmt.Errorf("%q is no quantity, or beyond all that can be meant", excerpt.Of(text, maxKey))
+		return fmt.Errorf("%q is not a quantity, or is out of range", excerpt.Of(text, maxKey))
 	}
 	return nil
 }

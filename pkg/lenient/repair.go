@@ -88,7 +88,7 @@ const (
 var dangerous = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{3,}[^0-9a-fA-F-]|[0-9.]{40,}`)
 
 // errNoObject says that something cannot be read at all.
-var errNoObject = errors.New("it is no object of its kind")
+var errNoObject = errors.New("it is not an object of its kind")
 
 // repairer takes out of objects what does not fit their types. It may be used concurrently.
 type repairer struct {

@@ -77,7 +77,7 @@ func (w *PeerWrite) Check(peer, own cluster.ID) error {
 	case !known:
 		return nil // Of no concern to Liqo.
 	case w.Subresource != "":
-		return fmt.Errorf("a peer does not write the %s of %s: this cluster does", w.Subresource, w.Resource)
+		return fmt.Errorf("a peer must not write the %s of %s: only this cluster does", w.Subresource, w.Resource)
 	}
 	for _, object := range [][]byte{w.Old, w.New} {
 		if len(object) == 0 {
@@ -177,7 +177,7 @@ func (w *PeerWrite) checkNetwork(_, own cluster.ID) error {
 		{"spec.podCIDR", n.Spec.PodCIDR, old.Spec.PodCIDR}, {"spec.externalCIDR", n.Spec.ExternalCIDR, old.Spec.ExternalCIDR},
 	} {
 		if cidr.was != "" && cidr.is != cidr.was {
-			return fmt.Errorf("%s cannot change: make another peering", cidr.field)
+			return fmt.Errorf("%s cannot change: peer again", cidr.field)
 		}
 		if cidr.is == "" {
 			continue // Not told yet.
@@ -212,7 +212,7 @@ func (w *PeerWrite) checkMap(_, own cluster.ID) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(namespaces.Spec.DesiredMapping)) {
 		if to := namespaces.Spec.DesiredMapping[name]; strings.HasPrefix(to, tenantnamespace.NamePrefix+"-") {
-			return fmt.Errorf("spec.desiredMapping[%s] is %q: only Liqo itself makes namespaces of that name", name, to)
+			return fmt.Errorf("spec.desiredMapping[%s] is %q: only Liqo itself creates namespaces of that name", name, to)
 		}
 	}
 	return mustBe("metadata.labels["+LabelRemoteClusterID+"]", namespaces.Metadata.Labels[LabelRemoteClusterID], own)
@@ -249,7 +249,7 @@ func (w *PeerWrite) checkOffer(peer, _ cluster.ID) error {
 	}
 	// The node of before would stay, without an offer that says whose it is.
 	if offer.Spec.NodeName != old.Spec.NodeName || offer.Spec.NodeNamePrefix != old.Spec.NodeNamePrefix {
-		return errors.New("spec.nodeName and spec.nodeNamePrefix cannot change: make another offer")
+		return errors.New("spec.nodeName and spec.nodeNamePrefix cannot change: create another offer")
 	}
 	return nil
 }

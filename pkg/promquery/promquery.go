@@ -40,7 +40,7 @@ const (
 // What goes wrong, for errors.Is.
 var (
 	// ErrNone: there is no server to ask.
-	ErrNone = errors.New("the broker has no Prometheus: see its flag --prometheus")
+	ErrNone = errors.New("no Prometheus is configured: set the broker's flag --prometheus")
 	// ErrUnavailable: the server cannot be reached, or is not able to answer now.
 	ErrUnavailable = errors.New("no answer from Prometheus")
 	// ErrRefused: the server does not accept the query, or not from us.
@@ -110,11 +110,11 @@ func New(cfg Config) (*Client, error) {
 	case err != nil:
 		return nil, errors.New("the URL cannot be parsed") // The error may show a password.
 	case address.User != nil:
-		return nil, errors.New("the URL has credentials, which belong to a file")
+		return nil, errors.New("the URL must not have credentials, which belong in a file")
 	case address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
 		return nil, fmt.Errorf("%q is not http[s]://HOST[:PORT][/PATH]", cfg.URL)
 	case address.Scheme == "http" && cfg.TokenFile != "":
-		return nil, errors.New("a token may not be sent over http, in plain text")
+		return nil, errors.New("a token must not be sent over http, in plain text")
 	}
 	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
 	transport := &http.Transport{
@@ -182,7 +182,7 @@ func (c *Client) Query(ctx context.Context, query string) ([]Sample, error) {
 		}
 		return samples, nil
 	default:
-		return nil, fmt.Errorf("query %q: %w: it is a %s, not the values of one moment", query, ErrAnswer, kind(value))
+		return nil, fmt.Errorf("query %q: %w: it is a %s, not an instant vector", query, ErrAnswer, kind(value))
 	}
 }
 

@@ -20,7 +20,7 @@ const DirectName = "liqo-broker-direct-consumers"
 
 // ErrPrefixTaken means that a consumer told a prefix at a provider that overlaps the one of
 // another consumer there.
-var ErrPrefixTaken = errors.New("another consumer has told the prefix at the provider")
+var ErrPrefixTaken = errors.New("another consumer has reported the prefix at the provider")
 
 // DirectConsumers are the consumers that reach a provider past the broker, each
 // with the prefix under which the provider sees its pods.
@@ -38,7 +38,7 @@ func ParseDirectConsumers(data map[string]string) (DirectConsumers, error) {
 		case err == nil:
 			consumers[cluster.ID(id)] = prefix.Masked()
 		case len(invalid) < maxInvalid:
-			invalid = append(invalid, fmt.Errorf("prefix of consumer %s is %.*q, which is none", id, maxShown, data[id]))
+			invalid = append(invalid, fmt.Errorf("prefix of consumer %s is %.*q, which is not a prefix", id, maxShown, data[id]))
 		}
 	}
 	return consumers, errors.Join(invalid...)

@@ -66,14 +66,14 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	root.InstallFlags(flags, o.Opts)
 	flags.Var(&o.RemoteIPAM, "remote-ipam",
-		"Where a broker serves its remote IPAM; may be given several times. Ignored if the foreign cluster is another one")
+		"Address of a broker's remote IPAM; may be repeated. Ignored if the foreign cluster is another one")
 	flags.StringVar(&o.LiqoNamespace, "liqo-namespace", o.LiqoNamespace,
-		"The namespace in which Liqo runs; of it only the Service of the IPAM is reflected. By default that of the Service in --ipam-server, "+
-			"which is "+liqo.DefaultNamespace+" where there is none")
+		"The namespace in which Liqo runs; only the Service of the IPAM is reflected from it. By default that of the Service in --ipam-server, "+
+			"or "+liqo.DefaultNamespace+" if that is not a Service")
 	flags.IntVar(&o.EndpointsPerCluster, "endpoints-per-cluster", o.EndpointsPerCluster,
-		"How many endpoint addresses of each cluster that offloads to this one are passed on to the foreign cluster")
+		"Maximum number of endpoint addresses of each cluster that offloads to this one that are passed on to the foreign cluster")
 	flags.StringVar(&o.ClientCA, "kubelet-client-ca", o.ClientCA,
-		"Which authority signs the client certificates that the kubelet API accepts, as NAMESPACE/CONFIGMAP/KEY")
+		"CA that signs the client certificates that the kubelet API accepts, as NAMESPACE/CONFIGMAP/KEY")
 }
 
 // guardedNamespace returns the namespace of which only the Service of the IPAM is reflected.

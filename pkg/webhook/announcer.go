@@ -53,7 +53,7 @@ func (a *Announcer) Keep(ctx context.Context) error {
 		}
 		if last := a.last.Load(); last != nil {
 			if err := a.Announce(ctx, *last); err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Cannot look whether the certificate of the webhooks is announced")
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot check whether the certificate of the webhooks is announced")
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (a *Announcer) announce(
 		return a.Client.Patch(ctx, configuration, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "The API server does not ask the broker about what consumers and providers write: apply deploy/",
+		ctrl.LoggerFrom(ctx).Error(err, "The API server does not call the webhooks for what consumers and providers write: apply deploy/",
 			"kind", fmt.Sprintf("%T", configuration), "name", ConfigurationName)
 		return nil
 	}

@@ -244,12 +244,12 @@ func ready(peering peeringState, c *v1alpha1.Consumer) metav1.Condition {
 		return is(metav1.ConditionFalse, v1alpha1.ReasonModeNotServed,
 			fmt.Sprintf("The broker does not run the mode %s: the cluster keeps what it uses, and is offered nothing more", c.Spec.Mode))
 	case resources.IsZero(c.Status.Offered):
-		return is(metav1.ConditionFalse, v1alpha1.ReasonNoProvider, "No provider has anything for the cluster")
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNoProvider, "No provider has resources for the cluster")
 	case c.Spec.Nodes == v1alpha1.NodesPerProvider && c.Status.Nodes != v1alpha1.NodesPerProvider:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonProvidersHidden,
 			fmt.Sprintf("In mode %s the cluster does not see the providers, and has one node", c.Status.Mode))
 	default:
-		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering, "The cluster is offered what the providers have for it")
+		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering, fmt.Sprintf("Offering %s CPU and %s memory", c.Status.Offered.Cpu(), c.Status.Offered.Memory()))
 	}
 }
 
@@ -272,7 +272,7 @@ func reservation(c *v1alpha1.Consumer, snap *capacity.Snapshot) metav1.Condition
 	case short != "":
 		return is(metav1.ConditionFalse, v1alpha1.ReasonTooLittleFree, "The providers have less than what is reserved: "+short)
 	default:
-		return is(metav1.ConditionTrue, v1alpha1.ReasonReserved, "What is reserved for the cluster is used by it or free")
+		return is(metav1.ConditionTrue, v1alpha1.ReasonReserved, "The cluster can use all that is reserved for it")
 	}
 }
 

@@ -250,7 +250,7 @@ func TestStatus(t *testing.T) {
 		"Reserved": {
 			reason: "What is reserved for the other and not used by it is not offered.",
 			own:    wants("2", ""), others: wants("1500m", ""),
-			offered: "2500m", met: metav1.ConditionTrue, why: v1alpha1.ReasonReserved, message: "is used by it or free",
+			offered: "2500m", met: metav1.ConditionTrue, why: v1alpha1.ReasonReserved, message: "all that is reserved",
 		},
 		"TooLittle": {
 			reason: "Two reservations that do not fit are told to each.",
@@ -299,6 +299,10 @@ func TestStatus(t *testing.T) {
 				if f.got.Cpu().Cmp(resource.MustParse(f.want)) != 0 {
 					t.Errorf("%s\n%s: %s cpu, want %s", tc.reason, f.field, f.got.Cpu(), f.want)
 				}
+			}
+			is := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
+			if is.Reason == v1alpha1.ReasonOffering && !strings.Contains(is.Message, " "+tc.offered+" CPU") {
+				t.Errorf("%s\nReady says %q, want %s CPU", tc.reason, is.Message, tc.offered)
 			}
 			met := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReservationMet)
 			if met == nil || met.Status != tc.met || met.Reason != tc.why || !strings.Contains(met.Message, tc.message) {

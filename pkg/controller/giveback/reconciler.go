@@ -131,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.patience.note(workload, made, now, wait)
 	r.Given.Inc()
-	ctrl.LoggerFrom(ctx).Info("Gave a pod back that no provider could take", "waited", wait, "why", why)
+	ctrl.LoggerFrom(ctx).Info("Gave back a pod that no provider could take", "waited", wait, "why", why)
 	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back", wait)
 	return ctrl.Result{}, nil
 }

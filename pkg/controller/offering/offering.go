@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Patch(ctx, &o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, fmt.Errorf("patch NamespaceOffloading %s: %w", req, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Took the offloading of Liqo's namespace back from clusters whose virtual kubelet is not the broker's")
+	ctrl.LoggerFrom(ctx).Info("Stopped offloading Liqo's namespace to clusters whose virtual kubelet is not the broker's")
 	r.recorder.Eventf(&o, corev1.EventTypeWarning, reasonProtected,
 		"Only clusters whose virtual kubelet is the broker's are selected now (%s): Liqo's own hands them every Secret of the namespace", liqo.LabelVirtualKubelet)
 	return ctrl.Result{}, nil

@@ -89,7 +89,7 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case !o.enabled:
 		return not(v1alpha1.ReasonDisabled, "The provider is disabled")
 	case o.withdrawn:
-		return not(v1alpha1.ReasonWithdrawn, "The cluster offers nothing any more, and pods leave it")
+		return not(v1alpha1.ReasonWithdrawn, "The cluster no longer offers anything, and pods leave it")
 	case !o.established:
 		return not(v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established")
 	case len(o.offers) == 0 && len(o.refused) > 0:

@@ -25,7 +25,7 @@ import (
 func (r *Reconciler) concerned(ctx context.Context, provider client.Object) []reconcile.Request {
 	names, err := r.reader.AffectedBy(ctx, cluster.ID(provider.GetName()))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which namespaces a provider concerns", "provider", provider.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the namespaces that a provider affects", "provider", provider.GetName())
 		return r.all(ctx)
 	}
 	return requests(names)
@@ -60,7 +60,7 @@ func (r *Reconciler) following(ctx context.Context, before, after *v1alpha1.Plac
 	}
 	names, err := r.reader.FollowersOf(ctx, after.Name, changed)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which namespaces a policy concerns", "policy", after.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the namespaces that a policy affects", "policy", after.Name)
 		return r.all(ctx)
 	}
 	return requests(names)

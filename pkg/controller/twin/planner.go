@@ -90,10 +90,10 @@ func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *
 		since, refused := twin.Refused[provider]
 		if id := refusalID(ns, provider); refused && now.Sub(since) >= refusalPatience && !p.refusals.IsInBackOffSinceUpdate(id, now) {
 			p.refusals.Next(id, now)
-			ctrl.LoggerFrom(ctx).Info("A provider cannot make the namespace: it may have another one of that name",
+			ctrl.LoggerFrom(ctx).Info("A provider cannot create the namespace: it may have another one of that name",
 				"provider", provider, "name", liqo.RemoteNamespace(twin.Offloading))
 			p.recorder.Eventf(twin.Offloading, corev1.EventTypeWarning, reasonRefused,
-				"A provider cannot make the namespace %s, which may exist there already; no pods go there",
+				"A provider cannot create the namespace %s, which may exist there already; no pods go there",
 				liqo.RemoteNamespace(twin.Offloading))
 		}
 	}

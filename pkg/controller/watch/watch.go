@@ -42,7 +42,7 @@ func OfForeignCluster(namesakes Namesakes) handler.MapFunc {
 		id := liqo.Identity(o.(*liqo.ForeignCluster))
 		others, err := namesakes.Namesakes(ctx, id)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell who has the same name", "foreignCluster", o.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the clusters of the same name", "foreignCluster", o.GetName())
 		}
 		requests := Provider(id.ID)
 		for _, other := range others {
@@ -68,7 +68,7 @@ func OfNode(tenants Tenants) handler.MapFunc {
 		requests := Provider(says)
 		owners, err := tenants.OwnersOf(ctx, node.GetName())
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whose a virtual node is", "node", node.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the cluster of a virtual node", "node", node.GetName())
 		}
 		for _, id := range owners {
 			if id != says {
@@ -85,7 +85,7 @@ func OfTenant(tenants Tenants) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		id, err := tenants.TenantOf(ctx, o.GetNamespace())
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whose a tenant namespace is", "tenantNamespace", o.GetNamespace())
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the cluster of a tenant namespace", "tenantNamespace", o.GetNamespace())
 		}
 		return Provider(id)
 	}

@@ -59,11 +59,11 @@ func Parse(text string) (History, error) {
 		return History{}, fmt.Errorf("parse the history %q: %w", text, err)
 	}
 	if !h.Pods.valid() {
-		return History{}, fmt.Errorf("parse the history %q: the pods are damaged", text)
+		return History{}, fmt.Errorf("parse the history %q: the pods are not valid", text)
 	}
 	for i := range h.Rings {
 		if !h.Rings[i].valid(windows[i].slot, windows[i].size) {
-			return History{}, fmt.Errorf("parse the history %q: window %s is damaged", text, windows[i].name)
+			return History{}, fmt.Errorf("parse the history %q: window %s is not valid", text, windows[i].name)
 		}
 	}
 	return h, nil

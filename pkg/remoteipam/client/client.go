@@ -151,7 +151,7 @@ func parseMapping(mapping *pb.RelayMapping) answer {
 	}
 	relay, err := netip.ParseAddr(mapping.GetRelayAddress())
 	if err != nil || relay.Zone() != "" || relay.Is4In6() || !relay.IsGlobalUnicast() {
-		return answer{err: fmt.Errorf("the broker answered %.*q, which is no address of a pod", maxShown, mapping.GetRelayAddress())}
+		return answer{err: fmt.Errorf("the broker answered %.*q, which is not the address of a pod", maxShown, mapping.GetRelayAddress())}
 	}
 	return answer{relay: relay}
 }
@@ -283,12 +283,12 @@ func (c *Client) receive(message *pb.Routes) error {
 
 func parseRoutes(message *pb.Routes) ([]addressing.Route, error) {
 	if n := len(message.GetRoutes()); n > maxRoutes {
-		return nil, fmt.Errorf("it tells %d routes, more than %d", n, maxRoutes)
+		return nil, fmt.Errorf("it sent %d routes, more than %d", n, maxRoutes)
 	}
 	routes := make([]addressing.Route, 0, len(message.GetRoutes()))
 	for _, route := range message.GetRoutes() {
 		if id := route.GetProviderId(); id == "" || len(id) > maxID {
-			return nil, fmt.Errorf("route to %.*q, which is no cluster ID", maxShown, id)
+			return nil, fmt.Errorf("route to %.*q, which is not a cluster ID", maxShown, id)
 		}
 		view, err := addressing.NewView(route.GetOwnPrefix(), route.GetSeenPrefix())
 		if err != nil {

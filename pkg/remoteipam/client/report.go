@@ -95,11 +95,11 @@ func (c *Client) report(ctx context.Context, api pb.RemoteIPAMClient) {
 			return
 		case status.Code(err) == codes.InvalidArgument:
 			// To say it again does not help: the broker relays what it does not believe.
-			c.config.Log.Info("The broker does not believe all tunnels to providers; it relays what it could send past itself",
+			c.config.Log.Info("The broker refused some of the tunnels to providers; it relays what could go directly",
 				"foreignCluster", c.config.Foreign, "reason", err.Error())
 			reported = wanted
 		default:
-			c.config.Log.Info("Cannot tell the broker about tunnels to providers; it relays what it could send past itself",
+			c.config.Log.Info("Cannot report the tunnels to providers; the broker relays what could go directly",
 				"foreignCluster", c.config.Foreign, "reason", err.Error())
 			retry = time.After(retryAfter)
 		}
@@ -172,7 +172,7 @@ func (c *Client) reportRoundTrips(ctx context.Context, api pb.RemoteIPAMClient) 
 			return
 		}
 		if err != nil {
-			c.config.Log.Info("Cannot tell the broker how far providers are; it chooses providers without that",
+			c.config.Log.Info("Cannot report the round-trip times to providers; the broker chooses providers without them",
 				"foreignCluster", c.config.Foreign, "reason", err.Error())
 		}
 	}

@@ -197,7 +197,7 @@ func (r *Reviewer) Protect(next http.Handler) http.Handler {
 			http.Error(w, "the caller's rights cannot be checked", http.StatusInternalServerError)
 		case caller.Name == "":
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "a bearer token of this cluster is needed", http.StatusUnauthorized)
+			http.Error(w, "a bearer token of this cluster is required", http.StatusUnauthorized)
 		case !caller.Allowed:
 			http.Error(w, "not allowed", http.StatusForbidden)
 		default:

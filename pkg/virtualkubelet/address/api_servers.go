@@ -34,7 +34,7 @@ func (a *Addresses) MapExternal(ctx context.Context, owner cluster.ID, address s
 		return netip.Addr{}, NotAPIServerError(address + " is not in the external CIDR of that cluster")
 	}
 	if !a.apiServers.admit(owner, parsed, time.Now()) {
-		return netip.Addr{}, NotAPIServerError("pods of that cluster name others already than " + address)
+		return netip.Addr{}, NotAPIServerError("pods of that cluster already name other API servers than " + address)
 	}
 	response, err := a.IpamClient.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(a.foreign), Ip: address})
 	if err != nil {

@@ -31,7 +31,7 @@ func watchDirect(
 	set := func(data map[string]string) {
 		direct, err := remoteipam.ParseDirectConsumers(data)
 		if err != nil {
-			log.Error(err, "Consumers left out that reach the foreign cluster directly")
+			log.Error(err, "Ignored consumers that reach the foreign cluster directly: their entry cannot be read")
 		}
 		if to.setDirect(direct) {
 			changed()

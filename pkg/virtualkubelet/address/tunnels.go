@@ -28,12 +28,12 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 	set := func(object any) {
 		tunnel, err := parseTunnel(object)
 		if err != nil {
-			log.Error(err, "Tunnel endpoint left out")
+			log.Error(err, "Ignored a tunnel endpoint")
 			return
 		}
 		id, peer, err := liqo.TunnelPeer(tunnel)
 		if err != nil {
-			log.V(1).Info("Tunnel endpoint left out", "reason", err.Error())
+			log.V(1).Info("Ignored a tunnel endpoint", "reason", err.Error())
 			return
 		}
 		if to.SetPeer(id, peer) {
@@ -54,7 +54,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 			}
 			tunnel, err := parseTunnel(deleted)
 			if err != nil {
-				log.Error(err, "Deleted tunnel endpoint left out")
+				log.Error(err, "Ignored a deleted tunnel endpoint")
 				return
 			}
 			if id, _, err := liqo.TunnelPeer(tunnel); err == nil && to.deletePeer(id) {

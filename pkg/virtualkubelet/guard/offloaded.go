@@ -133,7 +133,7 @@ func (o *offloadedOnly) decide(local string) {
 	_, running := o.running[local]
 	switch {
 	case err != nil:
-		o.log.Error(err, "It is not known whether a namespace is offloaded to the foreign cluster", "namespace", local, "remote", remote)
+		o.log.Error(err, "Cannot determine whether a namespace is offloaded to the foreign cluster", "namespace", local, "remote", remote)
 	case wanted && !running:
 		delete(o.refused, local)
 		o.running[local] = remote

@@ -146,7 +146,7 @@ func (o *ownOffloadings) wait(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if o.mayRead(ctx) {
-			o.log.Info("This virtual kubelet may read NamespaceOffloadings now, and goes by them")
+			o.log.Info("This virtual kubelet may read NamespaceOffloadings now, and follows them")
 			o.use(ctx, o.readOffloadings)
 			return
 		}
@@ -259,7 +259,7 @@ func (o *ownOffloadings) readOffloadings(ctx context.Context) (answers, error) {
 	set := func(object any) {
 		switch local, err := b.set(object); {
 		case err != nil:
-			o.log.Error(err, "NamespaceOffloading left out")
+			o.log.Error(err, "Ignored a NamespaceOffloading")
 		case local != "":
 			o.changed(local)
 		}

@@ -26,7 +26,7 @@ func Patiently(ctx context.Context, log logr.Logger, step func() error) error {
 			return err
 		}
 		pause := backoff.Step()
-		log.Error(err, "An API server does not answer", "again in", pause.String())
+		log.Error(err, "An API server does not answer", "retryIn", pause.String())
 		select {
 		case <-ctx.Done():
 			return err

@@ -128,7 +128,7 @@ func (s *steadyNode) ask(ctx context.Context, every, timeout time.Duration, answ
 		answer, err := answers(asking)
 		cancel()
 		if err != nil {
-			s.log.V(1).Info("This cluster does not tell whether the foreign one answers", "reason", err.Error())
+			s.log.V(1).Info("Cannot read from this cluster whether the foreign one answers", "reason", err.Error())
 		} else {
 			s.heard(answer)
 		}
@@ -224,14 +224,14 @@ func steady(told *corev1.Node, c circumstances, readySince metav1.Time) *corev1.
 	node := told.DeepCopy()
 	switch lost := c.mute || isTrue(told, unavailable); {
 	case lost && c.direct:
-		setReady(node, corev1.ConditionTrue, readySince, reasonReachedDirectly, "The foreign cluster is lost, and pods are reached past it")
+		setReady(node, corev1.ConditionTrue, readySince, reasonReachedDirectly, "The foreign cluster is lost, but its pods are reached directly")
 		nodeprovider.UpdateNodeCondition(node, unavailable, func() (corev1.ConditionStatus, string, string) {
 			return corev1.ConditionTrue, reasonClusterLost, "The foreign cluster does not answer"
 		})
 	case c.silent && liqo.NodeReady(told):
 		setReady(node, corev1.ConditionFalse, metav1.NewTime(c.silentSince), reasonClusterSilent, "The API server of the foreign cluster does not answer")
 	case !lost && c.present && liqo.OnlyBare(told):
-		setReady(node, corev1.ConditionTrue, readySince, reasonPodsStay, "The foreign cluster offers nothing any more, and pods run there")
+		setReady(node, corev1.ConditionTrue, readySince, reasonPodsStay, "The foreign cluster no longer offers anything, but pods run there")
 	}
 	return node
 }

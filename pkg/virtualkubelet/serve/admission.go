@@ -164,9 +164,9 @@ func (a *Admission) guard(next http.Handler) http.Handler {
 		if err := a.admit(r); err != nil {
 			// Nobody keeps a connection who may not use it.
 			w.Header().Set("Connection", "close")
-			refused := &refusal{http.StatusInternalServerError, "the API server does not tell who may use this virtual kubelet"}
+			refused := &refusal{http.StatusInternalServerError, "the API server cannot be asked who may use this virtual kubelet"}
 			if !errors.As(err, &refused) {
-				a.log.V(1).Info("It is not known who calls the kubelet API", "reason", err.Error())
+				a.log.V(1).Info("Cannot identify the callers of the kubelet API", "reason", err.Error())
 			}
 			if refused.code == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", "Bearer")
@@ -211,7 +211,7 @@ func (a *Admission) admit(r *http.Request) error {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && strings.TrimSpace(token) != "" {
 		return a.admitToken(ctx, strings.TrimSpace(token), wanted)
 	}
-	return &refusal{http.StatusUnauthorized, "show a client certificate of this cluster, or a token"}
+	return &refusal{http.StatusUnauthorized, "a client certificate of this cluster or a token is required"}
 }
 
 // connection is the key of the connection of a request.

@@ -24,7 +24,7 @@ func scrape(remote rest.Interface, homeCluster string) http.Handler {
 		result.StatusCode(&code)
 		body, err := result.Raw()
 		if err != nil {
-			http.Error(w, "the foreign cluster gives no metrics: "+err.Error(), http.StatusBadGateway)
+			http.Error(w, "the foreign cluster returned no metrics: "+err.Error(), http.StatusBadGateway)
 			return
 		}
 		// Whatever a foreign cluster sends, it is metrics and no page.
@@ -32,7 +32,7 @@ func scrape(remote rest.Interface, homeCluster string) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(code)
 		if _, err := w.Write(body); err != nil { //nolint:gosec // The type above keeps a browser from reading it as a page.
-			klog.FromContext(r.Context()).V(1).Info("The reader of the metrics hung up", "reason", err.Error())
+			klog.FromContext(r.Context()).V(1).Info("The client of the metrics disconnected", "reason", err.Error())
 		}
 	})
 }

@@ -179,7 +179,7 @@ func dropUnservedProtocols(next http.Handler) http.Handler {
 		if len(served) > 0 {
 			served = slices.DeleteFunc(served, func(protocol string) bool { return protocol == unservedProtocol })
 			if len(served) == 0 {
-				http.Error(w, "none of the stream protocols offered is served", http.StatusForbidden)
+				http.Error(w, "none of the offered stream protocols is supported", http.StatusForbidden)
 				return
 			}
 			r = r.Clone(r.Context())

@@ -75,7 +75,7 @@ func (o *OwnAddress) Start(ctx context.Context, opts *options.ReflectorOpts) {
 			}
 			name, _ := item.(cache.ObjectName) // Nothing else is added.
 			if err := writeOwnAddress(ctx, pods, client, name); err != nil {
-				o.log.Error(err, "A pod is not told its address")
+				o.log.Error(err, "Cannot tell a pod its address")
 				queue.AddRateLimited(name)
 			} else {
 				queue.Forget(name)

@@ -136,7 +136,7 @@ func (s *transitSlices) ask(slice *discoveryv1.EndpointSlice) error {
 	id, err := s.owner.get()
 	if err != nil {
 		// Liqo does not say why it tries again.
-		s.transit.log.Error(err, "It is not known whose twin the namespace is", "namespace", slice.Namespace)
+		s.transit.log.Error(err, "Cannot find the owner of a twin namespace", "namespace", slice.Namespace)
 		return fmt.Errorf("find the owner of namespace %s: %w", slice.Namespace, err)
 	}
 	s.findBeside(id, slice)
@@ -185,7 +185,7 @@ func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.E
 func (s *transitSlices) tell(slice *discoveryv1.EndpointSlice, now leftOut) {
 	was := s.noteLeftOut(slice.Name, now)
 	if now.strange > 0 && now.strange != was.strange {
-		s.transit.log.Info("Endpoints are not passed on that are not the cluster's own", "endpointSlice", s.key(slice.Name), "endpoints", now.strange)
+		s.transit.log.Info("Endpoints that are not the cluster's own are not passed on", "endpointSlice", s.key(slice.Name), "endpoints", now.strange)
 	}
 	if now.tooMany > was.tooMany {
 		s.transit.refused.Add(float64(now.tooMany - was.tooMany))

@@ -90,7 +90,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
 	case known != "" && known != remoteipam.KeyHash(request.RawSubjectPublicKeyInfo):
-		return refuse(ctx, fmt.Errorf("cluster %s has a certificate already: to give it another one, remove Secret %s in its tenant namespace, "+
+		return refuse(ctx, fmt.Errorf("cluster %s already has a certificate: to issue another one, delete Secret %s in its tenant namespace, "+
 			"and wait five minutes", id, liqo.IssuedName))
 	}
 	return admission.Allowed("")
@@ -98,7 +98,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 
 // refuse tells Liqo, which tells the peer, and the operator.
 func refuse(ctx context.Context, reason error) admission.Response {
-	ctrl.LoggerFrom(ctx).Info("Identity refused", "reason", reason.Error())
+	ctrl.LoggerFrom(ctx).Info("Refused an identity", "reason", reason.Error())
 	return admission.Denied(reason.Error())
 }
 
@@ -134,7 +134,7 @@ func check(request *x509.CertificateRequest) error {
 		return errors.New("the common name must be the ID of a cluster")
 	}
 	if len(request.DNSNames)+len(request.EmailAddresses)+len(request.IPAddresses)+len(request.URIs) > 0 {
-		return errors.New("there may be no other names")
+		return errors.New("no other names are allowed")
 	}
 	return nil
 }

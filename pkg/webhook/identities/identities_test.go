@@ -106,7 +106,7 @@ func TestHandle(t *testing.T) {
 		"Newcomer":  {reason: "a cluster authenticates for the first time", request: request(t, key, of(newcomer))},
 		"SameAgain": {reason: "it is the same key: nobody else has it", request: request(t, key, of(member))},
 		"Member": {reason: "whoever has the token could pass for a member", request: request(t, other, of(member)),
-			code: http.StatusForbidden, message: "has a certificate already"},
+			code: http.StatusForbidden, message: "already has a certificate"},
 		"AnotherName": {reason: "Liqo makes a namespace for who asks, and this name has none", request: request(t, other, of(unknown)),
 			code: http.StatusForbidden, message: "another cluster"},
 		"User": {reason: "users of the broker's cluster have names too", request: request(t, other, of("kubernetes-admin")),
@@ -135,7 +135,7 @@ func TestHandle(t *testing.T) {
 		"OtherRequester": {reason: "what others ask for is their business", user: "system:serviceaccount:kube-system:certificate-approver", request: request(t, other, of(member))},
 		"OtherSigner":    {reason: "so are other certificates", signer: "kubernetes.io/kubelet-serving", request: request(t, other, of(member))},
 		"ElsewhereLiqo": {reason: "Liqo may be installed in another namespace", user: "system:serviceaccount:federation:liqo-auth", request: request(t, other, of(member)),
-			code: http.StatusForbidden, message: "has a certificate already"},
+			code: http.StatusForbidden, message: "already has a certificate"},
 		"Down": {reason: "who cannot be judged is not let in", request: request(t, key, of(newcomer)), reader: down, code: http.StatusInternalServerError, message: "boom"},
 	}
 	for name, tc := range cases {

@@ -131,7 +131,7 @@ func (h *Handler) wish(shadow *liqo.ShadowPod) []string {
 // insecure returns what no pod of a consumer may have.
 func (h *Handler) insecure(meta *metav1.ObjectMeta, spec *corev1.PodSpec) (wrong []string) {
 	if spec.NodeName != "" {
-		wrong = append(wrong, "spec.nodeName passes the scheduler by")
+		wrong = append(wrong, "spec.nodeName bypasses the scheduler")
 	}
 	results := h.evaluator.EvaluatePod(podsecurity.LevelVersion{Level: h.level, Version: podsecurity.LatestVersion()}, meta, spec)
 	if result := policy.AggregateCheckResults(results); !result.Allowed {

@@ -61,14 +61,14 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	log := ctrl.LoggerFrom(ctx).WithValues("offer", req.Name, "namespace", req.Namespace)
 	switch tenant, err := h.reader.TenantOf(ctx, req.Namespace); {
 	case err != nil:
-		log.Error(err, "Cannot tell whose a tenant namespace is")
+		log.Error(err, "Cannot find the cluster of a tenant namespace")
 		return admission.Allowed("")
 	case tenant != consumer:
 		return admission.Allowed("")
 	}
 	labels, err := h.labels(ctx, liqo.NamedNode(&o))
 	if err != nil {
-		log.Error(err, "Cannot tell the labels of a provider")
+		log.Error(err, "Cannot find the labels of a provider")
 		return admission.Allowed("")
 	}
 	liqo.AddNodeLabels(&o, labels)

@@ -79,8 +79,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	hides, err := h.hider.Hides(ctx, req.Namespace)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether providers are hidden", "namespace", req.Namespace)
-		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot tell who may read the event"))
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whether providers are hidden", "namespace", req.Namespace)
+		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot determine who may read the event"))
 	}
 	if !hides {
 		return admission.Allowed("")

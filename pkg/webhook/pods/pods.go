@@ -68,8 +68,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	if err := h.steer(ctx, req.Namespace, &pod); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell where a pod may run", "namespace", req.Namespace)
-		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot tell where the pod may run"))
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine where a pod may run", "namespace", req.Namespace)
+		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot determine where the pod may run"))
 	}
 	patched, err := json.Marshal(&pod)
 	if err != nil {

@@ -73,9 +73,9 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	for i := range nodes.Items {
 		for _, prefix := range routed {
 			if address, taken := addressIn(&nodes.Items[i], prefix); taken {
-				ctrl.LoggerFrom(ctx).Info("Tunnel refused: it would lead away what goes to a node", "tunnel", req.Namespace+"/"+req.Name,
+				ctrl.LoggerFrom(ctx).Info("Refused a tunnel that would divert traffic from a node", "tunnel", req.Namespace+"/"+req.Name,
 					"prefix", prefix, "node", nodes.Items[i].Name, "address", address)
-				return admission.Denied(fmt.Sprintf("the peer would get what goes to %s, which has address %s of node %s: "+
+				return admission.Denied(fmt.Sprintf("the peer would receive the traffic to %s, which has address %s of node %s: "+
 					"end the peering, set networkManager.config.reservedSubnets of Liqo's chart to the networks of the nodes, and peer again",
 					prefix, address, nodes.Items[i].Name))
 			}

@@ -74,7 +74,7 @@ func (a *Authorities) follow(ctx context.Context) error {
 			return
 		}
 		if err := a.set(configMap); err != nil {
-			a.log.Error(err, "The authorities of callers stay as they were")
+			a.log.Error(err, "Cannot read the client CA of this cluster; the last one is used")
 		}
 	}
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

@@ -101,7 +101,7 @@ func (t *tenants) showTunnel(namespace string) {
 	}
 	for _, tunnel := range tunnels {
 		if _, path, err := liqo.TunnelPeer(tunnel); err != nil {
-			t.log.V(1).Info("Tunnel endpoint left out", "namespace", namespace, "name", tunnel.Name, "reason", err.Error())
+			t.log.V(1).Info("Ignored a tunnel endpoint", "namespace", namespace, "name", tunnel.Name, "reason", err.Error())
 		} else {
 			t.store.SetPeer(peer, path)
 		}
@@ -127,7 +127,7 @@ func (t *tenants) showMaps(namespace string) {
 func (t *tenants) refuse(o object, peer, says cluster.ID) {
 	if !t.refused[o] {
 		t.refused[o] = true
-		t.log.Info("An object in the tenant namespace of one cluster speaks of another one, and counts for nothing",
+		t.log.Info("Ignored an object in the tenant namespace of one cluster that is about another one",
 			"namespace", o.namespace, "object", o.name, "cluster", peer, "other", says)
 	}
 }

@@ -66,7 +66,7 @@ func (s *Server) caller(ctx context.Context) (cluster.ID, error) {
 	}
 	id, err := s.config.Callers.Name(&info.State)
 	if err != nil {
-		return "", status.Error(codes.Unauthenticated, "the client certificate is not valid any more")
+		return "", status.Error(codes.Unauthenticated, "the client certificate is no longer valid")
 	}
 	if !s.config.Inventory.IsConsumer(id) {
 		return "", status.Error(codes.PermissionDenied, "this cluster is not a consumer of the broker")
@@ -75,10 +75,10 @@ func (s *Server) caller(ctx context.Context) (cluster.ID, error) {
 	case err == nil:
 		return id, nil
 	case errors.Is(err, callers.ErrNotIssued):
-		s.refused(id, "certificate", "Caller refused that shows a certificate which was not issued to the consumer that it names")
+		s.refused(id, "certificate", "Refused a caller with a certificate that was not issued to the consumer that it names")
 		return "", status.Error(codes.PermissionDenied, "the client certificate is not the one that was issued to this cluster")
 	default:
-		s.config.Log.Error(err, "Cannot tell who calls", "consumer", id)
+		s.config.Log.Error(err, "Cannot identify a caller", "consumer", id)
 		return "", status.Error(codes.Unavailable, "the broker cannot check the client certificate at the moment")
 	}
 }

@@ -86,7 +86,7 @@ func (s *Server) wait(ctx context.Context, id cluster.ID, limiter *rate.Limiter,
 	delay := reservation.Delay()
 	if !reservation.OK() || delay > maxDelay {
 		reservation.Cancel()
-		s.refused(id, "pace", "Calls of a consumer refused that makes too many")
+		s.refused(id, "pace", "Refused calls of a consumer that makes too many")
 		return status.Error(codes.ResourceExhausted, "too many calls")
 	}
 	if delay == 0 {

@@ -114,7 +114,7 @@ func New(config Config) (*Server, error) {
 	case config.Credentials == nil:
 		return nil, fmt.Errorf("remote IPAM server: the credentials are missing")
 	case config.Callers == nil:
-		return nil, fmt.Errorf("remote IPAM server: who callers are cannot be told")
+		return nil, fmt.Errorf("remote IPAM server: the identification of callers is missing")
 	case config.MaxConnections < 1:
 		return nil, fmt.Errorf("remote IPAM server: %d connections: must be positive", config.MaxConnections)
 	}
@@ -182,7 +182,7 @@ func (s *Server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.
 	}
 	ctx, leave := s.watches.enter(stream.Context(), connectionOf(stream.Context()))
 	defer leave()
-	s.refused(consumer, "watch", "Consumer watches the routes")
+	s.refused(consumer, "watch", "Consumer started to watch routes")
 	for send := true; ; {
 		changes := s.config.Inventory.Changes()
 		if send {
@@ -257,13 +257,13 @@ func (s *Server) mapRelay(ctx context.Context, consumer cluster.ID, text string)
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		mapping.Refusal = notAnAddress
-		s.refused(consumer, notAnAddress, "Relay address refused", "address", excerpt.Of(text, maxText), "reason", notAnAddress)
+		s.refused(consumer, notAnAddress, "Refused a relay address", "address", excerpt.Of(text, maxText), "reason", notAnAddress)
 		return mapping
 	}
 	relay, err := s.config.Relay.MapRelay(ctx, consumer, address)
 	if err != nil {
 		mapping.Refusal = s.refusal(err)
-		s.refused(consumer, mapping.GetRefusal(), "Relay address refused", "address", excerpt.Of(text, maxText), "reason", err.Error())
+		s.refused(consumer, mapping.GetRefusal(), "Refused a relay address", "address", excerpt.Of(text, maxText), "reason", err.Error())
 		return mapping
 	}
 	mapping.RelayAddress = relay.String()
@@ -294,7 +294,7 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 		}
 		if err != nil {
 			wrong = true
-			s.refused(consumer, "prefix", "Prefix of a tunnel refused", "provider", provider, "reason", excerpt.Of(err.Error(), maxText))
+			s.refused(consumer, "prefix", "Refused the prefix of a tunnel", "provider", provider, "reason", excerpt.Of(err.Error(), maxText))
 			continue
 		}
 		prefixes[provider] = prefix
@@ -302,11 +302,11 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 	err = s.config.Reports.RecordTunnels(ctx, consumer, prefixes)
 	switch {
 	case errors.Is(err, remoteipam.ErrPrefixTaken):
-		s.refused(consumer, "taken", "Prefix of a tunnel refused", "reason", err.Error())
+		s.refused(consumer, "taken", "Refused the prefix of a tunnel", "reason", err.Error())
 		return nil, status.Error(codes.InvalidArgument, wrongPrefix)
 	case err != nil:
 		s.failedCall(ctx, consumer, err, "Cannot record the tunnels of a consumer")
-		return nil, status.Error(codes.Unavailable, "the broker cannot write the tunnels down at the moment")
+		return nil, status.Error(codes.Unavailable, "the broker cannot record the tunnels at the moment")
 	case wrong:
 		return nil, status.Error(codes.InvalidArgument, wrongPrefix)
 	}
@@ -342,7 +342,7 @@ func (s *Server) ReportRoundTrips(ctx context.Context, request *pb.ReportRoundTr
 	}
 	if err := s.config.Reports.RecordRoundTrips(ctx, consumer, took); err != nil {
 		s.failedCall(ctx, consumer, err, "Cannot record the round-trip times of a consumer")
-		return nil, status.Error(codes.Unavailable, "the broker cannot write the round-trip times down at the moment")
+		return nil, status.Error(codes.Unavailable, "the broker cannot record the round-trip times at the moment")
 	}
 	return &pb.ReportRoundTripsResponse{}, nil
 }
