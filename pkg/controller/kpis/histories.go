@@ -46,7 +46,7 @@ func (h *histories) read(ctx context.Context, provider string) (kpi.History, err
 	}
 	history, err := kpi.Parse(object.History)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("The history of a provider begins again", "provider", provider, "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("The history of a provider cannot be read and starts over", "provider", provider, "reason", err.Error())
 	}
 	h.known[provider] = known{object, history}
 	return history, nil
