@@ -364,23 +364,72 @@ func identity(p *v1alpha1.Provider) cluster.Identity {
 // provider is what placement knows of a provider, for one namespace.
 func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Provider {
 	id := identity(p)
-	seen := p.Status.ObservedGeneration == p.Generation
-	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	notReadyFor := ""
-	if ready != nil && ready.Status == metav1.ConditionFalse {
-		notReadyFor = ready.Reason
-	}
 	return placement.Provider{
-		ID:        id.ID,
-		Enabled:   p.IsEnabled(),
-		Ready:     seen && ready != nil && ready.Status == metav1.ConditionTrue,
-		Withdrawn: notReadyFor == v1alpha1.ReasonWithdrawn,
-		Ending:    notReadyFor == v1alpha1.ReasonPeeringEnds,
-		LostSince: lostSince(p),
-		Closed:    seen && !p.IsEnabled(),
-		Passed:    liqo.Passed(ns, id),
-		Receiving: offloading != nil && liqo.Receives(offloading, id),
-		Room:      p.Status.LargestPod,
+		ID:         id.ID,
+		Health:     health(p),
+		LostSince:  lostSince(p),
+		Scheduling: scheduling(p),
+		Namespace:  namespaceOn(id, ns, offloading),
+		Room:       p.Status.LargestPod,
+	}
+}
+
+// isObserved reports whether the status of a provider answers to its spec, so that the nodes
+// follow it too.
+func isObserved(p *v1alpha1.Provider) bool { return p.Status.ObservedGeneration == p.Generation }
+
+// health returns how a provider is, as its Ready condition says.
+func health(p *v1alpha1.Provider) placement.Health {
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil:
+		return placement.NotReady
+	case ready.Status == metav1.ConditionTrue && isObserved(p):
+		return placement.Ready
+	case ready.Status != metav1.ConditionFalse:
+		return placement.NotReady
+	case ready.Reason == v1alpha1.ReasonWithdrawn:
+		return placement.Withdrawn
+	case ready.Reason == v1alpha1.ReasonPeeringEnds:
+		return placement.Ending
+	default:
+		return placement.NotReady
+	}
+}
+
+// scheduling returns what people want of a provider, as far as its nodes follow.
+func scheduling(p *v1alpha1.Provider) placement.Scheduling {
+	switch {
+	case p.IsEnabled():
+		return placement.Active
+	case isObserved(p):
+		return placement.Drained
+	default:
+		return placement.Closing
+	}
+}
+
+// choiceOf returns what the policy of a namespace says of a provider.
+func choiceOf(chosen, barred bool) placement.Choice {
+	switch {
+	case !chosen:
+		return placement.Unchosen
+	case barred:
+		return placement.Barred
+	default:
+		return placement.Chosen
+	}
+}
+
+// namespaceOn returns what became of a namespace on a provider, whose offloading may be nil.
+func namespaceOn(id cluster.Identity, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Namespace {
+	switch {
+	case liqo.Passed(ns, id):
+		return placement.Passed
+	case offloading != nil && liqo.Receives(offloading, id):
+		return placement.Present
+	default:
+		return placement.Absent
 	}
 }
 

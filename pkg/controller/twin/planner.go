@@ -84,7 +84,7 @@ func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *
 				liqo.RemoteNamespace(twin.Offloading))
 		}
 		if p.refusals.IsInBackOffSinceUpdate(id, now) {
-			provider.Refusing = true
+			provider.Namespace = placement.Refused
 			again = placement.Sooner(again, p.refusals.Get(id))
 		}
 	}
