@@ -433,12 +433,12 @@ func namespaceOn(id cluster.Identity, ns *corev1.Namespace, offloading *liqo.Nam
 	}
 }
 
-// lostSince tells since when a provider is out of reach; zero if it is not.
+// lostSince returns since when a provider is out of reach; zero if it is not.
 func lostSince(p *v1alpha1.Provider) time.Time {
-	if p.Status.LostSince == nil {
-		return time.Time{}
+	if since := p.UnreachableSince(); since != nil {
+		return since.Time
 	}
-	return p.Status.LostSince.Time
+	return time.Time{}
 }
 
 // finished reports whether a pod has ended by itself. One that is being deleted may

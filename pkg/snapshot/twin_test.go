@@ -184,7 +184,8 @@ func TestProviders(t *testing.T) {
 		"Lost": {
 			reason: "It is known since when a provider is out of reach.",
 			id:     providerA, change: func(p *v1alpha1.Provider) {
-				p.Status.Conditions[0].Status, p.Status.LostSince = metav1.ConditionFalse, &metav1.Time{Time: time.Unix(1, 0)}
+				p.Status.Conditions[0].Status = metav1.ConditionFalse
+				snapshottest.Lose(p, time.Unix(1, 0))
 			},
 			want: placement.Provider{ID: "id-a", Namespace: placement.Present, LostSince: time.Unix(1, 0)},
 		},

@@ -19,6 +19,13 @@ const (
 	// ConditionDraining is true while pods leave a provider that is disabled.
 	ConditionDraining = "Draining"
 
+	// ConditionReachable is false while the provider is out of reach: somebody says of its
+	// virtual nodes that they are not ready, and of none that it is. The transition to
+	// false is when the last of them turned, which may be before the broker knew it, and
+	// stays as long as the condition is false. It is unknown while there is no node, or
+	// nobody reports on any: then nobody can tell.
+	ConditionReachable = "Reachable"
+
 	// ConditionObjectsRefused is true while some of what Liqo has of the provider counts
 	// for nothing, because nobody can mean it or it is said of another cluster. It is
 	// missing otherwise.
@@ -59,6 +66,16 @@ const (
 	ReasonDrained     = "Drained"
 )
 
+// Reasons of a Provider's Reachable condition, besides ReasonNodeUnknown.
+const (
+	ReasonNodeReady     = "NodeReady"
+	ReasonNodesNotReady = "NodesNotReady"
+	// ReasonNothingOffered: a virtual node is not ready for no other reason than that the
+	// cluster offers nothing; what runs there goes on.
+	ReasonNothingOffered = "NothingOffered"
+	ReasonNoNode         = "NoNode"
+)
+
 // Provider is a cluster that shares its resources with the broker. Its name is
 // the Liqo cluster ID. The broker creates it at the first outgoing peering. It stays when
 // the peering ends, for when the cluster is back; who wants it gone deletes it.
@@ -79,7 +96,7 @@ const (
 // +kubebuilder:printcolumn:name="Overcommit",type=integer,priority=1,JSONPath=`.spec.capacity.overcommitPercent`
 // +kubebuilder:printcolumn:name="Largest CPU",type=string,priority=1,JSONPath=`.status.largestPod.cpu`
 // +kubebuilder:printcolumn:name="Largest Memory",type=string,priority=1,JSONPath=`.status.largestPod.memory`
-// +kubebuilder:printcolumn:name="Lost",type=date,priority=1,JSONPath=`.status.lostSince`
+// +kubebuilder:printcolumn:name="Reachable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type == 'Reachable')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Provider struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -187,10 +204,6 @@ type ProviderStatus struct {
 	// the provider. How the provider's own nodes are filled the broker cannot see.
 	// +optional
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
-	// LostSince tells since when the provider is out of reach: none of its virtual
-	// nodes is ready. It is missing as long as one is.
-	// +optional
-	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	// KPIs are what the broker measures of the provider, by name.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -207,7 +220,7 @@ type ProviderStatus struct {
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready and Draining, and at times ObjectsRefused.
+	// Conditions are Ready, Reachable and Draining, and at times ObjectsRefused.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
@@ -221,6 +234,16 @@ func (p *Provider) MayHavePods() bool {
 	draining := meta.FindStatusCondition(p.Status.Conditions, ConditionDraining)
 	drained := draining != nil && draining.Reason == ReasonDrained && draining.ObservedGeneration == p.Generation
 	return p.IsEnabled() || !drained
+}
+
+// UnreachableSince returns since when the provider is out of reach, in whole seconds; nil if
+// it is not, or nobody can tell.
+func (p *Provider) UnreachableSince() *metav1.Time {
+	reachable := meta.FindStatusCondition(p.Status.Conditions, ConditionReachable)
+	if reachable == nil || reachable.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return &reachable.LastTransitionTime
 }
 
 // ProviderList is a list of Providers.

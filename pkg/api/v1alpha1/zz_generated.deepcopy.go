@@ -1005,10 +1005,6 @@ func (in *ProviderStatus) DeepCopyInto(out *ProviderStatus) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
-	if in.LostSince != nil {
-		in, out := &in.LostSince, &out.LostSince
-		*out = (*in).DeepCopy()
-	}
 	if in.KPIs != nil {
 		in, out := &in.KPIs, &out.KPIs
 		*out = make([]KPI, len(*in))

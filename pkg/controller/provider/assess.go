@@ -41,8 +41,8 @@ type observation struct {
 	// this one; empty if there is none.
 	namesake string
 	leaving  leaving
-	// lostSince tells since when it is out of reach; nil if it is not.
-	lostSince *metav1.Time
+	// reachable is the condition Reachable.
+	reachable metav1.Condition
 	// used is what pods use of each of its virtual nodes.
 	used map[string]corev1.ResourceList
 }
@@ -175,19 +175,22 @@ func shorten(texts []string, shown int) string {
 	return text
 }
 
-// lostSince returns since when a provider is out of reach, whose nodes are given;
-// nil if it is not. A time that is known already stays, unless the clock was set
-// back behind it: Liqo calls a node not ready for one reason after the other, and each
-// begins again. Who only offers nothing is not out of reach.
+// reachability returns the Reachable condition of a provider whose nodes are given. If it is
+// false, it has the time since when: that of the last node that turned. A time that is
+// known already stays, unless the clock was set back behind it: Liqo calls a node not ready
+// for one reason after the other, and each begins again. Who only offers nothing is in reach.
 //
 // A node of which nobody says how it is does not count while the provider is peered: the
 // virtual kubelet does not report, and looks again soon. Otherwise there is none any more.
-func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bool) *metav1.Time {
+func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bool) metav1.Condition {
+	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionReachable, Status: status, Reason: reason, Message: message}
+	}
+	// Is one in reach, and if not, when was the last one lost?
 	var since time.Time
+	ready, bare := false, false
 	for i := range nodes {
-		if liqo.NodeReady(&nodes[i]) || liqo.OnlyBare(&nodes[i]) {
-			return nil
-		}
+		ready, bare = ready || liqo.NodeReady(&nodes[i]), bare || liqo.OnlyBare(&nodes[i])
 		if peered && liqo.NodeReadiness(&nodes[i]) == corev1.ConditionUnknown {
 			continue
 		}
@@ -196,14 +199,22 @@ func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bo
 		}
 	}
 	switch {
+	case ready:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "A virtual node of the cluster is ready")
+	case bare:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonNothingOffered, "The cluster offers nothing any more; what runs there goes on")
+	case len(nodes) == 0:
+		return is(metav1.ConditionUnknown, v1alpha1.ReasonNoNode, "The cluster has no virtual node")
 	case since.IsZero():
-		return nil
+		return is(metav1.ConditionUnknown, v1alpha1.ReasonNodeUnknown, "This cluster's virtual kubelets do not report")
 	case known != nil && !known.After(now):
-		return known
+		since = known.Time
 	case since.After(now):
 		since = now
 	}
-	return &metav1.Time{Time: since.Truncate(time.Second)}
+	lost := is(metav1.ConditionFalse, v1alpha1.ReasonNodesNotReady, "No virtual node of the cluster is ready")
+	lost.LastTransitionTime = metav1.Time{Time: since.Truncate(time.Second)}
+	return lost
 }
 
 // account writes into the status what the provider has, and what is used of it.

@@ -190,7 +190,7 @@ func (r *Reconciler) observe(
 			return seen, err
 		}
 	}
-	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, own, seen.established && !seen.ending)
+	seen.reachable = reachability(r.clock.Now(), p.UnreachableSince(), own, seen.established && !seen.ending)
 	if seen.enabled {
 		return seen, nil
 	}
@@ -333,9 +333,8 @@ func (r *Reconciler) ensureStatus(
 		p.Status.ClusterName = excerpt.Of(liqo.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	p.Status.ObservedGeneration = p.Generation
-	p.Status.LostSince = seen.lostSince
 	account(&p.Status, seen, measured)
-	for _, c := range []metav1.Condition{ready, drain(seen), refusal(seen)} {
+	for _, c := range []metav1.Condition{ready, seen.reachable, drain(seen), refusal(seen)} {
 		c.Message = excerpt.Of(c.Message, v1alpha1.MaxMessage)
 		c.ObservedGeneration = p.Generation
 		if c.Status == "" {
@@ -343,6 +342,9 @@ func (r *Reconciler) ensureStatus(
 			continue
 		}
 		meta.SetStatusCondition(&p.Status.Conditions, c)
+		if !c.LastTransitionTime.IsZero() { // The time that is kept may be in the future.
+			meta.FindStatusCondition(p.Status.Conditions, c.Type).LastTransitionTime = c.LastTransitionTime
+		}
 	}
 	if equality.Semantic.DeepEqual(before.Status, p.Status) {
 		return nil

@@ -177,7 +177,7 @@ func TestStrangerHidesNoLoss(t *testing.T) {
 	if err := settle(t, c); err != nil {
 		t.Fatal(err)
 	}
-	if get(t, c).Status.LostSince == nil {
+	if get(t, c).UnreachableSince() == nil {
 		t.Error("the provider is not lost")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -241,9 +242,9 @@ func (x *chaos) observe() {
 		}
 		switch {
 		case up:
-			p.Status.LostSince = nil
-		case p.Status.LostSince == nil:
-			p.Status.LostSince = &metav1.Time{Time: x.clock.Now().Truncate(time.Second)}
+			meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionReachable)
+		case p.UnreachableSince() == nil:
+			snapshottest.Lose(p, x.clock.Now())
 		}
 		p.Status.LargestPod = room("100")
 		if x.full[id.ID] && i%2 == 0 { // The nodes of the others are larger than what is behind them.

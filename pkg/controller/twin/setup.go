@@ -103,7 +103,7 @@ func providerChanged() predicate.Predicate {
 	}
 	usable := func(p *v1alpha1.Provider) view {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		v := view{seen: p.Status.ObservedGeneration == p.Generation, lost: p.Status.LostSince != nil}
+		v := view{seen: p.Status.ObservedGeneration == p.Generation, lost: p.UnreachableSince() != nil}
 		if ready != nil {
 			v.ready, v.reason = ready.Status, ready.Reason
 		}
