@@ -378,13 +378,13 @@ func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.Names
 // follow it too.
 func isObserved(p *v1alpha1.Provider) bool { return p.Status.ObservedGeneration == p.Generation }
 
-// health returns how a provider is, as its Ready condition says.
+// health returns how a provider is, as its Ready condition says: one that is only cordoned is well.
 func health(p *v1alpha1.Provider) placement.Health {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil:
 		return placement.NotReady
-	case ready.Status == metav1.ConditionTrue && isObserved(p):
+	case isObserved(p) && (ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonCordoned):
 		return placement.Ready
 	case ready.Status != metav1.ConditionFalse:
 		return placement.NotReady
@@ -399,9 +399,11 @@ func health(p *v1alpha1.Provider) placement.Health {
 
 // scheduling returns what people want of a provider, as far as its nodes follow.
 func scheduling(p *v1alpha1.Provider) placement.Scheduling {
-	switch {
-	case p.IsEnabled():
+	switch wanted := p.EffectiveScheduling(); {
+	case wanted == v1alpha1.SchedulingActive:
 		return placement.Active
+	case wanted == v1alpha1.SchedulingCordoned:
+		return placement.Cordoned
 	case isObserved(p):
 		return placement.Drained
 	default:

@@ -171,15 +171,28 @@ func TestProviders(t *testing.T) {
 			id:     providerB,
 			want:   placement.Provider{ID: "id-b", Health: placement.Ready},
 		},
-		"Closed": {
-			reason: "A provider is closed when the change has been observed.",
-			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Enabled = new(false) },
+		"Drained": {
+			reason: "A provider is drained when the change has been observed.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained },
 			want: placement.Provider{ID: "id-a", Health: placement.Ready, Scheduling: placement.Drained, Namespace: placement.Present},
 		},
 		"NotObserved": {
-			reason: "Before that, it is neither ready nor closed.",
-			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Enabled, p.Generation = new(false), 8 },
+			reason: "Before that, it is neither ready nor closed to the scheduler.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Scheduling, p.Generation = v1alpha1.SchedulingDrained, 8 },
 			want: placement.Provider{ID: "id-a", Scheduling: placement.Closing, Namespace: placement.Present},
+		},
+		"Cordoned": {
+			reason: "One that is only cordoned is well.",
+			id:     providerA, change: func(p *v1alpha1.Provider) {
+				p.Spec.Scheduling = v1alpha1.SchedulingCordoned
+				p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonCordoned
+			},
+			want: placement.Provider{ID: "id-a", Health: placement.Ready, Scheduling: placement.Cordoned, Namespace: placement.Present},
+		},
+		"CordonedNotObserved": {
+			reason: "It is cordoned as soon as people want it.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Scheduling, p.Generation = v1alpha1.SchedulingCordoned, 8 },
+			want: placement.Provider{ID: "id-a", Scheduling: placement.Cordoned, Namespace: placement.Present},
 		},
 		"Lost": {
 			reason: "It is known since when a provider is out of reach.",

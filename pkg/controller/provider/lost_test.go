@@ -74,7 +74,7 @@ func TestReachable(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := newProvider(true)
+			p := newProvider(active)
 			if tc.known != nil {
 				snapshottest.Lose(p, tc.known.Time)
 			}

@@ -186,6 +186,8 @@ func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *snapshot.Twin, p
 		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "A placement policy applies, which has chosen no provider yet; new pods wait")
 	case len(plan.Select) == 0:
 		r.recorder.Event(ns, corev1.EventTypeWarning, reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can; new pods wait")
+	case twin.Policy == nil:
+		r.recorder.Event(ns, corev1.EventTypeWarning, reasonNoProvider, "No provider takes new pods; they wait")
 	default:
 		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUndecided, "No provider that the placement policy has chosen takes new pods; they wait")
 	}

@@ -56,9 +56,17 @@ func room(cores string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores), corev1.ResourceMemory: resource.MustParse("100Gi")}
 }
 
+// cordoned returns a provider that nothing but that keeps from taking pods.
+func cordoned(id cluster.Identity) *v1alpha1.Provider {
+	p := ready(id)
+	p.Spec.Scheduling = v1alpha1.SchedulingCordoned
+	p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonCordoned
+	return p
+}
+
 func off(id cluster.Identity) *v1alpha1.Provider {
 	p := ready(id)
-	p.Spec.Enabled = new(false)
+	p.Spec.Scheduling = v1alpha1.SchedulingDrained
 	p.Status.Conditions[0].Status = metav1.ConditionFalse
 	return p
 }
@@ -153,13 +161,18 @@ func TestOffloading(t *testing.T) {
 			objects: []client.Object{liqotest.TwinNamespace(namespace, consumer), off(providerA), ready(consumer)},
 			event:   reasonNoProvider,
 		},
+		"Cordoned": {
+			reason:  "A provider that is cordoned keeps the namespace, and gets no new pods.",
+			objects: append(offloaded(providerA), cordoned(providerA)),
+			want:    []cluster.ID{"id-a"}, event: reasonNoProvider,
+		},
 		"Another": {
 			reason:  "A provider that becomes usable is added.",
 			objects: append(offloaded(providerA), ready(providerA), ready(providerB)),
 			want:    []cluster.ID{"id-a", "id-b"}, event: reasonSelected,
 		},
 		"Drained": {
-			reason:  "A provider that is disabled and empty is taken out.",
+			reason:  "A provider that is drained and empty is taken out.",
 			objects: append(offloaded(providerA, providerB), off(providerA), ready(providerB)),
 			want:    []cluster.ID{"id-b"}, event: reasonSelected,
 		},

@@ -111,7 +111,7 @@ func providerChanged() predicate.Predicate {
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
-		return before.IsEnabled() != after.IsEnabled() || usable(before) != usable(after) ||
+		return before.EffectiveScheduling() != after.EffectiveScheduling() || usable(before) != usable(after) ||
 			before.Status.ClusterName != after.Status.ClusterName
 	}}
 }

@@ -37,7 +37,7 @@ type Failover struct {
 }
 
 // rest returns for how long a lost provider may still come back before its pods
-// are replaced; false if they are not. One that people have disabled is to be
+// are replaced; false if they are not. One that people want drained is to be
 // left, so that Never does not hold for it. Pods that serve their consumer without
 // the broker are not replaced: nobody would know when the last one goes. Where the
 // peering ends, nothing comes back, and what Liqo has not evicted it never will: the

@@ -42,6 +42,8 @@ func TestFailover(t *testing.T) {
 	turnedOff.Scheduling = Drained
 	turnedOffLater := turnedOff
 	turnedOffLater.LostSince = now.Add(-10 * time.Second)
+	cordoned := failed
+	cordoned.Scheduling = Cordoned
 	unchosen := failed
 	unchosen.Choice = Unchosen
 	future := lost(-time.Hour)
@@ -126,6 +128,16 @@ func TestFailover(t *testing.T) {
 			reason: "Unless people want it replaced.",
 			rule:   Failover{Mode: AfterGrace, Grace: grace, ReplaceSole: true}, provider: failed, copies: copies("db", 1, "a", sole), placing: onlyB,
 			want: Plan{Select: both, Place: onlyB, Replace: []string{"db-0"}},
+		},
+		"Cordoned": {
+			reason: "What runs on a provider that is cordoned is replaced as on any other.",
+			rule:   after, provider: cordoned, copies: copies("web", 2, "a", notReady, notReady), placing: onlyB,
+			want: Plan{Select: both, Place: onlyB, Replace: []string{"web-0", "web-1"}},
+		},
+		"CordonedNever": {
+			reason: "Nobody gave it up.",
+			rule:   Failover{Mode: Never}, provider: cordoned, copies: copies("web", 1, "a", notReady), placing: onlyB,
+			want: Plan{Select: both, Place: onlyB},
 		},
 		"NoTarget": {
 			reason: "Without another provider everything stays: this one may be the first to return.",

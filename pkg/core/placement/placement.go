@@ -297,10 +297,13 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 }
 
 // place returns the selected clusters on which new pods are to be placed: those that are
-// known, chosen, not barred, have not failed and are not withdrawn; if that leaves none, all
-// that are chosen and not barred. Where no policy has chosen, new pods do not go.
+// known, chosen, not barred, not cordoned, have not failed and are not withdrawn; if that
+// leaves none, all that are chosen and neither barred nor cordoned. Where no policy has
+// chosen, new pods do not go.
 func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
-	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return providers[id].Choice != Chosen })
+	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool {
+		return providers[id].Choice != Chosen || providers[id].Scheduling == Cordoned
+	})
 	left := slices.DeleteFunc(slices.Clone(chosen), func(id cluster.ID) bool {
 		p, known := providers[id]
 		return !known || p.failed || p.recedes()

@@ -417,6 +417,9 @@ func TestPolicy(t *testing.T) {
 	unchosen := Provider{ID: "a", Health: Ready, Namespace: Present, Choice: Unchosen}
 	outOfReach := unchosen
 	outOfReach.Health = NotReady
+	cordoned := Provider{ID: "a", Health: Ready, Scheduling: Cordoned, Namespace: Present, Room: cores(9)}
+	cordonedUnchosen, cordonedWithdrawn := cordoned, cordoned
+	cordonedUnchosen.Choice, cordonedWithdrawn.Health = Unchosen, Withdrawn
 	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
 	cases := map[string]struct {
 		reason string
@@ -506,6 +509,36 @@ func TestPolicy(t *testing.T) {
 			in: Snapshot{Providers: []Provider{{ID: "b", Health: Ready, Namespace: Present, Choice: Barred}}, Selected: onlyB, Placing: onlyB,
 				Copies: copies("web", 4, "b")},
 			want: Plan{Select: onlyB},
+		},
+		"Cordoned": {
+			reason: "What runs on a provider that is cordoned stays, and nothing new goes there.",
+			in:     Snapshot{Providers: []Provider{cordoned, on}, Selected: both, Copies: copies("web", 4, "a", notReady)},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"CordonedEmpty": {
+			reason: "What the namespace has there beside pods stays too.",
+			in:     Snapshot{Providers: []Provider{cordoned, on}, Selected: both, Placing: onlyB, Copies: copies("web", 2, "b")},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"CordonedNew": {
+			reason: "No namespace comes to it.",
+			in:     Snapshot{Providers: []Provider{cordoned, on}},
+			want:   Plan{Select: onlyB, Place: onlyB},
+		},
+		"AllCordoned": {
+			reason: "If all are cordoned, new pods wait.",
+			in:     Snapshot{Providers: []Provider{cordoned}, Selected: []cluster.ID{"a"}, Placing: []cluster.ID{}, Copies: copies("web", 4, "a", waiting)},
+			want:   Plan{Select: []cluster.ID{"a"}},
+		},
+		"CordonedUnchosen": {
+			reason: "A policy that prefers others does not move what is to stay.",
+			in:     Snapshot{Providers: []Provider{cordonedUnchosen, on}, Selected: both, Placing: onlyB, Copies: copies("web", 4, "a")},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"CordonedWithdrawn": {
+			reason: "What the provider itself takes back goes.",
+			in:     Snapshot{Providers: []Provider{cordonedWithdrawn, on}, Selected: both, Placing: onlyB, Copies: copies("web", 1, "a", notReady)},
+			want:   Plan{Select: both, Place: onlyB, Remake: []string{"web-0"}},
 		},
 		"Unserved": {
 			reason: "A consumer that is not served keeps what runs, and gets nothing new.",

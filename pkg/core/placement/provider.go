@@ -22,6 +22,7 @@ import (
 //	Withdrawn   no             leaves
 //	Ending      no             Liqo evicts it
 //	Active      yes            stays
+//	Cordoned    no             stays
 //	Closing     they can       stays until none can come any more
 //	Drained     no             leaves
 //	Chosen      yes            stays
@@ -73,6 +74,8 @@ type Scheduling int
 const (
 	// Active: it takes pods.
 	Active Scheduling = iota
+	// Cordoned: it takes no new pods, and keeps those that are there.
+	Cordoned
 	// Closing: it is to be drained, and the scheduler may still place pods there. None leaves
 	// yet, or else it could come back.
 	Closing

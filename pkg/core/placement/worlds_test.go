@@ -21,7 +21,7 @@ import (
 func anyProvider(r *rand.Rand, id cluster.ID) Provider {
 	one := func(in int) bool { return r.IntN(in) == 0 }
 	p := Provider{
-		ID: id, Health: []Health{Ready, Ready, Ready, NotReady, Withdrawn, Ending}[r.IntN(6)], Scheduling: []Scheduling{Active, Active, Active, Drained, Closing}[r.IntN(5)],
+		ID: id, Health: []Health{Ready, Ready, Ready, NotReady, Withdrawn, Ending}[r.IntN(6)], Scheduling: []Scheduling{Active, Active, Active, Cordoned, Drained, Closing}[r.IntN(6)],
 		Choice: []Choice{Chosen, Chosen, Chosen, Unchosen, Barred}[r.IntN(5)], Namespace: []Namespace{Present, Present, Present, Present, Absent, Refused, Passed}[r.IntN(7)],
 		Direct: one(4), Room: cores(int64(r.IntN(9))),
 	}
@@ -121,6 +121,7 @@ func TestPlans(t *testing.T) {
 		checkSelection(t, s, plan)
 		checkRemoved(t, s, plan)
 		checkReplaced(t, s, plan)
+		checkCordoned(t, s, plan)
 		if t.Failed() {
 			t.Logf("%+v\nplan %+v", s, plan)
 		}
@@ -198,6 +199,25 @@ func checkRemoved(t *testing.T, s Snapshot, plan Plan) {
 		}
 		if goes > 0 && !alone && (left == 0 || goes+fewer > (len(copies)+3)/4) {
 			t.Errorf("of %d copies of %s, %d that serve go: %d are left, and %d did not serve before", len(copies), copies[0].Workload, goes, left, fewer)
+		}
+	}
+}
+
+// checkCordoned fails if a plan places pods on a provider that is cordoned, or takes some away that are to stay.
+func checkCordoned(t *testing.T, s Snapshot, plan Plan) {
+	t.Helper()
+	for _, p := range s.Providers {
+		if p.Scheduling != Cordoned {
+			continue
+		}
+		if slices.Contains(plan.Place, p.ID) {
+			t.Errorf("pods are placed on %s, which is cordoned", p.ID)
+		}
+		for _, c := range s.Copies {
+			goes := slices.Contains(slices.Concat(plan.Replace, plan.Remake, plan.Move), c.Pod)
+			if c.Spot == OnProvider && c.Provider == p.ID && goes && p.mayHost() && !p.recedes() && !p.lost() {
+				t.Errorf("%s goes from %s, which is cordoned", c.Pod, p.ID)
+			}
 		}
 	}
 }
