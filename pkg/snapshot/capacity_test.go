@@ -66,6 +66,27 @@ func TestUnservedCapacity(t *testing.T) {
 	}
 }
 
+// TestSuspendedCapacity has a consumer that keeps what it uses, and loses what is reserved for it.
+func TestSuspendedCapacity(t *testing.T) {
+	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	for scheduling, want := range map[v1alpha1.ConsumerScheduling][2]string{
+		"": {"4", "2"}, v1alpha1.ConsumerActive: {"4", "2"}, v1alpha1.ConsumerSuspended: {"1", "3"}, "Other": {"1", "3"},
+	} {
+		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+		consumer.Spec.Scheduling, consumer.Spec.Capacity.Reserved = scheduling, v1alpha1.Quantities(cpu("2"))
+		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, provider(a.ID, "4", v1alpha1.SchedulingActive),
+			liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning)), "", nil).Capacity(t.Context())
+		if err != nil {
+			t.Fatalf("Capacity(): %v", err)
+		}
+		for i, id := range []cluster.ID{c.ID, "id-other"} {
+			if got := snap.Offered(id)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want[i])) != 0 {
+				t.Errorf("%q: %s is offered %s cpu, want %s", scheduling, id, got.String(), want[i])
+			}
+		}
+	}
+}
+
 // TestConfusedCapacity has a consumer that cannot be told apart from another cluster.
 func TestConfusedCapacity(t *testing.T) {
 	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}

@@ -51,7 +51,7 @@ func (r *Reader) nodes(
 		open := map[cluster.ID]bool{}
 		may := choosable(policies.Items, rules, id)
 		for p, account := range accounts {
-			open[p] = perProvider && p != id && account.Offers == capacity.OffersAll && may(p)
+			open[p] = perProvider && r.served(c) && p != id && account.Offers == capacity.OffersAll && may(p)
 		}
 		nodes[id] = r.nodesOf(told[id], perProvider, marks, open)
 	}

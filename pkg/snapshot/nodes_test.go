@@ -67,6 +67,8 @@ func TestPools(t *testing.T) {
 	const many, one = v1alpha1.NodesPerProvider, v1alpha1.NodesOne
 	a, b := named("id-a", "a", "4", v1alpha1.SchedulingActive), named("id-b", "b", "2", v1alpha1.SchedulingActive)
 	off, cordoned := named("id-a", "a", "4", v1alpha1.SchedulingDrained), named("id-a", "a", "4", v1alpha1.SchedulingCordoned)
+	suspended := seen(v1alpha1.ModeOrchestrated, many)
+	suspended.Spec.Scheduling = v1alpha1.ConsumerSuspended
 	forged := told("evil-node")
 	forged.Namespace = "liqo-tenant-evil"
 	policy := func(name string, chosen ...string) *v1alpha1.PlacementPolicy {
@@ -129,6 +131,11 @@ func TestPools(t *testing.T) {
 		"CordonedFromTheBeginning": {
 			reason:  "A provider that is cordoned gets no node.",
 			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), cordoned, b}, want: map[string]string{nodeB: "2"},
+		},
+		"Suspended": {
+			reason:  "The nodes of a consumer that is suspended have what its pods use, and it gets no others.",
+			objects: []client.Object{suspended, a, b, told(nodeA), onNode(nodeA, "liqo-a", "500m")},
+			want:    map[string]string{nodeA: "500m"},
 		},
 		"OffFromTheBeginning": {
 			reason:  "A provider that is drained gets no node.",

@@ -125,10 +125,11 @@ func New(objects client.Reader, own cluster.ID, serves func(v1alpha1.Mode) bool)
 // Own returns the broker's cluster.
 func (r *Reader) Own() cluster.ID { return r.own }
 
-// served reports whether the broker runs the mode in which a consumer is to be served.
-// One without a wish is served in whichever there is.
+// served reports whether a consumer gets anything new: people have not suspended it, and the
+// broker runs the mode in which it is to be served. One without a wish is served in
+// whichever there is.
 func (r *Reader) served(c *v1alpha1.Consumer) bool {
-	return c.Spec.Mode == "" || r.serves(c.Spec.Mode)
+	return !c.IsSuspended() && (c.Spec.Mode == "" || r.serves(c.Spec.Mode))
 }
 
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
@@ -232,6 +233,8 @@ type Twin struct {
 	Offloading *liqo.NamespaceOffloading
 	// Policy is the one that chooses the providers; nil if there is none.
 	Policy *v1alpha1.PlacementPolicy
+	// Suspended tells that people suspended the consumer, which is then not served.
+	Suspended bool
 	// Refused tells since when a provider cannot make the namespace.
 	Refused map[cluster.ID]time.Time
 	// Pods are the pods of the snapshot's copies, by name.
@@ -285,7 +288,7 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get consumer %s: %w", consumer, err)
 	}
-	n.Snapshot.Unserved = !r.served(&c)
+	n.Snapshot.Unserved, n.Suspended = !r.served(&c), c.IsSuspended()
 	if err := r.markDirect(ctx, n, consumer); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,11 @@ func TestReconcile(t *testing.T) {
 	wants := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
 		return &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}, Spec: v1alpha1.ConsumerSpec{Mode: mode}}
 	}
+	suspended := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
+		c := wants(mode)
+		c.Spec.Scheduling = v1alpha1.ConsumerSuspended
+		return c
+	}
 	perProvider := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
 		c := wants(mode)
 		c.Spec.Nodes = v1alpha1.NodesPerProvider
@@ -106,6 +111,16 @@ func TestReconcile(t *testing.T) {
 			modes:   Modes{Aggregator: true},
 			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), wants(v1alpha1.ModeOrchestrated)},
 			cpu:     "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonModeNotServed,
+		},
+		"Suspended": {
+			reason: "One that is suspended is offered nothing more than it uses, in the mode that it has.", modes: both,
+			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), suspended(v1alpha1.ModeOrchestrated)},
+			mode:    v1alpha1.ModeOrchestrated, cpu: "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonSuspended,
+		},
+		"SuspendedAndNotServed": {
+			reason: "That goes before its mode.", modes: Modes{Aggregator: true},
+			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), suspended(v1alpha1.ModeOrchestrated)},
+			cpu:     "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonSuspended,
 		},
 		"ProvidersToBeHidden": {
 			reason:  "One that is to see no providers does not see them because of a flag, nor a node for each.",

@@ -33,6 +33,7 @@ const (
 	reasonNoProvider        = "NoUsableProvider"
 	reasonUndecided         = "NoProviderChosen"
 	reasonUnserved          = v1alpha1.ReasonModeNotServed
+	reasonSuspended         = v1alpha1.ReasonSuspended
 	reasonSelected          = "ProvidersSelected"
 	reasonRecreated         = "PodRecreated"
 	reasonReplaced          = "PodReplaced"
@@ -180,6 +181,8 @@ func (r *Reconciler) excess(ctx context.Context, ns *corev1.Namespace, twin *sna
 func (r *Reconciler) explainWaiting(ns *corev1.Namespace, twin *snapshot.Twin, plan placement.Plan) {
 	switch {
 	case len(plan.Place) > 0:
+	case twin.Suspended:
+		r.recorder.Event(ns, corev1.EventTypeWarning, reasonSuspended, "The cluster is suspended at the broker; new pods wait")
 	case twin.Snapshot.Unserved:
 		r.recorder.Event(ns, corev1.EventTypeWarning, reasonUnserved, "The broker does not run the mode in which the cluster is to be served; new pods wait")
 	case twin.Snapshot.Undecided:
