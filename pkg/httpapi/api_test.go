@@ -158,12 +158,13 @@ func TestWhoIsListed(t *testing.T) {
 	provider, off := named("provider", true, false), named("provider-off", true, false)
 	consumer, backwards := named("consumer", false, true), named("consumer-peered-back", true, true)
 	both, former := named("both", true, true), named("former", false, false)
-	switched := func(name string, on bool) *v1alpha1.Provider {
-		return &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-" + name}, Spec: v1alpha1.ProviderSpec{Enabled: &on}}
+	switched := func(name string, is v1alpha1.Scheduling) *v1alpha1.Provider {
+		return &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-" + name}, Spec: v1alpha1.ProviderSpec{Scheduling: is}}
 	}
 	objects := []client.Object{
 		provider, off, consumer, backwards, both, former,
-		switched("provider", true), switched("provider-off", false), switched("consumer-peered-back", false), switched("both", true), switched("former", true),
+		switched("provider", v1alpha1.SchedulingActive), switched("provider-off", v1alpha1.SchedulingDrained), switched("consumer-peered-back", v1alpha1.SchedulingDrained),
+		switched("both", v1alpha1.SchedulingCordoned), switched("former", v1alpha1.SchedulingActive),
 	}
 	everybody := []string{"both", "consumer", "consumer-peered-back", "former", "provider", "provider-off"}
 	providers := []string{"both", "provider", "provider-off"}
@@ -223,17 +224,19 @@ func TestToggle(t *testing.T) {
 		reason string
 		method string
 		target string
-		was    *bool
+		was    v1alpha1.Scheduling
 		want   bool
 	}{
-		"Off":        {reason: "A provider is disabled.", method: http.MethodGet, target: "enable=false", want: false},
-		"On":         {reason: "A provider is enabled.", method: http.MethodGet, target: "enable=true", was: new(false), want: true},
-		"Post":       {reason: "POST does the same.", method: http.MethodPost, target: "enable=false", was: new(true), want: false},
-		"AlreadyOff": {reason: "A repeated call is no error.", method: http.MethodPost, target: "enable=false", was: new(false), want: false},
+		"Off":        {reason: "A provider is drained.", method: http.MethodGet, target: "enable=false", want: false},
+		"On":         {reason: "A provider is activated.", method: http.MethodGet, target: "enable=true", was: v1alpha1.SchedulingDrained, want: true},
+		"Uncordon":   {reason: "So is one that is cordoned.", method: http.MethodPost, target: "enable=true", was: v1alpha1.SchedulingCordoned, want: true},
+		"Drain":      {reason: "Or it is drained.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingCordoned, want: false},
+		"Post":       {reason: "POST does the same.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingActive, want: false},
+		"AlreadyOff": {reason: "A repeated call is no error.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingDrained, want: false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}, Spec: v1alpha1.ProviderSpec{Enabled: tc.was}}
+			p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}, Spec: v1alpha1.ProviderSpec{Scheduling: tc.was}}
 			c := newClient(t, reviews(), p)
 			h := newHandler(t, Config{Client: c, Orchestrator: true})
 			if w := call(t, h, tc.method, "/api/toggle?id="+providerID+"&"+tc.target, "Authorization", "Bearer good"); w.Code != http.StatusOK {
@@ -387,7 +390,7 @@ func enabled(t *testing.T, c client.Client) bool {
 	if err := c.Get(t.Context(), client.ObjectKey{Name: providerID}, &p); err != nil {
 		t.Fatalf("Get(): %v", err)
 	}
-	return p.IsEnabled()
+	return p.EffectiveScheduling() == v1alpha1.SchedulingActive
 }
 
 func TestBadInputChangesNothing(t *testing.T) {

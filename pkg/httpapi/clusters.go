@@ -64,12 +64,12 @@ func (a *API) provides(ctx context.Context) (func(*liqo.ForeignCluster) bool, er
 	if err := a.cfg.Client.List(ctx, &providers); err != nil {
 		return nil, fmt.Errorf("list the providers: %w", err)
 	}
-	enabled := map[string]bool{}
+	agreed := map[string]bool{}
 	for i := range providers.Items {
-		enabled[providers.Items[i].Name] = providers.Items[i].IsEnabled()
+		agreed[providers.Items[i].Name] = providers.Items[i].EffectiveScheduling() != v1alpha1.SchedulingDrained
 	}
 	return func(fc *liqo.ForeignCluster) bool {
-		on, known := enabled[string(liqo.Identity(fc).ID)]
+		on, known := agreed[string(liqo.Identity(fc).ID)]
 		return known && liqo.Outgoing(fc).Exists && (on || !liqo.Incoming(fc).Exists)
 	}, nil
 }

@@ -21,7 +21,7 @@ type toggled struct {
 	Enabled     bool   `json:"enabled"`
 }
 
-// toggle turns a provider on or off.
+// toggle activates a provider, also one that is cordoned, or drains it.
 func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 	if !a.cfg.Orchestrator {
 		writeProblem(w, http.StatusNotFound, "providers cannot be toggled: the broker does not run as orchestrator")
@@ -44,15 +44,19 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusInternalServerError, "the provider cannot be read")
 		return
 	}
-	if p.Spec.Enabled == nil || *p.Spec.Enabled != enable {
+	wanted := v1alpha1.SchedulingDrained
+	if enable {
+		wanted = v1alpha1.SchedulingActive
+	}
+	if p.Spec.Scheduling != wanted {
 		before := p.DeepCopy()
-		p.Spec.Enabled = &enable
+		p.Spec.Scheduling = wanted
 		if err := a.cfg.Client.Patch(r.Context(), p, client.MergeFrom(before)); err != nil {
 			a.cfg.Log.Error(err, "Cannot patch a provider", "provider", id)
 			writeProblem(w, http.StatusInternalServerError, "the provider cannot be changed")
 			return
 		}
-		a.cfg.Log.Info("Toggled a provider", "provider", id, "enabled", enable)
+		a.cfg.Log.Info("Toggled a provider", "provider", id, "scheduling", wanted)
 	}
 	writeJSON(w, toggled{ID: id, ClusterName: p.Status.ClusterName, Enabled: enable})
 }

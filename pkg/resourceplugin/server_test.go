@@ -63,7 +63,7 @@ func (l *ledger) Capacity(context.Context) (*capacity.Snapshot, error) {
 func (l *ledger) set(provider cluster.ID, cpu string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.accounts[provider] = capacity.Account{Usable: true, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	l.accounts[provider] = capacity.Account{Offers: capacity.OffersAll, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 }
 
 // harness is a running server and clients of it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -104,7 +105,7 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	}
 	got := map[cluster.ID]bool{}
 	for _, p := range n.Snapshot.Providers {
-		got[p.ID] = p.Unchosen
+		got[p.ID] = p.Choice == placement.Unchosen
 	}
 	if diff := cmp.Diff(map[cluster.ID]bool{"id-b": false, "id-s": true, "id-o": true}, got); diff != "" {
 		t.Errorf("the providers, and whether they are unchosen: -want +got\n%s", diff)

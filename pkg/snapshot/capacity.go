@@ -19,9 +19,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// Capacity reads who has, uses and reserved what. A provider is usable if it is
-// enabled and its status says that it offers something; one that was disabled
-// a moment ago is not, whatever its status says.
+// Capacity reads who has, uses and reserved what. A provider counts if its status says that it
+// offers something. One that was drained a moment ago does not, and of one that was cordoned
+// only what is used does, whatever its status says.
 func (r *Reader) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 	var providers v1alpha1.ProviderList
 	if err := r.reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
@@ -31,7 +31,7 @@ func (r *Reader) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 	for i := range providers.Items {
 		p := &providers.Items[i]
 		accounts[cluster.ID(p.Name)] = capacity.Account{
-			Capacity: p.Status.Offered, Usable: p.IsEnabled() && len(p.Status.Offered) > 0, Used: map[cluster.ID]corev1.ResourceList{},
+			Capacity: p.Status.Offered, Offers: offersOf(p), Used: map[cluster.ID]corev1.ResourceList{},
 		}
 	}
 	var consumers v1alpha1.ConsumerList
@@ -62,6 +62,18 @@ func (r *Reader) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 		return nil, err
 	}
 	return capacity.NewSnapshot(accounts, terms, nodes, toldOf(offers.Items, tenants)), nil
+}
+
+// offersOf returns what of a provider counts.
+func offersOf(p *v1alpha1.Provider) capacity.Offers {
+	switch wanted := p.EffectiveScheduling(); {
+	case len(p.Status.Offered) == 0 || wanted == v1alpha1.SchedulingDrained:
+		return capacity.OffersNothing
+	case wanted == v1alpha1.SchedulingCordoned:
+		return capacity.OffersUsed
+	default:
+		return capacity.OffersAll
+	}
 }
 
 // TermsOf returns the terms of a consumer. What is reserved above the limit
@@ -175,7 +187,7 @@ func roomChanged(before, after *corev1.Node) bool {
 
 // haveChanged reports whether a provider has something else, or its node another name.
 func haveChanged(before, after *v1alpha1.Provider) bool {
-	return before.IsEnabled() != after.IsEnabled() || before.Status.ClusterName != after.Status.ClusterName ||
+	return before.EffectiveScheduling() != after.EffectiveScheduling() || before.Status.ClusterName != after.Status.ClusterName ||
 		!equality.Semantic.DeepEqual(before.Status.Offered, after.Status.Offered)
 }
 

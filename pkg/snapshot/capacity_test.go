@@ -28,8 +28,8 @@ func cpu(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 }
 
-func provider(id cluster.ID, amount string, enabled bool) *v1alpha1.Provider {
-	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id)}, Spec: v1alpha1.ProviderSpec{Enabled: &enabled}}
+func provider(id cluster.ID, amount string, scheduling v1alpha1.Scheduling) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id)}, Spec: v1alpha1.ProviderSpec{Scheduling: scheduling}}
 	if amount != "" {
 		p.Status.Offered = cpu(amount)
 	}
@@ -50,7 +50,7 @@ func TestUnservedCapacity(t *testing.T) {
 	unserved.Spec.Mode = v1alpha1.ModeAggregated
 	unserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
 	reader := snapshottest.NewClient(t, interceptor.Funcs{},
-		provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved, pod("of-c", "liqo-a", "1", corev1.PodRunning))
+		provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved, pod("of-c", "liqo-a", "1", corev1.PodRunning))
 	for mode, want := range map[v1alpha1.Mode]corev1.ResourceList{v1alpha1.ModeAggregated: cpu("4"), v1alpha1.ModeOrchestrated: cpu("1")} {
 		r := snapshot.New(reader, "", func(m v1alpha1.Mode) bool { return m == mode })
 		snap, err := r.Capacity(t.Context())
@@ -66,6 +66,27 @@ func TestUnservedCapacity(t *testing.T) {
 	}
 }
 
+// TestSuspendedCapacity has a consumer that keeps what it uses, and loses what is reserved for it.
+func TestSuspendedCapacity(t *testing.T) {
+	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	for scheduling, want := range map[v1alpha1.ConsumerScheduling][2]string{
+		"": {"4", "2"}, v1alpha1.ConsumerActive: {"4", "2"}, v1alpha1.ConsumerSuspended: {"1", "3"}, "Other": {"1", "3"},
+	} {
+		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
+		consumer.Spec.Scheduling, consumer.Spec.Capacity.Reserved = scheduling, v1alpha1.Quantities(cpu("2"))
+		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, provider(a.ID, "4", v1alpha1.SchedulingActive),
+			liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning)), "", nil).Capacity(t.Context())
+		if err != nil {
+			t.Fatalf("Capacity(): %v", err)
+		}
+		for i, id := range []cluster.ID{c.ID, "id-other"} {
+			if got := snap.Offered(id)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want[i])) != 0 {
+				t.Errorf("%q: %s is offered %s cpu, want %s", scheduling, id, got.String(), want[i])
+			}
+		}
+	}
+}
+
 // TestConfusedCapacity has a consumer that cannot be told apart from another cluster.
 func TestConfusedCapacity(t *testing.T) {
 	a, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
@@ -74,13 +95,38 @@ func TestConfusedCapacity(t *testing.T) {
 		consumer.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
 		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
 		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-			provider(a.ID, "4", true), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning),
+			provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning),
 		), "", nil).Capacity(t.Context())
 		if err != nil {
 			t.Fatalf("Capacity(): %v", err)
 		}
 		if got := snap.Offered(c.ID)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 {
 			t.Errorf("%s: offered %s cpu, want %s", reason, got.String(), want)
+		}
+	}
+}
+
+// TestCordonedCapacity has a provider on which a consumer uses a core and two are free.
+func TestCordonedCapacity(t *testing.T) {
+	a, b, c := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"}, cluster.Identity{ID: "id-c", Name: "c"}
+	for scheduling, want := range map[v1alpha1.Scheduling][2]string{
+		"":                           {"5", "4"},
+		v1alpha1.SchedulingActive:    {"5", "4"},
+		v1alpha1.SchedulingCordoned:  {"3", "2"},
+		v1alpha1.SchedulingDrained:   {"2", "2"},
+		v1alpha1.Scheduling("Other"): {"3", "2"},
+	} {
+		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+			provider(a.ID, "3", scheduling), provider(b.ID, "2", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.VirtualNode(b, true),
+			liqotest.TwinNamespace("of-c", c), pod("of-c", "liqo-a", "1", corev1.PodRunning),
+		), "", nil).Capacity(t.Context())
+		if err != nil {
+			t.Fatalf("Capacity(): %v", err)
+		}
+		for i, consumer := range []cluster.ID{c.ID, "id-other"} {
+			if got := snap.Offered(consumer)[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want[i])) != 0 {
+				t.Errorf("%q: %s is offered %s cpu, want %s", scheduling, consumer, got.String(), want[i])
+			}
 		}
 	}
 }
@@ -92,7 +138,7 @@ func TestCapacity(t *testing.T) {
 	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 	reserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("1500m"))
 	objects := []client.Object{
-		provider(a.ID, "4", true), provider(b.ID, "2", true), provider("off", "8", false), provider("down", "", true),
+		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(b.ID, "2", v1alpha1.SchedulingActive), provider("off", "8", v1alpha1.SchedulingDrained), provider("down", "", v1alpha1.SchedulingActive),
 		liqotest.VirtualNode(a, true), liqotest.VirtualNode(b, true),
 		liqotest.TwinNamespace("of-c", c), liqotest.TwinNamespace("of-a", a),
 		reserved,
@@ -138,7 +184,7 @@ func TestHugePod(t *testing.T) {
 		huge.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("evil.com/%d", n))] = resource.MustParse("1")
 	}
 	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-		provider(a.ID, "4", true), node, liqotest.TwinNamespace("of-evil", evil), huge), "", nil).Capacity(t.Context())
+		provider(a.ID, "4", v1alpha1.SchedulingActive), node, liqotest.TwinNamespace("of-evil", evil), huge), "", nil).Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
 	}
@@ -161,7 +207,7 @@ func TestCapacityCache(t *testing.T) {
 			}
 			return c.List(ctx, list, opts...)
 		},
-	}, provider("id-a", "4", true))
+	}, provider("id-a", "4", v1alpha1.SchedulingActive))
 	l := snapshot.NewCapacityCache(snapshot.New(c, "", nil))
 	look := func() corev1.ResourceList {
 		t.Helper()
@@ -176,7 +222,7 @@ func TestCapacityCache(t *testing.T) {
 	if counted != 1 {
 		t.Errorf("the pods were counted %d times, though nothing has changed", counted)
 	}
-	if err := c.Create(t.Context(), provider("id-b", "2", true)); err != nil {
+	if err := c.Create(t.Context(), provider("id-b", "2", v1alpha1.SchedulingActive)); err != nil {
 		t.Fatal(err)
 	}
 	l.Changed()
@@ -196,7 +242,7 @@ func TestCapacityCacheConcurrently(t *testing.T) {
 			if !ok {
 				return c.List(ctx, list, opts...)
 			}
-			providers.Items = []v1alpha1.Provider{*provider("id-a", fmt.Sprint(amount.Load()), true)}
+			providers.Items = []v1alpha1.Provider{*provider("id-a", fmt.Sprint(amount.Load()), v1alpha1.SchedulingActive)}
 			return nil
 		},
 	})
@@ -227,7 +273,7 @@ func TestAccountChanged(t *testing.T) {
 	id := cluster.Identity{ID: "id-a", Name: "a"}
 	running := pod("ns", "liqo-a", "1", corev1.PodRunning)
 	larger := pod("ns", "liqo-a", "2", corev1.PodRunning)
-	moved := provider(id.ID, "4", true)
+	moved := provider(id.ID, "4", v1alpha1.SchedulingActive)
 	moved.Status.Used = cpu("1")
 	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	cases := map[string]struct {
@@ -240,9 +286,9 @@ func TestAccountChanged(t *testing.T) {
 		"Resized":  {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
 		"Started":  {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
 		"Beat":     {reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true), after: liqotest.VirtualNode(id, false)},
-		"Toggled":  {reason: "A provider that is disabled has nothing to offer.", before: provider(id.ID, "4", true), after: provider(id.ID, "4", false), want: true},
-		"Offered":  {reason: "A provider may have less.", before: provider(id.ID, "4", true), after: provider(id.ID, "3", true), want: true},
-		"Accounts": {reason: "What the broker writes is no change.", before: provider(id.ID, "4", true), after: moved},
+		"Toggled":  {reason: "A provider that is disabled has nothing to offer.", before: provider(id.ID, "4", v1alpha1.SchedulingActive), after: provider(id.ID, "4", v1alpha1.SchedulingDrained), want: true},
+		"Offered":  {reason: "A provider may have less.", before: provider(id.ID, "4", v1alpha1.SchedulingActive), after: provider(id.ID, "3", v1alpha1.SchedulingActive), want: true},
+		"Accounts": {reason: "What the broker writes is no change.", before: provider(id.ID, "4", v1alpha1.SchedulingActive), after: moved},
 		"Terms":    {reason: "People may change a consumer's terms.", before: &v1alpha1.Consumer{}, after: reserved, want: true},
 	}
 	for name, tc := range cases {

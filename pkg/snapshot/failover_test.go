@@ -85,7 +85,7 @@ func TestDirect(t *testing.T) {
 	objects := []client.Object{liqotest.TwinNamespace(namespace, consumer)}
 	for _, id := range []cluster.Identity{providerA, providerB} {
 		p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
-		p.Status.LostSince = &metav1.Time{Time: time.Unix(1, 0)}
+		snapshottest.Lose(p, time.Unix(1, 0))
 		fc := liqotest.ForeignCluster(id, true, false)
 		fc.Status.TenantNamespace.Local = "tenant-" + id.Name
 		said := &corev1.ConfigMap{
@@ -120,7 +120,7 @@ func TestDirect(t *testing.T) {
 // provider, and where.
 func TestDirectIsReadSeldom(t *testing.T) {
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}}
-	p.Status.LostSince = &metav1.Time{Time: time.Unix(1, 0)}
+	snapshottest.Lose(p, time.Unix(1, 0))
 	said := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: liqotest.Tenant(providerA), Name: remoteipam.DirectName},
 		Data:       map[string]string{string(consumer.ID): "10.1.0.0/16"},

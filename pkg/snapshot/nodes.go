@@ -23,7 +23,7 @@ import (
 
 // nodes returns the virtual nodes of those consumers that have or are to have others
 // than the one that stands for the broker: those that Liqo has told them of, and one
-// for each usable provider if they are to have that. Nothing is used of them yet.
+// for each provider that takes new pods if they are to have that. Nothing is used of them yet.
 func (r *Reader) nodes(
 	ctx context.Context, consumers []v1alpha1.Consumer, providers []v1alpha1.Provider, accounts map[cluster.ID]capacity.Account,
 	offers []liqo.ResourceOffer, tenants map[string]cluster.Identity,
@@ -51,7 +51,7 @@ func (r *Reader) nodes(
 		open := map[cluster.ID]bool{}
 		may := choosable(policies.Items, rules, id)
 		for p, account := range accounts {
-			open[p] = perProvider && p != id && account.Usable && may(p)
+			open[p] = perProvider && r.served(c) && p != id && account.Offers == capacity.OffersAll && may(p)
 		}
 		nodes[id] = r.nodesOf(told[id], perProvider, marks, open)
 	}

@@ -57,16 +57,18 @@ func onNode(node, to, amount string) *corev1.Pod {
 	return p
 }
 
-func named(id cluster.ID, name, amount string, enabled bool) *v1alpha1.Provider {
-	p := provider(id, amount, enabled)
+func named(id cluster.ID, name, amount string, scheduling v1alpha1.Scheduling) *v1alpha1.Provider {
+	p := provider(id, amount, scheduling)
 	p.Status.ClusterName = name
 	return p
 }
 
 func TestPools(t *testing.T) {
 	const many, one = v1alpha1.NodesPerProvider, v1alpha1.NodesOne
-	a, b := named("id-a", "a", "4", true), named("id-b", "b", "2", true)
-	off := named("id-a", "a", "4", false)
+	a, b := named("id-a", "a", "4", v1alpha1.SchedulingActive), named("id-b", "b", "2", v1alpha1.SchedulingActive)
+	off, cordoned := named("id-a", "a", "4", v1alpha1.SchedulingDrained), named("id-a", "a", "4", v1alpha1.SchedulingCordoned)
+	suspended := seen(v1alpha1.ModeOrchestrated, many)
+	suspended.Spec.Scheduling = v1alpha1.ConsumerSuspended
 	forged := told("evil-node")
 	forged.Namespace = "liqo-tenant-evil"
 	policy := func(name string, chosen ...string) *v1alpha1.PlacementPolicy {
@@ -117,12 +119,26 @@ func TestPools(t *testing.T) {
 			want:    map[string]string{"": "6", nodeA: "0"},
 		},
 		"Off": {
-			reason:  "The node of a provider that is disabled has what is left there, and all have no more than one would have.",
+			reason:  "The node of a provider that is drained has what is left there, and all have no more than one would have.",
 			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), off, b, told(nodeA), told(nodeB), onNode(nodeA, "liqo-a", "500m")},
 			want:    map[string]string{nodeA: "500m", nodeB: "1500m"},
 		},
+		"Cordoned": {
+			reason:  "So has the node of a provider that is cordoned, and what its pods use is not taken from the others.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), cordoned, b, told(nodeA), told(nodeB), onNode(nodeA, "liqo-a", "500m")},
+			want:    map[string]string{nodeA: "500m", nodeB: "2"},
+		},
+		"CordonedFromTheBeginning": {
+			reason:  "A provider that is cordoned gets no node.",
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), cordoned, b}, want: map[string]string{nodeB: "2"},
+		},
+		"Suspended": {
+			reason:  "The nodes of a consumer that is suspended have what its pods use, and it gets no others.",
+			objects: []client.Object{suspended, a, b, told(nodeA), onNode(nodeA, "liqo-a", "500m")},
+			want:    map[string]string{nodeA: "500m"},
+		},
 		"OffFromTheBeginning": {
-			reason:  "A provider that is disabled gets no node.",
+			reason:  "A provider that is drained gets no node.",
 			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), off, b}, want: map[string]string{nodeB: "2"},
 		},
 		"Gone": {
@@ -136,7 +152,7 @@ func TestPools(t *testing.T) {
 		},
 		"Renamed": {
 			reason:  "A provider that calls itself otherwise keeps its node.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-a", "liqo-b", "4", true), told(nodeA)},
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-a", "liqo-b", "4", v1alpha1.SchedulingActive), told(nodeA)},
 			want:    map[string]string{nodeA: "4"},
 		},
 		"TwoNames": {
@@ -148,7 +164,7 @@ func TestPools(t *testing.T) {
 		},
 		"Itself": {
 			reason:  "A consumer has no node of itself.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-c", "c", "8", true), b}, want: map[string]string{nodeB: "2"},
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-c", "c", "8", v1alpha1.SchedulingActive), b}, want: map[string]string{nodeB: "2"},
 		},
 		"Unchosen": {
 			reason:  "A provider that no policy has chosen for the consumer gets none of its pods.",
@@ -192,13 +208,13 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestResourceThatNobodyHasAnyMore disables the only provider with GPUs. Liqo's virtual kubelet writes into a node what its
+// TestResourceThatNobodyHasAnyMore drains the only provider with GPUs. Liqo's virtual kubelet writes into a node what its
 // offer names, and keeps the rest (updateFromVirtualNode in pkg/virtualKubelet/liqoNodeProvider/reconciler.go@v0.9.4).
 func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 	const gpu = corev1.ResourceName("nvidia.com/gpu")
 	for _, nodes := range []v1alpha1.Nodes{v1alpha1.NodesOne, v1alpha1.NodesPerProvider} {
 		t.Run(string(nodes), func(t *testing.T) {
-			gpus, other := named("id-a", "a", "4", true), named("id-b", "b", "2", true)
+			gpus, other := named("id-a", "a", "4", v1alpha1.SchedulingActive), named("id-b", "b", "2", v1alpha1.SchedulingActive)
 			gpus.Status.Offered[gpu] = resource.MustParse("8")
 			has := map[string]corev1.ResourceList{} // Each node of the consumer.
 			// tell offers the consumer what it is to have, and returns the offers.
@@ -228,7 +244,7 @@ func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 			if got := all(); got != 8 {
 				t.Fatalf("the consumer's nodes have %d GPUs, want 8", got)
 			}
-			gpus.Spec.Enabled, gpus.Status.Offered = new(false), nil
+			gpus.Spec.Scheduling, gpus.Status.Offered = v1alpha1.SchedulingDrained, nil
 			for round := range 3 {
 				if offers = tell(offers...); all() != 0 {
 					t.Errorf("round %d: the consumer's nodes have %d GPUs, and no provider has one: pods are bound to them that nobody can run", round, all())
@@ -260,7 +276,7 @@ func TestPinned(t *testing.T) {
 	forged := told(nodeB)
 	forged.Namespace = "liqo-tenant-evil"
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-		liqotest.ForeignCluster(consumerC, false, true), provider("id-a", "4", true), told(nodeGone), forged), ownID, nil)
+		liqotest.ForeignCluster(consumerC, false, true), provider("id-a", "4", v1alpha1.SchedulingActive), told(nodeGone), forged), ownID, nil)
 	cases := map[string]struct {
 		reason, node string
 		provider     string
@@ -312,7 +328,7 @@ func TestNodesChanged(t *testing.T) {
 		want          bool
 	}{
 		"Mode":      {reason: "A mode that is known may show providers.", before: seen("", "PerProvider"), after: seen("Orchestrated", "PerProvider"), want: true},
-		"Renamed":   {reason: "A provider has a name for its node.", before: named("id-a", "", "1", true), after: named("id-a", "a", "1", true), want: true},
+		"Renamed":   {reason: "A provider has a name for its node.", before: named("id-a", "", "1", v1alpha1.SchedulingActive), after: named("id-a", "a", "1", v1alpha1.SchedulingActive), want: true},
 		"Withdrawn": {reason: "An operator may remove a node.", before: told(nodeA), after: leaving, want: true},
 		"Told":      {reason: "What Liqo tells is no change.", before: told(nodeA), after: updated},
 		"Chosen":    {reason: "A policy chooses another provider.", before: policy(1, "x", "id-a"), after: policy(1, "x", "id-b"), want: true},
@@ -336,7 +352,7 @@ func BenchmarkPools(b *testing.B) {
 	const providers, consumers = 1000, 100
 	objects := map[string]client.Object{}
 	for n := range providers {
-		objects[fmt.Sprint("p", n)] = named(cluster.ID(fmt.Sprint("p", n)), fmt.Sprint("provider-", n), "4", true)
+		objects[fmt.Sprint("p", n)] = named(cluster.ID(fmt.Sprint("p", n)), fmt.Sprint("provider-", n), "4", v1alpha1.SchedulingActive)
 	}
 	for n := range consumers {
 		c := seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesPerProvider)

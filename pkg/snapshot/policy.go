@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -57,7 +58,7 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 			return fmt.Errorf("list providers: %w", err)
 		}
 		for i := range providers.Items {
-			n.add(&providers.Items[i], ns, false, false)
+			n.add(&providers.Items[i], ns, placement.Chosen)
 		}
 		return nil
 	}
@@ -79,15 +80,15 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 		} else if err != nil {
 			return fmt.Errorf("get provider %s: %w", id, err)
 		}
-		n.add(&p, ns, !chosen[id], barred[id])
+		n.add(&p, ns, choiceOf(chosen[id], barred[id]))
 	}
 	return nil
 }
 
-// add adds a provider to a namespace.
-func (n *Twin) add(p *v1alpha1.Provider, ns *corev1.Namespace, unchosen, barred bool) {
+// add adds a provider to a namespace, of which the policy says something.
+func (n *Twin) add(p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Choice) {
 	known := provider(p, ns, n.Offloading)
-	known.Unchosen, known.Barred = unchosen, barred
+	known.Choice = said
 	n.Snapshot.Providers = append(n.Snapshot.Providers, known)
 	if n.Offloading == nil {
 		return

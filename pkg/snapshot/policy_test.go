@@ -14,6 +14,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -90,11 +91,11 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("%s\npolicy %q, undecided %t: want %q, %t", tc.reason, got, n.Snapshot.Undecided, tc.want, tc.undecided)
 			}
 			for _, p := range n.Snapshot.Providers {
-				if want := tc.want != "" && (p.ID == "id-a" || tc.undecided); p.Unchosen != want {
-					t.Errorf("%s\nprovider %s: unchosen %t", tc.reason, p.ID, p.Unchosen)
+				if want := tc.want != "" && (p.ID == "id-a" || tc.undecided); (p.Choice == placement.Unchosen) != want {
+					t.Errorf("%s\nprovider %s: choice %v", tc.reason, p.ID, p.Choice)
 				}
-				if want := tc.barred && p.ID == "id-b"; p.Barred != want {
-					t.Errorf("%s\nprovider %s: barred %t", tc.reason, p.ID, p.Barred)
+				if want := tc.barred && p.ID == "id-b"; (p.Choice == placement.Barred) != want {
+					t.Errorf("%s\nprovider %s: choice %v", tc.reason, p.ID, p.Choice)
 				}
 			}
 		})

@@ -125,10 +125,11 @@ func New(objects client.Reader, own cluster.ID, serves func(v1alpha1.Mode) bool)
 // Own returns the broker's cluster.
 func (r *Reader) Own() cluster.ID { return r.own }
 
-// served reports whether the broker runs the mode in which a consumer is to be served.
-// One without a wish is served in whichever there is.
+// served reports whether a consumer gets anything new: people have not suspended it, and the
+// broker runs the mode in which it is to be served. One without a wish is served in
+// whichever there is.
 func (r *Reader) served(c *v1alpha1.Consumer) bool {
-	return c.Spec.Mode == "" || r.serves(c.Spec.Mode)
+	return !c.IsSuspended() && (c.Spec.Mode == "" || r.serves(c.Spec.Mode))
 }
 
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
@@ -232,6 +233,8 @@ type Twin struct {
 	Offloading *liqo.NamespaceOffloading
 	// Policy is the one that chooses the providers; nil if there is none.
 	Policy *v1alpha1.PlacementPolicy
+	// Suspended tells that people suspended the consumer, which is then not served.
+	Suspended bool
 	// Refused tells since when a provider cannot make the namespace.
 	Refused map[cluster.ID]time.Time
 	// Pods are the pods of the snapshot's copies, by name.
@@ -285,7 +288,7 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get consumer %s: %w", consumer, err)
 	}
-	n.Snapshot.Unserved = !r.served(&c)
+	n.Snapshot.Unserved, n.Suspended = !r.served(&c), c.IsSuspended()
 	if err := r.markDirect(ctx, n, consumer); err != nil {
 		return nil, err
 	}
@@ -364,32 +367,83 @@ func identity(p *v1alpha1.Provider) cluster.Identity {
 // provider is what placement knows of a provider, for one namespace.
 func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Provider {
 	id := identity(p)
-	seen := p.Status.ObservedGeneration == p.Generation
-	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	notReadyFor := ""
-	if ready != nil && ready.Status == metav1.ConditionFalse {
-		notReadyFor = ready.Reason
-	}
 	return placement.Provider{
-		ID:        id.ID,
-		Enabled:   p.IsEnabled(),
-		Ready:     seen && ready != nil && ready.Status == metav1.ConditionTrue,
-		Withdrawn: notReadyFor == v1alpha1.ReasonWithdrawn,
-		Ending:    notReadyFor == v1alpha1.ReasonPeeringEnds,
-		LostSince: lostSince(p),
-		Closed:    seen && !p.IsEnabled(),
-		Passed:    liqo.Passed(ns, id),
-		Receiving: offloading != nil && liqo.Receives(offloading, id),
-		Room:      p.Status.LargestPod,
+		ID:         id.ID,
+		Health:     health(p),
+		LostSince:  lostSince(p),
+		Scheduling: scheduling(p),
+		Namespace:  namespaceOn(id, ns, offloading),
+		Room:       p.Status.LargestPod,
 	}
 }
 
-// lostSince tells since when a provider is out of reach; zero if it is not.
-func lostSince(p *v1alpha1.Provider) time.Time {
-	if p.Status.LostSince == nil {
-		return time.Time{}
+// isObserved reports whether the status of a provider answers to its spec, so that the nodes
+// follow it too.
+func isObserved(p *v1alpha1.Provider) bool { return p.Status.ObservedGeneration == p.Generation }
+
+// health returns how a provider is, as its Ready condition says: one that is only cordoned is well.
+func health(p *v1alpha1.Provider) placement.Health {
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil:
+		return placement.NotReady
+	case isObserved(p) && (ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonCordoned):
+		return placement.Ready
+	case ready.Status != metav1.ConditionFalse:
+		return placement.NotReady
+	case ready.Reason == v1alpha1.ReasonWithdrawn:
+		return placement.Withdrawn
+	case ready.Reason == v1alpha1.ReasonPeeringEnds:
+		return placement.Ending
+	default:
+		return placement.NotReady
 	}
-	return p.Status.LostSince.Time
+}
+
+// scheduling returns what people want of a provider, as far as its nodes follow.
+func scheduling(p *v1alpha1.Provider) placement.Scheduling {
+	switch wanted := p.EffectiveScheduling(); {
+	case wanted == v1alpha1.SchedulingActive:
+		return placement.Active
+	case wanted == v1alpha1.SchedulingCordoned:
+		return placement.Cordoned
+	case isObserved(p):
+		return placement.Drained
+	default:
+		return placement.Closing
+	}
+}
+
+// choiceOf returns what the policy of a namespace says of a provider.
+func choiceOf(chosen, barred bool) placement.Choice {
+	switch {
+	case !chosen:
+		return placement.Unchosen
+	case barred:
+		return placement.Barred
+	default:
+		return placement.Chosen
+	}
+}
+
+// namespaceOn returns what became of a namespace on a provider, whose offloading may be nil.
+func namespaceOn(id cluster.Identity, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Namespace {
+	switch {
+	case liqo.Passed(ns, id):
+		return placement.Passed
+	case offloading != nil && liqo.Receives(offloading, id):
+		return placement.Present
+	default:
+		return placement.Absent
+	}
+}
+
+// lostSince returns since when a provider is out of reach; zero if it is not.
+func lostSince(p *v1alpha1.Provider) time.Time {
+	if since := p.UnreachableSince(); since != nil {
+		return since.Time
+	}
+	return time.Time{}
 }
 
 // finished reports whether a pod has ended by itself. One that is being deleted may

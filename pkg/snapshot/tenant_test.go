@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
@@ -223,7 +224,7 @@ func TestCapacityOfLyingNode(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
 	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false), offerOf(a, ""), offerOf(evil, ""),
-		provider(a.ID, "4", true), provider(evil.ID, "8", true), nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID),
+		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(evil.ID, "8", v1alpha1.SchedulingActive), nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID),
 		pod("of-c", "liqo-a", "1", corev1.PodRunning), pod("of-c", "liqo-evil", "2", corev1.PodRunning),
 	), "", nil).Capacity(t.Context())
 	if err != nil {

@@ -164,47 +164,61 @@ func TestProviders(t *testing.T) {
 		"Ready": {
 			reason: "A ready provider that has the namespace can take pods.",
 			id:     providerA,
-			want:   placement.Provider{ID: "id-a", Enabled: true, Ready: true, Receiving: true},
+			want:   placement.Provider{ID: "id-a", Health: placement.Ready, Namespace: placement.Present},
 		},
 		"NotReceiving": {
 			reason: "A provider without the namespace cannot yet.",
 			id:     providerB,
-			want:   placement.Provider{ID: "id-b", Enabled: true, Ready: true},
+			want:   placement.Provider{ID: "id-b", Health: placement.Ready},
 		},
-		"Closed": {
-			reason: "A provider is closed when the change has been observed.",
-			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Enabled = new(false) },
-			want: placement.Provider{ID: "id-a", Ready: true, Closed: true, Receiving: true},
+		"Drained": {
+			reason: "A provider is drained when the change has been observed.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained },
+			want: placement.Provider{ID: "id-a", Health: placement.Ready, Scheduling: placement.Drained, Namespace: placement.Present},
 		},
 		"NotObserved": {
-			reason: "Before that, it is neither ready nor closed.",
-			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Enabled, p.Generation = new(false), 8 },
-			want: placement.Provider{ID: "id-a", Receiving: true},
+			reason: "Before that, it is neither ready nor closed to the scheduler.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Scheduling, p.Generation = v1alpha1.SchedulingDrained, 8 },
+			want: placement.Provider{ID: "id-a", Scheduling: placement.Closing, Namespace: placement.Present},
+		},
+		"Cordoned": {
+			reason: "One that is only cordoned is well.",
+			id:     providerA, change: func(p *v1alpha1.Provider) {
+				p.Spec.Scheduling = v1alpha1.SchedulingCordoned
+				p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonCordoned
+			},
+			want: placement.Provider{ID: "id-a", Health: placement.Ready, Scheduling: placement.Cordoned, Namespace: placement.Present},
+		},
+		"CordonedNotObserved": {
+			reason: "It is cordoned as soon as people want it.",
+			id:     providerA, change: func(p *v1alpha1.Provider) { p.Spec.Scheduling, p.Generation = v1alpha1.SchedulingCordoned, 8 },
+			want: placement.Provider{ID: "id-a", Scheduling: placement.Cordoned, Namespace: placement.Present},
 		},
 		"Lost": {
 			reason: "It is known since when a provider is out of reach.",
 			id:     providerA, change: func(p *v1alpha1.Provider) {
-				p.Status.Conditions[0].Status, p.Status.LostSince = metav1.ConditionFalse, &metav1.Time{Time: time.Unix(1, 0)}
+				p.Status.Conditions[0].Status = metav1.ConditionFalse
+				snapshottest.Lose(p, time.Unix(1, 0))
 			},
-			want: placement.Provider{ID: "id-a", Enabled: true, Receiving: true, LostSince: time.Unix(1, 0)},
+			want: placement.Provider{ID: "id-a", Namespace: placement.Present, LostSince: time.Unix(1, 0)},
 		},
 		"Withdrawn": {
 			reason: "A provider may take its offer back.",
 			id:     providerA, change: func(p *v1alpha1.Provider) {
 				p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonWithdrawn
 			},
-			want: placement.Provider{ID: "id-a", Enabled: true, Receiving: true, Withdrawn: true},
+			want: placement.Provider{ID: "id-a", Health: placement.Withdrawn, Namespace: placement.Present},
 		},
 		"PeeringEnds": {
 			reason: "Or end the peering.",
 			id:     providerA, change: func(p *v1alpha1.Provider) {
 				p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonPeeringEnds
 			},
-			want: placement.Provider{ID: "id-a", Enabled: true, Receiving: true, Ending: true},
+			want: placement.Provider{ID: "id-a", Health: placement.Ending, Namespace: placement.Present},
 		},
 		"Origin": {
 			reason: "The origin has been passed.",
-			id:     consumer, want: placement.Provider{ID: "id-c", Enabled: true, Ready: true, Passed: true},
+			id:     consumer, want: placement.Provider{ID: "id-c", Health: placement.Ready, Namespace: placement.Passed},
 		},
 	}
 	for name, tc := range cases {

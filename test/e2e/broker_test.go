@@ -46,6 +46,15 @@ func toggle(t *testing.T, provider *federation.Cluster, enable bool) {
 	}
 }
 
+// cordon keeps new pods from a provider, as a user of kubectl does. A toggle ends it.
+func cordon(t *testing.T, provider *federation.Cluster) {
+	t.Helper()
+	_, err := fed.Broker.Kubectl(t.Context(), "patch", "provider", string(provider.ID), "--type=merge", `--patch={"spec": {"scheduling": "Cordoned"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start gives a test a broker that serves the consumer in a mode, with all providers on.
 func start(t *testing.T, mode v1alpha1.Mode) {
 	t.Helper()
@@ -161,12 +170,12 @@ func eventually(t *testing.T, timeout time.Duration, check func(context.Context)
 	}
 }
 
-// enabled says whether provider-a is switched on.
+// enabled reports whether provider-a is active.
 func enabled(t *testing.T) bool {
 	t.Helper()
 	var provider v1alpha1.Provider
 	if err := fed.Broker.Get(t.Context(), client.ObjectKey{Name: string(fed.ProviderA.ID)}, &provider); err != nil {
 		t.Fatal(err)
 	}
-	return provider.Spec.Enabled == nil || *provider.Spec.Enabled
+	return provider.EffectiveScheduling() == v1alpha1.SchedulingActive
 }

@@ -153,10 +153,10 @@ func found(t *testing.T) {
 // lostSince returns since when provider-a is lost for the broker, or nil.
 func lostSince(ctx context.Context) (*time.Time, error) {
 	var p v1alpha1.Provider
-	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(fed.ProviderA.ID)}, &p); err != nil || p.Status.LostSince == nil {
+	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(fed.ProviderA.ID)}, &p); err != nil || p.UnreachableSince() == nil {
 		return nil, err
 	}
-	return &p.Status.LostSince.Time, nil
+	return &p.UnreachableSince().Time, nil
 }
 
 // twins returns the pods that stand on the broker for those of the consumer, with their UIDs and where they are.

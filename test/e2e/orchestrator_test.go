@@ -12,16 +12,20 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
 // TestOrchestrator runs replicas on the provider that the consumer chose, reads from one of them past the broker, and moves
-// them to the other provider, which the consumer is not peered with, while they serve.
+// them to the other provider, which the consumer is not peered with, while they serve. They stay there when it is cordoned.
 func TestOrchestrator(t *testing.T) {
 	const namespace, replicas = "orchestrator", 6
 	start(t, v1alpha1.ModeOrchestrated)
-	toggle(t, fed.ProviderB, false)
+	cordon(t, fed.ProviderB)
 	deploy(t, namespace, federation.Web, replicas)
 	pods := copies(t, namespace, replicas, fed.ProviderA)
 	for _, pod := range pods {
@@ -53,6 +57,36 @@ func TestOrchestrator(t *testing.T) {
 		}
 	}
 	checkAddresses(t, pods)
+
+	// One of them is recreated while its provider is cordoned: it alone goes elsewhere.
+	cordon(t, fed.ProviderB)
+	toggle(t, fed.ProviderA, true)
+	eventually(t, time.Minute, func(ctx context.Context) error { return takesPods(ctx, fed.ProviderA) })
+	if _, err := fed.Consumer.Kubectl(t.Context(), "delete", "pod", pods[0].Name, "--namespace="+namespace); err != nil {
+		t.Fatal(err)
+	}
+	stay := map[string]bool{}
+	for _, pod := range copies(t, namespace, replicas, fed.ProviderA, fed.ProviderB) {
+		stay[pod.Name] = pod.RunsOn == fed.ProviderB
+	}
+	for _, pod := range pods[1:] {
+		if !stay[pod.Name] {
+			t.Errorf("pod %s did not stay on %s, which is cordoned", pod.Name, pod.RunsOn.Name)
+		}
+	}
+}
+
+// takesPods returns an error unless new pods can go to a provider.
+func takesPods(ctx context.Context, c *federation.Cluster) error {
+	var provider v1alpha1.Provider
+	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(c.ID)}, &provider); err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(provider.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != provider.Generation {
+		return fmt.Errorf("no pods can go to %s: %+v", c.Name, ready)
+	}
+	return nil
 }
 
 // checkBypassesBroker downloads 50 MB from a pod and looks at what arrives at the broker meanwhile.

@@ -260,7 +260,7 @@ func (f *Federation) CheckOffer(ctx context.Context) error {
 	return nil
 }
 
-// OfferedToBroker returns the sum of what the providers that are switched on offer the broker.
+// OfferedToBroker returns the sum of what the providers that are active offer the broker.
 func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, error) {
 	var offers liqo.ResourceOfferList
 	if err := f.Broker.List(ctx, &offers); err != nil {
@@ -276,7 +276,7 @@ func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, 
 		if err := f.Broker.Get(ctx, client.ObjectKey{Name: string(from)}, &provider); err != nil {
 			return nil, err
 		}
-		if provider.Spec.Enabled != nil && !*provider.Spec.Enabled {
+		if provider.EffectiveScheduling() != v1alpha1.SchedulingActive {
 			continue
 		}
 		resources, accepted := liqo.Accepted(&offers.Items[i])

@@ -111,8 +111,8 @@ func (f *Federation) reportOffers(ctx context.Context, out io.Writer) error {
 			continue
 		}
 		as := "provider"
-		if provider.Spec.Enabled != nil && !*provider.Spec.Enabled {
-			as += ", switched off"
+		if wanted := provider.EffectiveScheduling(); wanted != v1alpha1.SchedulingActive {
+			as += ", " + strings.ToLower(string(wanted))
 		}
 		row(provider.Status.ClusterName, f.Broker.Name, provider.Status.Offered, as)
 	}

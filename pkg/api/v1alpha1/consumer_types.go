@@ -22,6 +22,19 @@ const (
 	ModeAggregated Mode = "Aggregated"
 )
 
+// ConsumerScheduling is whether a consumer gets anything new.
+// +kubebuilder:validation:Enum=Active;Suspended
+type ConsumerScheduling string
+
+// The values of a Consumer's spec.scheduling.
+const (
+	// ConsumerActive is offered what there is for it.
+	ConsumerActive ConsumerScheduling = "Active"
+	// ConsumerSuspended keeps what it uses, and gets nothing new: it is offered no more than
+	// it uses, nothing is reserved for it, and its new pods wait.
+	ConsumerSuspended ConsumerScheduling = "Suspended"
+)
+
 // Reasons of a Consumer's Ready condition, besides ReasonOffering, ReasonNotPeered,
 // ReasonPeeringEnds and ReasonClusterNameTaken.
 const (
@@ -29,6 +42,8 @@ const (
 	ReasonPeeringPending = "PeeringPending"
 	ReasonNoProvider     = "NoProvider"
 	ReasonModeNotServed  = "ModeNotServed"
+	// ReasonSuspended: people suspended the consumer.
+	ReasonSuspended = "Suspended"
 	// ReasonProvidersHidden: the cluster is to have a node for each provider, and its
 	// mode hides the providers.
 	ReasonProvidersHidden = "ProvidersHidden"
@@ -56,6 +71,7 @@ const (
 // +kubebuilder:resource:scope=Cluster,categories=liqo
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterName`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
+// +kubebuilder:printcolumn:name="Scheduling",type=string,JSONPath=`.spec.scheduling`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].reason`
 // +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.offered.cpu`
@@ -83,6 +99,12 @@ type ConsumerSpec struct {
 	// not run is not served: it keeps what it uses, and gets nothing new.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+	// Scheduling is whether the consumer gets anything new. One that is Suspended keeps what
+	// it uses: it is offered no more than that, nothing is reserved for it, and its new pods
+	// wait.
+	// +kubebuilder:default=Active
+	// +optional
+	Scheduling ConsumerScheduling `json:"scheduling,omitempty"`
 	// Nodes is by which virtual nodes the consumer sees the providers. PerProvider
 	// needs the mode Orchestrated: in the other one, providers are not to be known.
 	// +kubebuilder:default=One
@@ -174,6 +196,12 @@ type ConsumerStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// IsSuspended reports whether the consumer gets nothing new. What the API server would refuse
+// in spec.scheduling suspends it.
+func (c *Consumer) IsSuspended() bool {
+	return c.Spec.Scheduling != "" && c.Spec.Scheduling != ConsumerActive
 }
 
 // IsServed reports whether the cluster has a peering with the broker at present, also one

@@ -30,7 +30,7 @@ const (
 type Failover struct {
 	// Mode says whether other chosen providers get the pods: Never, AfterGrace, or
 	// Immediate. If the provider returns before, everything stays. A provider that is
-	// disabled is left after the grace, also with Never.
+	// drained is left after the grace, also with Never.
 	// +kubebuilder:default=AfterGrace
 	// +optional
 	Mode FailoverMode `json:"mode,omitempty"`

@@ -119,7 +119,7 @@ type PlacementPolicySpec struct {
 	// +optional
 	Failover Failover `json:"failover,omitempty"`
 	// MoveSingletons says whether a workload of one copy leaves a provider that is
-	// disabled or not chosen any more: Never, or WithGap, in which nothing serves
+	// drained or not chosen any more: Never, or WithGap, in which nothing serves
 	// until its pod runs elsewhere.
 	// +kubebuilder:default=Never
 	// +optional

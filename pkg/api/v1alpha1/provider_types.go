@@ -16,8 +16,15 @@ const (
 	// offers counts. A Consumer has it too: true when it is offered something.
 	ConditionReady = "Ready"
 
-	// ConditionDraining is true while pods leave a provider that is disabled.
+	// ConditionDraining is true while pods leave a provider that is to be drained.
 	ConditionDraining = "Draining"
+
+	// ConditionReachable is false while the provider is out of reach: somebody says of its
+	// virtual nodes that they are not ready, and of none that it is. The transition to
+	// false is when the last of them turned, which may be before the broker knew it, and
+	// stays as long as the condition is false. It is unknown while there is no node, or
+	// nobody reports on any: then nobody can tell.
+	ConditionReachable = "Reachable"
 
 	// ConditionObjectsRefused is true while some of what Liqo has of the provider counts
 	// for nothing, because nobody can mean it or it is said of another cluster. It is
@@ -28,7 +35,6 @@ const (
 // Reasons of a Provider's Ready condition.
 const (
 	ReasonOffering     = "Offering"
-	ReasonDisabled     = "Disabled"
 	ReasonNotPeered    = "NotPeered"
 	ReasonNoOffer      = "NoOffer"
 	ReasonInvalidOffer = "InvalidOffer"
@@ -49,14 +55,28 @@ const (
 	ReasonClusterNameTaken = "ClusterNameTaken"
 	// ReasonPeeringEnds: one of the two clusters ends the peering, and Liqo evicts all pods.
 	ReasonPeeringEnds = "PeeringEnds"
+	// ReasonCordoned: nothing but that people cordoned it keeps new pods from the provider.
+	ReasonCordoned = "Cordoned"
 )
 
 // Reasons of a Provider's Draining condition.
 const (
-	ReasonEnabled     = "Enabled"
+	ReasonNotDraining = "NotDraining"
 	ReasonPodsLeaving = "PodsLeaving"
 	ReasonPodsHeld    = "PodsHeld"
-	ReasonDrained     = "Drained"
+	// ReasonDrained: no pod is left. The Ready condition of a provider that is to be drained has
+	// this reason too, also while pods are left.
+	ReasonDrained = "Drained"
+)
+
+// Reasons of a Provider's Reachable condition, besides ReasonNodeUnknown.
+const (
+	ReasonNodeReady     = "NodeReady"
+	ReasonNodesNotReady = "NodesNotReady"
+	// ReasonNothingOffered: a virtual node is not ready for no other reason than that the
+	// cluster offers nothing; what runs there goes on.
+	ReasonNothingOffered = "NothingOffered"
+	ReasonNoNode         = "NoNode"
 )
 
 // Provider is a cluster that shares its resources with the broker. Its name is
@@ -67,7 +87,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=liqo
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterName`
-// +kubebuilder:printcolumn:name="Enabled",type=boolean,JSONPath=`.spec.enabled`
+// +kubebuilder:printcolumn:name="Scheduling",type=string,JSONPath=`.spec.scheduling`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].reason`
 // +kubebuilder:printcolumn:name="Draining",type=string,JSONPath=`.status.conditions[?(@.type == 'Draining')].status`
@@ -79,7 +99,7 @@ const (
 // +kubebuilder:printcolumn:name="Overcommit",type=integer,priority=1,JSONPath=`.spec.capacity.overcommitPercent`
 // +kubebuilder:printcolumn:name="Largest CPU",type=string,priority=1,JSONPath=`.status.largestPod.cpu`
 // +kubebuilder:printcolumn:name="Largest Memory",type=string,priority=1,JSONPath=`.status.largestPod.memory`
-// +kubebuilder:printcolumn:name="Lost",type=date,priority=1,JSONPath=`.status.lostSince`
+// +kubebuilder:printcolumn:name="Reachable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type == 'Reachable')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Provider struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -90,16 +110,43 @@ type Provider struct {
 	Status ProviderStatus `json:"status,omitempty"`
 }
 
-// IsEnabled tells whether the provider is enabled, which is the default.
-func (p *Provider) IsEnabled() bool { return p.Spec.Enabled == nil || *p.Spec.Enabled }
+// Scheduling is whether pods may come to a provider, and whether they may stay.
+// +kubebuilder:validation:Enum=Active;Cordoned;Drained
+type Scheduling string
+
+// The values of a Provider's spec.scheduling.
+const (
+	// SchedulingActive lets new pods come, and those stay that are there.
+	SchedulingActive Scheduling = "Active"
+	// SchedulingCordoned lets no new pods come, and those stay that are there, as on a
+	// node that is cordoned.
+	SchedulingCordoned Scheduling = "Cordoned"
+	// SchedulingDrained lets no new pods come, and moves those that are there.
+	SchedulingDrained Scheduling = "Drained"
+)
+
+// EffectiveScheduling returns what people want of the provider, which is Active by default.
+// What the API server would refuse is Cordoned: it adds nothing and moves nothing.
+func (p *Provider) EffectiveScheduling() Scheduling {
+	switch p.Spec.Scheduling {
+	case "", SchedulingActive:
+		return SchedulingActive
+	case SchedulingDrained:
+		return SchedulingDrained
+	default:
+		return SchedulingCordoned
+	}
+}
 
 // ProviderSpec is what people chose for a provider.
 type ProviderSpec struct {
-	// Enabled tells whether workloads may be placed on the provider. Turning it
-	// off moves the workloads that run there to other providers, a few at a time.
-	// +kubebuilder:default=true
+	// Scheduling is whether pods may come to the provider, and whether they may stay. Active
+	// lets them. Cordoned lets no new pods come, and those stay that are there: what they use
+	// is offered to their consumers, and what is free to nobody. Drained moves them to other
+	// providers, a few at a time, and the provider counts for nothing.
+	// +kubebuilder:default=Active
 	// +optional
-	Enabled *bool `json:"enabled,omitempty"`
+	Scheduling Scheduling `json:"scheduling,omitempty"`
 	// Capacity says how much the broker offers of the provider to consumers.
 	// +kubebuilder:default={}
 	// +optional
@@ -170,11 +217,13 @@ type ProviderStatus struct {
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 	// Measured is what the provider offers to the broker through Liqo, on virtual nodes
-	// that are ready. Empty when pods cannot be placed on it.
+	// that are ready. Empty when pods cannot be placed on it, for other reasons than that it
+	// is cordoned.
 	// +optional
 	Measured corev1.ResourceList `json:"measured,omitempty"`
 	// Offered is what the provider adds to the broker's sum: what it has by the rule
-	// of spec.capacity, and the overcommitment. Empty when it adds nothing.
+	// of spec.capacity, and the overcommitment. Of one that is cordoned it is what pods
+	// use. Empty when it adds nothing.
 	// +optional
 	Offered corev1.ResourceList `json:"offered,omitempty"`
 	// Used is what the pods on the provider request, of whatever consumer.
@@ -187,10 +236,6 @@ type ProviderStatus struct {
 	// the provider. How the provider's own nodes are filled the broker cannot see.
 	// +optional
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
-	// LostSince tells since when the provider is out of reach: none of its virtual
-	// nodes is ready. It is missing as long as one is.
-	// +optional
-	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	// KPIs are what the broker measures of the provider, by name.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -207,7 +252,7 @@ type ProviderStatus struct {
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready and Draining, and at times ObjectsRefused.
+	// Conditions are Ready, Reachable and Draining, and at times ObjectsRefused.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
@@ -215,12 +260,22 @@ type ProviderStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MayHavePods reports whether pods can be on the provider: it is enabled, or not known to
-// be drained since it was disabled.
+// MayHavePods reports whether pods can be on the provider: it is not to be drained, or not known
+// to be empty since.
 func (p *Provider) MayHavePods() bool {
 	draining := meta.FindStatusCondition(p.Status.Conditions, ConditionDraining)
 	drained := draining != nil && draining.Reason == ReasonDrained && draining.ObservedGeneration == p.Generation
-	return p.IsEnabled() || !drained
+	return p.EffectiveScheduling() != SchedulingDrained || !drained
+}
+
+// UnreachableSince returns since when the provider is out of reach, in whole seconds; nil if
+// it is not, or nobody can tell.
+func (p *Provider) UnreachableSince() *metav1.Time {
+	reachable := meta.FindStatusCondition(p.Status.Conditions, ConditionReachable)
+	if reachable == nil || reachable.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return &reachable.LastTransitionTime
 }
 
 // ProviderList is a list of Providers.

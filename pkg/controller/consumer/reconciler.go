@@ -240,6 +240,8 @@ func ready(peering peeringState, c *v1alpha1.Consumer) metav1.Condition {
 		return is(metav1.ConditionFalse, v1alpha1.ReasonPeeringEnds, "One of the two clusters ends the peering")
 	case !peering.Established:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonPeeringPending, "The incoming peering with the cluster is not established yet")
+	case c.IsSuspended():
+		return is(metav1.ConditionFalse, v1alpha1.ReasonSuspended, "The cluster is suspended: it keeps what it uses, and is offered nothing more")
 	case c.Status.Mode == "":
 		return is(metav1.ConditionFalse, v1alpha1.ReasonModeNotServed,
 			fmt.Sprintf("The broker does not run the mode %s: the cluster keeps what it uses, and is offered nothing more", c.Spec.Mode))

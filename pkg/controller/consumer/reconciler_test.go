@@ -27,8 +27,8 @@ import (
 
 var consumer = cluster.Identity{ID: "id-c", Name: "consumer"}
 
-func provider(name, cpu string, enabled bool) *v1alpha1.Provider {
-	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{Enabled: &enabled}}
+func provider(name, cpu string, scheduling v1alpha1.Scheduling) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{Scheduling: scheduling}}
 	p.Status.Offered = corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse(cpu),
 		corev1.ResourceMemory: resource.MustParse("1Gi"),
@@ -41,6 +41,11 @@ func TestReconcile(t *testing.T) {
 	peered := liqotest.ForeignCluster(consumer, false, true)
 	wants := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
 		return &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}, Spec: v1alpha1.ConsumerSpec{Mode: mode}}
+	}
+	suspended := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
+		c := wants(mode)
+		c.Spec.Scheduling = v1alpha1.ConsumerSuspended
+		return c
 	}
 	perProvider := func(mode v1alpha1.Mode) *v1alpha1.Consumer {
 		c := wants(mode)
@@ -68,7 +73,7 @@ func TestReconcile(t *testing.T) {
 			reason: "A consumer is offered the sum of the providers that are enabled, without itself.",
 			modes:  both,
 			objects: []client.Object{
-				peered, provider("id-a", "1500m", true), provider("id-b", "1", true), provider("off", "8", false), provider("id-c", "16", true),
+				peered, provider("id-a", "1500m", v1alpha1.SchedulingActive), provider("id-b", "1", v1alpha1.SchedulingActive), provider("off", "8", v1alpha1.SchedulingDrained), provider("id-c", "16", v1alpha1.SchedulingActive),
 			},
 			mode: v1alpha1.ModeOrchestrated, cpu: "2500m", ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
 		},
@@ -98,25 +103,35 @@ func TestReconcile(t *testing.T) {
 		},
 		"Wish": {
 			reason: "A mode that the broker runs is granted.",
-			modes:  both, objects: []client.Object{peered, provider("id-a", "1", true), wants(v1alpha1.ModeAggregated)},
+			modes:  both, objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), wants(v1alpha1.ModeAggregated)},
 			mode: v1alpha1.ModeAggregated, cpu: "1", ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
 		},
 		"WishNotServed": {
 			reason:  "A consumer whose mode the broker does not run is not served.",
 			modes:   Modes{Aggregator: true},
-			objects: []client.Object{peered, provider("id-a", "1", true), wants(v1alpha1.ModeOrchestrated)},
+			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), wants(v1alpha1.ModeOrchestrated)},
 			cpu:     "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonModeNotServed,
+		},
+		"Suspended": {
+			reason: "One that is suspended is offered nothing more than it uses, in the mode that it has.", modes: both,
+			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), suspended(v1alpha1.ModeOrchestrated)},
+			mode:    v1alpha1.ModeOrchestrated, cpu: "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonSuspended,
+		},
+		"SuspendedAndNotServed": {
+			reason: "That goes before its mode.", modes: Modes{Aggregator: true},
+			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), suspended(v1alpha1.ModeOrchestrated)},
+			cpu:     "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonSuspended,
 		},
 		"ProvidersToBeHidden": {
 			reason:  "One that is to see no providers does not see them because of a flag, nor a node for each.",
 			modes:   Modes{Orchestrator: true},
-			objects: []client.Object{peered, provider("id-a", "1", true), perProvider(v1alpha1.ModeAggregated)},
+			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), perProvider(v1alpha1.ModeAggregated)},
 			cpu:     "0", ready: metav1.ConditionFalse, why: v1alpha1.ReasonModeNotServed,
 		},
 		"NoLongerServed": {
 			reason: "One whose mode the broker runs no more is not served any more.",
 			modes:  Modes{Orchestrator: true},
-			objects: []client.Object{peered, provider("id-a", "1", true), func() client.Object {
+			objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), func() client.Object {
 				c := wants(v1alpha1.ModeAggregated)
 				c.Status.Mode = v1alpha1.ModeAggregated
 				return c
@@ -125,17 +140,17 @@ func TestReconcile(t *testing.T) {
 		},
 		"ProvidersHidden": {
 			reason: "A consumer that is not to know the providers has one node, and the condition says why.",
-			modes:  both, objects: []client.Object{peered, provider("id-a", "1", true), perProvider(v1alpha1.ModeAggregated)},
+			modes:  both, objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive), perProvider(v1alpha1.ModeAggregated)},
 			mode: v1alpha1.ModeAggregated, cpu: "1", ready: metav1.ConditionTrue, why: v1alpha1.ReasonProvidersHidden,
 		},
 		"PerProvider": {
 			reason: "A node for each provider has the same in sum.",
-			modes:  both, objects: []client.Object{peered, provider("id-a", "1500m", true), provider("id-b", "1", true), perProvider("")},
+			modes:  both, objects: []client.Object{peered, provider("id-a", "1500m", v1alpha1.SchedulingActive), provider("id-b", "1", v1alpha1.SchedulingActive), perProvider("")},
 			mode: v1alpha1.ModeOrchestrated, cpu: "2500m", pools: []string{"id-a 1500m", "id-b 1"}, ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
 		},
 		"Aggregator": {
 			reason: "An aggregator aggregates.",
-			modes:  Modes{Aggregator: true}, objects: []client.Object{peered, provider("id-a", "1", true)},
+			modes:  Modes{Aggregator: true}, objects: []client.Object{peered, provider("id-a", "1", v1alpha1.SchedulingActive)},
 			mode: v1alpha1.ModeAggregated, cpu: "1", ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
 		},
 	}
@@ -188,7 +203,7 @@ func TestNameTaken(t *testing.T) {
 	first, second := cluster.Identity{ID: "id-1363", Name: "twin"}, cluster.Identity{ID: "id-1561", Name: "twin"}
 	older, younger := liqotest.ForeignCluster(first, false, true), liqotest.ForeignCluster(second, false, true)
 	younger.Name = "younger"
-	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", true))
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", v1alpha1.SchedulingActive))
 	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true}})
 	for id, want := range map[cluster.ID]struct{ why, cpu string }{
 		first.ID: {v1alpha1.ReasonOffering, "4"}, second.ID: {v1alpha1.ReasonClusterNameTaken, "0"},
@@ -271,7 +286,7 @@ func TestStatus(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{},
-				liqotest.ForeignCluster(consumer, false, true), provider("id-a", "4", true), liqotest.VirtualNode(providerA, true),
+				liqotest.ForeignCluster(consumer, false, true), provider("id-a", "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(providerA, true),
 				liqotest.TwinNamespace("mine", consumer), liqotest.TwinNamespace("theirs", other),
 				pod("mine", "web-0", "500m"), pod("theirs", "web-0", "1"),
 				liqotest.OfferTo(consumer, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}),

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -179,8 +180,8 @@ func (r *Reconciler) usual(ctx context.Context, consumer cluster.ID, pod *corev1
 	if provider == nil {
 		return soon, fmt.Sprintf("the provider of node %s is gone", liqo.OriginNode(pod)), nil
 	}
-	if !provider.IsEnabled() {
-		return soon, fmt.Sprintf("the provider of node %s is disabled", liqo.OriginNode(pod)), nil
+	if wanted := provider.EffectiveScheduling(); wanted != v1alpha1.SchedulingActive {
+		return soon, fmt.Sprintf("the provider of node %s is %s", liqo.OriginNode(pod), strings.ToLower(string(wanted))), nil
 	}
 	if meta.IsStatusConditionFalse(provider.Status.Conditions, v1alpha1.ConditionReady) {
 		return soon, fmt.Sprintf("the provider of node %s is not ready", liqo.OriginNode(pod)), nil

@@ -172,12 +172,12 @@ func TestReconcile(t *testing.T) {
 func TestPinned(t *testing.T) {
 	a := cluster.Identity{ID: "id-a", Name: "provider-a"}
 	node := nodename.Name(own, a)
-	provider := func(enabled bool) *v1alpha1.Provider {
+	provider := func(is v1alpha1.Scheduling) *v1alpha1.Provider {
 		p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(a.ID)}}
-		p.Spec.Enabled = &enabled
+		p.Spec.Scheduling = is
 		return p
 	}
-	lost := provider(true)
+	lost := provider(v1alpha1.SchedulingActive)
 	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}}
 	offloaded := func(to ...cluster.ID) client.Object { return liqo.ForgeOffloading(namespace, "DefaultName", to) }
 	c := cluster.Identity{ID: "id-c", Name: "consumer"}
@@ -190,14 +190,15 @@ func TestPinned(t *testing.T) {
 		given   bool
 		message string
 	}{
-		"Chosen":    {reason: "The provider may have room later.", objects: []client.Object{provider(true), offloaded("id-a", "id-b")}},
-		"Unchosen":  {reason: "The provider gets no pod of the namespace.", objects: []client.Object{provider(true), offloaded("id-b")}, given: true, message: "takes no pods of the namespace"},
-		"Off":       {reason: "It is disabled, though something still runs there.", objects: []client.Object{provider(false), offloaded("id-a")}, given: true, message: "disabled"},
+		"Chosen":    {reason: "The provider may have room later.", objects: []client.Object{provider(v1alpha1.SchedulingActive), offloaded("id-a", "id-b")}},
+		"Unchosen":  {reason: "The provider gets no pod of the namespace.", objects: []client.Object{provider(v1alpha1.SchedulingActive), offloaded("id-b")}, given: true, message: "takes no pods of the namespace"},
+		"Cordoned":  {reason: "It is cordoned.", objects: []client.Object{provider(v1alpha1.SchedulingCordoned), offloaded("id-a")}, given: true, message: "cordoned"},
+		"Drained":   {reason: "It is drained, though something still runs there.", objects: []client.Object{provider(v1alpha1.SchedulingDrained), offloaded("id-a")}, given: true, message: "drained"},
 		"Lost":      {reason: "It is out of reach, and others may be not.", objects: []client.Object{lost, offloaded("id-a")}, given: true, message: "not ready"},
 		"Gone":      {reason: "It is gone, and its node stays.", objects: []client.Object{liqotest.ForeignCluster(c, false, true), offered, offloaded("id-b")}, given: true, message: "is gone"},
 		"Stranger":  {reason: "A node that only looks like it is not ours.", objects: []client.Object{offloaded("id-b")}},
-		"OwnersWay": {reason: "The owner of a pod may wish otherwise.", objects: []client.Object{provider(false), offloaded("id-b")}, wish: "1m"},
-		"NotYet":    {reason: "A namespace that is not offloaded yet will be.", objects: []client.Object{provider(true)}},
+		"OwnersWay": {reason: "The owner of a pod may wish otherwise.", objects: []client.Object{provider(v1alpha1.SchedulingDrained), offloaded("id-b")}, wish: "1m"},
+		"NotYet":    {reason: "A namespace that is not offloaded yet will be.", objects: []client.Object{provider(v1alpha1.SchedulingActive)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -170,9 +170,9 @@ func TestConsumers(t *testing.T) {
 }
 
 func TestExplained(t *testing.T) {
-	off, down, young := provider("off", "1"), provider("down", "1"), provider("young", "1")
+	off, stays, down, young := provider("off", "1"), provider("stays", "1"), provider("down", "1"), provider("young", "1")
 	young.Status.Conditions = nil
-	off.Spec.Enabled = new(false)
+	off.Spec.Scheduling, stays.Spec.Scheduling = v1alpha1.SchedulingDrained, v1alpha1.SchedulingCordoned
 	down.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "Not peered"}
 	dear := provider("dear", "9")
 	dear.Labels = map[string]string{"region": "north"}
@@ -183,7 +183,7 @@ func TestExplained(t *testing.T) {
 	lying.Name, lying.Labels["arch"] = "liqo-zz", "amd64"
 	policy := cheapest()
 	policy.Spec.Filters = []v1alpha1.Filter{`!("arch" in labels) || labels.arch != "arm64" || labels.region != "north"`}
-	h := begin(t, policy, consumer("c"), off, down, young, dear, node, lying, liqotest.ForeignCluster(id, true, false), liqotest.Offer(id, nil), provider("b", "2"))
+	h := begin(t, policy, consumer("c"), off, stays, down, young, dear, node, lying, liqotest.ForeignCluster(id, true, false), liqotest.Offer(id, nil), provider("b", "2"))
 	p, _ := h.decide(0)
 	want := []v1alpha1.ExplainedProvider{
 		{ID: "b", Name: "name-b", Chosen: true, Score: "100.0", Terms: []v1alpha1.ExplainedTerm{
@@ -191,7 +191,8 @@ func TestExplained(t *testing.T) {
 		}},
 		{ID: "dear", Name: "name-dear", Excluded: fmt.Sprintf("filter %q", policy.Spec.Filters[0])},
 		{ID: "down", Name: "name-down", Excluded: "Not peered"},
-		{ID: "off", Name: "name-off", Excluded: "The provider is disabled"},
+		{ID: "off", Name: "name-off", Excluded: "The provider is drained"},
+		{ID: "stays", Name: "name-stays", Excluded: "The provider is cordoned"},
 		{ID: "young", Name: "name-young", Excluded: "The provider is not known yet"},
 	}
 	if diff := cmp.Diff(want, p.Status.DecisionFor("c").Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {

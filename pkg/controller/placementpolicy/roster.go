@@ -51,14 +51,17 @@ func newRoster(providers []v1alpha1.Provider, shown map[cluster.ID]map[string]st
 		id := cluster.ID(p.Name)
 		s.names[id] = p.Status.ClusterName
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		switch {
-		case !p.IsEnabled():
-			s.exclude(p, "The provider is disabled")
+		switch wanted := p.EffectiveScheduling(); {
+		case wanted == v1alpha1.SchedulingDrained:
+			s.exclude(p, "The provider is drained")
 		case ready == nil:
 			s.exclude(p, "The provider is not known yet")
 		default:
 			c := candidate(p, shown[id])
-			if ready.Status != metav1.ConditionTrue {
+			switch {
+			case wanted == v1alpha1.SchedulingCordoned:
+				c.Away = "The provider is cordoned"
+			case ready.Status != metav1.ConditionTrue:
 				c.Away = cmp.Or(ready.Message, "The provider is not ready")
 			}
 			s.candidates = append(s.candidates, c)

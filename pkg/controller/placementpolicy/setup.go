@@ -66,7 +66,7 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 func providerChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
-		return before.IsEnabled() != after.IsEnabled() || before.Status.ClusterName != after.Status.ClusterName ||
+		return before.EffectiveScheduling() != after.EffectiveScheduling() || before.Status.ClusterName != after.Status.ClusterName ||
 			before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
 			meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionReady) !=
 				meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady) ||

@@ -23,8 +23,8 @@ import (
 
 // observation is what the broker sees of a provider, and what people chose for it.
 type observation struct {
-	enabled bool
-	// consumes tells that it is off because it uses the broker.
+	scheduling v1alpha1.Scheduling
+	// consumes tells that it is drained because it uses the broker.
 	consumes    bool
 	established bool
 	// withdrawn tells that the cluster offers nothing any more.
@@ -41,8 +41,8 @@ type observation struct {
 	// this one; empty if there is none.
 	namesake string
 	leaving  leaving
-	// lostSince tells since when it is out of reach; nil if it is not.
-	lostSince *metav1.Time
+	// reachable is the condition Reachable.
+	reachable metav1.Condition
 	// used is what pods use of each of its virtual nodes.
 	used map[string]corev1.ResourceList
 }
@@ -58,7 +58,7 @@ type offered struct {
 	says cluster.ID
 }
 
-// leaving is what is left on a provider that is disabled.
+// leaving is what is left on a provider that is to be drained.
 type leaving struct {
 	// pods counts the pods that are still there.
 	pods int
@@ -67,7 +67,8 @@ type leaving struct {
 }
 
 // assess returns what the provider offers to the broker on virtual nodes that are
-// ready, and the Ready condition that explains it; nothing if the condition is false.
+// ready, and the Ready condition that explains it; nothing if the condition is false for
+// another reason than that the provider is cordoned, which all others go before.
 func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	not := func(reason, message string) (corev1.ResourceList, metav1.Condition) {
 		return nil, metav1.Condition{
@@ -84,10 +85,10 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case o.namesake != "":
 		return not(v1alpha1.ReasonClusterNameTaken, fmt.Sprintf(
 			"Liqo has the same unique name for the cluster of ForeignCluster %s, which is older: the two cannot be told apart", o.namesake))
-	case !o.enabled && o.consumes:
-		return not(v1alpha1.ReasonDisabled, "The cluster uses the broker, and provides only if somebody turns it on")
-	case !o.enabled:
-		return not(v1alpha1.ReasonDisabled, "The provider is disabled")
+	case o.scheduling == v1alpha1.SchedulingDrained && o.consumes:
+		return not(v1alpha1.ReasonDrained, "The cluster uses the broker, and provides only if somebody sets spec.scheduling to Active")
+	case o.scheduling == v1alpha1.SchedulingDrained:
+		return not(v1alpha1.ReasonDrained, "The provider is drained: it takes no pods, and those that are there move")
 	case o.withdrawn:
 		return not(v1alpha1.ReasonWithdrawn, "The cluster no longer offers anything, and pods leave it")
 	case !o.established:
@@ -123,6 +124,10 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	measured := resources.Sum(sum...)
 	if err := resources.Validate(measured); err != nil { // Many offers have more than one.
 		return not(v1alpha1.ReasonInvalidOffer, err.Error())
+	}
+	if o.scheduling == v1alpha1.SchedulingCordoned {
+		_, cordoned := not(v1alpha1.ReasonCordoned, "The provider is cordoned: it takes no new pods, and those that are there stay")
+		return measured, cordoned
 	}
 	return measured, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
@@ -175,19 +180,22 @@ func shorten(texts []string, shown int) string {
 	return text
 }
 
-// lostSince returns since when a provider is out of reach, whose nodes are given;
-// nil if it is not. A time that is known already stays, unless the clock was set
-// back behind it: Liqo calls a node not ready for one reason after the other, and each
-// begins again. Who only offers nothing is not out of reach.
+// reachability returns the Reachable condition of a provider whose nodes are given. If it is
+// false, it has the time since when: that of the last node that turned. A time that is
+// known already stays, unless the clock was set back behind it: Liqo calls a node not ready
+// for one reason after the other, and each begins again. Who only offers nothing is in reach.
 //
 // A node of which nobody says how it is does not count while the provider is peered: the
 // virtual kubelet does not report, and looks again soon. Otherwise there is none any more.
-func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bool) *metav1.Time {
+func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bool) metav1.Condition {
+	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionReachable, Status: status, Reason: reason, Message: message}
+	}
+	// Is one in reach, and if not, when was the last one lost?
 	var since time.Time
+	ready, bare := false, false
 	for i := range nodes {
-		if liqo.NodeReady(&nodes[i]) || liqo.OnlyBare(&nodes[i]) {
-			return nil
-		}
+		ready, bare = ready || liqo.NodeReady(&nodes[i]), bare || liqo.OnlyBare(&nodes[i])
 		if peered && liqo.NodeReadiness(&nodes[i]) == corev1.ConditionUnknown {
 			continue
 		}
@@ -196,14 +204,22 @@ func lostSince(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bo
 		}
 	}
 	switch {
+	case ready:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "A virtual node of the cluster is ready")
+	case bare:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonNothingOffered, "The cluster offers nothing any more; what runs there goes on")
+	case len(nodes) == 0:
+		return is(metav1.ConditionUnknown, v1alpha1.ReasonNoNode, "The cluster has no virtual node")
 	case since.IsZero():
-		return nil
+		return is(metav1.ConditionUnknown, v1alpha1.ReasonNodeUnknown, "This cluster's virtual kubelets do not report")
 	case known != nil && !known.After(now):
-		return known
+		since = known.Time
 	case since.After(now):
 		since = now
 	}
-	return &metav1.Time{Time: since.Truncate(time.Second)}
+	lost := is(metav1.ConditionFalse, v1alpha1.ReasonNodesNotReady, "No virtual node of the cluster is ready")
+	lost.LastTransitionTime = metav1.Time{Time: since.Truncate(time.Second)}
+	return lost
 }
 
 // account writes into the status what the provider has, and what is used of it.
@@ -214,8 +230,12 @@ func account(status *v1alpha1.ProviderStatus, o observation, measured corev1.Res
 	}
 	if len(measured) > 0 {
 		has = capacity.Has(rules[o.capacity.Rule], measured, corev1.ResourceList(o.capacity.Declared), o.capacity.Overcommit())
+		if o.scheduling == v1alpha1.SchedulingCordoned {
+			has = resources.Min(has, used)
+		} else {
+			largest = largestPod(o, resources.Subtract(has, used))
+		}
 		free = resources.Subtract(has, used)
-		largest = largestPod(o, free)
 	}
 	for _, f := range []struct {
 		field *corev1.ResourceList
@@ -264,8 +284,8 @@ func drain(o observation) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionFalse}
 	held := slices.Sorted(slices.Values(o.leaving.held))
 	switch {
-	case o.enabled:
-		c.Reason, c.Message = v1alpha1.ReasonEnabled, "The provider is enabled"
+	case o.scheduling != v1alpha1.SchedulingDrained:
+		c.Reason, c.Message = v1alpha1.ReasonNotDraining, "Pods may stay on the provider"
 	case o.leaving.pods == 0:
 		c.Reason, c.Message = v1alpha1.ReasonDrained, "No pod is left on the provider"
 	case len(held) == 0:

@@ -30,12 +30,12 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
-// TaintDisabled keeps new pods from the virtual nodes of a provider that is
-// disabled. The pods that run there stay until they are moved.
-const TaintDisabled = "brokering.liqo.io/disabled"
+// TaintCordoned keeps new pods from the virtual nodes of a provider that is cordoned or drained.
+// The pods that run there stay, or stay until they are moved.
+const TaintCordoned = "brokering.liqo.io/cordoned"
 
-// annotationConsumes is on Providers that are off because the cluster uses the broker, and
-// nobody has turned them on since.
+// annotationConsumes is on Providers that are drained because the cluster uses the broker, and
+// nobody has decided otherwise since.
 const annotationConsumes = "brokering.liqo.io/consumes"
 
 // Reconciler keeps the Provider of one cluster.
@@ -44,7 +44,7 @@ type Reconciler struct {
 	reader *snapshot.Reader
 	clock  clock.PassiveClock
 	plans  Plans
-	// fromConsumers enables also those that use the broker.
+	// fromConsumers activates also those that use the broker.
 	fromConsumers bool
 }
 
@@ -62,8 +62,8 @@ type Config struct {
 	Clock  clock.PassiveClock
 	// Plans tells what is planned for the namespaces that have pods on a provider.
 	Plans Plans
-	// FromConsumers enables also the providers that use the broker, which are otherwise disabled until
-	// somebody enables them.
+	// FromConsumers activates also the providers that use the broker, which are otherwise drained until
+	// somebody activates them.
 	FromConsumers bool
 }
 
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	for i := range nodes {
 		// Pods that want this provider must not come to a node that is not its own.
-		closed := !p.IsEnabled() || !nodes[i].Offered
+		closed := p.EffectiveScheduling() != v1alpha1.SchedulingActive || !nodes[i].Offered
 		if err := r.ensureTaint(ctx, &nodes[i].Node, closed); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -121,8 +121,9 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 	}
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
 	consumes := liqo.Incoming(fc).Exists && !r.fromConsumers
-	p.Spec.Enabled = new(!consumes)
+	p.Spec.Scheduling = v1alpha1.SchedulingActive
 	if consumes {
+		p.Spec.Scheduling = v1alpha1.SchedulingDrained
 		p.Annotations = map[string]string{annotationConsumes: "true"}
 	}
 	if err := r.client.Create(ctx, p); client.IgnoreAlreadyExists(err) != nil {
@@ -131,10 +132,10 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 	return nil
 }
 
-// ensureNote takes the note away that a provider is off because it uses the broker, once
+// ensureNote takes the note away that a provider is drained because it uses the broker, once
 // people have decided otherwise.
 func (r *Reconciler) ensureNote(ctx context.Context, p *v1alpha1.Provider) error {
-	if _, noted := p.Annotations[annotationConsumes]; !noted || !p.IsEnabled() {
+	if _, noted := p.Annotations[annotationConsumes]; !noted || p.EffectiveScheduling() == v1alpha1.SchedulingDrained {
 		return nil
 	}
 	before := p.DeepCopy()
@@ -147,14 +148,14 @@ func (r *Reconciler) ensureNote(ctx context.Context, p *v1alpha1.Provider) error
 
 // ensureTaint puts the taint on a node, or takes it away.
 func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bool) error {
-	ours := func(t corev1.Taint) bool { return t.Key == TaintDisabled }
+	ours := func(t corev1.Taint) bool { return t.Key == TaintCordoned }
 	if slices.ContainsFunc(node.Spec.Taints, ours) == want {
 		return nil
 	}
 	before := node.DeepCopy()
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, ours)
 	if want {
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: TaintDisabled, Effect: corev1.TaintEffectNoSchedule})
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: TaintCordoned, Effect: corev1.TaintEffectNoSchedule})
 	}
 	// The patch replaces the list of taints, so nobody else may have changed it.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -170,7 +171,7 @@ func (r *Reconciler) observe(
 ) (observation, error) {
 	_, consumes := p.Annotations[annotationConsumes]
 	seen := observation{
-		enabled: p.IsEnabled(), consumes: consumes,
+		scheduling: p.EffectiveScheduling(), consumes: consumes,
 		capacity: p.Spec.Capacity, unreadable: lenient.UnreadableIn(p, "spec.capacity"), used: map[string]corev1.ResourceList{},
 	}
 	own := make([]corev1.Node, 0, len(nodes))
@@ -190,8 +191,8 @@ func (r *Reconciler) observe(
 			return seen, err
 		}
 	}
-	seen.lostSince = lostSince(r.clock.Now(), p.Status.LostSince, own, seen.established && !seen.ending)
-	if seen.enabled {
+	seen.reachable = reachability(r.clock.Now(), p.UnreachableSince(), own, seen.established && !seen.ending)
+	if seen.scheduling != v1alpha1.SchedulingDrained {
 		return seen, nil
 	}
 	left, err := r.leaving(ctx, cluster.ID(p.Name), own)
@@ -286,7 +287,7 @@ func used(pods []corev1.Pod, node corev1.ResourceList) corev1.ResourceList {
 	return sum
 }
 
-// leaving looks at what is left on the nodes of a provider that is disabled.
+// leaving looks at what is left on the nodes of a provider that is to be drained.
 func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.Node) (leaving, error) {
 	var left leaving
 	namespaces := map[string]bool{}
@@ -333,9 +334,8 @@ func (r *Reconciler) ensureStatus(
 		p.Status.ClusterName = excerpt.Of(liqo.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	p.Status.ObservedGeneration = p.Generation
-	p.Status.LostSince = seen.lostSince
 	account(&p.Status, seen, measured)
-	for _, c := range []metav1.Condition{ready, drain(seen), refusal(seen)} {
+	for _, c := range []metav1.Condition{ready, seen.reachable, drain(seen), refusal(seen)} {
 		c.Message = excerpt.Of(c.Message, v1alpha1.MaxMessage)
 		c.ObservedGeneration = p.Generation
 		if c.Status == "" {
@@ -343,6 +343,9 @@ func (r *Reconciler) ensureStatus(
 			continue
 		}
 		meta.SetStatusCondition(&p.Status.Conditions, c)
+		if !c.LastTransitionTime.IsZero() { // The time that is kept may be in the future.
+			meta.FindStatusCondition(p.Status.Conditions, c.Type).LastTransitionTime = c.LastTransitionTime
+		}
 	}
 	if equality.Semantic.DeepEqual(before.Status, p.Status) {
 		return nil

@@ -48,10 +48,16 @@ func amount(cpu string) corev1.ResourceList {
 	}
 }
 
-func newProvider(enabled bool) *v1alpha1.Provider {
+const (
+	active   = v1alpha1.SchedulingActive
+	cordoned = v1alpha1.SchedulingCordoned
+	drained  = v1alpha1.SchedulingDrained
+)
+
+func newProvider(scheduling v1alpha1.Scheduling) *v1alpha1.Provider {
 	return &v1alpha1.Provider{
 		ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID), Generation: 3},
-		Spec:       v1alpha1.ProviderSpec{Enabled: &enabled},
+		Spec:       v1alpha1.ProviderSpec{Scheduling: scheduling},
 	}
 }
 
@@ -103,7 +109,7 @@ func TestReady(t *testing.T) {
 	marked := func(o client.Object, text string) {
 		o.SetAnnotations(map[string]string{lenient.AnnotationUnreadable: text})
 	}
-	unreadable, undeclared, unpriced := liqotest.Offer(providerA, amount("0")), newProvider(true), newProvider(true)
+	unreadable, undeclared, unpriced := liqotest.Offer(providerA, amount("0")), newProvider(active), newProvider(active)
 	marked(unreadable, "spec.resourceQuota.hard[cpu]: no quantity")
 	early := unreadable.DeepCopy()
 	early.Status.Phase = ""
@@ -130,59 +136,59 @@ func TestReady(t *testing.T) {
 	}{
 		"Offering": {
 			reason:  "A peered provider whose node is ready adds its offer.",
-			objects: []client.Object{peered, good, up, newProvider(true)}, cpu: "2", why: v1alpha1.ReasonOffering,
+			objects: []client.Object{peered, good, up, newProvider(active)}, cpu: "2", why: v1alpha1.ReasonOffering,
 		},
 		"SecondNodeDown": {
 			reason:  "An offer counts by its own node.",
-			objects: []client.Object{peered, good, second, up, newProvider(true)}, cpu: "2", why: v1alpha1.ReasonOffering,
+			objects: []client.Object{peered, good, second, up, newProvider(active)}, cpu: "2", why: v1alpha1.ReasonOffering,
 		},
-		"Disabled": {
-			reason:  "A provider that is disabled adds nothing.",
-			objects: []client.Object{peered, good, up, newProvider(false)}, why: v1alpha1.ReasonDisabled,
+		"Drained": {
+			reason:  "A provider that is drained adds nothing.",
+			objects: []client.Object{peered, good, up, newProvider(drained)}, why: v1alpha1.ReasonDrained,
 		},
 		"NotPeered": {
 			reason:  "Without an established peering nothing counts.",
-			objects: []client.Object{liqotest.ForeignCluster(providerA, false, true), good, up, newProvider(true)}, why: v1alpha1.ReasonNotPeered,
+			objects: []client.Object{liqotest.ForeignCluster(providerA, false, true), good, up, newProvider(active)}, why: v1alpha1.ReasonNotPeered,
 		},
 		"NoForeignCluster": {
 			reason:  "A provider made by hand waits for its foreign cluster.",
-			objects: []client.Object{newProvider(true)}, why: v1alpha1.ReasonNotPeered,
+			objects: []client.Object{newProvider(active)}, why: v1alpha1.ReasonNotPeered,
 		},
 		"NoOffer": {
 			reason:  "Without an offer nothing counts.",
-			objects: []client.Object{peered, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
+			objects: []client.Object{peered, up, newProvider(active)}, why: v1alpha1.ReasonNoOffer,
 		},
 		"Withdrawn": {
 			reason:  "With its offer a provider withdraws from the peering.",
-			objects: []client.Object{peered, withdrawn, up, newProvider(true)}, why: v1alpha1.ReasonPeeringEnds,
+			objects: []client.Object{peered, withdrawn, up, newProvider(active)}, why: v1alpha1.ReasonPeeringEnds,
 		},
 		"Zero": {
 			reason:  "An offer of no cores is none, and the provider is to be left.",
-			objects: []client.Object{peered, liqotest.Offer(providerA, amount("0")), down, newProvider(true)}, why: v1alpha1.ReasonWithdrawn,
+			objects: []client.Object{peered, liqotest.Offer(providerA, amount("0")), down, newProvider(active)}, why: v1alpha1.ReasonWithdrawn,
 		},
 		"PartlyWithdrawn": {
 			reason:  "As long as one offer is in force, pods stay.",
-			objects: []client.Object{peered, withdrawn, second, up, node("other-node"), newProvider(true)}, cpu: "1", why: v1alpha1.ReasonOffering,
+			objects: []client.Object{peered, withdrawn, second, up, node("other-node"), newProvider(active)}, cpu: "1", why: v1alpha1.ReasonOffering,
 		},
 		"Ending": {
 			reason:  "Nor can a provider be used whose peering ends.",
-			objects: []client.Object{ending, good, up, newProvider(true)}, why: v1alpha1.ReasonPeeringEnds,
+			objects: []client.Object{ending, good, up, newProvider(active)}, why: v1alpha1.ReasonPeeringEnds,
 		},
 		"EndingDisabled": {
 			reason:  "That matters more than what people chose.",
-			objects: []client.Object{ending, good, up, newProvider(false)}, why: v1alpha1.ReasonPeeringEnds,
+			objects: []client.Object{ending, good, up, newProvider(drained)}, why: v1alpha1.ReasonPeeringEnds,
 		},
 		"OurOwnOffer": {
 			reason:  "What the broker offers to the cluster is not what the cluster offers.",
-			objects: []client.Object{peered, ours, up, newProvider(true)}, why: v1alpha1.ReasonNoOffer,
+			objects: []client.Object{peered, ours, up, newProvider(active)}, why: v1alpha1.ReasonNoOffer,
 		},
 		"Unreadable": {
 			reason:  "What cannot be read is not what the provider offers, and no reason to leave it either.",
-			objects: []client.Object{peered, unreadable, up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "hard[cpu]",
+			objects: []client.Object{peered, unreadable, up, newProvider(active)}, why: v1alpha1.ReasonInvalidOffer, message: "hard[cpu]",
 		},
 		"UnreadableNotAccepted": {
 			reason:  "Nor is it before Liqo has accepted it.",
-			objects: []client.Object{peered, early, up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "hard[cpu]",
+			objects: []client.Object{peered, early, up, newProvider(active)}, why: v1alpha1.ReasonInvalidOffer, message: "hard[cpu]",
 		},
 		"UnreadableDeclaration": {
 			reason:  "What people meant to declare is not known.",
@@ -194,30 +200,30 @@ func TestReady(t *testing.T) {
 		},
 		"TogetherAbsurd": {
 			reason:  "Nor are many offers together more than a cluster has.",
-			objects: []client.Object{peered, offerOf("1", 1<<59+1), offerOf("2", 1<<59), up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "cpu is more",
+			objects: []client.Object{peered, offerOf("1", 1<<59+1), offerOf("2", 1<<59), up, newProvider(active)}, why: v1alpha1.ReasonInvalidOffer, message: "cpu is more",
 		},
 		"Long": {
 			reason:  "What a cluster writes may be long, and the API server takes no long message.",
-			objects: []client.Object{peered, garrulous, up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer, message: "...",
+			objects: []client.Object{peered, garrulous, up, newProvider(active)}, why: v1alpha1.ReasonInvalidOffer, message: "...",
 		},
 		"Negative": {
 			reason:  "An offer that nobody can mean is refused.",
-			objects: []client.Object{peered, liqotest.Offer(providerA, negative), up, newProvider(true)}, why: v1alpha1.ReasonInvalidOffer,
+			objects: []client.Object{peered, liqotest.Offer(providerA, negative), up, newProvider(active)}, why: v1alpha1.ReasonInvalidOffer,
 			message: "invalid offer: memory is negative (-1)",
 		},
 		"NodeDown": {
 			reason:  "A provider out of reach adds nothing.",
-			objects: []client.Object{peered, good, down, newProvider(true)}, why: v1alpha1.ReasonNodeNotReady,
+			objects: []client.Object{peered, good, down, newProvider(active)}, why: v1alpha1.ReasonNodeNotReady,
 			message: "Not ready: virtual node liqo-provider-a",
 		},
 		"NodeUnknown": {
 			reason:  "A provider at which nobody looks adds nothing, and it is not the provider's fault.",
-			objects: []client.Object{peered, good, unknown, newProvider(true)}, why: v1alpha1.ReasonNodeUnknown,
+			objects: []client.Object{peered, good, unknown, newProvider(active)}, why: v1alpha1.ReasonNodeUnknown,
 			message: "This cluster's virtual kubelet does not report: virtual node liqo-provider-a",
 		},
 		"NoNode": {
 			reason:  "A provider without a virtual node adds nothing.",
-			objects: []client.Object{peered, good, newProvider(true)}, why: v1alpha1.ReasonNodeNotReady,
+			objects: []client.Object{peered, good, newProvider(active)}, why: v1alpha1.ReasonNodeNotReady,
 		},
 	}
 	for name, tc := range cases {
@@ -264,54 +270,66 @@ func TestAccount(t *testing.T) {
 	declared := v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("3")}
 	cases := map[string]struct {
 		reason                                 string
-		enabled                                bool
+		scheduling                             v1alpha1.Scheduling
 		capacity                               v1alpha1.ProviderCapacity
 		measured, offered, used, free, largest string
 		why                                    string
 	}{
 		"Measured": {
-			reason: "By default the provider has what it offers.", enabled: true,
+			reason:   "By default the provider has what it offers.",
 			measured: "6", offered: "6", used: "1500m", free: "4500m", largest: "3", why: v1alpha1.ReasonOffering,
 		},
 		"Min": {
-			reason: "People declare less.", enabled: true, capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityMin, Declared: declared},
+			reason: "People declare less.", capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityMin, Declared: declared},
 			measured: "6", offered: "3", used: "1500m", free: "1500m", largest: "1500m", why: v1alpha1.ReasonOffering,
 		},
 		"Overcommit": {
-			reason: "What is offered may be more than is there. A pod cannot be larger for it.", enabled: true,
+			reason:   "What is offered may be more than is there. A pod cannot be larger for it.",
 			capacity: v1alpha1.ProviderCapacity{OvercommitPercent: new(int32(200))},
 			measured: "6", offered: "12", used: "1500m", free: "10500m", largest: "3", why: v1alpha1.ReasonOffering,
 		},
 		"Declared": {
-			reason: "People declare that there is nothing but cores: no pod can be placed.", enabled: true,
+			reason:   "People declare that there is nothing but cores: no pod can be placed.",
 			capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityDeclared, Declared: declared},
 			measured: "6", offered: "3", used: "1500m", free: "1500m", largest: "0", why: v1alpha1.ReasonOffering,
 		},
 		"NothingDeclared": {
-			reason: "Who declares nothing offers nothing.", enabled: true,
+			reason:   "Who declares nothing offers nothing.",
 			capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityDeclared},
 			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonNothingDeclared,
 		},
 		"Absurd": {
-			reason: "A declaration that nobody can mean counts as nothing.", enabled: true,
+			reason: "A declaration that nobody can mean counts as nothing.",
 			capacity: v1alpha1.ProviderCapacity{
 				Rule: v1alpha1.CapacityMin, Declared: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("1e30")},
 			},
 			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonInvalidDeclaration,
 		},
 		"AbsurdAndIgnored": {
-			reason: "What nobody believes does no harm.", enabled: true,
+			reason:   "What nobody believes does no harm.",
 			capacity: v1alpha1.ProviderCapacity{Declared: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("1e30")}},
 			measured: "6", offered: "6", used: "1500m", free: "4500m", largest: "3", why: v1alpha1.ReasonOffering,
 		},
-		"Disabled": {
-			reason:   "What runs on a provider that is disabled is still shown.",
-			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDisabled,
+		"Drained": {
+			reason: "What runs on a provider that is drained is still shown.", scheduling: drained,
+			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDrained,
+		},
+		"Cordoned": {
+			reason: "Of a provider that is cordoned, what is used counts.", scheduling: cordoned,
+			measured: "6", offered: "1500m", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonCordoned,
+		},
+		"CordonedWithLess": {
+			reason: "But no more than it has.", scheduling: cordoned, capacity: v1alpha1.ProviderCapacity{OvercommitPercent: new(int32(10))},
+			measured: "6", offered: "600m", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonCordoned,
+		},
+		"CordonedWithNothing": {
+			reason: "What else is wrong goes before.", scheduling: cordoned, capacity: v1alpha1.ProviderCapacity{Rule: v1alpha1.CapacityDeclared},
+			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonNothingDeclared,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := newProvider(tc.enabled)
+			p := newProvider(tc.scheduling)
 			p.Spec.Capacity = tc.capacity
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), p,
 				first.DeepCopy(), second.DeepCopy(), liqotest.VirtualNode(providerA, true), node.DeepCopy(),
@@ -348,7 +366,7 @@ func TestCreate(t *testing.T) {
 		fromConsumers bool
 		created, on   bool
 	}{
-		"Peered": {reason: "The first outgoing peering makes a Provider, enabled.", fc: liqotest.ForeignCluster(providerA, true, false), created: true, on: true},
+		"Peered": {reason: "The first outgoing peering makes a Provider, active.", fc: liqotest.ForeignCluster(providerA, true, false), created: true, on: true},
 		"PeeredBack": {
 			reason: "A cluster that uses the broker does not provide because the broker's Service has to reach it.", fc: both, created: true,
 		},
@@ -381,27 +399,27 @@ func TestCreate(t *testing.T) {
 				t.Fatalf("%s\ngot %v", tc.reason, list.Items)
 			}
 			p := list.Items[0]
-			if p.IsEnabled() != tc.on || p.Status.ClusterName != providerA.Name || len(p.OwnerReferences) > 0 {
+			if (p.Spec.Scheduling == active) != tc.on || p.Status.ClusterName != providerA.Name || len(p.OwnerReferences) > 0 {
 				t.Errorf("%s\ngot %+v", tc.reason, p)
 			}
 		})
 	}
 }
 
-// TestConsumerTurnedOn enables a provider that is disabled because it uses the broker, and disables it again.
-func TestConsumerTurnedOn(t *testing.T) {
+// TestConsumerActivated activates a provider that is drained because it uses the broker, and drains it again.
+func TestConsumerActivated(t *testing.T) {
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, true))
 	for _, tc := range []struct {
-		enabled *bool
-		message string
+		scheduling v1alpha1.Scheduling
+		message    string
 	}{
-		{nil, "The cluster uses the broker, and provides only if somebody turns it on"},
-		{new(true), "The cluster has made no offer that Liqo accepted"},
-		{new(false), "The provider is disabled"},
+		{"", "The cluster uses the broker, and provides only if somebody sets spec.scheduling to Active"},
+		{cordoned, "The cluster has made no offer that Liqo accepted"},
+		{drained, "The provider is drained: it takes no pods, and those that are there move"},
 	} {
-		if tc.enabled != nil {
+		if tc.scheduling != "" {
 			p := get(t, c)
-			p.Spec.Enabled = tc.enabled
+			p.Spec.Scheduling = tc.scheduling
 			if err := c.Update(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
@@ -418,7 +436,7 @@ func TestConsumerTurnedOn(t *testing.T) {
 // TestSettingsSurviveTheForeignCluster lets Liqo forget a cluster and find it again.
 func TestSettingsSurviveTheForeignCluster(t *testing.T) {
 	fc := liqotest.ForeignCluster(providerA, true, false)
-	p := newProvider(false)
+	p := newProvider(drained)
 	p.Labels = map[string]string{"topology.kubernetes.io/region": "eu"}
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, fc, p)
 	if err := settle(t, c); err != nil {
@@ -436,15 +454,15 @@ func TestSettingsSurviveTheForeignCluster(t *testing.T) {
 	if err := settle(t, c); err != nil {
 		t.Fatalf("Reconcile(): %v", err)
 	}
-	if got := get(t, c); got.IsEnabled() || got.Labels["topology.kubernetes.io/region"] != "eu" {
-		t.Errorf("the provider that is back is on: %t, with labels %v", got.IsEnabled(), got.Labels)
+	if got := get(t, c); got.Spec.Scheduling != drained || got.Labels["topology.kubernetes.io/region"] != "eu" {
+		t.Errorf("the provider that is back is %s, with labels %v", got.Spec.Scheduling, got.Labels)
 	}
 }
 
 // TestToggleSurvivesThePeering ends a peering and begins it again.
 func TestToggleSurvivesThePeering(t *testing.T) {
 	fc := liqotest.ForeignCluster(providerA, true, false)
-	c := snapshottest.NewClient(t, interceptor.Funcs{}, fc, newProvider(false))
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, fc, newProvider(drained))
 	for _, established := range []bool{true, false, true} {
 		liqotest.SetPeering(fc, established, false)
 		if err := c.Update(t.Context(), fc); err != nil {
@@ -453,36 +471,36 @@ func TestToggleSurvivesThePeering(t *testing.T) {
 		if err := settle(t, c); err != nil {
 			t.Fatalf("Reconcile(): %v", err)
 		}
-		if get(t, c).IsEnabled() {
-			t.Fatalf("the provider was enabled when the peering was established: %v", established)
+		if get(t, c).Spec.Scheduling != drained {
+			t.Fatalf("the provider is not drained any more when the peering was established: %v", established)
 		}
 	}
 }
 
 func TestTaint(t *testing.T) {
-	isOurs := func(taint corev1.Taint) bool { return taint.Key == TaintDisabled }
+	isOurs := func(taint corev1.Taint) bool { return taint.Key == TaintCordoned }
 	c := snapshottest.NewClient(t, interceptor.Funcs{},
-		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), newProvider(false),
+		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), newProvider(drained),
 		liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true))
-	for _, enabled := range []bool{false, true, false} {
+	for _, scheduling := range []v1alpha1.Scheduling{drained, active, cordoned, drained, "", "Other"} {
 		p := get(t, c)
-		p.Spec.Enabled = &enabled
+		p.Spec.Scheduling = scheduling
 		if err := c.Update(t.Context(), p); err != nil {
 			t.Fatalf("Update(): %v", err)
 		}
 		if err := settle(t, c); err != nil {
 			t.Fatalf("Reconcile(): %v", err)
 		}
-		for name, want := range map[string]bool{"liqo-provider-a": !enabled, "liqo-provider-b": false} {
+		for name, want := range map[string]bool{"liqo-provider-a": scheduling != active && scheduling != "", "liqo-provider-b": false} {
 			var node corev1.Node
 			if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &node); err != nil {
 				t.Fatalf("Get(): %v", err)
 			}
 			if slices.ContainsFunc(node.Spec.Taints, isOurs) != want {
-				t.Errorf("enabled %v: taints of %s: %v", enabled, name, node.Spec.Taints)
+				t.Errorf("%q: taints of %s: %v", scheduling, name, node.Spec.Taints)
 			}
 			if len(node.Spec.Taints) == 0 || isOurs(node.Spec.Taints[0]) {
-				t.Errorf("enabled %v: Liqo's taint of %s is gone: %v", enabled, name, node.Spec.Taints)
+				t.Errorf("%q: Liqo's taint of %s is gone: %v", scheduling, name, node.Spec.Taints)
 			}
 		}
 	}
@@ -499,7 +517,7 @@ func TestStatusFollowsTheTaint(t *testing.T) {
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
-	}, liqotest.ForeignCluster(providerA, true, false), newProvider(false), liqotest.VirtualNode(providerA, true))
+	}, liqotest.ForeignCluster(providerA, true, false), newProvider(drained), liqotest.VirtualNode(providerA, true))
 	if err := settle(t, c); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)
 	}
@@ -517,7 +535,7 @@ func TestDraining(t *testing.T) {
 	b.Status.ClusterName, b.Status.LargestPod = providerB.Name, amount("2")
 	b.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	// The twin controller relies on what an earlier reconciliation has written.
-	closed := newProvider(false)
+	closed := newProvider(drained)
 	closed.Status.ObservedGeneration = closed.Generation
 
 	workload := func(name, app, node string) []client.Object {

@@ -93,7 +93,7 @@ func TestRefused(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := append(slices.Clone(tc.objects), liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false), newProvider(true))
+			objects := append(slices.Clone(tc.objects), liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false), newProvider(active))
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 			if err := settle(t, c); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
@@ -128,7 +128,7 @@ func stringOr(text, otherwise string) string {
 // TestRefusalPasses takes back what was refused.
 func TestRefusalPasses(t *testing.T) {
 	bad := liqotest.Offer(providerA, amount("-1"))
-	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), newProvider(true), bad)
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), newProvider(active), bad)
 	for _, want := range []bool{true, false} {
 		if err := settle(t, c); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestTaintOfStrangers(t *testing.T) {
 	stranger := liqotest.VirtualNode(providerA, true)
 	stranger.Name = "liqo-provider-b"
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
-		newProvider(true), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")),
+		newProvider(active), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")),
 		liqotest.VirtualNode(providerA, true), stranger)
 	if err := settle(t, c); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestTaintOfStrangers(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &node); err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintDisabled }); got != want {
+		if got := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintCordoned }); got != want {
 			t.Errorf("%s is closed: %v, want %v", name, got, want)
 		}
 	}
@@ -173,11 +173,11 @@ func TestStrangerHidesNoLoss(t *testing.T) {
 	stranger, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
 	stranger.Name, down.Status.Conditions[0].LastTransitionTime = "liqo-provider-b", metav1.Now()
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
-		newProvider(true), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")), down, stranger)
+		newProvider(active), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")), down, stranger)
 	if err := settle(t, c); err != nil {
 		t.Fatal(err)
 	}
-	if get(t, c).Status.LostSince == nil {
+	if get(t, c).UnreachableSince() == nil {
 		t.Error("the provider is not lost")
 	}
 }

@@ -3,7 +3,7 @@
 
 // Package provider keeps a Provider object for each cluster that the broker has
 // an outgoing peering with: what it offers, whether it can be used, and how far
-// it is drained when people turn it off.
+// it is drained when people want that.
 //
 // It closes and opens the provider's virtual nodes for new pods. It moves no
 // pod: package twin does.
@@ -53,7 +53,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // says what they use: a burst of them makes one write.
 const accountingPause = time.Second
 
-// podHandler looks at the provider of a pod: at once if the provider is disabled,
+// podHandler looks at the provider of a pod: at once if the provider is drained,
 // because people wait for it to be drained, and otherwise after a pause.
 func (r *Reconciler) podHandler() handler.EventHandler {
 	look := func(ctx context.Context, q workqueue.RateLimitingInterface, pod client.Object, useChanged bool) {
@@ -79,7 +79,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 	}
 }
 
-// ofPod returns the provider that a pod runs on, and whether it is disabled.
+// ofPod returns the provider that a pod runs on, and whether it is to be drained.
 func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID, draining bool) {
 	var node corev1.Node
 	if pod.Spec.NodeName == "" || r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID,
 	if r.client.Get(ctx, client.ObjectKey{Name: string(id)}, &p) != nil {
 		return "", false
 	}
-	return id, !p.IsEnabled()
+	return id, p.EffectiveScheduling() == v1alpha1.SchedulingDrained
 }
 
 // nodeChanged lets only those changes of a node pass that a Provider's status

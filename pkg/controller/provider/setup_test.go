@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -61,18 +62,19 @@ func TestOfPod(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		node     string
-		enabled  bool
+		is       v1alpha1.Scheduling
 		want     cluster.ID
 		draining bool
 	}{
-		"Draining":   {reason: "A pod on a provider that is disabled is waited for.", node: "liqo-provider-a", want: providerA.ID, draining: true},
-		"Enabled":    {reason: "A pod on another provider is a part of what is used.", node: "liqo-provider-a", enabled: true, want: providerA.ID},
+		"Draining":   {reason: "A pod on a provider that is drained is waited for.", node: "liqo-provider-a", is: drained, want: providerA.ID, draining: true},
+		"Active":     {reason: "A pod on another provider is a part of what is used.", node: "liqo-provider-a", is: active, want: providerA.ID},
+		"Cordoned":   {reason: "So is one that stays.", node: "liqo-provider-a", is: cordoned, want: providerA.ID},
 		"Waiting":    {reason: "A pod without a node belongs to no provider."},
 		"BrokerNode": {reason: "Nor does one on the broker's own node.", node: "broker"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := snapshottest.NewClient(t, interceptor.Funcs{}, newProvider(tc.enabled), liqotest.VirtualNode(providerA, true))
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, newProvider(tc.is), liqotest.VirtualNode(providerA, true))
 			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}, Plans: plans()})
 			got, draining := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
 			if got != tc.want || draining != tc.draining {

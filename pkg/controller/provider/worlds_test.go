@@ -86,7 +86,7 @@ func anyObjects(r *rand.Rand) []client.Object {
 		return l
 	}
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID), Generation: 3}}
-	p.Spec.Enabled = new(!once(3))
+	p.Spec.Scheduling = []v1alpha1.Scheduling{active, active, active, cordoned, drained}[r.IntN(5)]
 	p.Spec.Capacity.Rule = []v1alpha1.CapacityRule{"", "Measured", "Declared", "Min", "Other"}[r.IntN(5)]
 	p.Spec.Capacity.Declared = v1alpha1.Quantities(list())
 	p.Spec.Capacity.OvercommitPercent = new(int32(r.IntN(1001)))

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,7 +90,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 func (x *chaos) newProvider(id cluster.Identity) *v1alpha1.Provider {
 	p := ready(id)
 	p.Generation, p.Status.ObservedGeneration = 1, 1
-	p.Spec.Enabled = new(true)
+	p.Spec.Scheduling = v1alpha1.SchedulingActive
 	return p
 }
 
@@ -226,24 +227,26 @@ func (x *chaos) observe() {
 			p.Status = status
 		}
 		node.Spec.Taints = nil
-		if !p.IsEnabled() {
-			node.Spec.Taints = []corev1.Taint{{Key: "brokering.liqo.io/disabled", Effect: corev1.TaintEffectNoSchedule}}
+		if p.Spec.Scheduling != v1alpha1.SchedulingActive {
+			node.Spec.Taints = []corev1.Taint{{Key: "brokering.liqo.io/cordoned", Effect: corev1.TaintEffectNoSchedule}}
 		}
 		x.must(x.c.Update(x.t.Context(), node))
 		up := liqo.NodeReady(node)
 		condition := &p.Status.Conditions[0]
 		condition.Status, condition.Reason = metav1.ConditionFalse, "NodeNotReady"
 		switch {
-		case !p.IsEnabled():
-			condition.Reason = v1alpha1.ReasonDisabled
+		case p.Spec.Scheduling == v1alpha1.SchedulingDrained:
+			condition.Reason = v1alpha1.ReasonDrained
+		case up && p.Spec.Scheduling == v1alpha1.SchedulingCordoned:
+			condition.Reason = v1alpha1.ReasonCordoned
 		case up:
 			condition.Status, condition.Reason = metav1.ConditionTrue, "Offering"
 		}
 		switch {
 		case up:
-			p.Status.LostSince = nil
-		case p.Status.LostSince == nil:
-			p.Status.LostSince = &metav1.Time{Time: x.clock.Now().Truncate(time.Second)}
+			meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionReachable)
+		case p.UnreachableSince() == nil:
+			snapshottest.Lose(p, x.clock.Now())
 		}
 		p.Status.LargestPod = room("100")
 		if x.full[id.ID] && i%2 == 0 { // The nodes of the others are larger than what is behind them.
@@ -320,15 +323,15 @@ func (x *chaos) run() {
 	}
 }
 
-// toggle turns a provider on or off.
-func (x *chaos) toggle(id cluster.Identity) {
+// want changes what people want of a provider.
+func (x *chaos) want(id cluster.Identity, want v1alpha1.Scheduling) {
 	p := &v1alpha1.Provider{}
 	if !x.get(string(id.ID), p) {
 		return
 	}
-	p.Spec.Enabled = new(!p.IsEnabled())
+	p.Spec.Scheduling = want
 	p.Generation++
-	x.notef("toggle %s to %t", id.Name, *p.Spec.Enabled)
+	x.notef("%s is to be %s", id.Name, want)
 	x.must(x.c.Update(x.t.Context(), p))
 }
 
@@ -373,7 +376,7 @@ func (x *chaos) happen() {
 	case n < 76:
 		x.run()
 	case n < 81:
-		x.toggle(id)
+		x.want(id, []v1alpha1.Scheduling{v1alpha1.SchedulingActive, v1alpha1.SchedulingCordoned, v1alpha1.SchedulingDrained}[x.r.IntN(3)])
 	case n < 84: // Somebody deletes the record of a provider.
 		x.notef("%s is deleted", id.Name)
 		x.must(x.c.Delete(x.t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}))
@@ -454,8 +457,8 @@ func (x *chaos) rest() {
 	x.t.Helper()
 	x.full[x.ids[x.r.IntN(len(x.ids))].ID] = false
 	for _, id := range x.ids {
-		if x.link(id, true); !x.newest(id).IsEnabled() {
-			x.toggle(id)
+		if x.link(id, true); x.newest(id).Spec.Scheduling != v1alpha1.SchedulingActive {
+			x.want(id, v1alpha1.SchedulingActive)
 		}
 	}
 	quiet := 0

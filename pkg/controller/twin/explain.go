@@ -62,7 +62,7 @@ func (e *Explainer) Explain(ctx context.Context, name string) (explained explain
 	default:
 		plan, again := e.Planner.Preview(&ns, twin)
 		explained = explain.Of(twin.Snapshot, plan, again)
-		if reason, message := waiting(twin.Snapshot, plan); reason != "" {
+		if reason, message := waiting(twin, plan); reason != "" {
 			explained.Waiting = &explain.Waiting{Reason: reason, Message: message}
 		}
 	}
@@ -106,16 +106,20 @@ func messageTooMany(older int) string {
 }
 
 // waiting says why new pods of a namespace wait; nothing if they do not.
-func waiting(s placement.Snapshot, plan placement.Plan) (reason, message string) {
+func waiting(twin *snapshot.Twin, plan placement.Plan) (reason, message string) {
 	switch {
 	case len(plan.Place) > 0:
 		return "", ""
-	case s.Unserved:
-		return reasonUnserved, "The broker does not run the mode in which the cluster is to be served; new pods wait"
-	case s.Undecided:
+	case twin.Suspended:
+		return reasonSuspended, "The cluster is suspended at the broker; new pods wait"
+	case twin.Snapshot.Unserved:
+		return reasonUnserved, "The broker does not run the mode of the cluster; new pods wait"
+	case twin.Snapshot.Undecided:
 		return reasonUndecided, "A placement policy applies, which has chosen no provider yet; new pods wait"
 	case len(plan.Select) == 0:
 		return reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can; new pods wait"
+	case twin.Policy == nil:
+		return reasonNoProvider, "No provider takes new pods; they wait"
 	default:
 		return reasonUndecided, "No provider that the placement policy has chosen takes new pods; they wait"
 	}

@@ -48,7 +48,7 @@ func (h *harness) lose(lost bool) {
 	node.Status, p.Status = liqotest.VirtualNode(providerA, !lost).Status, ready(providerA).Status
 	if lost {
 		p.Status.Conditions[0].Status = metav1.ConditionFalse
-		p.Status.LostSince = &metav1.Time{Time: began}
+		snapshottest.Lose(&p, began)
 	}
 	if err := errors.Join(h.client.Status().Update(h.t.Context(), &node), h.client.Status().Update(h.t.Context(), &p)); err != nil {
 		h.t.Fatalf("Update(): %v", err)
@@ -215,7 +215,7 @@ func TestSingletons(t *testing.T) {
 // TestLostChanges lets the changes of a Provider pass that begin and end a failover.
 func TestLostChanges(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Provider){
-		"Lost":      func(p *v1alpha1.Provider) { p.Status.LostSince = new(metav1.Now()) },
+		"Lost":      func(p *v1alpha1.Provider) { snapshottest.Lose(p, time.Now()) },
 		"Withdrawn": func(p *v1alpha1.Provider) { p.Status.Conditions[0].Reason = v1alpha1.ReasonWithdrawn },
 	} {
 		before, after := off(providerA), off(providerA)
@@ -234,7 +234,7 @@ func passes(before, after *v1alpha1.Provider) bool {
 // when it does not any more.
 func TestAskAgain(t *testing.T) {
 	lost := ready(providerA)
-	lost.Status.LostSince = new(metav1.Now())
+	snapshottest.Lose(lost, time.Now())
 	said := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: liqotest.Tenant(providerA), Name: remoteipam.DirectName},
 		Data:       map[string]string{string(consumer.ID): "10.1.0.0/16"},

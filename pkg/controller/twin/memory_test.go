@@ -56,7 +56,7 @@ func TestReplaced(t *testing.T) {
 	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
-	p.Spec.Enabled = new(false)
+	p.Spec.Scheduling = v1alpha1.SchedulingDrained
 	if err := h.client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

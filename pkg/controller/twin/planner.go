@@ -117,7 +117,7 @@ func (p *Planner) markRefusing(ns *corev1.Namespace, twin *snapshot.Twin) (again
 			again = placement.Sooner(again, wait)
 		}
 		if noted || refused && wait <= 0 {
-			provider.Refusing = true
+			provider.Namespace = placement.Refused
 		}
 	}
 	return again

@@ -33,6 +33,7 @@ const (
 	reasonNoProvider        = "NoUsableProvider"
 	reasonUndecided         = "NoProviderChosen"
 	reasonUnserved          = v1alpha1.ReasonModeNotServed
+	reasonSuspended         = v1alpha1.ReasonSuspended
 	reasonSelected          = "ProvidersSelected"
 	reasonRecreated         = "PodRecreated"
 	reasonReplaced          = "PodReplaced"
@@ -122,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// Decide, and select providers.
 	plan, again := r.planner.Plan(ctx, &ns, twin)
 	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
-	if reason, message := waiting(twin.Snapshot, plan); reason != "" {
+	if reason, message := waiting(twin, plan); reason != "" {
 		r.recorder.Event(&ns, corev1.EventTypeWarning, reason, message)
 	}
 	if late, err := r.isLate(ctx, twin, plan); err != nil || late {

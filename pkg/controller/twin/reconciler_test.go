@@ -25,6 +25,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -56,9 +57,17 @@ func room(cores string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores), corev1.ResourceMemory: resource.MustParse("100Gi")}
 }
 
+// cordoned returns a provider that nothing but that keeps from taking pods.
+func cordoned(id cluster.Identity) *v1alpha1.Provider {
+	p := ready(id)
+	p.Spec.Scheduling = v1alpha1.SchedulingCordoned
+	p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonCordoned
+	return p
+}
+
 func off(id cluster.Identity) *v1alpha1.Provider {
 	p := ready(id)
-	p.Spec.Enabled = new(false)
+	p.Spec.Scheduling = v1alpha1.SchedulingDrained
 	p.Status.Conditions[0].Status = metav1.ConditionFalse
 	return p
 }
@@ -153,13 +162,18 @@ func TestOffloading(t *testing.T) {
 			objects: []client.Object{liqotest.TwinNamespace(namespace, consumer), off(providerA), ready(consumer)},
 			event:   reasonNoProvider,
 		},
+		"Cordoned": {
+			reason:  "A provider that is cordoned keeps the namespace, and gets no new pods.",
+			objects: append(offloaded(providerA), cordoned(providerA)),
+			want:    []cluster.ID{"id-a"}, event: reasonNoProvider,
+		},
 		"Another": {
 			reason:  "A provider that becomes usable is added.",
 			objects: append(offloaded(providerA), ready(providerA), ready(providerB)),
 			want:    []cluster.ID{"id-a", "id-b"}, event: reasonSelected,
 		},
 		"Drained": {
-			reason:  "A provider that is disabled and empty is taken out.",
+			reason:  "A provider that is drained and empty is taken out.",
 			objects: append(offloaded(providerA, providerB), off(providerA), ready(providerB)),
 			want:    []cluster.ID{"id-b"}, event: reasonSelected,
 		},
@@ -545,6 +559,39 @@ func TestUnserved(t *testing.T) {
 	}
 	if got := h.r.ofConsumer(t.Context(), &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "other"}}); len(got) > 0 {
 		t.Errorf("namespaces of another consumer: %v", got)
+	}
+}
+
+// TestSuspended suspends a consumer that has a pod, and lets it go on.
+func TestSuspended(t *testing.T) {
+	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}}
+	suspended := c.DeepCopy()
+	suspended.Spec.Scheduling = v1alpha1.ConsumerSuspended
+	for _, e := range []event.UpdateEvent{{ObjectOld: c, ObjectNew: suspended}, {ObjectOld: suspended, ObjectNew: c}} {
+		if !servingChanged().Update(e) {
+			t.Errorf("nobody looks at the namespaces of %+v", e.ObjectNew)
+		}
+	}
+	if servingChanged().Update(event.UpdateEvent{ObjectOld: c, ObjectNew: c}) {
+		t.Error("all namespaces are looked at for nothing")
+	}
+
+	h := start(t, slices.Concat(offloaded(providerA), []client.Object{ready(providerA), suspended}, workload("liqo-provider-a", "web-0"))...)
+	h.reconcile()
+	h.reconcile()
+	if o := h.offloading(); len(liqo.Selected(o)) != 1 || len(liqo.Placing(o)) > 0 || len(h.deleted) > 0 {
+		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", liqo.Selected(o), liqo.Placing(o), h.deleted)
+	}
+	if events := h.events(); !strings.Contains(events, reasonSuspended) || strings.Contains(events, reasonUnserved) {
+		t.Errorf("events: %q", events)
+	}
+	suspended.Spec.Scheduling = v1alpha1.ConsumerActive
+	if err := h.client.Update(t.Context(), suspended); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	if got := liqo.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerA.ID}) {
+		t.Errorf("new pods of a consumer that is not suspended any more go to %v", got)
 	}
 }
 

@@ -70,7 +70,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(providerChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.policyHandler()).
-		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(modeChanged())).
+		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(servingChanged())).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
@@ -82,13 +82,14 @@ func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
 }
 
-// modeChanged lets only those updates of a Consumer pass by which it is to be served in
-// another mode.
-func modeChanged() predicate.Predicate {
+// servingChanged lets only those updates of a Consumer pass by which it is to be served in
+// another mode, or suspended, or not any more.
+func servingChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.(*v1alpha1.Consumer).Spec.Mode != e.ObjectNew.(*v1alpha1.Consumer).Spec.Mode
+			before, after := e.ObjectOld.(*v1alpha1.Consumer), e.ObjectNew.(*v1alpha1.Consumer)
+			return before.Spec.Mode != after.Spec.Mode || before.IsSuspended() != after.IsSuspended()
 		},
 	}
 }
@@ -103,7 +104,7 @@ func providerChanged() predicate.Predicate {
 	}
 	usable := func(p *v1alpha1.Provider) view {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		v := view{seen: p.Status.ObservedGeneration == p.Generation, lost: p.Status.LostSince != nil}
+		v := view{seen: p.Status.ObservedGeneration == p.Generation, lost: p.UnreachableSince() != nil}
 		if ready != nil {
 			v.ready, v.reason = ready.Status, ready.Reason
 		}
@@ -111,7 +112,7 @@ func providerChanged() predicate.Predicate {
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
-		return before.IsEnabled() != after.IsEnabled() || usable(before) != usable(after) ||
+		return before.EffectiveScheduling() != after.EffectiveScheduling() || usable(before) != usable(after) ||
 			before.Status.ClusterName != after.Status.ClusterName
 	}}
 }

@@ -31,7 +31,7 @@ func benchmarkBooks(b *testing.B, clusters int) {
 		for c := range users {
 			used[id("c", p+c)] = list("cpu", "500m", "memory", "1Gi", "pods", "2")
 		}
-		accounts[id("p", p)] = Account{Capacity: list("cpu", "64", "memory", "256Gi", "pods", "110"), Usable: true, Used: used}
+		accounts[id("p", p)] = Account{Capacity: list("cpu", "64", "memory", "256Gi", "pods", "110"), Offers: OffersAll, Used: used}
 		terms[id("c", p)] = Terms{Reserved: list("cpu", "8"), Share: Whole}
 	}
 	b.Run("New", func(b *testing.B) {

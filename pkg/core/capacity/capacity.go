@@ -59,13 +59,25 @@ type Terms struct {
 	Share int32
 }
 
+// Offers is what of a provider counts in what is offered.
+type Offers int
+
+// What of a provider counts.
+const (
+	// OffersNothing: pods have to leave the provider, or nobody knows of it.
+	OffersNothing Offers = iota
+	// OffersUsed: no new pods come. What the pods there use is offered to their consumers.
+	OffersUsed
+	// OffersAll: new pods may come.
+	OffersAll
+)
+
 // Account is who uses what of a provider.
 type Account struct {
 	// Capacity is what the provider has, by its rule.
 	Capacity corev1.ResourceList
-	// Usable tells that the provider takes new pods. One that does not adds nothing to
-	// what is offered.
-	Usable bool
+	// Offers is what of that counts.
+	Offers Offers
 	// Used is what each consumer uses of the provider, and under an empty ID what
 	// nobody knows the consumer of.
 	Used map[cluster.ID]corev1.ResourceList
@@ -80,6 +92,18 @@ func (a Account) total() corev1.ResourceList {
 	return total
 }
 
+// counted returns what of the provider counts, of which all use so much together.
+func (a Account) counted(used corev1.ResourceList) corev1.ResourceList {
+	switch a.Offers {
+	case OffersAll:
+		return a.Capacity
+	case OffersUsed:
+		return resources.Min(a.Capacity, used)
+	default:
+		return nil
+	}
+}
+
 // Snapshot are the accounts of all providers, and the terms and nodes of all consumers,
 // at one moment. They are not changed, and may be used concurrently.
 type Snapshot struct {
@@ -91,7 +115,7 @@ type Snapshot struct {
 	usedOf map[cluster.ID]corev1.ResourceList // Of each provider.
 	free   map[cluster.ID]corev1.ResourceList // Of each usable provider, for new pods.
 	used   map[cluster.ID]corev1.ResourceList // By each consumer.
-	places map[cluster.ID][]cluster.ID        // The usable providers of each consumer's pods.
+	places map[cluster.ID][]cluster.ID        // The providers that count, of each consumer's pods.
 	// pool is the sum of what is free, and kept what all consumers together have
 	// reserved and do not use.
 	pool, kept corev1.ResourceList
@@ -118,8 +142,8 @@ func NewSnapshot(
 	}
 	for id, account := range accounts {
 		s.usedOf[id] = account.total()
-		if account.Usable {
-			s.free[id] = resources.Subtract(account.Capacity, s.usedOf[id])
+		if account.Offers != OffersNothing {
+			s.free[id] = resources.Subtract(account.counted(s.usedOf[id]), s.usedOf[id])
 			resources.Add(s.pool, s.free[id])
 		}
 		for consumer, used := range account.Used {
@@ -127,7 +151,7 @@ func NewSnapshot(
 				s.used[consumer] = corev1.ResourceList{}
 			}
 			resources.Add(s.used[consumer], used)
-			if account.Usable {
+			if account.Offers != OffersNothing {
 				s.places[consumer] = append(s.places[consumer], id)
 			}
 		}
@@ -149,7 +173,7 @@ func (s *Snapshot) Used(consumer cluster.ID) corev1.ResourceList {
 }
 
 // Obtainable returns what a consumer uses, and what it could use if it came before all
-// others: what the usable providers except itself have, less what others use of
+// others: what counts of the providers except itself, less what others use of
 // them and what is reserved for others. It is what the consumer is offered unless
 // its terms say less.
 func (s *Snapshot) Obtainable(consumer cluster.ID) corev1.ResourceList {
@@ -161,7 +185,7 @@ func (s *Snapshot) Obtainable(consumer cluster.ID) corev1.ResourceList {
 		// What the consumer itself uses is no loss to it, as far as the provider has it.
 		account := s.accounts[provider]
 		others := resources.Subtract(s.usedOf[provider], account.Used[consumer])
-		resources.Add(obtainable, resources.Subtract(resources.Subtract(account.Capacity, others), s.free[provider]))
+		resources.Add(obtainable, resources.Subtract(resources.Subtract(account.counted(s.usedOf[provider]), others), s.free[provider]))
 	}
 	return resources.Subtract(obtainable, resources.Subtract(s.kept, s.unused(consumer)))
 }

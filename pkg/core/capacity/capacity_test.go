@@ -47,10 +47,13 @@ func TestHas(t *testing.T) {
 func TestOffered(t *testing.T) {
 	type uses map[cluster.ID]corev1.ResourceList
 	of := func(cpu string, used uses) Account {
-		return Account{Capacity: list("cpu", cpu), Usable: true, Used: used}
+		return Account{Capacity: list("cpu", cpu), Offers: OffersAll, Used: used}
 	}
 	off := func(cpu string, used uses) Account {
 		return Account{Capacity: list("cpu", cpu), Used: used}
+	}
+	cordoned := func(cpu string, used uses) Account {
+		return Account{Capacity: list("cpu", cpu), Offers: OffersUsed, Used: used}
 	}
 	cases := map[string]struct {
 		reason   string
@@ -82,6 +85,22 @@ func TestOffered(t *testing.T) {
 		"Draining": {
 			reason:   "What still runs on a provider that is disabled has to find its place on the others.",
 			accounts: map[cluster.ID]Account{"p": off("4", uses{"c": list("cpu", "1")}), "q": of("2", nil)}, consumer: "c", want: "2",
+		},
+		"Cordoned": {
+			reason:   "What runs on a provider that is cordoned stays, and takes nothing from the others. What is free there is offered to nobody.",
+			accounts: map[cluster.ID]Account{"p": cordoned("4", uses{"c": list("cpu", "1"), "d": list("cpu", "1")}), "q": of("2", nil)}, consumer: "c", want: "3",
+		},
+		"CordonedForOthers": {
+			reason:   "It adds nothing for who uses nothing of it.",
+			accounts: map[cluster.ID]Account{"p": cordoned("4", uses{"c": list("cpu", "1")}), "q": of("2", nil)}, consumer: "d", want: "2",
+		},
+		"CordonedWithLess": {
+			reason:   "What it has not counts for nothing.",
+			accounts: map[cluster.ID]Account{"p": cordoned("1", uses{"c": list("cpu", "3")}), "q": of("4", nil)}, consumer: "c", want: "5",
+		},
+		"CordonedItself": {
+			reason:   "Its own cluster is not offered what others use.",
+			accounts: map[cluster.ID]Account{"c": cordoned("4", uses{"d": list("cpu", "1")}), "q": of("2", nil)}, consumer: "c", want: "2",
 		},
 		"AtLeastUsed": {
 			reason:   "A consumer is offered at least what it uses.",

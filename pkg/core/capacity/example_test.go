@@ -23,12 +23,12 @@ func ExampleSnapshot_Offered() {
 		map[cluster.ID]capacity.Account{
 			"rome": {
 				Capacity: capacity.Has(capacity.Measured, cores(10), nil, capacity.Whole),
-				Usable:   true,
+				Offers:   capacity.OffersAll,
 				Used:     map[cluster.ID]corev1.ResourceList{"bank": cores(1), "shop": cores(3)},
 			},
 			"oslo": { // Overcommitted: its 8 cores count as 12.
 				Capacity: capacity.Has(capacity.Measured, cores(8), nil, 150),
-				Usable:   true,
+				Offers:   capacity.OffersAll,
 			},
 		},
 		map[cluster.ID]capacity.Terms{

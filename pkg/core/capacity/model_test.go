@@ -30,9 +30,9 @@ type world struct {
 }
 
 type modelProvider struct {
-	id      cluster.ID
-	has     int64
-	enabled bool
+	id     cluster.ID
+	has    int64
+	offers Offers
 }
 
 type modelConsumer struct {
@@ -64,7 +64,7 @@ func cpu(l corev1.ResourceList) int64 { return l.Cpu().MilliValue() }
 func newWorld(seed uint64, terms ...Terms) *world {
 	w := &world{rnd: rand.New(rand.NewPCG(seed, 1)), steps: map[string]int{}}
 	for i := range 4 {
-		w.providers = append(w.providers, &modelProvider{id: cluster.ID(fmt.Sprint("p", i)), has: 4000, enabled: true})
+		w.providers = append(w.providers, &modelProvider{id: cluster.ID(fmt.Sprint("p", i)), has: 4000, offers: OffersAll})
 	}
 	for i, t := range terms {
 		w.consumers = append(w.consumers, &modelConsumer{id: cluster.ID(fmt.Sprint("c", i)), terms: t, known: map[cluster.ID]bool{}})
@@ -79,7 +79,7 @@ func newWorld(seed uint64, terms ...Terms) *world {
 func (w *world) snap() *Snapshot {
 	accounts, terms, nodes := map[cluster.ID]Account{}, map[cluster.ID]Terms{}, map[cluster.ID][]Node{}
 	for _, p := range w.providers {
-		accounts[p.id] = Account{Capacity: milli(p.has), Usable: p.enabled, Used: map[cluster.ID]corev1.ResourceList{}}
+		accounts[p.id] = Account{Capacity: milli(p.has), Offers: p.offers, Used: map[cluster.ID]corev1.ResourceList{}}
 	}
 	for _, c := range w.consumers {
 		terms[c.id] = c.terms
@@ -105,7 +105,7 @@ func (w *world) snap() *Snapshot {
 func (w *world) nodesOf(c *modelConsumer) []Node {
 	nodes := []Node{{Open: !c.perProvider, Used: milli(c.uses(""))}}
 	for _, p := range w.providers {
-		if c.known[p.id] || c.perProvider && p.enabled && p.id != c.id {
+		if c.known[p.id] || c.perProvider && p.offers == OffersAll && p.id != c.id {
 			nodes = append(nodes, Node{Name: string(p.id), Provider: p.id, Open: c.perProvider, Used: milli(c.uses(p.id))})
 		}
 	}
@@ -196,7 +196,7 @@ func (w *world) step(changeProviders bool) {
 		}
 	case n < 80: // The broker's scheduler binds a pod, if it fits the virtual node.
 		for _, pod := range c.pods {
-			if pod.on == nil && (pod.node == "" || pod.node == p.id) && p.enabled && p.id != c.id && w.bound(p)+pod.cpu <= p.has {
+			if pod.on == nil && (pod.node == "" || pod.node == p.id) && p.offers == OffersAll && p.id != c.id && w.bound(p)+pod.cpu <= p.has {
 				what = "bind"
 				pod.on = p
 				break
@@ -213,7 +213,7 @@ func (w *world) step(changeProviders bool) {
 		c.perProvider = !c.perProvider
 	case n < 96 && changeProviders:
 		what = "toggle"
-		p.enabled = !p.enabled
+		p.offers = (p.offers + 1 + Offers(w.rnd.IntN(2))) % 3
 	case n < 98 && changeProviders:
 		what = "change"
 		p.has = w.rnd.Int64N(6000)
@@ -276,8 +276,9 @@ func checkOffer(t *testing.T, n int, w *world, snap *Snapshot, c *modelConsumer)
 			}
 		}
 		own += mine
-		if p.enabled && p.id != c.id {
-			room += max(0, p.has-(w.bound(p)-mine))
+		has := map[Offers]int64{OffersAll: p.has, OffersUsed: min(p.has, w.bound(p))}[p.offers]
+		if p.id != c.id {
+			room += max(0, has-(w.bound(p)-mine))
 		}
 	}
 	for _, other := range w.consumers {
@@ -309,7 +310,7 @@ func checkPools(t *testing.T, n int, w *world, snap *Snapshot, c *modelConsumer)
 	for i, node := range nodes {
 		got, kept, free := cpu(pools[i].Offered), cpu(node.Used), int64(0)
 		for _, p := range w.providers {
-			if node.Open && p.enabled && p.id != c.id && (node.Provider == "" || node.Provider == p.id) {
+			if node.Open && p.offers == OffersAll && p.id != c.id && (node.Provider == "" || node.Provider == p.id) {
 				free += max(0, p.has-w.bound(p))
 			}
 		}

@@ -169,15 +169,16 @@ func unused(p placement.Provider) []string {
 		is   bool
 		says string
 	}{
-		{p.Passed, "the namespace came from it, or through it"},
-		{p.Refusing, "it cannot make the namespace: it may have another one of that name"},
-		{!p.Enabled, "it is disabled"},
-		{p.Withdrawn, "it takes back what it offers"},
-		{p.Ending, "the peering with it ends"},
+		{p.Namespace == placement.Passed, "the namespace came from it, or through it"},
+		{p.Namespace == placement.Refused, "it cannot create the namespace: it may have another one of that name"},
+		{p.Scheduling == placement.Cordoned, "it is cordoned"},
+		{p.Scheduling == placement.Closing || p.Scheduling == placement.Drained, "it is drained"},
+		{p.Health == placement.Withdrawn, "it takes back what it offers"},
+		{p.Health == placement.Ending, "the peering with it ends"},
 		{!p.LostSince.IsZero(), "it is out of reach"},
-		{!p.Ready, "it is not ready"},
-		{p.Unchosen, "the policy has not chosen it"},
-		{p.Barred, "the policy cannot decide at present, and may exclude it"},
+		{p.Health == placement.NotReady, "it is not ready"},
+		{p.Choice == placement.Unchosen, "the policy has not chosen it"},
+		{p.Choice == placement.Barred, "the policy cannot decide at present, and may exclude it"},
 	} {
 		if r.is {
 			why = append(why, r.says)

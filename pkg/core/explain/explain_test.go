@@ -24,7 +24,7 @@ func cores(n string) corev1.ResourceList {
 }
 
 func TestProviders(t *testing.T) {
-	open := placement.Provider{ID: "open", Enabled: true, Ready: true, Room: cores("4")}
+	open := placement.Provider{ID: "open", Health: placement.Ready, Room: cores("4")}
 	with := func(id cluster.ID, change func(*placement.Provider)) placement.Provider {
 		p := open
 		p.ID = id
@@ -33,14 +33,15 @@ func TestProviders(t *testing.T) {
 	}
 	s := placement.Snapshot{Providers: []placement.Provider{
 		open,
-		with("passed", func(p *placement.Provider) { p.Passed = true }),
-		with("refusing", func(p *placement.Provider) { p.Refusing = true }),
-		with("off", func(p *placement.Provider) { p.Enabled, p.Ready = false, false }),
-		with("withdrawn", func(p *placement.Provider) { p.Withdrawn = true }),
-		with("ending", func(p *placement.Provider) { p.Ending = true }),
+		with("passed", func(p *placement.Provider) { p.Namespace = placement.Passed }),
+		with("refusing", func(p *placement.Provider) { p.Namespace = placement.Refused }),
+		with("off", func(p *placement.Provider) { p.Scheduling, p.Health = placement.Drained, placement.NotReady }),
+		with("cordoned", func(p *placement.Provider) { p.Scheduling = placement.Cordoned }),
+		with("withdrawn", func(p *placement.Provider) { p.Health = placement.Withdrawn }),
+		with("ending", func(p *placement.Provider) { p.Health = placement.Ending }),
 		with("lost", func(p *placement.Provider) { p.LostSince = time.Unix(1, 0) }),
-		with("unchosen", func(p *placement.Provider) { p.Unchosen = true }),
-		with("barred", func(p *placement.Provider) { p.Barred = true }),
+		with("unchosen", func(p *placement.Provider) { p.Choice = placement.Unchosen }),
+		with("barred", func(p *placement.Provider) { p.Choice = placement.Barred }),
 	}}
 	plan := placement.Decide(time.Unix(2, 0), s)
 	got := map[cluster.ID]string{}
@@ -52,10 +53,11 @@ func TestProviders(t *testing.T) {
 	}
 	want := map[cluster.ID]string{
 		"open": "", "passed": "the namespace came from it, or through it",
-		"refusing": "it cannot make the namespace: it may have another one of that name",
-		"off":      "it is disabled; it is not ready", "withdrawn": "it takes back what it offers", "ending": "the peering with it ends",
+		"refusing": "it cannot create the namespace: it may have another one of that name",
+		"off":      "it is drained; it is not ready", "withdrawn": "it takes back what it offers", "ending": "the peering with it ends",
 		"lost": "it is out of reach", "unchosen": "the policy has not chosen it",
-		"barred": "the policy cannot decide at present, and may exclude it",
+		"cordoned": "it is cordoned",
+		"barred":   "the policy cannot decide at present, and may exclude it",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("why not: -want +got\n%s", diff)

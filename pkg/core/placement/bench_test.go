@@ -20,7 +20,11 @@ func BenchmarkDecide(b *testing.B) {
 			s := Snapshot{Effective: true}
 			for i := range n {
 				id := cluster.ID(fmt.Sprintf("p%04d", i))
-				s.Providers = append(s.Providers, Provider{ID: id, Enabled: i > 0, Closed: i == 0, Ready: true, Receiving: true, Room: cores(9)})
+				scheduling := Active
+				if i == 0 {
+					scheduling = Drained
+				}
+				s.Providers = append(s.Providers, Provider{ID: id, Health: Ready, Scheduling: scheduling, Namespace: Present, Room: cores(9)})
 				s.Selected = append(s.Selected, id)
 				s.Copies = append(s.Copies, Copy{Pod: string(id), Workload: "web", Spot: OnProvider, Provider: id, Ready: true, Requests: cores(1)})
 			}

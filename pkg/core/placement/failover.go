@@ -37,7 +37,7 @@ type Failover struct {
 }
 
 // rest returns for how long a lost provider may still come back before its pods
-// are replaced; false if they are not. One that people have disabled is to be
+// are replaced; false if they are not. One that people want drained is to be
 // left, so that Never does not hold for it. Pods that serve their consumer without
 // the broker are not replaced: nobody would know when the last one goes. Where the
 // peering ends, nothing comes back, and what Liqo has not evicted it never will: the
@@ -47,9 +47,9 @@ func (f Failover) rest(now time.Time, p Provider) (rest time.Duration, fails boo
 	switch {
 	case !p.lost():
 		return 0, false
-	case p.Ending:
+	case p.Health == Ending:
 		grace = DefaultGrace
-	case p.Direct || f.Mode == Never && p.Enabled:
+	case p.Direct || f.Mode == Never && !p.isLeft():
 		return 0, false
 	case f.Mode == Immediate:
 		return 0, true
@@ -60,9 +60,6 @@ func (f Failover) rest(now time.Time, p Provider) (rest time.Duration, fails boo
 	}
 	return max(0, grace-now.Sub(since)), true
 }
-
-// lost reports whether the provider is out of reach.
-func (p Provider) lost() bool { return !p.LostSince.IsZero() }
 
 // isLost reports whether the copy is on a provider that is out of reach. One that is
 // ready is not: its node is back, and the provider about to be.
@@ -84,9 +81,9 @@ func (plan *Plan) replace(copies []Copy, providers map[cluster.ID]member, f Fail
 			continue
 		case !p.failed:
 			reason = OutOfReach
-		case c.Sole && !f.ReplaceSole && !p.Ending:
+		case c.Sole && !f.ReplaceSole && p.Health != Ending:
 			reason = MayRunThere
-		case p.Ending:
+		case p.Health == Ending:
 		case room().none():
 			reason = NoTarget
 		case !room().take(c):

@@ -20,13 +20,13 @@ var now = time.Unix(1_000_000, 0)
 
 // lost returns a provider, a, that has been out of reach for some time.
 func lost(since time.Duration) Provider {
-	return Provider{ID: "a", Enabled: true, Receiving: true, LostSince: now.Add(-since)}
+	return Provider{ID: "a", Namespace: Present, LostSince: now.Add(-since)}
 }
 
 // gone returns a provider, a, whose peering ends, that consumers reach, and that is lost for the broker.
 func gone(since time.Duration) Provider {
 	p := lost(since)
-	p.Ending, p.Direct = true, true
+	p.Health, p.Direct = Ending, true
 	return p
 }
 
@@ -39,11 +39,13 @@ func TestFailover(t *testing.T) {
 	after := Failover{Mode: AfterGrace, Grace: grace}
 	failed := lost(grace)
 	turnedOff := failed
-	turnedOff.Enabled, turnedOff.Closed = false, true
+	turnedOff.Scheduling = Drained
 	turnedOffLater := turnedOff
 	turnedOffLater.LostSince = now.Add(-10 * time.Second)
+	cordoned := failed
+	cordoned.Scheduling = Cordoned
 	unchosen := failed
-	unchosen.Unchosen = true
+	unchosen.Choice = Unchosen
 	future := lost(-time.Hour)
 	direct := failed
 	direct.Direct = true
@@ -127,6 +129,16 @@ func TestFailover(t *testing.T) {
 			rule:   Failover{Mode: AfterGrace, Grace: grace, ReplaceSole: true}, provider: failed, copies: copies("db", 1, "a", sole), placing: onlyB,
 			want: Plan{Select: both, Place: onlyB, Replace: []string{"db-0"}},
 		},
+		"Cordoned": {
+			reason: "What runs on a provider that is cordoned is replaced as on any other.",
+			rule:   after, provider: cordoned, copies: copies("web", 2, "a", notReady, notReady), placing: onlyB,
+			want: Plan{Select: both, Place: onlyB, Replace: []string{"web-0", "web-1"}},
+		},
+		"CordonedNever": {
+			reason: "Nobody gave it up.",
+			rule:   Failover{Mode: Never}, provider: cordoned, copies: copies("web", 1, "a", notReady), placing: onlyB,
+			want: Plan{Select: both, Place: onlyB},
+		},
 		"NoTarget": {
 			reason: "Without another provider everything stays: this one may be the first to return.",
 			rule:   after, provider: failed, copies: copies("web", 1, "a", notReady), placing: onlyB, noTarget: true,
@@ -139,7 +151,7 @@ func TestFailover(t *testing.T) {
 		},
 		"PeeringEnds": {
 			reason: "Where the peering ends, Liqo evicts what runs there.",
-			rule:   Failover{Mode: Never}, provider: Provider{ID: "a", Enabled: true, Receiving: true, Ending: true}, copies: copies("web", 4, "a", leaving), placing: onlyB,
+			rule:   Failover{Mode: Never}, provider: Provider{ID: "a", Namespace: Present, Health: Ending}, copies: copies("web", 4, "a", leaving), placing: onlyB,
 			want: Plan{Select: both, Place: onlyB},
 		},
 		"PeeringEnding": {
@@ -161,7 +173,9 @@ func TestFailover(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			other := on
-			other.Receiving = !tc.noTarget
+			if tc.noTarget {
+				other.Namespace = Absent
+			}
 			s := Snapshot{
 				Providers: []Provider{tc.provider, other}, Selected: both, Placing: tc.placing, Effective: true,
 				Copies: tc.copies, Failover: tc.rule,
@@ -176,7 +190,7 @@ func TestFailover(t *testing.T) {
 // TestEndingIsNoSubstitute disables one provider while the peering with another one ends, whose pods Liqo evicts at once.
 func TestEndingIsNoSubstitute(t *testing.T) {
 	ending := usable("e")[0]
-	ending.Ready, ending.Ending = false, true
+	ending.Health = Ending
 	for name, tc := range map[string]struct {
 		reason string
 		copies []Copy
@@ -197,7 +211,7 @@ func TestEndingIsNoSubstitute(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
 	s := Snapshot{
-		Providers: []Provider{{ID: "a", Enabled: true, Withdrawn: true, Receiving: true}, on},
+		Providers: []Provider{{ID: "a", Health: Withdrawn, Namespace: Present}, on},
 		Selected:  both, Effective: true, Copies: copies("web", 4, "a"),
 	}
 	steps := []Plan{
@@ -258,13 +272,14 @@ func (w *losses) tick() {
 	if w.rnd.IntN(3) > 0 {
 		return
 	}
-	p.Ready, p.LostSince = p.lost(), time.Time{}
-	if !p.Ready {
-		p.LostSince = w.now
+	if p.lost() {
+		p.Health, p.LostSince = Ready, time.Time{}
+	} else {
+		p.Health, p.LostSince = NotReady, w.now
 	}
 	for i := range w.s.Copies {
 		if c := &w.s.Copies[i]; c.Spot == OnProvider && c.Provider == p.ID {
-			c.Ready = p.Ready
+			c.Ready = p.Health == Ready
 		}
 	}
 }
@@ -344,9 +359,9 @@ func (w *losses) loseForGood(t *testing.T, seed uint64) {
 	t.Helper()
 	for i := range w.s.Providers {
 		p := &w.s.Providers[i]
-		p.Ready, p.LostSince = p.ID != "a", time.Time{}
+		p.Health, p.LostSince = Ready, time.Time{}
 		if p.ID == "a" {
-			p.LostSince = w.now
+			p.Health, p.LostSince = NotReady, w.now
 		}
 	}
 	for range 20 {

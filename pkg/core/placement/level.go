@@ -22,7 +22,7 @@ func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, p
 	var targets []cluster.ID
 	room := map[cluster.ID]corev1.ResourceList{}
 	for _, p := range s.Providers {
-		if p.usable() && p.Receiving && slices.Contains(place, p.ID) {
+		if p.usable() && p.Namespace == Present && slices.Contains(place, p.ID) {
 			targets, room[p.ID] = append(targets, p.ID), p.Room
 		}
 	}

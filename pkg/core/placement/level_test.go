@@ -21,7 +21,7 @@ var ids = []cluster.ID{"a", "b", "c"}
 func usable(ids ...cluster.ID) []Provider {
 	providers := make([]Provider, len(ids))
 	for i, id := range ids {
-		providers[i] = Provider{ID: id, Enabled: true, Ready: true, Receiving: true, Room: cores(9)}
+		providers[i] = Provider{ID: id, Health: Ready, Namespace: Present, Room: cores(9)}
 	}
 	return providers
 }
@@ -101,15 +101,15 @@ func TestLevel(t *testing.T) {
 		},
 		"OutOfReach": {
 			reason: "The other one cannot be reached.", copies: copies("web", 4, "a"), placing: ab, place: ab,
-			change: func(s *Snapshot) { s.Providers[1].Ready = false },
+			change: func(s *Snapshot) { s.Providers[1].Health = NotReady },
 		},
 		"NotThere": {
 			reason: "The namespace is still to be made on the other one.", copies: copies("web", 4, "a", waiting),
-			placing: ids[:1], place: ab, change: func(s *Snapshot) { s.Providers[1].Receiving = false },
+			placing: ids[:1], place: ab, change: func(s *Snapshot) { s.Providers[1].Namespace = Absent },
 		},
 		"Unchosen": {
 			reason: "The other one is no longer used: pods leave it, a few at a time.", copies: copies("web", 4, "b", as("a")), placing: ids[:1],
-			change: func(s *Snapshot) { s.Providers[1].Unchosen = true }, place: ids[:1], move: []string{"web-1"},
+			change: func(s *Snapshot) { s.Providers[1].Choice = Unchosen }, place: ids[:1], move: []string{"web-1"},
 		},
 		"NotAsked": {
 			reason: "Nobody asked for it.", copies: copies("web", 4, "a"), placing: ab, place: ab,

@@ -23,71 +23,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
-// Provider is what placement knows of a provider.
-type Provider struct {
-	ID cluster.ID
-	// Enabled is the choice that people made.
-	Enabled bool
-	// Ready tells that pods placed on the provider can start there.
-	Ready bool
-	// Closed tells that the scheduler places no pod on the provider any more. Pods
-	// leave a provider that is not enabled only when it is closed, or else they
-	// could come back to it.
-	Closed bool
-	// Passed tells that the namespace came from the provider, or through it. It is
-	// never selected, or else a workload would go in circles.
-	Passed bool
-	// Refusing tells that the namespace cannot be made on the provider, so that no
-	// pod of it can run there.
-	Refusing bool
-	// Receiving tells that the namespace exists on the provider already.
-	Receiving bool
-	// Unchosen tells that a policy prefers other providers for the namespace.
-	Unchosen bool
-	// Barred tells that a policy that cannot decide at present may exclude the provider:
-	// what runs there stays, and nothing new goes there.
-	Barred bool
-	// Withdrawn tells that the provider takes back what it offers.
-	Withdrawn bool
-	// Ending tells that the peering with the provider ends. Liqo itself evicts what runs
-	// there: who deletes a pod in that moment can make it forget the others
-	// (evictPods in pkg/liqo-controller-manager/virtualnode-controller/drain.go@v0.9.4).
-	Ending bool
-	// LostSince tells since when the provider is out of reach; zero if it is not.
-	LostSince time.Time
-	// Room is the largest pod that the scheduler can place on the provider; empty if it
-	// takes none.
-	Room corev1.ResourceList
-	// Direct tells that the consumer of the namespace reaches the provider past the
-	// broker, so that its pods serve there also while the provider is lost.
-	Direct bool
-}
-
-// member is a provider at the time of a decision.
-type member struct {
-	Provider
-
-	// failed tells that it has been lost for long enough to replace what is there.
-	failed bool
-}
-
-// usable reports whether pods may be placed on the provider.
-func (p Provider) usable() bool {
-	return p.Enabled && p.Ready && !p.lost() && !p.recedes() && !p.Passed && !p.Refusing && !p.Unchosen && !p.Barred
-}
-
-// recedes reports whether the provider is about to have nothing for anybody.
-func (p Provider) recedes() bool { return p.Withdrawn || p.Ending }
-
-// leaves reports whether pods must not stay on the provider.
-func (p Provider) leaves() bool {
-	return p.Passed || p.Refusing || p.recedes() || !p.Enabled && p.Closed
-}
-
-// onlyUnchosen reports whether pods are to leave the provider only because it is not
-// chosen. From one that is out of reach they are not moved for that.
-func (p Provider) onlyUnchosen() bool { return p.Unchosen && p.Enabled && p.Ready && !p.leaves() }
-
 // Spot is the kind of place where a copy is.
 type Spot int
 
@@ -342,8 +277,8 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 	var chosen []cluster.ID
 	usable := false
 	for id, p := range providers {
-		selected := slices.Contains(s.Selected, id) && !p.Passed && !p.Refusing
-		left := !p.Enabled && p.Closed || (p.Unchosen || p.recedes()) && !slices.Contains(s.Placing, id)
+		selected := slices.Contains(s.Selected, id) && p.mayHost()
+		left := p.Scheduling == Drained || (p.Choice == Unchosen || p.recedes()) && !slices.Contains(s.Placing, id)
 		if p.usable() || selected && (!left || occupied[id]) {
 			chosen = append(chosen, id)
 			usable = usable || p.usable()
@@ -362,10 +297,13 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 }
 
 // place returns the selected clusters on which new pods are to be placed: those that are
-// known, chosen, not barred, have not failed and are not withdrawn; if that leaves none, all
-// that are chosen and not barred. Where no policy has chosen, new pods do not go.
+// known, chosen, not barred, not cordoned, have not failed and are not withdrawn; if that
+// leaves none, all that are chosen and neither barred nor cordoned. Where no policy has
+// chosen, new pods do not go.
 func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
-	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool { return providers[id].Unchosen || providers[id].Barred })
+	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool {
+		return providers[id].Choice != Chosen || providers[id].Scheduling == Cordoned
+	})
 	left := slices.DeleteFunc(slices.Clone(chosen), func(id cluster.ID) bool {
 		p, known := providers[id]
 		return !known || p.failed || p.recedes()
@@ -385,7 +323,7 @@ func move(
 	ready, aside := 0, 0
 	for _, c := range copies {
 		switch {
-		case !c.settled(now) || c.Spot == OnProvider && providers[c.Provider].Ending:
+		case !c.settled(now) || c.Spot == OnProvider && providers[c.Provider].Health == Ending:
 		case c.Spot == OnBroker:
 			aside++
 		default:
@@ -450,7 +388,7 @@ func misplaced(c Copy, providers map[cluster.ID]member) bool {
 		return true
 	case OnProvider:
 		p, known := providers[c.Provider]
-		return known && !p.Ending && (p.leaves() || p.onlyUnchosen())
+		return known && p.Health != Ending && (p.leaves() || p.onlyUnchosen())
 	default:
 		return false
 	}

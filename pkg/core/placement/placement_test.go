@@ -20,9 +20,9 @@ import (
 
 // The providers of most tests: a has been disabled, b can take pods.
 var (
-	off    = Provider{ID: "a", Ready: false, Closed: true, Receiving: true}
-	on     = Provider{ID: "b", Enabled: true, Ready: true, Receiving: true, Room: cores(9)}
-	origin = Provider{ID: "consumer", Enabled: true, Ready: true, Passed: true, Receiving: true}
+	off    = Provider{ID: "a", Scheduling: Drained, Namespace: Present}
+	on     = Provider{ID: "b", Health: Ready, Namespace: Present, Room: cores(9)}
+	origin = Provider{ID: "consumer", Health: Ready, Namespace: Passed}
 )
 
 // cores returns so many, as what a provider has room for, or a pod requests.
@@ -55,7 +55,7 @@ func as(id cluster.ID) func(*Copy) {
 }
 
 func TestSelect(t *testing.T) {
-	notReadyYet := Provider{ID: "c", Enabled: true}
+	notReadyYet := Provider{ID: "c"}
 	cases := map[string]struct {
 		reason string
 		in     Snapshot
@@ -63,7 +63,7 @@ func TestSelect(t *testing.T) {
 	}{
 		"Usable": {
 			reason: "All usable providers are selected, in order, the origin never.",
-			in:     Snapshot{Providers: []Provider{on, origin, {ID: "a", Enabled: true, Ready: true}, notReadyYet}},
+			in:     Snapshot{Providers: []Provider{on, origin, {ID: "a", Health: Ready}, notReadyYet}},
 			want:   []cluster.ID{"a", "b"},
 		},
 		"OriginOnly": {
@@ -88,7 +88,7 @@ func TestSelect(t *testing.T) {
 		},
 		"DisabledNotClosed": {
 			reason: "A provider on which pods can still land stays selected.",
-			in:     Snapshot{Providers: []Provider{on, {ID: "a"}}, Selected: []cluster.ID{"a", "b"}},
+			in:     Snapshot{Providers: []Provider{on, {ID: "a", Scheduling: Closing}}, Selected: []cluster.ID{"a", "b"}},
 			want:   []cluster.ID{"a", "b"},
 		},
 		"Drained": {
@@ -99,7 +99,7 @@ func TestSelect(t *testing.T) {
 		"Refusing": {
 			reason: "A provider on which the namespace cannot be made leaves, though it is enabled.",
 			in: Snapshot{
-				Providers: []Provider{on, {ID: "a", Enabled: true, Ready: true, Refusing: true}},
+				Providers: []Provider{on, {ID: "a", Health: Ready, Namespace: Refused}},
 				Selected:  []cluster.ID{"a", "b"}, Copies: copies("web", 1, "a", notReady),
 			},
 			want: []cluster.ID{"b"},
@@ -107,7 +107,7 @@ func TestSelect(t *testing.T) {
 		"AllRefusing": {
 			reason: "If the namespace can be made on no provider, the selection stays.",
 			in: Snapshot{
-				Providers: []Provider{{ID: "a", Enabled: true, Ready: true, Refusing: true}}, Selected: []cluster.ID{"a"},
+				Providers: []Provider{{ID: "a", Health: Ready, Namespace: Refused}}, Selected: []cluster.ID{"a"},
 			},
 			want: []cluster.ID{"a"},
 		},
@@ -148,7 +148,7 @@ func TestMove(t *testing.T) {
 		},
 		"Refused": {
 			reason:    "Pods that wait for a provider on which the namespace cannot be made go elsewhere, the others stay.",
-			providers: []Provider{{ID: "a", Enabled: true, Ready: true, Refusing: true}, on},
+			providers: []Provider{{ID: "a", Health: Ready, Namespace: Refused}, on},
 			copies:    append(copies("web", 2, "a", notReady, notReady), copies("db", 1, "b")...),
 			remake:    []string{"web-0", "web-1"},
 		},
@@ -197,13 +197,13 @@ func TestMove(t *testing.T) {
 		},
 		"NoTarget": {
 			reason:    "Without a provider that has the namespace, nobody leaves.",
-			providers: []Provider{off, {ID: "b", Enabled: true, Ready: true}},
+			providers: []Provider{off, {ID: "b", Health: Ready}},
 			copies:    copies("web", 2, "a", notReady),
 			held:      []Held{{"web-0", "a", NoTarget}, {"web-1", "a", NoTarget}},
 		},
 		"NotClosed": {
 			reason:    "Nobody leaves while the scheduler could send them back.",
-			providers: []Provider{{ID: "a", Receiving: true}, on},
+			providers: []Provider{{ID: "a", Namespace: Present, Scheduling: Closing}, on},
 			copies:    copies("web", 2, "a"),
 		},
 		"NotEffective": {
@@ -265,9 +265,9 @@ type world struct {
 func newWorld(seed uint64) *world {
 	w := &world{rnd: rand.New(rand.NewPCG(seed, 0))}
 	w.s.Effective = true
-	w.s.Providers = []Provider{{ID: "origin", Enabled: true, Ready: true, Receiving: true, Passed: true}}
+	w.s.Providers = []Provider{{ID: "origin", Health: Ready, Namespace: Passed}}
 	for _, id := range []cluster.ID{"a", "b", "c"} {
-		w.s.Providers = append(w.s.Providers, Provider{ID: id, Enabled: true, Ready: true, Receiving: true, Room: cores(9)})
+		w.s.Providers = append(w.s.Providers, Provider{ID: id, Health: Ready, Namespace: Present, Room: cores(9)})
 		w.s.Selected = append(w.s.Selected, id)
 	}
 	for i := range 1 + w.rnd.IntN(3) {
@@ -278,16 +278,18 @@ func newWorld(seed uint64) *world {
 
 // disturb changes something that people, networks or kubelets change.
 func (w *world) disturb() {
-	if p := &w.s.Providers[w.rnd.IntN(len(w.s.Providers))]; !p.Passed {
+	if p := &w.s.Providers[w.rnd.IntN(len(w.s.Providers))]; p.Namespace != Passed {
 		switch w.rnd.IntN(4) {
 		case 0:
-			p.Unchosen = !p.Unchosen
+			p.Choice = Unchosen - p.Choice
 		case 3:
-			p.Enabled, p.Closed = !p.Enabled, false
+			p.Scheduling = map[Scheduling]Scheduling{Active: Closing, Closing: Active, Drained: Active}[p.Scheduling]
 		case 1:
-			p.Ready = !p.Ready
+			p.Health = Ready - p.Health
 		default:
-			p.Closed = !p.Enabled
+			if p.Scheduling == Closing {
+				p.Scheduling = Drained
+			}
 		}
 	}
 	c := &w.s.Copies[w.rnd.IntN(len(w.s.Copies))]
@@ -319,7 +321,7 @@ func (w *world) advance() {
 func (w *world) place(c *Copy) {
 	var open []cluster.ID
 	for _, p := range w.s.Providers {
-		if slices.Contains(w.s.Placing, p.ID) && !p.Closed && p.Ready {
+		if slices.Contains(w.s.Placing, p.ID) && p.Scheduling != Drained && p.Health == Ready {
 			open = append(open, p.ID)
 		}
 	}
@@ -412,9 +414,12 @@ func TestSettling(t *testing.T) {
 
 // TestPolicy has two providers, of which a policy chose b.
 func TestPolicy(t *testing.T) {
-	unchosen := Provider{ID: "a", Enabled: true, Ready: true, Receiving: true, Unchosen: true}
+	unchosen := Provider{ID: "a", Health: Ready, Namespace: Present, Choice: Unchosen}
 	outOfReach := unchosen
-	outOfReach.Ready = false
+	outOfReach.Health = NotReady
+	cordoned := Provider{ID: "a", Health: Ready, Scheduling: Cordoned, Namespace: Present, Room: cores(9)}
+	cordonedUnchosen, cordonedWithdrawn := cordoned, cordoned
+	cordonedUnchosen.Choice, cordonedWithdrawn.Health = Unchosen, Withdrawn
 	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
 	cases := map[string]struct {
 		reason string
@@ -460,7 +465,7 @@ func TestPolicy(t *testing.T) {
 		},
 		"ChosenIsDown": {
 			reason: "If no chosen provider can be used, what runs stays, and new pods wait.",
-			in: Snapshot{Providers: []Provider{unchosen, {ID: "b", Enabled: true}}, Selected: []cluster.ID{"a"}, Placing: []cluster.ID{},
+			in: Snapshot{Providers: []Provider{unchosen, {ID: "b"}}, Selected: []cluster.ID{"a"}, Placing: []cluster.ID{},
 				Copies: copies("web", 4, "a")},
 			want: Plan{Select: []cluster.ID{"a"}, Held: []Held{
 				{"web-0", "a", NoTarget}, {"web-1", "a", NoTarget}, {"web-2", "a", NoTarget}, {"web-3", "a", NoTarget},
@@ -495,15 +500,45 @@ func TestPolicy(t *testing.T) {
 		},
 		"Barred": {
 			reason: "What a policy may exclude keeps what runs there and gets nothing new; the others do.",
-			in: Snapshot{Providers: []Provider{{ID: "a", Enabled: true, Ready: true, Receiving: true, Barred: true}, on}, Selected: both, Placing: onlyB,
+			in: Snapshot{Providers: []Provider{{ID: "a", Health: Ready, Namespace: Present, Choice: Barred}, on}, Selected: both, Placing: onlyB,
 				Copies: copies("web", 4, "a")},
 			want: Plan{Select: both, Place: onlyB},
 		},
 		"AllBarred": {
 			reason: "If it may exclude all, new pods wait.",
-			in: Snapshot{Providers: []Provider{{ID: "b", Enabled: true, Ready: true, Receiving: true, Barred: true}}, Selected: onlyB, Placing: onlyB,
+			in: Snapshot{Providers: []Provider{{ID: "b", Health: Ready, Namespace: Present, Choice: Barred}}, Selected: onlyB, Placing: onlyB,
 				Copies: copies("web", 4, "b")},
 			want: Plan{Select: onlyB},
+		},
+		"Cordoned": {
+			reason: "What runs on a provider that is cordoned stays, and nothing new goes there.",
+			in:     Snapshot{Providers: []Provider{cordoned, on}, Selected: both, Copies: copies("web", 4, "a", notReady)},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"CordonedEmpty": {
+			reason: "What the namespace has there beside pods stays too.",
+			in:     Snapshot{Providers: []Provider{cordoned, on}, Selected: both, Placing: onlyB, Copies: copies("web", 2, "b")},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"CordonedNew": {
+			reason: "No namespace comes to it.",
+			in:     Snapshot{Providers: []Provider{cordoned, on}},
+			want:   Plan{Select: onlyB, Place: onlyB},
+		},
+		"AllCordoned": {
+			reason: "If all are cordoned, new pods wait.",
+			in:     Snapshot{Providers: []Provider{cordoned}, Selected: []cluster.ID{"a"}, Placing: []cluster.ID{}, Copies: copies("web", 4, "a", waiting)},
+			want:   Plan{Select: []cluster.ID{"a"}},
+		},
+		"CordonedUnchosen": {
+			reason: "A policy that prefers others does not move what is to stay.",
+			in:     Snapshot{Providers: []Provider{cordonedUnchosen, on}, Selected: both, Placing: onlyB, Copies: copies("web", 4, "a")},
+			want:   Plan{Select: both, Place: onlyB},
+		},
+		"CordonedWithdrawn": {
+			reason: "What the provider itself takes back goes.",
+			in:     Snapshot{Providers: []Provider{cordonedWithdrawn, on}, Selected: both, Placing: onlyB, Copies: copies("web", 1, "a", notReady)},
+			want:   Plan{Select: both, Place: onlyB, Remake: []string{"web-0"}},
 		},
 		"Unserved": {
 			reason: "A consumer that is not served keeps what runs, and gets nothing new.",
@@ -513,7 +548,7 @@ func TestPolicy(t *testing.T) {
 		},
 		"UnservedNew": {
 			reason: "Nothing is selected for it.",
-			in:     Snapshot{Providers: []Provider{{ID: "a", Enabled: true, Ready: true}}, Unserved: true},
+			in:     Snapshot{Providers: []Provider{{ID: "a", Health: Ready}}, Unserved: true},
 		},
 		"UndecidedNew": {
 			reason: "Nothing is selected before a policy has chosen.",
@@ -536,7 +571,7 @@ func TestPolicy(t *testing.T) {
 func TestPolicyIsFollowed(t *testing.T) {
 	for seed := range uint64(200) {
 		w := newWorld(seed)
-		w.s.Providers[1].Unchosen = true
+		w.s.Providers[1].Choice = Unchosen
 		for range 400 {
 			w.apply(Decide(now, w.s))
 			w.advance()
@@ -560,7 +595,7 @@ func TestPolicyIsFollowed(t *testing.T) {
 func TestDrainEnds(t *testing.T) {
 	for seed := range uint64(200) {
 		w := newWorld(seed)
-		w.s.Providers[1].Enabled, w.s.Providers[1].Closed = false, true
+		w.s.Providers[1].Scheduling = Drained
 		for range 400 {
 			w.apply(Decide(now, w.s))
 			w.advance()

@@ -41,7 +41,7 @@ func vacate(s Snapshot, place []cluster.ID) *vacancies {
 	}
 	v := &vacancies{left: make(map[cluster.ID]corev1.ResourceList, len(place))}
 	for _, p := range s.Providers {
-		if p.usable() && p.Receiving && placed[p.ID] {
+		if p.usable() && p.Namespace == Present && placed[p.ID] {
 			v.ids, v.left[p.ID] = append(v.ids, p.ID), p.Room
 		}
 	}

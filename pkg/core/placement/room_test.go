@@ -55,7 +55,7 @@ func TestRoom(t *testing.T) {
 		},
 		"SeveralTargets": {
 			reason:   "The room of all is counted, and each for itself.",
-			provider: failed, room: 3, more: []Provider{{ID: "c", Enabled: true, Ready: true, Receiving: true, Room: cores(2)}},
+			provider: failed, room: 3, more: []Provider{{ID: "c", Health: Ready, Namespace: Present, Room: cores(2)}},
 			copies:  asking(2, copies("web", 3, "a", notReady, notReady, notReady)),
 			replace: []string{"web-0", "web-1"}, held: []Held{{"web-2", "a", NoRoom}},
 		},

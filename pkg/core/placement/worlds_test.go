@@ -21,15 +21,18 @@ import (
 func anyProvider(r *rand.Rand, id cluster.ID) Provider {
 	one := func(in int) bool { return r.IntN(in) == 0 }
 	p := Provider{
-		ID: id, Enabled: !one(4), Ready: !one(4), Passed: one(9), Refusing: one(9), Receiving: !one(5), Unchosen: one(3), Barred: one(9),
-		Withdrawn: one(8), Ending: one(8), Direct: one(4), Room: cores(int64(r.IntN(9))),
+		ID: id, Health: []Health{Ready, Ready, Ready, NotReady, Withdrawn, Ending}[r.IntN(6)], Scheduling: []Scheduling{Active, Active, Active, Cordoned, Drained, Closing}[r.IntN(6)],
+		Choice: []Choice{Chosen, Chosen, Chosen, Unchosen, Barred}[r.IntN(5)], Namespace: []Namespace{Present, Present, Present, Present, Absent, Refused, Passed}[r.IntN(7)],
+		Direct: one(4), Room: cores(int64(r.IntN(9))),
 	}
-	p.Closed = !p.Enabled && !one(3)
 	if one(9) {
 		p.Room = nil
 	}
 	if one(5) {
-		p.Ready, p.LostSince = false, now.Add(-time.Duration(r.IntN(60)-5)*time.Second)
+		p.LostSince = now.Add(-time.Duration(r.IntN(60)-5) * time.Second)
+		if p.Health == Ready {
+			p.Health = NotReady
+		}
 	}
 	return p
 }
@@ -118,6 +121,7 @@ func TestPlans(t *testing.T) {
 		checkSelection(t, s, plan)
 		checkRemoved(t, s, plan)
 		checkReplaced(t, s, plan)
+		checkCordoned(t, s, plan)
 		if t.Failed() {
 			t.Logf("%+v\nplan %+v", s, plan)
 		}
@@ -138,13 +142,13 @@ func checkSelection(t *testing.T, s Snapshot, plan Plan) {
 		}
 	}
 	for _, id := range plan.Select {
-		if p := known[id]; usable && !s.Undecided && !s.Unserved && (p.Passed || p.Refusing) {
+		if p := known[id]; usable && !s.Undecided && !s.Unserved && !p.mayHost() {
 			t.Errorf("%s is selected, which passed on or refuses the namespace", id)
 		}
 	}
 	for _, c := range s.Copies {
 		p := known[c.Provider]
-		if stays := !p.Passed && !p.Refusing; c.Spot == OnProvider && stays && slices.Contains(s.Selected, c.Provider) && !slices.Contains(plan.Select, c.Provider) {
+		if c.Spot == OnProvider && p.mayHost() && slices.Contains(s.Selected, c.Provider) && !slices.Contains(plan.Select, c.Provider) {
 			t.Errorf("%s is on %s, which is not selected any more", c.Pod, c.Provider)
 		}
 	}
@@ -168,7 +172,7 @@ func checkRemoved(t *testing.T, s Snapshot, plan Plan) {
 	}
 	ending := map[cluster.ID]bool{}
 	for _, p := range s.Providers {
-		ending[p.ID] = p.Ending
+		ending[p.ID] = p.Health == Ending
 	}
 	for _, copies := range byWorkload(s.Copies) {
 		left, bound, goes, fewer := 0, 0, 0, 0
@@ -199,12 +203,31 @@ func checkRemoved(t *testing.T, s Snapshot, plan Plan) {
 	}
 }
 
+// checkCordoned fails if a plan places pods on a provider that is cordoned, or takes some away that are to stay.
+func checkCordoned(t *testing.T, s Snapshot, plan Plan) {
+	t.Helper()
+	for _, p := range s.Providers {
+		if p.Scheduling != Cordoned {
+			continue
+		}
+		if slices.Contains(plan.Place, p.ID) {
+			t.Errorf("pods are placed on %s, which is cordoned", p.ID)
+		}
+		for _, c := range s.Copies {
+			goes := slices.Contains(slices.Concat(plan.Replace, plan.Remake, plan.Move), c.Pod)
+			if c.Spot == OnProvider && c.Provider == p.ID && goes && p.mayHost() && !p.recedes() && !p.lost() {
+				t.Errorf("%s goes from %s, which is cordoned", c.Pod, p.ID)
+			}
+		}
+	}
+}
+
 // checkReplaced fails if a plan replaces pods that the rule of failover keeps, or for which there is no room.
 func checkReplaced(t *testing.T, s Snapshot, plan Plan) {
 	t.Helper()
 	free, needed := int64(0), int64(0)
 	for _, p := range s.Providers {
-		if p.usable() && p.Receiving {
+		if p.usable() && p.Namespace == Present {
 			free += p.Room.Cpu().Value()
 		}
 	}
@@ -214,14 +237,14 @@ func checkReplaced(t *testing.T, s Snapshot, plan Plan) {
 		if !replaced && (c.Spot != OnProvider || !slices.Contains(plan.Remake, c.Pod) && !slices.Contains(plan.Move, c.Pod)) {
 			continue
 		}
-		ends := s.Providers[at].Ending
+		ends := s.Providers[at].Health == Ending
 		if !c.Pinned && !ends && len(plan.Move) == 0 { // What is evened out has its place.
 			needed += c.Requests.Cpu().Value()
 		}
 		if !replaced {
 			continue
 		}
-		if p := s.Providers[at]; c.Ready || !p.lost() || !ends && (p.Direct || c.Sole && !s.Failover.ReplaceSole || s.Failover.Mode == Never && p.Enabled) {
+		if p := s.Providers[at]; c.Ready || !p.lost() || !ends && (p.Direct || c.Sole && !s.Failover.ReplaceSole || s.Failover.Mode == Never && !p.isLeft()) {
 			t.Errorf("%s is replaced on %+v", c.Pod, p)
 		}
 	}

@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package snapshottest makes fake clients with the indexes that a reader reads
-// by. They know no other behaviour of an API server than controller-runtime's
+// by, and providers that are lost. The clients know no other behaviour of an API server than controller-runtime's
 // fake client does.
 package snapshottest
 
 import (
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -17,6 +20,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
+
+// Lose makes a provider be out of reach since a time.
+func Lose(p *v1alpha1.Provider, since time.Time) {
+	meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionReachable)
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReachable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodesNotReady,
+		LastTransitionTime: metav1.NewTime(since.Truncate(time.Second)),
+	})
+}
 
 // NewClient returns a client that holds the objects.
 func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {

@@ -37,7 +37,7 @@ func (w *world) events() []event {
 	states := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionFalse, corev1.ConditionUnknown}
 	usual := []event{{12, of(w.apply)}, {18, of(w.makePods)}, {18, always(w.schedule)}, {20, always(w.runPods)}, {5, always(w.replaceGiven)}}
 	seldom := []event{
-		{4, on(w.toggle)},
+		{4, on(w.decide)},
 		{4, on(func(p cluster.Identity) { w.setNode(p, states[w.r.IntN(len(states))]) })},
 		{3, on(func(p cluster.Identity) { w.resize(p, []string{"0", "3", large}[w.r.IntN(3)]) })},
 		{3, on(func(p cluster.Identity) { w.relabel(p, []string{"a", "b"}[w.r.IntN(2)]) })},
@@ -124,7 +124,7 @@ func (w *world) schedule() {
 		}
 		fit := slices.DeleteFunc(slices.Clone(w.providers), func(p cluster.Identity) bool {
 			node := w.node(p)
-			closed := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == provider.TaintDisabled })
+			closed := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == provider.TaintCordoned })
 			return !liqo.NodeReady(node) || closed || liqo.Excludes(pod, p.ID) || liqo.Waits(pod) ||
 				used[node.Name] >= node.Status.Allocatable.Cpu().Value()
 		})
@@ -193,12 +193,12 @@ func (w *world) replaceGiven() {
 	}
 }
 
-// toggle turns a provider on or off.
-func (w *world) toggle(p cluster.Identity) {
+// decide changes what people want of a provider.
+func (w *world) decide(p cluster.Identity) {
 	object := &v1alpha1.Provider{}
 	if w.get("", string(p.ID), object) {
-		object.Spec.Enabled = new(!object.IsEnabled())
-		w.notef("%s is enabled: %t", p.Name, object.IsEnabled())
+		object.Spec.Scheduling = []v1alpha1.Scheduling{v1alpha1.SchedulingActive, v1alpha1.SchedulingCordoned, v1alpha1.SchedulingDrained}[w.r.IntN(3)]
+		w.notef("%s is to be %s", p.Name, object.Spec.Scheduling)
 		w.update(object)
 	}
 }

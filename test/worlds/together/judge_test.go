@@ -136,7 +136,7 @@ func (w *world) offered(c *brokerClient, consumer *v1alpha1.Consumer) {
 	w.t.Helper()
 	var has int64
 	for _, o := range c.of("Provider") {
-		if p := o.(*v1alpha1.Provider); p.IsEnabled() {
+		if p := o.(*v1alpha1.Provider); p.Spec.Scheduling != v1alpha1.SchedulingDrained {
 			has += p.Status.Offered.Cpu().Value()
 		}
 	}

@@ -79,7 +79,7 @@ func (w *world) mend() {
 	w.everybody()
 	first := &v1alpha1.Provider{}
 	w.get("", string(w.providers[0].ID), first)
-	first.Spec.Enabled, first.Labels = new(true), map[string]string{zone: "a"}
+	first.Spec.Scheduling, first.Labels = v1alpha1.SchedulingActive, map[string]string{zone: "a"}
 	w.update(first)
 }
 
@@ -125,18 +125,22 @@ func (w *world) rest() {
 // rested fails unless all is as it is to be.
 func (w *world) rested() {
 	w.t.Helper()
-	open, has := []cluster.ID{}, resources.Sum()
+	var open, cordoned []cluster.ID
+	has := resources.Sum()
 	for _, p := range w.providers {
 		object := &v1alpha1.Provider{}
-		if w.get("", string(p.ID), object); object.IsEnabled() {
+		switch w.get("", string(p.ID), object); object.Spec.Scheduling {
+		case v1alpha1.SchedulingActive:
 			open, has = append(open, p.ID), resources.Sum(has, amount(large))
+		case v1alpha1.SchedulingCordoned:
+			cordoned, has = append(cordoned, p.ID), resources.Sum(has, object.Status.Used)
 		}
 	}
 	for _, namespace := range w.namespaces {
 		if !w.get(namespace, quota.Name, &corev1.ResourceQuota{}) {
 			w.failf("%s has no quota", namespace)
 		}
-		w.selectedAsChosen(namespace, open)
+		w.selectedAsChosen(namespace, open, cordoned)
 	}
 	for _, c := range w.consumers {
 		object := &v1alpha1.Consumer{}
@@ -163,8 +167,8 @@ func (w *world) used(c cluster.Identity) (cores int64) {
 	return cores
 }
 
-// selectedAsChosen fails unless pods are placed on what is chosen for a namespace, and are nowhere else if they can move.
-func (w *world) selectedAsChosen(namespace string, open []cluster.ID) {
+// selectedAsChosen fails unless pods are placed on what is chosen for a namespace, and are nowhere else if they can move and are to.
+func (w *world) selectedAsChosen(namespace string, open, cordoned []cluster.ID) {
 	w.t.Helper()
 	ns, want := &corev1.Namespace{}, open
 	w.get("", namespace, ns)
@@ -182,7 +186,7 @@ func (w *world) selectedAsChosen(namespace string, open []cluster.ID) {
 	if len(want) == 0 || o == nil {
 		w.failf("for %s %v are chosen, and the offloading is %v", namespace, want, o)
 	}
-	// The scheduler places nothing on a provider that is disabled, whatever pods require.
+	// The scheduler places nothing on a provider that is drained, whatever pods require.
 	placing := slices.DeleteFunc(liqo.Placing(o), func(id cluster.ID) bool { return !slices.Contains(open, id) })
 	if !slices.Equal(placing, want) {
 		w.failf("%s is placed on %v, and %v are chosen", namespace, placing, want)
@@ -196,12 +200,12 @@ func (w *world) selectedAsChosen(namespace string, open []cluster.ID) {
 		switch at[p.ID] = true; {
 		case !placed:
 			w.failf("%s/%s waits", namespace, pod.Name)
-		case !slices.Contains(want, p.ID) && copies[workloadOf(&pod)] > 1:
+		case !slices.Contains(want, p.ID) && !slices.Contains(cordoned, p.ID) && copies[workloadOf(&pod)] > 1:
 			w.failf("%s/%s stays on %s, and could move", namespace, pod.Name, p.Name)
 		}
 	}
 	for _, id := range selected {
-		if !slices.Contains(want, id) && !at[id] {
+		if !slices.Contains(want, id) && !slices.Contains(cordoned, id) && !at[id] {
 			w.failf("%s has selected %s, where nothing runs", namespace, id)
 		}
 	}

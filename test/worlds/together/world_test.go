@@ -79,7 +79,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		node.Status.Allocatable = amount(large)
 		w.create(node)
 		if i == 0 || w.r.IntN(2) == 0 { // People may say where a provider is before the broker knows it.
-			w.create(&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(p.ID), Labels: map[string]string{zone: "a"}}, Spec: v1alpha1.ProviderSpec{Enabled: new(true)}})
+			w.create(&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(p.ID), Labels: map[string]string{zone: "a"}}, Spec: v1alpha1.ProviderSpec{Scheduling: v1alpha1.SchedulingActive}})
 		}
 	}
 	for i := range 1 + w.r.IntN(2) {

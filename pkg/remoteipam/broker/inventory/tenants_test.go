@@ -60,8 +60,8 @@ func slice(namespace string, address netip.Addr) *discoveryv1.EndpointSlice {
 	}
 }
 
-func aProvider(id cluster.ID, enabled bool) *v1alpha1.Provider {
-	return &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id), Generation: 2}, Spec: v1alpha1.ProviderSpec{Enabled: &enabled}}
+func aProvider(id cluster.ID, scheduling v1alpha1.Scheduling) *v1alpha1.Provider {
+	return &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id), Generation: 2}, Spec: v1alpha1.ProviderSpec{Scheduling: scheduling}}
 }
 
 // aConsumer returns a consumer with a reason of its Ready condition; without the condition
@@ -93,7 +93,7 @@ func TestPeersSpeakForThemselves(t *testing.T) {
 			func() { f.setNamespaceMap(offloads(evil, provider, "more", "other")) },
 			func() { f.setEndpoints(slice("shop", address)) },
 			func() { f.setEndpoints(slice("other", netip.MustParseAddr("10.90.0.14"))) },
-			func() { f.setProvider(aProvider(provider.ID, true)) },
+			func() { f.setProvider(aProvider(provider.ID, v1alpha1.SchedulingActive)) },
 			func() { f.setConsumer(aConsumer(one.ID, v1alpha1.ModeOrchestrated, v1alpha1.ReasonOffering)) },
 		}
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -184,7 +184,7 @@ func TestNegotiating(t *testing.T) {
 // TestRoutes has two consumers, of which each peers with the broker as providers do.
 func TestRoutes(t *testing.T) {
 	drained := func(generation int64) *v1alpha1.Provider {
-		p := aProvider(provider.ID, false)
+		p := aProvider(provider.ID, v1alpha1.SchedulingDrained)
 		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained, ObservedGeneration: generation}}
 		return p
 	}
@@ -199,18 +199,18 @@ func TestRoutes(t *testing.T) {
 		want      []cluster.ID
 		unknownTo bool // The broker does not serve the consumer.
 	}{
-		"Provider":  {reason: "One consumer is told of the provider, and not of the other consumer.", provider: aProvider(provider.ID, true), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
+		"Provider":  {reason: "One consumer is told of the provider, and not of the other consumer.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
 		"None":      {reason: "A peer without a Provider provides nothing.", consumer: orchestrated(v1alpha1.ReasonOffering)},
-		"Draining":  {reason: "A provider that is disabled is reached as long as pods are there.", provider: aProvider(provider.ID, false), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
+		"Draining":  {reason: "A provider that is disabled is reached as long as pods are there.", provider: aProvider(provider.ID, v1alpha1.SchedulingDrained), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
 		"Drained":   {reason: "Then it is not any more.", provider: drained(2), consumer: orchestrated(v1alpha1.ReasonOffering)},
 		"Off":       {reason: "That it was drained once says nothing of now.", provider: drained(1), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
-		"Opaque":    {reason: "An aggregated consumer is told nothing.", provider: aProvider(provider.ID, true), consumer: aConsumer(one.ID, v1alpha1.ModeAggregated, v1alpha1.ReasonOffering)},
-		"NoOffer":   {reason: "A consumer is served also if there is nothing for it.", provider: aProvider(provider.ID, true), consumer: orchestrated(v1alpha1.ReasonNoProvider), want: toProvider},
-		"Pending":   {reason: "And while it gets another virtual node.", provider: aProvider(provider.ID, true), consumer: orchestrated(v1alpha1.ReasonPeeringPending), want: toProvider},
-		"Ending":    {reason: "And while its pods leave.", provider: aProvider(provider.ID, true), consumer: orchestrated(v1alpha1.ReasonPeeringEnds), want: toProvider},
-		"Left":      {reason: "A consumer that has left keeps its certificate, and is told nothing.", provider: aProvider(provider.ID, true), consumer: orchestrated(v1alpha1.ReasonNotPeered), unknownTo: true},
-		"NameTaken": {reason: "So is one that cannot be told apart from another.", provider: aProvider(provider.ID, true), consumer: orchestrated(v1alpha1.ReasonClusterNameTaken), unknownTo: true},
-		"Young":     {reason: "And one of which nothing is known yet.", provider: aProvider(provider.ID, true), consumer: orchestrated(""), unknownTo: true},
+		"Opaque":    {reason: "An aggregated consumer is told nothing.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: aConsumer(one.ID, v1alpha1.ModeAggregated, v1alpha1.ReasonOffering)},
+		"NoOffer":   {reason: "A consumer is served also if there is nothing for it.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonNoProvider), want: toProvider},
+		"Pending":   {reason: "And while it gets another virtual node.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonPeeringPending), want: toProvider},
+		"Ending":    {reason: "And while its pods leave.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonPeeringEnds), want: toProvider},
+		"Left":      {reason: "A consumer that has left keeps its certificate, and is told nothing.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonNotPeered), unknownTo: true},
+		"NameTaken": {reason: "So is one that cannot be told apart from another.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonClusterNameTaken), unknownTo: true},
+		"Young":     {reason: "And one of which nothing is known yet.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(""), unknownTo: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestRoutes(t *testing.T) {
 			f.setConsumer(orchestrated(v1alpha1.ReasonOffering)) // As it was before.
 			f.setConsumer(tc.consumer)
 			if tc.provider != nil {
-				f.setProvider(aProvider(provider.ID, true))
+				f.setProvider(aProvider(provider.ID, v1alpha1.SchedulingActive))
 				f.setProvider(tc.provider)
 			}
 			var got []cluster.ID
@@ -243,7 +243,7 @@ func TestRoutes(t *testing.T) {
 
 // TestKeepSwitch looks at what the cache keeps of a provider.
 func TestKeepSwitch(t *testing.T) {
-	full := aProvider(provider.ID, false)
+	full := aProvider(provider.ID, v1alpha1.SchedulingDrained)
 	full.Status.KPIs = []v1alpha1.KPI{{Name: "long"}}
 	full.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ConditionReady}, {Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained, ObservedGeneration: 2},

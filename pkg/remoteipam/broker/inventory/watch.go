@@ -74,7 +74,7 @@ func keepSwitch(object any) (any, error) {
 	}
 	provider := &v1alpha1.Provider{
 		ObjectMeta: metav1.ObjectMeta{Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion, Generation: full.Generation},
-		Spec:       v1alpha1.ProviderSpec{Enabled: full.Spec.Enabled},
+		Spec:       v1alpha1.ProviderSpec{Scheduling: full.Spec.Scheduling},
 	}
 	if draining := meta.FindStatusCondition(full.Status.Conditions, v1alpha1.ConditionDraining); draining != nil {
 		provider.Status.Conditions = []metav1.Condition{*draining}
