@@ -2,21 +2,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package snapshottest makes fake clients with the indexes that a reader reads
-// by. They know no other behaviour of an API server than controller-runtime's
+// by, and decisions of policies. They know no other behaviour of an API server than controller-runtime's
 // fake client does.
 package snapshottest
 
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
+
+// Decision returns what a policy has decided for a consumer.
+func Decision(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, chosen ...cluster.ID) *v1alpha1.PlacementDecision {
+	d := &v1alpha1.PlacementDecision{Policy: policy.Name}
+	d.Name, d.Consumer = v1alpha1.DecisionName(policy.Name, string(consumer)), string(consumer)
+	d.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: policy.Name, UID: policy.UID, Controller: new(true),
+	}}
+	for _, id := range chosen {
+		d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: string(id)})
+	}
+	return d
+}
 
 // NewClient returns a client that holds the objects.
 func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {
