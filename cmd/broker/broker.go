@@ -280,7 +280,7 @@ func (b *broker) watchAccounts(ctx context.Context) error {
 	changed := func() { b.capacity.Changed(); b.plugin.Changed() }
 	for _, object := range []client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
-		&liqo.ResourceOffer{}, &liqo.ForeignCluster{}, &v1alpha1.PlacementPolicy{},
+		&liqo.ResourceOffer{}, &liqo.ForeignCluster{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.PlacementDecision{},
 	} {
 		informer, err := b.mgr.GetCache().GetInformer(ctx, object)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
@@ -37,6 +38,8 @@ func cacheOptions() (cache.Options, error) {
 			&liqo.ShadowPod{}:           {Transform: stripMetadata},
 			&liqo.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
 			&liqo.ResourceOffer{}:       {Transform: stripOffer},
+			// Nobody changes one that was read, and each may name a thousand providers.
+			&v1alpha1.PlacementDecision{}: {Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)},
 		},
 	}, nil
 }
@@ -70,6 +73,19 @@ func stripOffloading(compactor *liqo.Compactor) toolscache.TransformFunc {
 			compactor.Offloading(offloading)
 		}
 		return o, nil
+	}
+}
+
+// stripDecision lets the decisions for all consumers share the names of the providers.
+func stripDecision(compactor *liqo.Compactor) toolscache.TransformFunc {
+	return func(o any) (any, error) {
+		if decision, ok := o.(*v1alpha1.PlacementDecision); ok {
+			for i := range decision.Chosen {
+				c := &decision.Chosen[i]
+				c.ID, c.Name = compactor.Name(c.ID), compactor.Name(c.Name)
+			}
+		}
+		return strip(o)
 	}
 }
 

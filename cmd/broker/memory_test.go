@@ -17,6 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -54,6 +55,23 @@ func TestMemoryOfOffloadings(t *testing.T) {
 	live := held(t, &liqo.NamespaceOffloading{}, f.namespaces, func(n int) client.Object { return f.offloading(n, selected) })
 	if each := live / float64(f.namespaces*f.providers); each > most {
 		t.Errorf("%.0f bytes for each provider of each namespace, want at most %d", each, most)
+	}
+}
+
+// TestMemoryOfDecisions checks what one provider more costs in one decision.
+func TestMemoryOfDecisions(t *testing.T) {
+	const most = 64 // Bytes: the names are shared.
+	f := federation{providers: 1000, consumers: 100, chosen: 1000}
+	live := held(t, &v1alpha1.PlacementDecision{}, f.consumers, func(n int) client.Object {
+		d := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DecisionName("policy", string(f.consumer(n).ID))}}
+		for i := range f.providers {
+			p := f.provider(i)
+			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: string(p.ID), Name: p.Name})
+		}
+		return d
+	})
+	if each := live / float64(f.consumers*f.providers); each > most {
+		t.Errorf("%.0f bytes for each provider of each decision, want at most %d", each, most)
 	}
 }
 

@@ -91,6 +91,7 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "consumers", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", subresource: "status", verbs: []string{"patch"}},
+			need{group: v1alpha1.Group, version: alpha, resource: "placementdecisions", verbs: append(read[:3:3], "create", "update", "delete")},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerhistories", verbs: []string{"get", "create", "update"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},

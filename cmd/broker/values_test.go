@@ -131,7 +131,7 @@ func (s *server) definitions() []*apiextensionsv1.CustomResourceDefinition {
 			found = append(found, d)
 		}
 	}
-	if want := 4 + len(read); len(found) != want {
+	if want := 6 + len(read); len(found) != want {
 		s.tb.Fatalf("%d definitions, want %d", len(found), want)
 	}
 	slices.SortFunc(found, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
@@ -144,10 +144,10 @@ func (s *server) storeBefore(d *apiextensionsv1.CustomResourceDefinition, random
 	loose := d.DeepCopy()
 	loose.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	s.define(loose)
-	object := s.object(d, 0)
+	object, part := s.object(d, 0), parts(d)[0]
 	object.SetName("loose")
 	s.eventually("a loose definition of "+d.Name, func() bool {
-		object.Object["spec"] = []any{"anything"}
+		object.Object[part] = map[string]any{"any": "thing"}
 		_, err := s.apply(object, "")
 		return err == nil
 	})
@@ -162,7 +162,7 @@ func (s *server) storeBefore(d *apiextensionsv1.CustomResourceDefinition, random
 	s.define(strict)
 	object.SetName("strict")
 	s.eventually("a strict definition of "+d.Name, func() bool {
-		object.Object["spec"] = []any{"anything"}
+		object.Object[part] = []any{map[string]any{"any": []any{"thing"}}}
 		_, err := s.apply(object, "")
 		return err != nil
 	})
@@ -351,7 +351,20 @@ func draw(all []written, random *rand.Rand, count int) []written {
 	return all[:min(count, len(all))]
 }
 
-// places returns each junk for each field below spec and status of a kind.
+// parts returns the fields of a kind that its definition says something of, in order: spec and status, or those of one that has
+// neither.
+func parts(d *apiextensionsv1.CustomResourceDefinition) []string {
+	var names []string
+	for name := range d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// places returns each junk for each field of a kind.
 func (s *server) places(d *apiextensionsv1.CustomResourceDefinition) []written {
 	var all []written
 	root := d.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -397,10 +410,9 @@ func (s *server) places(d *apiextensionsv1.CustomResourceDefinition) []written {
 			walk(&property, append(path, name))
 		}
 	}
-	for _, part := range []string{"spec", "status"} {
-		if field, ok := root.Properties[part]; ok {
-			walk(&field, []string{part})
-		}
+	for _, part := range parts(d) {
+		field := root.Properties[part]
+		walk(&field, []string{part})
 	}
 	return all
 }
@@ -511,7 +523,19 @@ func (s *server) decides(f federation, when string) {
 			s.tb.Fatal(err)
 		}
 		return p.Status.ObservedGeneration == p.Generation && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionDecided) &&
-			len(p.Status.Decisions) == 1 && len(p.Status.Decisions[0].Chosen) == 1
+			p.Status.Consumers == 1
+	})
+	consumer := string(f.consumer(0).ID)
+	s.eventually("what is decided "+when, func() bool {
+		var p v1alpha1.PlacementPolicy
+		var d v1alpha1.PlacementDecision
+		if err := s.client.Get(s.tb.Context(), client.ObjectKeyFromObject(policy), &p); err != nil {
+			s.tb.Fatal(err)
+		}
+		if err := s.client.Get(s.tb.Context(), client.ObjectKey{Name: v1alpha1.DecisionName(p.Name, consumer)}, &d); err != nil {
+			s.tb.Fatal(err)
+		}
+		return d.IsOf(&p, consumer) && len(d.Chosen) == 1
 	})
 	s.eventually("the account of a provider "+when, func() bool {
 		var p v1alpha1.Provider

@@ -508,7 +508,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 // reviews is an API server that knows three people: who may toggle, who may read decisions and who may list providers.
 func reviews() interceptor.Funcs {
 	rights := map[string]string{
-		"good": "update providers brokering.liqo.io", "reader": "list placementpolicies brokering.liqo.io", "lister": "list providers brokering.liqo.io",
+		"good": "update providers brokering.liqo.io", "reader": "list placementdecisions brokering.liqo.io", "lister": "list providers brokering.liqo.io",
 		"operator": "get plans brokering.liqo.io shop-consumer",
 	}
 	return interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {

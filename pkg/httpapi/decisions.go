@@ -5,6 +5,8 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -26,7 +28,7 @@ func (a *API) decisions(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusNotFound, "there are no decisions: the broker does not run as orchestrator")
 		return
 	}
-	if !a.authorized(w, r, right("list", "placementpolicies")) {
+	if !a.authorized(w, r, right("list", "placementdecisions")) {
 		return
 	}
 	consumer, err := parseDecisions(r.URL.RawQuery)
@@ -34,24 +36,41 @@ func (a *API) decisions(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	var policies v1alpha1.PlacementPolicyList
-	if err := a.cfg.Client.List(r.Context(), &policies, client.UnsafeDisableDeepCopy); err != nil {
-		a.cfg.Log.Error(err, "Cannot list the placement policies")
-		writeProblem(w, http.StatusInternalServerError, "the placement policies cannot be read")
+	found, err := a.decided(r.Context(), consumer)
+	if err != nil {
+		a.cfg.Log.Error(err, "Cannot read the placement decisions")
+		writeProblem(w, http.StatusInternalServerError, "the placement decisions cannot be read")
 		return
 	}
-	found := []decision{}
+	writeJSON(w, found)
+}
+
+// decided returns what the policies have decided for a consumer, or for all, in order.
+func (a *API) decided(ctx context.Context, consumer string) ([]decision, error) {
+	var policies v1alpha1.PlacementPolicyList
+	if err := a.cfg.Client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list placement policies: %w", err)
+	}
+	var decisions v1alpha1.PlacementDecisionList
+	if err := a.cfg.Client.List(ctx, &decisions, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list placement decisions: %w", err)
+	}
+	named := make(map[string]*v1alpha1.PlacementPolicy, len(policies.Items))
 	for i := range policies.Items {
-		for _, d := range policies.Items[i].Status.PerConsumer() {
-			if consumer == "" || consumer == d.Consumer {
-				found = append(found, decision{policies.Items[i].Name, d})
-			}
+		named[policies.Items[i].Name] = &policies.Items[i]
+	}
+	found := []decision{}
+	for i := range decisions.Items {
+		d := &decisions.Items[i]
+		policy := named[d.Policy]
+		if policy != nil && d.IsOf(policy, d.Consumer) && (consumer == "" || consumer == d.Consumer) {
+			found = append(found, decision{d.Policy, d.ConsumerDecision})
 		}
 	}
 	slices.SortFunc(found, func(a, b decision) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Consumer, b.Consumer))
 	})
-	writeJSON(w, found)
+	return found, nil
 }
 
 // parseDecisions returns the consumer that is asked for, or nothing for all.

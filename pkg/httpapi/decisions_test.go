@@ -6,26 +6,28 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
-// decided returns a policy that has decided for some consumers.
-func decided(name string, consumers ...string) *v1alpha1.PlacementPolicy {
+// decided returns a policy and what it has decided for some consumers.
+func decided(name string, consumers ...cluster.ID) []client.Object {
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	var decisions []v1alpha1.ConsumerDecision
+	objects := []client.Object{p}
 	for _, c := range consumers {
-		decisions = append(decisions, v1alpha1.ConsumerDecision{
-			Consumer: c, Chosen: []v1alpha1.ChosenProvider{{ID: "of " + name}},
-			Explained: []v1alpha1.ExplainedProvider{{ID: "other", Excluded: "it costs too much"}},
-		})
+		d := snapshottest.Decision(p, c, cluster.ID("of "+name))
+		d.Explained = []v1alpha1.ExplainedProvider{{ID: "other", Excluded: "it costs too much"}}
+		objects = append(objects, d)
 	}
-	p.Status.Decide(decisions)
-	return p
+	return objects
 }
 
 func TestDecisions(t *testing.T) {
@@ -46,7 +48,10 @@ func TestDecisions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newClient(t, reviews(), decided("b", "one"), decided("a", "two", "one"))
+			// What its name or its owner belies is no decision of the policy.
+			misnamed, gone := decided("b", "two")[1], decided("gone", "one")[1]
+			misnamed.SetName("misnamed")
+			c := newClient(t, reviews(), slices.Concat(decided("b", "one"), decided("a", "two", "one"), []client.Object{misnamed, gone})...)
 			h := newHandler(t, Config{Client: c, Orchestrator: true, AnonymousToggle: true})
 			w := call(t, h, http.MethodGet, "/api/decisions"+tc.query, "Authorization", "Bearer "+tc.token)
 			if w.Code != tc.code {

@@ -32,7 +32,9 @@ const (
 		`"spec":{"steady":{"duration":"10s"}}}`
 	badPolicy = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":{"name":"bad","uid":"2","resourceVersion":"2"},` +
 		`"spec":{"appliesTo":{"scope":"Consumers","consumers":["c1"]},"failover":{"grace":"soon","mode":"Never"},"steady":{"duration":"10","marginPercent":7}},` +
-		`"status":{"decisions":[{"consumers":[{"id":"c1"}],"chosen":[{"id":"p1"}],"better":[{"id":"p2","sinceTime":"yesterday"}]}]}}`
+		`"status":{"summary":"p1","conditions":[{"type":"Decided","lastTransitionTime":"yesterday"}]}}`
+	badDecision = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementDecision","metadata":{"name":"bad.c1","uid":"3","resourceVersion":"3"},` +
+		`"policy":"bad","consumer":"c1","chosen":[{"id":"p1"}],"better":[{"id":"p2","sinceTime":"yesterday"}]}`
 )
 
 // offered is an offer of some cores.
@@ -81,7 +83,7 @@ func TestOneBadObjectHidesNoOther(t *testing.T) {
 	if text := lenient.Unreadable(good); text != "" || good.Spec.Steady.Duration.Duration != 10*time.Second {
 		t.Errorf("the good one is changed: %q %v", text, good.Spec.Steady.Duration)
 	}
-	for _, field := range []string{"spec.steady.duration", "spec.failover.grace", "status.decisions[0].better[0].sinceTime"} {
+	for _, field := range []string{"spec.steady.duration", "spec.failover.grace", "status.conditions[0].lastTransitionTime"} {
 		if lenient.UnreadableIn(bad, field) == "" {
 			t.Errorf("the bad one does not say that %s is missing: %q", field, lenient.Unreadable(bad))
 		}
@@ -98,8 +100,19 @@ func TestOneBadObjectHidesNoOther(t *testing.T) {
 	if diff := cmp.Diff(want, bad.Spec); diff != "" {
 		t.Errorf("the bad one's spec (-want +got):\n%s", diff)
 	}
-	if chosen := bad.Status.Decisions[0].Chosen; len(chosen) != 1 || chosen[0].ID != "p1" {
-		t.Errorf("the bad one's last decision: %v", bad.Status.Decisions)
+	if bad.Status.Summary != "p1" {
+		t.Errorf("the bad one's status: %+v", bad.Status)
+	}
+}
+
+// TestDecisionWithoutABadField reads what was decided, of which one field does not fit.
+func TestDecisionWithoutABadField(t *testing.T) {
+	var d v1alpha1.PlacementDecision
+	if err := apiServer(t, badDecision).Get(t.Context(), client.ObjectKey{Name: "bad.c1"}, &d); err != nil {
+		t.Fatalf("Get(): %v", err)
+	}
+	if d.Policy != "bad" || d.Consumer != "c1" || len(d.Chosen) != 1 || d.Chosen[0].ID != "p1" || lenient.UnreadableIn(&d, "better[0].sinceTime") == "" {
+		t.Errorf("%+v", d)
 	}
 }
 

@@ -36,10 +36,10 @@ func (c *Compactor) Offloading(o *NamespaceOffloading) {
 	for name, conditions := range o.Status.RemoteNamespacesConditions {
 		switch {
 		case receives(conditions):
-			remote[c.name(name)] = receiving
+			remote[c.Name(name)] = receiving
 		default:
 			if since, is := refused(conditions); is {
-				remote[c.name(name)] = refusedSince(metav1.NewTime(since))
+				remote[c.Name(name)] = refusedSince(metav1.NewTime(since))
 			}
 		}
 	}
@@ -78,14 +78,14 @@ func (c *Compactor) selector(selector *corev1.NodeSelector) {
 	for _, term := range selector.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
 			for i := range e.Values {
-				e.Values[i] = c.name(e.Values[i])
+				e.Values[i] = c.Name(e.Values[i])
 			}
 		}
 	}
 }
 
-// name returns a text that is equal to another one, and the same for all equal ones.
-func (c *Compactor) name(name string) string {
+// Name returns a text that is equal to the given one, and shares its memory with all equal ones.
+func (c *Compactor) Name(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if shared, ok := c.names[name]; ok {

@@ -35,24 +35,42 @@ func (r *Reader) AffectedBy(ctx context.Context, id cluster.ID) ([]string, error
 			involved[o.Namespace] = true
 		}
 	}
-	return r.twins(ctx, func(ns *corev1.Namespace, policy *v1alpha1.PlacementPolicy) bool {
-		consumer, _ := liqo.TwinOf(ns)
-		return involved[ns.Name] || policy == nil || chosen(policy, consumer)[id]
+	type decision struct {
+		policy   string
+		consumer cluster.ID
+	}
+	known := map[decision]bool{} // Whether the provider is chosen: a consumer may have many namespaces.
+	everybody := func(cluster.ID) bool { return true }
+	return r.twins(ctx, everybody, func(ns *corev1.Namespace, consumer cluster.ID, policy *v1alpha1.PlacementPolicy) (bool, error) {
+		if involved[ns.Name] || policy == nil {
+			return true, nil
+		}
+		of := decision{policy.Name, consumer}
+		if chosen, is := known[of]; is {
+			return chosen, nil
+		}
+		d, err := r.Decision(ctx, policy, consumer)
+		if err != nil {
+			return false, err
+		}
+		known[of] = slices.ContainsFunc(d.Chosen, func(c v1alpha1.ChosenProvider) bool { return c.ID == string(id) })
+		return known[of], nil
 	})
 }
 
-// FollowersOf returns the names of the twin namespaces of some consumers that follow a
-// policy.
-func (r *Reader) FollowersOf(ctx context.Context, name string, consumers map[cluster.ID]bool) ([]string, error) {
-	return r.twins(ctx, func(ns *corev1.Namespace, policy *v1alpha1.PlacementPolicy) bool {
-		consumer, _ := liqo.TwinOf(ns)
-		return consumers[consumer] && policy != nil && policy.Name == name
+// FollowersOf returns the names of the twin namespaces of a consumer that follow a policy.
+func (r *Reader) FollowersOf(ctx context.Context, name string, consumer cluster.ID) ([]string, error) {
+	its := func(id cluster.ID) bool { return id == consumer }
+	return r.twins(ctx, its, func(_ *corev1.Namespace, _ cluster.ID, policy *v1alpha1.PlacementPolicy) (bool, error) {
+		return policy != nil && policy.Name == name, nil
 	})
 }
 
-// twins returns the names of the twin namespaces that are asked for. The question has
-// the policy that the namespace follows, or nil.
-func (r *Reader) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1alpha1.PlacementPolicy) bool) ([]string, error) {
+// twins returns the names of the twin namespaces of some consumers that are asked for. The
+// question has the policy that the namespace follows, or nil.
+func (r *Reader) twins(
+	ctx context.Context, of func(consumer cluster.ID) bool, wanted func(*corev1.Namespace, cluster.ID, *v1alpha1.PlacementPolicy) (bool, error),
+) ([]string, error) {
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list placement policies: %w", err)
@@ -65,14 +83,19 @@ func (r *Reader) twins(ctx context.Context, wanted func(*corev1.Namespace, *v1al
 	var names []string
 	for i := range namespaces.Items {
 		ns := &namespaces.Items[i]
-		if _, twin := liqo.TwinOf(ns); !twin {
+		consumer, twin := liqo.TwinOf(ns)
+		if !twin || !of(consumer) {
 			continue
 		}
 		policy, err := r.policyOf(ctx, policies.Items, rules, ns)
 		if err != nil {
 			return nil, err
 		}
-		if wanted(ns, policy) {
+		is, err := wanted(ns, consumer, policy)
+		if err != nil {
+			return nil, err
+		}
+		if is {
 			names = append(names, ns.Name)
 		}
 	}

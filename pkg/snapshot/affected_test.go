@@ -27,13 +27,13 @@ func TestAffectedBy(t *testing.T) {
 		return liqo.ForgeOffloading(namespace, "DefaultName", ids)
 	}
 	wished := policy("wished", func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest })
-	wished.Status.Decisions[0].Chosen[0].ID = "id-w"
+	names := policy("names", func(s *v1alpha1.PlacementPolicySpec) {
+		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
+	})
 	objects := func(more ...client.Object) []client.Object {
 		return append(more,
 			liqotest.TwinNamespace("named", consumer), liqotest.TwinNamespace("wishes", consumer), liqotest.TwinNamespace("free", free),
-			policy("names", func(s *v1alpha1.PlacementPolicySpec) {
-				s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
-			}), wished,
+			names, wished, snapshottest.Decision(names, "id-c", "id-b"), snapshottest.Decision(wished, "id-c", "id-w"),
 			liqotest.ShadowPod("wishes", "pod", map[string]string{liqo.LabelPolicy: "wished"}),
 		)
 	}
@@ -70,12 +70,12 @@ func TestAffectedBy(t *testing.T) {
 	}
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects()...), "", nil)
 	for name, want := range map[string][]string{"names": {"named"}, "wished": {"wishes"}, "other": nil} {
-		got, err := r.FollowersOf(t.Context(), name, map[cluster.ID]bool{"id-c": true})
+		got, err := r.FollowersOf(t.Context(), name, "id-c")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("FollowersOf(%s): %v, -want +got\n%s", name, err, diff)
 		}
 	}
-	if got, err := r.FollowersOf(t.Context(), "names", map[cluster.ID]bool{"id-d": true}); len(got) > 0 || err != nil {
+	if got, err := r.FollowersOf(t.Context(), "names", "id-d"); len(got) > 0 || err != nil {
 		t.Errorf("the namespaces of another consumer follow: %v, %v", got, err)
 	}
 }
@@ -91,10 +91,10 @@ func TestOnlyWhatConcerns(t *testing.T) {
 		objects = append(objects, p)
 	}
 	shadow := liqotest.ShadowPod(namespace, "pod", nil)
+	objects = append(objects, decided(policy("names", func(s *v1alpha1.PlacementPolicySpec) {
+		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
+	}))...)
 	objects = append(objects,
-		policy("names", func(s *v1alpha1.PlacementPolicySpec) {
-			s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
-		}),
 		liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)

@@ -173,7 +173,9 @@ func AccountChanged(before, after any) bool {
 	case *liqo.ForeignCluster:
 		return tenantChanged(before.(*liqo.ForeignCluster), after)
 	case *v1alpha1.PlacementPolicy:
-		return ChoiceChanged(before.(*v1alpha1.PlacementPolicy), after)
+		return before.(*v1alpha1.PlacementPolicy).Generation != after.Generation // It may apply to others.
+	case *v1alpha1.PlacementDecision:
+		return ChoiceChanged(before.(*v1alpha1.PlacementDecision), after)
 	default:
 		return true
 	}

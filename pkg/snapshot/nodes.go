@@ -49,7 +49,10 @@ func (r *Reader) nodes(
 			marks = r.marks(providers)
 		}
 		open := map[cluster.ID]bool{}
-		may := choosable(policies.Items, rules, id)
+		may, err := r.choosable(ctx, policies.Items, rules, id)
+		if err != nil {
+			return nil, err
+		}
 		for p, account := range accounts {
 			open[p] = perProvider && r.served(c) && p != id && account.Offers == capacity.OffersAll && may(p)
 		}

@@ -71,16 +71,11 @@ func TestPools(t *testing.T) {
 	suspended.Spec.Scheduling = v1alpha1.ConsumerSuspended
 	forged := told("evil-node")
 	forged.Namespace = "liqo-tenant-evil"
-	policy := func(name string, chosen ...string) *v1alpha1.PlacementPolicy {
-		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		decision := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumerC.ID)}}}
-		for _, id := range chosen {
-			decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: id})
-		}
-		p.Status.Decisions = []v1alpha1.PlacementDecision{decision}
-		return p
+	policy := func(name string) *v1alpha1.PlacementPolicy {
+		return &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	usual, wish := policy("usual", "id-b"), policy("wish", "id-a")
+	usual, wish := policy("usual"), policy("wish")
+	ofUsual, ofWish := snapshottest.Decision(usual, consumerC.ID, "id-b"), snapshottest.Decision(wish, consumerC.ID, "id-a")
 	usual.Spec.AppliesTo.Scope, wish.Spec.AppliesTo.Scope = v1alpha1.ScopeDefault, v1alpha1.ScopeOnRequest
 	cases := map[string]struct {
 		reason  string
@@ -168,11 +163,11 @@ func TestPools(t *testing.T) {
 		},
 		"Unchosen": {
 			reason:  "A provider that no policy has chosen for the consumer gets none of its pods.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, told(nodeA)}, want: map[string]string{nodeA: "0", nodeB: "2"},
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, ofUsual, told(nodeA)}, want: map[string]string{nodeA: "0", nodeB: "2"},
 		},
 		"Wishable": {
 			reason:  "One that its pods can wish may get some.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, wish}, want: map[string]string{nodeA: "4", nodeB: "2"},
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, ofUsual, wish, ofWish}, want: map[string]string{nodeA: "4", nodeB: "2"},
 		},
 		"Forged": {
 			reason:  "What another cluster writes into its own tenant namespace is told to nobody.",
@@ -312,16 +307,16 @@ func TestNodesChanged(t *testing.T) {
 	leaving, updated := told(nodeA), told(nodeA)
 	leaving.DeletionTimestamp = new(metav1.Now())
 	updated.Spec.ResourceQuota.Hard = cpu("1")
-	policy := func(generation int64, explained string, chosen ...string) *v1alpha1.PlacementPolicy {
-		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
-		d := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: "id-c"}}}
-		for _, id := range chosen {
-			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})
-		}
-		p.Status.Decisions = []v1alpha1.PlacementDecision{d}
-		p.Status.Explanations = []v1alpha1.Explanation{{Consumer: "id-c", Providers: []v1alpha1.ExplainedProvider{{ID: explained}}}}
-		return p
+	policy := func(generation int64) *v1alpha1.PlacementPolicy {
+		return &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
 	}
+	decision := func(explained string, chosen ...cluster.ID) *v1alpha1.PlacementDecision {
+		d := snapshottest.Decision(policy(1), "id-c", chosen...)
+		d.Explained = []v1alpha1.ExplainedProvider{{ID: explained}}
+		return d
+	}
+	barring, forged, orphaned := decision("x", "id-a"), decision("x", "id-a"), decision("x", "id-a")
+	barring.Chosen[0].Barred, forged.Consumer, orphaned.OwnerReferences = true, "id-d", nil
 	cases := map[string]struct {
 		reason        string
 		before, after any
@@ -331,11 +326,13 @@ func TestNodesChanged(t *testing.T) {
 		"Renamed":   {reason: "A provider has a name for its node.", before: named("id-a", "", "1", v1alpha1.SchedulingActive), after: named("id-a", "a", "1", v1alpha1.SchedulingActive), want: true},
 		"Withdrawn": {reason: "An operator may remove a node.", before: told(nodeA), after: leaving, want: true},
 		"Told":      {reason: "What Liqo tells is no change.", before: told(nodeA), after: updated},
-		"Chosen":    {reason: "A policy chooses another provider.", before: policy(1, "x", "id-a"), after: policy(1, "x", "id-b"), want: true},
-		"Explained": {reason: "It explains the same choice.", before: policy(1, "x", "id-a"), after: policy(1, "y", "id-a")},
-		"Requested": {
-			reason: "It may apply to others.", before: policy(1, "x", "id-a"), after: policy(2, "x", "id-a"), want: true,
-		},
+		"Chosen":    {reason: "A policy chooses another provider.", before: decision("x", "id-a"), after: decision("x", "id-b"), want: true},
+		"Barred":    {reason: "It may exclude the one that it chose.", before: decision("x", "id-a"), after: barring, want: true},
+		"Forged":    {reason: "What is for another consumer is not for this one any more.", before: decision("x", "id-a"), after: forged, want: true},
+		"Orphaned":  {reason: "What no policy owns, none has decided.", before: decision("x", "id-a"), after: orphaned, want: true},
+		"Explained": {reason: "It explains the same choice.", before: decision("x", "id-a", "id-b"), after: decision("y", "id-b", "id-a")},
+		"Observed":  {reason: "The status of a policy changes nothing.", before: policy(1), after: policy(1)},
+		"Applies":   {reason: "Its spec may: it may apply to others.", before: policy(1), after: policy(2), want: true},
 		"OtherNode": {reason: "A pod uses another node.", before: onNode(nodeA, "liqo-a", "1"), after: onNode("", "liqo-a", "1"), want: true},
 	}
 	for name, tc := range cases {

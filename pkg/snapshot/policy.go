@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,24 +22,39 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// chosen returns the providers that a policy has chosen for a consumer.
-func chosen(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
-	return choices(policy, consumer, func(v1alpha1.ChosenProvider) bool { return true })
-}
-
-// barred returns those of them that get no new pods.
-func barred(policy *v1alpha1.PlacementPolicy, consumer cluster.ID) map[cluster.ID]bool {
-	return choices(policy, consumer, func(c v1alpha1.ChosenProvider) bool { return c.Barred })
-}
-
-func choices(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, which func(v1alpha1.ChosenProvider) bool) map[cluster.ID]bool {
-	ids := map[cluster.ID]bool{}
-	for _, c := range policy.Status.DecisionFor(string(consumer)).Chosen {
-		if which(c) {
-			ids[cluster.ID(c.ID)] = true
-		}
+// Decision returns what a policy has decided for a consumer; the zero ConsumerDecision if nothing.
+// It shares memory with the cache.
+func (r *Reader) Decision(ctx context.Context, policy *v1alpha1.PlacementPolicy, consumer cluster.ID) (v1alpha1.ConsumerDecision, error) {
+	name := v1alpha1.DecisionName(policy.Name, string(consumer))
+	var d v1alpha1.PlacementDecision
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &d); apierrors.IsNotFound(err) {
+		return v1alpha1.ConsumerDecision{}, nil
+	} else if err != nil {
+		return v1alpha1.ConsumerDecision{}, fmt.Errorf("get placement decision %s: %w", name, err)
 	}
-	return ids
+	if !d.IsOf(policy, string(consumer)) {
+		return v1alpha1.ConsumerDecision{}, nil
+	}
+	return d.ConsumerDecision, nil
+}
+
+// chosen returns the providers that a policy has chosen for a consumer, each with whether it is
+// barred, so that it gets no new pods.
+func (r *Reader) chosen(ctx context.Context, policy *v1alpha1.PlacementPolicy, consumer cluster.ID) (map[cluster.ID]bool, error) {
+	decision, err := r.Decision(ctx, policy, consumer)
+	if err != nil {
+		return nil, err
+	}
+	return barredOf(&decision), nil
+}
+
+// barredOf returns the chosen providers of a decision, each with whether it is barred.
+func barredOf(d *v1alpha1.ConsumerDecision) map[cluster.ID]bool {
+	barred := make(map[cluster.ID]bool, len(d.Chosen))
+	for _, c := range d.Chosen {
+		barred[cluster.ID(c.ID)] = c.Barred
+	}
+	return barred
 }
 
 // follow reads the policy of a namespace, and the providers that concern it: all of
@@ -63,9 +79,12 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 		return nil
 	}
 	n.Snapshot.MoveSingletons = n.Policy.Spec.MoveSingletons == v1alpha1.SingletonsWithGap
-	chosen, barred := chosen(n.Policy, consumer), barred(n.Policy, consumer)
-	n.Snapshot.Undecided = len(chosen) == 0
-	concern := maps.Clone(chosen)
+	barred, err := r.chosen(ctx, n.Policy, consumer)
+	if err != nil {
+		return err
+	}
+	n.Snapshot.Undecided = len(barred) == 0
+	concern := maps.Clone(barred)
 	for _, id := range n.Snapshot.Selected {
 		concern[id] = true
 	}
@@ -80,7 +99,8 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 		} else if err != nil {
 			return fmt.Errorf("get provider %s: %w", id, err)
 		}
-		n.add(&p, ns, choiceOf(chosen[id], barred[id]))
+		bars, chosen := barred[id]
+		n.add(&p, ns, choiceOf(chosen, bars))
 	}
 	return nil
 }
@@ -100,72 +120,30 @@ func (n *Twin) add(p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Ch
 
 // choosable returns which providers some policy has chosen for pods of a consumer;
 // without a policy these are all. Other providers get none of its pods.
-func choosable(policies []v1alpha1.PlacementPolicy, rules []binding.Policy, consumer cluster.ID) func(cluster.ID) bool {
+func (r *Reader) choosable(
+	ctx context.Context, policies []v1alpha1.PlacementPolicy, rules []binding.Policy, consumer cluster.ID,
+) (func(cluster.ID) bool, error) {
 	usual := binding.OfConsumer(rules, consumer)
 	if usual == "" {
-		return func(cluster.ID) bool { return true }
+		return func(cluster.ID) bool { return true }, nil
 	}
 	ids := map[cluster.ID]bool{}
 	for i := range rules {
 		if rule := &rules[i]; rule.Name == usual || rule.MayApply(consumer) {
-			maps.Copy(ids, chosen(named(policies, rule.Name), consumer))
-		}
-	}
-	return func(id cluster.ID) bool { return ids[id] }
-}
-
-// ChoiceChanged reports whether an update of a policy can change who is chosen: most
-// updates are of the explanations.
-func ChoiceChanged(before, after *v1alpha1.PlacementPolicy) bool {
-	return before.Generation != after.Generation || len(Rechosen(before.Status.Decisions, after.Status.Decisions)) > 0
-}
-
-// Rechosen returns the consumers whose providers differ between two statuses of a policy.
-func Rechosen(before, after []v1alpha1.PlacementDecision) map[cluster.ID]bool {
-	was, is := byConsumer(before), byConsumer(after)
-	compared := map[[2]*v1alpha1.PlacementDecision]bool{} // Many consumers share a decision.
-	changed := map[cluster.ID]bool{}
-	for _, decisions := range []map[string]*v1alpha1.PlacementDecision{was, is} {
-		for consumer := range decisions {
-			pair := [2]*v1alpha1.PlacementDecision{was[consumer], is[consumer]}
-			same, known := compared[pair]
-			if !known {
-				same = sameChoice(pair, "")
-				compared[pair] = same
+			chosen, err := r.chosen(ctx, named(policies, rule.Name), consumer)
+			if err != nil {
+				return nil, err
 			}
-			if !same && !sameChoice(pair, consumer) {
-				changed[cluster.ID(consumer)] = true
-			}
+			maps.Copy(ids, chosen)
 		}
 	}
-	return changed
+	return func(id cluster.ID) bool { _, is := ids[id]; return is }, nil
 }
 
-// byConsumer returns the decision for each consumer.
-func byConsumer(decisions []v1alpha1.PlacementDecision) map[string]*v1alpha1.PlacementDecision {
-	by := map[string]*v1alpha1.PlacementDecision{}
-	for i := range decisions {
-		for _, c := range decisions[i].Consumers {
-			by[c.ID] = &decisions[i]
-		}
-	}
-	return by
-}
-
-// sameChoice reports whether two decisions, either of which may be nil, choose the same for
-// a consumer; for all if it is empty.
-func sameChoice(pair [2]*v1alpha1.PlacementDecision, consumer string) bool {
-	var chosen [2]map[string]bool // Whether each is barred.
-	for i, d := range pair {
-		chosen[i] = map[string]bool{}
-		if d == nil {
-			continue
-		}
-		for _, c := range d.Chosen {
-			if c.ID != consumer {
-				chosen[i][c.ID] = c.Barred
-			}
-		}
-	}
-	return maps.Equal(chosen[0], chosen[1])
+// ChoiceChanged reports whether an update of a decision can change who is chosen: most
+// updates are of the explanation.
+func ChoiceChanged(before, after *v1alpha1.PlacementDecision) bool {
+	return before.Policy != after.Policy || before.Consumer != after.Consumer ||
+		!equality.Semantic.DeepEqual(metav1.GetControllerOfNoCopy(before), metav1.GetControllerOfNoCopy(after)) ||
+		!maps.Equal(barredOf(&before.ConsumerDecision), barredOf(&after.ConsumerDecision))
 }

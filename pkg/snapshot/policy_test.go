@@ -21,12 +21,21 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
-// policy returns a policy that chose provider b for the consumer.
+// policy returns a policy.
 func policy(name string, change func(*v1alpha1.PlacementPolicySpec)) *v1alpha1.PlacementPolicy {
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	change(&p.Spec)
-	p.Status.Decisions = []v1alpha1.PlacementDecision{{Consumers: []v1alpha1.DecidedConsumer{{ID: "id-c"}}, Chosen: []v1alpha1.ChosenProvider{{ID: "id-b"}}}}
 	return p
+}
+
+// decided returns objects, with what each policy among them has decided: provider b for the consumer.
+func decided(objects ...client.Object) []client.Object {
+	for _, o := range objects {
+		if p, is := o.(*v1alpha1.PlacementPolicy); is {
+			objects = append(objects, snapshottest.Decision(p, "id-c", "id-b"))
+		}
+	}
+	return objects
 }
 
 // TestPolicy finds the policy of a namespace.
@@ -50,10 +59,14 @@ func TestPolicy(t *testing.T) {
 	wish := func(name string) client.Object {
 		return liqotest.ShadowPod(namespace, "pod-"+name, map[string]string{liqo.LabelPolicy: name})
 	}
-	undecided := policy("a", byDefault)
-	undecided.Status.Decisions[0].Consumers[0].ID = "id-x"
-	barring := policy("a", byDefault)
-	barring.Status.Decisions[0].Chosen[0].Barred = true
+	// Decisions of policy a that are not what their name says, and one that bars.
+	a := policy("a", byDefault)
+	a.UID = "new"
+	of := func(change func(*v1alpha1.PlacementDecision)) []client.Object {
+		d := snapshottest.Decision(a, "id-c", "id-b")
+		change(d)
+		return []client.Object{a, d}
+	}
 	cases := map[string]struct {
 		reason    string
 		objects   []client.Object
@@ -61,17 +74,20 @@ func TestPolicy(t *testing.T) {
 		undecided bool
 		barred    bool
 	}{
-		"None":      {reason: "Without a policy all providers are used.", objects: []client.Object{policy("a", other), policy("s", onRequest)}},
-		"Default":   {reason: "The default applies, and of two the first.", objects: []client.Object{policy("z", byDefault), policy("b", byDefault), policy("a", other)}, want: "b"},
-		"Named":     {reason: "Who is named does not follow the default.", objects: []client.Object{policy("a", byDefault), policy("z", named), policy("y", named)}, want: "y"},
-		"NamedLast": {reason: "The order of the names does not matter for that.", objects: []client.Object{policy("a", named), policy("z", byDefault)}, want: "a"},
-		"Wished":    {reason: "A wish goes before what applies, and of two the first.", objects: []client.Object{policy("a", named), policy("s", onRequest), policy("r", onRequestOfOurs), wish("s"), wish("r")}, want: "r"},
+		"None":      {reason: "Without a policy all providers are used.", objects: decided(policy("a", other), policy("s", onRequest))},
+		"Default":   {reason: "The default applies, and of two the first.", objects: decided(policy("z", byDefault), policy("b", byDefault), policy("a", other)), want: "b"},
+		"Named":     {reason: "Who is named does not follow the default.", objects: decided(policy("a", byDefault), policy("z", named), policy("y", named)), want: "y"},
+		"NamedLast": {reason: "The order of the names does not matter for that.", objects: decided(policy("a", named), policy("z", byDefault)), want: "a"},
+		"Wished":    {reason: "A wish goes before what applies, and of two the first.", objects: decided(policy("a", named), policy("s", onRequest), policy("r", onRequestOfOurs), wish("s"), wish("r")), want: "r"},
 		"NotToWish": {
 			reason:  "Only what is there to wish can be wished.",
-			objects: []client.Object{policy("a", byDefault), policy("n", other), policy("o", onRequestOfOthers), wish("n"), wish("o"), wish("x")}, want: "a",
+			objects: decided(policy("a", byDefault), policy("n", other), policy("o", onRequestOfOthers), wish("n"), wish("o"), wish("x")), want: "a",
 		},
-		"Undecided": {reason: "A policy may not have chosen yet.", objects: []client.Object{undecided}, want: "a", undecided: true},
-		"Barred":    {reason: "A policy that cannot decide may exclude what it chose.", objects: []client.Object{barring}, want: "a", barred: true},
+		"Undecided": {reason: "A policy may not have chosen yet.", objects: []client.Object{a}, want: "a", undecided: true},
+		"Earlier":   {reason: "An earlier policy of the name has chosen.", objects: of(func(d *v1alpha1.PlacementDecision) { d.OwnerReferences[0].UID = "old" }), want: "a", undecided: true},
+		"Policy":    {reason: "Another policy has chosen, whatever the name of the object says.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Policy = "z" }), want: "a", undecided: true},
+		"Consumer":  {reason: "It was chosen for another consumer.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Consumer = "id-x" }), want: "a", undecided: true},
+		"Barred":    {reason: "A policy that cannot decide may exclude what it chose.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Chosen[0].Barred = true }), want: "a", barred: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +160,7 @@ func TestBinding(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.policies...), "", nil).Twin(t.Context(), ns)
+			n, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, decided(tc.policies...)...), "", nil).Twin(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("Twin(): %v", err)
 			}

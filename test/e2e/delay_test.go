@@ -151,13 +151,13 @@ func kept(t *testing.T, reason string, providers ...*federation.Cluster) {
 }
 
 func checkKept(ctx context.Context, reason string, providers ...*federation.Cluster) error {
-	status, err := decided(ctx, "delayed")
+	status, decision, err := decided(ctx, "delayed")
 	if err != nil {
 		return err
 	}
-	got, measured := choiceIn(status), meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionMeasured)
+	got, measured := choiceIn(decision), meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionMeasured)
 	if want := ids(providers); !slices.Equal(want, got) || measured == nil || measured.Reason != reason {
-		return fmt.Errorf("chosen are %v, want %v; the KPI is %+v, want %s; decisions %+v", got, want, measured, reason, status.Decisions)
+		return fmt.Errorf("chosen are %v, want %v; the KPI is %+v, want %s; decision %+v", got, want, measured, reason, decision.ConsumerDecision)
 	}
 	return nil
 }
@@ -166,14 +166,12 @@ func checkKept(ctx context.Context, reason string, providers ...*federation.Clus
 func holds(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		var policy v1alpha1.PlacementPolicy
-		if err := fed.Broker.Get(t.Context(), client.ObjectKey{Name: "delayed"}, &policy); err != nil {
+		_, d, err := decided(t.Context(), "delayed")
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range policy.Status.PerConsumer() {
-			if len(d.Chosen) != 2 || d.Scaling.Count != 2 {
-				t.Fatalf("without a KPI: %+v", d)
-			}
+		if len(d.Chosen) != 2 || d.Scaling.Count != 2 {
+			t.Fatalf("without a KPI: %+v", d.ConsumerDecision)
 		}
 		select {
 		case <-t.Context().Done():

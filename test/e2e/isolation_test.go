@@ -251,7 +251,7 @@ func TestPodsWait(t *testing.T) {
 	// A policy that cannot decide any more keeps what runs, and gets nothing new.
 	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["nowhere"] == "at all"`))
 	eventually(t, 30*time.Second, func(ctx context.Context) error {
-		output, err := fed.Broker.Kubectl(ctx, "get", "placementpolicy", "nobody", "--output=jsonpath={.status.decisions[*].chosen[*].barred}")
+		output, err := fed.Broker.Kubectl(ctx, "get", "placementdecisions", "--output=jsonpath={.items[*].chosen[*].barred}")
 		if err == nil && !strings.Contains(output, "true") {
 			err = fmt.Errorf("no provider is barred: %q", output)
 		}

@@ -116,41 +116,50 @@ func apply(t *testing.T, manifest string) {
 func chosen(t *testing.T, policy string, providers ...*federation.Cluster) {
 	t.Helper()
 	eventually(t, 30*time.Second, func(ctx context.Context) error {
-		status, err := decided(ctx, policy)
+		_, decision, err := decided(ctx, policy)
 		if err != nil {
 			return err
 		}
-		if got := choiceIn(status); !slices.Equal(got, ids(providers)) {
+		if got := choiceIn(decision); !slices.Equal(got, ids(providers)) {
 			return fmt.Errorf("policy %s has chosen %v, want %v", policy, got, ids(providers))
 		}
 		return nil
 	})
 }
 
-// decided returns the status of a policy that has been looked at as it is now.
-func decided(ctx context.Context, policy string) (*v1alpha1.PlacementPolicyStatus, error) {
+// decided returns the status of a policy that has been looked at as it is now, and what it has decided for the consumer.
+func decided(ctx context.Context, policy string) (*v1alpha1.PlacementPolicyStatus, *v1alpha1.PlacementDecision, error) {
 	var p v1alpha1.PlacementPolicy
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: policy}, &p); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if p.Status.ObservedGeneration != p.Generation {
-		return nil, fmt.Errorf("policy %s has not been looked at since it was changed", policy)
+		return nil, nil, fmt.Errorf("policy %s has not been looked at since it was changed", policy)
 	}
-	for _, d := range p.Status.PerConsumer() {
-		if d.Consumer != string(fed.Consumer.ID) {
-			return nil, fmt.Errorf("policy %s decides for %s, which it is not bound to", policy, d.Consumer)
+	var all v1alpha1.PlacementDecisionList
+	if err := fed.Broker.List(ctx, &all); err != nil {
+		return nil, nil, err
+	}
+	var its *v1alpha1.PlacementDecision
+	for i := range all.Items {
+		switch d := &all.Items[i]; {
+		case d.IsOf(&p, string(fed.Consumer.ID)):
+			its = d
+		case d.Policy == policy:
+			return nil, nil, fmt.Errorf("policy %s decides for %s, which it is not bound to", policy, d.Consumer)
 		}
 	}
-	return &p.Status, nil
+	if its == nil {
+		return nil, nil, fmt.Errorf("policy %s has not decided for the consumer", policy)
+	}
+	return &p.Status, its, nil
 }
 
 // choiceIn returns the IDs, in order, of the providers that are chosen.
-func choiceIn(status *v1alpha1.PlacementPolicyStatus) []string {
+func choiceIn(d *v1alpha1.PlacementDecision) []string {
 	var chosen []string
-	for _, d := range status.PerConsumer() {
-		for _, c := range d.Chosen {
-			chosen = append(chosen, c.ID)
-		}
+	for _, c := range d.Chosen {
+		chosen = append(chosen, c.ID)
 	}
 	slices.Sort(chosen)
 	return chosen
@@ -174,7 +183,8 @@ func explains(t *testing.T) {
 		want string
 	}{
 		{[]string{"get", "placementpolicies"}, fed.ProviderB.Name},
-		{[]string{"get", "placementpolicy", "cheapest", "--output=jsonpath={.status.explanations[0].providers[0].terms[0].value}"}, "0.03 EUR/h"},
+		{[]string{"get", "placementdecisions"}, fed.ProviderB.Name},
+		{[]string{"get", "pd", v1alpha1.DecisionName("cheapest", string(fed.Consumer.ID)), "--output=jsonpath={.explained[0].terms[0].value}"}, "0.03"},
 		{[]string{"explain", "placementpolicies.spec.weights"}, "less is better"},
 	} {
 		output, err := fed.Broker.Kubectl(t.Context(), tc.args...)
@@ -190,7 +200,7 @@ func explains(t *testing.T) {
 		t.Errorf("somebody without a token gets status %s: %s", status, body)
 	}
 	status, body := api(t, path)
-	if status != "200" || !strings.Contains(body, `"policy":"cheapest"`) || !strings.Contains(body, `"value":"0.03 EUR/h"`) {
-		t.Errorf("who may list policies gets status %s: %s", status, body)
+	if status != "200" || !strings.Contains(body, `"policy":"cheapest"`) || !strings.Contains(body, `"value":"0.03","unit":"EUR/h"`) {
+		t.Errorf("who may list decisions gets status %s: %s", status, body)
 	}
 }

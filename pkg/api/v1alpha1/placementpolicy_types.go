@@ -19,7 +19,7 @@ const (
 	ReasonFilterFailed      = "FilterFailed"
 	ReasonNobodyPasses      = "NobodyPasses"
 	ReasonSpreadUnsatisfied = "SpreadUnsatisfied"
-	ReasonTooLarge          = "TooLarge"
+	ReasonNotStored         = "NotStored"
 )
 
 // PlacementPolicy says by what criteria the broker chooses providers for the
@@ -34,7 +34,8 @@ const (
 // +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.maxProviders`
 // +kubebuilder:printcolumn:name="Decided",type=string,JSONPath=`.status.conditions[?(@.type == 'Decided')].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Decided')].reason`
-// +kubebuilder:printcolumn:name="Providers",type=string,JSONPath=`.status.decisions[*].chosen[*].name`
+// +kubebuilder:printcolumn:name="Consumers",type=integer,JSONPath=`.status.consumers`
+// +kubebuilder:printcolumn:name="Providers",type=string,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PlacementPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -155,156 +156,26 @@ type Steadiness struct {
 	Duration *metav1.Duration `json:"duration,omitempty"`
 }
 
-// PlacementPolicyStatus is what was decided, and why.
+// PlacementPolicyStatus says whether the policy decides, and how much it has decided.
 type PlacementPolicyStatus struct {
 	// ObservedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Decisions are the last good ones; consumers for which the same was decided share one.
-	// +kubebuilder:validation:MaxItems=10000
-	// +listType=atomic
+	// Consumers is the number of consumers that the policy has decided for. What it has
+	// decided is in a PlacementDecision for each.
 	// +optional
-	Decisions []PlacementDecision `json:"decisions,omitempty"`
-	// Explanations say why, for a few consumers.
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=atomic
+	Consumers int32 `json:"consumers,omitempty"`
+	// Summary names some of the providers that are chosen for any consumer, and says how many
+	// more there are.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
-	Explanations []Explanation `json:"explanations,omitempty"`
+	Summary string `json:"summary,omitempty"`
 	// Conditions are Decided and Shadowed, with weights KPIsKnown, and with scaling Measured.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// PlacementDecision is what was decided for some consumers.
-type PlacementDecision struct {
-	// Consumers are those for which it was decided, each once in all decisions.
-	// +kubebuilder:validation:MaxItems=10000
-	// +listType=atomic
-	Consumers []DecidedConsumer `json:"consumers"`
-	// Chosen are the providers on which the pods of the consumers are placed. A consumer
-	// that is one of them is chosen for the others, and never for itself.
-	// +kubebuilder:validation:MaxItems=10000
-	// +listType=atomic
-	// +optional
-	Chosen []ChosenProvider `json:"chosen,omitempty"`
-	// Better are providers that are better by the margin of steady than a chosen one, and
-	// take its place when that has lasted.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=atomic
-	// +optional
-	Better []BetterProvider `json:"better,omitempty"`
-}
-
-// DecidedConsumer is a consumer for which was decided.
-type DecidedConsumer struct {
-	// ID is its cluster ID.
-	// +kubebuilder:validation:MaxLength=253
-	ID string `json:"id"`
-	// Name is its name for people.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Name string `json:"name,omitempty"`
-	// Scaling is where the KPI of spec.scaling stands.
-	// +optional
-	Scaling *ScalingStatus `json:"scaling,omitempty"`
-}
-
-// Explanation says why it was decided so for a consumer.
-type Explanation struct {
-	// Consumer is the cluster ID of the consumer.
-	// +kubebuilder:validation:MaxLength=253
-	Consumer string `json:"consumer"`
-	// Providers are the ones that come first, and some that do not come into question.
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=atomic
-	// +optional
-	Providers []ExplainedProvider `json:"providers,omitempty"`
-	// NotExplained is the number of further providers.
-	// +optional
-	NotExplained int32 `json:"notExplained,omitempty"`
-}
-
-// ChosenProvider is a provider that was chosen.
-type ChosenProvider struct {
-	// ID is its cluster ID.
-	// +kubebuilder:validation:MaxLength=253
-	ID string `json:"id"`
-	// Name is its name for people.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Name string `json:"name,omitempty"`
-	// AwaySinceTime is since when it cannot be used. It keeps its place for the duration
-	// of steady, and has a substitute.
-	// +optional
-	AwaySinceTime *metav1.Time `json:"awaySinceTime,omitempty"`
-	// Substitute is true while the provider stands in for one that cannot be used, and goes
-	// when that is back.
-	// +optional
-	Substitute bool `json:"substitute,omitempty"`
-	// Barred is true while the policy cannot decide and may exclude the provider: what
-	// runs there stays, and no new pod goes there.
-	// +optional
-	Barred bool `json:"barred,omitempty"`
-}
-
-// BetterProvider is a provider that is better than a chosen one.
-type BetterProvider struct {
-	// ID is its cluster ID.
-	// +kubebuilder:validation:MaxLength=253
-	ID string `json:"id"`
-	// SinceTime is since when.
-	SinceTime metav1.Time `json:"sinceTime"`
-}
-
-// ExplainedProvider says what became of a provider.
-type ExplainedProvider struct {
-	// ID is its cluster ID.
-	// +kubebuilder:validation:MaxLength=253
-	ID string `json:"id"`
-	// Name is its name for people.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Name string `json:"name,omitempty"`
-	// Chosen tells whether it was chosen.
-	Chosen bool `json:"chosen"`
-	// Excluded is why it does not come into question.
-	// +kubebuilder:validation:MaxLength=2048
-	// +optional
-	Excluded string `json:"excluded,omitempty"`
-	// Score is how good it is; 100 is the best in everything.
-	// +optional
-	Score Number `json:"score,omitempty"`
-	// Terms are what the score is made of.
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=map
-	// +listMapKey=kpi
-	// +optional
-	Terms []ExplainedTerm `json:"terms,omitempty"`
-}
-
-// ExplainedTerm is what one KPI adds to a score.
-type ExplainedTerm struct {
-	// KPI is the name of the KPI.
-	// +kubebuilder:validation:MaxLength=253
-	KPI string `json:"kpi"`
-	// Value is its value, in the unit.
-	// +optional
-	Value Number `json:"value,omitempty"`
-	// Unit is that of the value.
-	// +kubebuilder:validation:MaxLength=32
-	// +optional
-	Unit string `json:"unit,omitempty"`
-	// Unknown is why the provider has no value that counts.
-	// +kubebuilder:validation:MaxLength=128
-	// +optional
-	Unknown string `json:"unknown,omitempty"`
-	// Normalized is 1 for the best and 0 for the worst.
-	Normalized Number `json:"normalized"`
-	// Weight is how much it counts.
-	Weight int32 `json:"weight"`
 }
 
 // PlacementPolicyList is a list of PlacementPolicies.

@@ -18,7 +18,8 @@ var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 // AddToScheme registers the objects of this package.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Provider{}, &ProviderList{}, &Consumer{}, &ConsumerList{},
-		&PlacementPolicy{}, &PlacementPolicyList{}, &ProviderQuery{}, &ProviderQueryList{}, &ProviderHistory{}, &ProviderHistoryList{})
+		&PlacementPolicy{}, &PlacementPolicyList{}, &PlacementDecision{}, &PlacementDecisionList{}, &ProviderQuery{}, &ProviderQueryList{},
+		&ProviderHistory{}, &ProviderHistoryList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -44,6 +44,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
+		Watches(&v1alpha1.PlacementDecision{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&corev1.Pod{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Complete(conflict.Requeue(r))
 	if err != nil {

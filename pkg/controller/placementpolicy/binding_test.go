@@ -30,8 +30,9 @@ func TestBoundToNamespaces(t *testing.T) {
 		{bound(), map[string]string{"c": "a", "d": "a"}},
 		{bound("d"), map[string]string{"d": "a"}},
 	} {
-		p, _ := begin(t, append(objects, tc.policy)...).decide(0)
-		if diff := cmp.Diff(tc.want, chosen(p)); diff != "" {
+		h := begin(t, append(objects, tc.policy)...)
+		h.decide(0)
+		if diff := cmp.Diff(tc.want, h.chosen()); diff != "" {
 			t.Errorf("with the consumers %v: -want +got\n%s", tc.policy.Spec.AppliesTo.Consumers, diff)
 		}
 	}

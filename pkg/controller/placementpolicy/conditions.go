@@ -71,7 +71,7 @@ func (s *roster) kpisKnown(now time.Time, weights map[string]v1alpha1.Weight) (c
 	}, true
 }
 
-// announce says which conditions of a policy have changed, and when it uses more or fewer providers.
+// announce says which conditions of a policy have changed.
 func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
 	for _, is := range after.Status.Conditions {
 		was := meta.FindStatusCondition(before.Status.Conditions, is.Type)
@@ -84,10 +84,5 @@ func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Event(after, kind, is.Reason, is.Message)
-	}
-	for _, d := range after.Status.PerConsumer() {
-		if reason, message := stepped(before.Status.DecisionFor(d.Consumer), d); reason != "" {
-			r.recorder.Event(after, corev1.EventTypeNormal, reason, message)
-		}
 	}
 }

@@ -26,15 +26,15 @@ func TestShadowed(t *testing.T) {
 	if says == nil || says.Reason != v1alpha1.ReasonOtherPolicy || !strings.HasSuffix(says.Message, ": a for the consumers c") {
 		t.Fatalf("another one goes before: %+v", says)
 	}
-	if got := chosen(p); got["b"] != "p" || got["c"] != "" {
+	if got := h.chosen(); got["b"] != "p" || got["c"] != "" {
 		t.Errorf("chosen %v", got)
 	}
 	if events := h.events(); !strings.Contains(events, "Warning OtherPolicy") {
 		t.Errorf("events %q", events)
 	}
 	h.change(own, func() { own.Spec.Priority, own.Generation = 1, 2 })
-	if p, _ = h.decide(time.Minute); !meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionShadowed) || chosen(p)["c"] != "p" {
-		t.Errorf("with a higher priority: %+v, chosen %v", p.Status.Conditions, chosen(p))
+	if p, _ = h.decide(time.Minute); !meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionShadowed) || h.chosen()["c"] != "p" {
+		t.Errorf("with a higher priority: %+v, chosen %v", p.Status.Conditions, h.chosen())
 	}
 }
 
@@ -48,8 +48,8 @@ func TestUnknownKPI(t *testing.T) {
 	if says == nil || says.Reason != v1alpha1.ReasonUnknownKPI || !strings.HasPrefix(says.Message, "No provider has priceCPUs,") || !strings.Contains(says.Message, kpi.PriceCPU) {
 		t.Fatalf("the condition is %+v", says)
 	}
-	if chosen(p)["c"] != "p" {
-		t.Errorf("a KPI that nobody has excludes nobody: chosen %v", chosen(p))
+	if h.chosen()["c"] != "p" {
+		t.Errorf("a KPI that nobody has excludes nobody: chosen %v", h.chosen())
 	}
 	h.change(policy, func() {
 		policy.Spec.Weights, policy.Generation = map[string]v1alpha1.Weight{kpi.ConsumerRoundTripTime: -1}, 2

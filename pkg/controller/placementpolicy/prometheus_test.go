@@ -44,11 +44,11 @@ func TestPrometheus(t *testing.T) {
 			if err := h.client.Get(t.Context(), key, p); err != nil {
 				t.Fatalf("Get(): %v", err)
 			}
-			if chosen(p)["c"] == providers && measured(p) == condition {
+			if h.chosen()["c"] == providers && measured(p) == condition {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("chosen %s, %s: want %s, %s", chosen(p)["c"], measured(p), providers, condition)
+				t.Fatalf("chosen %s, %s: want %s, %s", h.chosen()["c"], measured(p), providers, condition)
 			}
 			select {
 			case <-t.Context().Done():

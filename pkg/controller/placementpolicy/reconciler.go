@@ -41,7 +41,7 @@ const (
 	pause = 2 * time.Second
 	// interval is how often a policy decides when nothing changes: KPIs expire.
 	interval = 30 * time.Second
-	// writeInterval is the shortest time between two writes of the status because of
+	// writeInterval is the shortest time between two writes of an object because of
 	// scores, of which people are the only readers.
 	writeInterval = time.Minute
 )
@@ -58,9 +58,10 @@ type Reconciler struct {
 	known map[types.NamespacedName]*state
 }
 
-// state is what is remembered of a policy between two decisions, to save work. All
-// else is in its status.
+// state is what is remembered of a policy between two decisions, to save work, and so that
+// nobody else changes what was decided. After a restart the objects say it.
 type state struct {
+	uid        types.UID
 	generation int64
 	chooser    *choice.Chooser
 	scaler     *scaler // Nil if the policy keeps no KPI.
@@ -69,6 +70,8 @@ type state struct {
 	// refused is the generation of which the API server took no status.
 	refused int64
 	written time.Time
+	// last are the decisions that were written or found, by consumer.
+	last map[string]v1alpha1.ConsumerDecision
 }
 
 // Config is what the controller needs.
@@ -87,8 +90,8 @@ func New(cfg Config) *Reconciler {
 	}
 }
 
-// Reconcile decides for every consumer that a policy applies to, and writes the
-// decisions into its status.
+// Reconcile decides for every consumer that a policy applies to, and writes a
+// PlacementDecision for each.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &v1alpha1.PlacementPolicy{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
@@ -111,29 +114,60 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		s.scaler.ask(ctx, now, r.asker)
 	}
 
-	next := p.DeepCopy()
-	next.Status.ObservedGeneration = p.Generation
-	wait, err := r.decide(ctx, now, s, &next.Status, p)
+	// What is decided.
+	had, err := r.stored(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !equality.Semantic.DeepEqual(withoutScores(&p.Status), withoutScores(&next.Status)) ||
-		now.Sub(s.written).Abs() >= writeInterval && !equality.Semantic.DeepEqual(p.Status, next.Status) {
-		patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Status().Patch(ctx, next, patch); apierrors.IsInvalid(err) && lenient.Unreadable(p) != "" {
-			// Its schema became stricter since it was written, and the API server takes no status of it until it is mended.
-			if s.refused != p.Generation {
-				r.recorder.Event(p, corev1.EventTypeWarning, v1alpha1.ReasonInvalidCriteria, lenient.Unreadable(p)+". The last good decision stays")
-			}
-			s.refused = p.Generation
-			return ctrl.Result{RequeueAfter: interval}, nil
-		} else if err != nil {
-			return ctrl.Result{}, fmt.Errorf("patch the status of placement policy %s: %w", p.Name, err)
-		}
+	next := p.DeepCopy()
+	next.Status.ObservedGeneration = p.Generation
+	decisions, wait, err := r.decide(ctx, now, s, &next.Status, p, had)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	// The decisions are written before the status that says so.
+	scores := now.Sub(s.written).Abs() >= writeInterval
+	written, failed := r.store(ctx, s, p, had, decisions, scores)
+	if scores && written > 0 {
 		s.written = now
-		r.announce(p, next)
+	}
+	if errors.Is(failed, errStale) {
+		return ctrl.Result{RequeueAfter: pause}, nil
+	}
+	if failed != nil {
+		meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionDecided, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotStored,
+			Message: brief(failed) + ". The last good decision stays", ObservedGeneration: p.Generation,
+		})
+	}
+	if err := r.writeStatus(ctx, now, s, p, next, scores); err != nil || failed != nil {
+		return ctrl.Result{}, errors.Join(failed, err)
 	}
 	return ctrl.Result{RequeueAfter: min(wait, interval)}, nil
+}
+
+// writeStatus writes the status of a policy if it has changed; if only a message with a value has, then if scores is true.
+func (r *Reconciler) writeStatus(ctx context.Context, now time.Time, s *state, p, next *v1alpha1.PlacementPolicy, scores bool) error {
+	if equality.Semantic.DeepEqual(p.Status, next.Status) || !scores && equality.Semantic.DeepEqual(withoutMessage(&p.Status), withoutMessage(&next.Status)) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, next, patch); apierrors.IsInvalid(err) && lenient.Unreadable(p) != "" {
+		// Its schema became stricter since it was written, and the API server takes no status of it until it is mended.
+		if s.refused != p.Generation {
+			r.recorder.Event(p, corev1.EventTypeWarning, v1alpha1.ReasonInvalidCriteria, lenient.Unreadable(p)+". The last good decision stays")
+		}
+		s.refused = p.Generation
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("patch the status of placement policy %s: %w", p.Name, err)
+	}
+	if scores {
+		s.written = now
+	}
+	r.announce(p, next)
+	return nil
 }
 
 // state returns what is remembered of a policy, with a chooser for its present spec.
@@ -141,8 +175,8 @@ func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolic
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.known[name]
-	if s == nil {
-		s = &state{generation: -1, refused: -1}
+	if s == nil || s.uid != p.UID {
+		s = &state{uid: p.UID, generation: -1, refused: -1, last: map[string]v1alpha1.ConsumerDecision{}}
 		r.known[name] = s
 	}
 	if s.generation != p.Generation {
@@ -205,13 +239,14 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 	return c
 }
 
-// decide makes the decisions, and returns after what time to look again.
+// decide makes the decisions, in order of the consumers' IDs, and returns them and after what time to look again. It writes
+// into a status how it went.
 func (r *Reconciler) decide(
-	ctx context.Context, now time.Time, s *state, status *v1alpha1.PlacementPolicyStatus, p *v1alpha1.PlacementPolicy,
-) (time.Duration, error) {
+	ctx context.Context, now time.Time, s *state, status *v1alpha1.PlacementPolicyStatus, p *v1alpha1.PlacementPolicy, had stored,
+) ([]v1alpha1.ConsumerDecision, time.Duration, error) {
 	to, err := r.audience(ctx, p)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	consumers := to.consumers
 	if s.scaler != nil {
@@ -219,7 +254,7 @@ func (r *Reconciler) decide(
 	}
 	roster, err := r.roster(ctx)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	wait := interval
 	condition := metav1.Condition{
@@ -231,7 +266,10 @@ func (r *Reconciler) decide(
 	}
 	decisions := make([]v1alpha1.ConsumerDecision, len(consumers))
 	for i := range consumers {
-		before := p.Status.DecisionFor(consumers[i].Name)
+		before, known := s.last[consumers[i].Name]
+		if !known {
+			before = had.last(p, consumers[i].Name)
+		}
 		decision, again, err := roster.decide(now, s, &consumers[i], before, i < explainedConsumers)
 		if err != nil && condition.Status == metav1.ConditionTrue {
 			condition.Status, condition.Reason = metav1.ConditionFalse, reason(s.err, err)
@@ -246,12 +284,7 @@ func (r *Reconciler) decide(
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonInvalidCriteria
 		condition.Message = fmt.Sprintf("%s. The last good decision stays", brief(s.err))
 	}
-	if size, fits := fit(status, decisions); !fits {
-		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonTooLarge
-		condition.Message = fmt.Sprintf("What is chosen for %d consumers takes %d KiB, and %d KiB can be stored: bound it by maxProviders, "+
-			"or let several policies decide. The last decision stays", len(consumers), size>>10, maxDecisions>>10)
-		fit(status, lasting(&p.Status, decisions))
-	}
+	status.Consumers, status.Summary = int32(len(decisions)), summaryOf(decisions) //nolint:gosec // There are no billions.
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = p.Generation
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -265,10 +298,10 @@ func (r *Reconciler) decide(
 	}
 	if s.scaler == nil {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionMeasured)
-		return wait, nil
+		return decisions, wait, nil
 	}
 	set(s.scaler.condition(now, consumers))
-	return min(wait, s.scaler.interval), nil
+	return decisions, min(wait, s.scaler.interval), nil
 }
 
 // brief returns what an error says, as far as it goes into a status.
@@ -356,17 +389,9 @@ func (r *Reconciler) roster(ctx context.Context) (*roster, error) {
 	return newRoster(providers.Items, shown), nil
 }
 
-// withoutScores returns what of a status matters to others than people.
-func withoutScores(status *v1alpha1.PlacementPolicyStatus) *v1alpha1.PlacementPolicyStatus {
+// withoutMessage returns a status without the message about the KPI that is kept, which changes with its value.
+func withoutMessage(status *v1alpha1.PlacementPolicyStatus) *v1alpha1.PlacementPolicyStatus {
 	rest := status.DeepCopy()
-	rest.Explanations = nil
-	for i := range rest.Decisions {
-		for _, c := range rest.Decisions[i].Consumers {
-			if c.Scaling != nil {
-				c.Scaling.Value, c.Scaling.MeasuredTime, c.Scaling.Unknown = "", nil, ""
-			}
-		}
-	}
 	if measured := meta.FindStatusCondition(rest.Conditions, v1alpha1.ConditionMeasured); measured != nil {
 		measured.Message = ""
 	}

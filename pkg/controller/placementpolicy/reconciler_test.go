@@ -80,7 +80,24 @@ type harness struct {
 func begin(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakeClock(now), recorder: record.NewFakeRecorder(100)}
+	count := func(o client.Object) {
+		if _, is := o.(*v1alpha1.PlacementDecision); is {
+			h.writes++
+		}
+	}
 	h.client = snapshottest.NewClient(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			count(o)
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			count(o)
+			return c.Update(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			count(o)
+			return c.Delete(ctx, o, opts...)
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			h.writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -122,16 +139,52 @@ func (h *harness) change(o client.Object, change func()) {
 	}
 }
 
-func chosen(p *v1alpha1.PlacementPolicy) map[string]string {
-	found := map[string]string{}
-	for _, d := range p.Status.PerConsumer() {
-		var ids []string
-		for _, c := range d.Chosen {
-			ids = append(ids, c.ID)
+// all returns what is decided for each consumer, in order of their IDs. It fails if an object is not what its name says.
+func (h *harness) all() []v1alpha1.ConsumerDecision {
+	h.t.Helper()
+	var p v1alpha1.PlacementPolicy
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: "cheapest"}, &p); err != nil {
+		h.t.Fatal(err)
+	}
+	var list v1alpha1.PlacementDecisionList
+	if err := h.client.List(h.t.Context(), &list); err != nil {
+		h.t.Fatal(err)
+	}
+	var all []v1alpha1.ConsumerDecision
+	for _, d := range list.Items {
+		if !d.IsOf(&p, d.Consumer) {
+			h.t.Errorf("%s is the decision of %q for %q", d.Name, d.Policy, d.Consumer)
 		}
-		found[d.Consumer] = strings.Join(ids, ",")
+		all = append(all, d.ConsumerDecision)
+	}
+	return all
+}
+
+// last returns what is decided for a consumer.
+func (h *harness) last(consumer string) v1alpha1.ConsumerDecision {
+	h.t.Helper()
+	for _, d := range h.all() {
+		if d.Consumer == consumer {
+			return d
+		}
+	}
+	return v1alpha1.ConsumerDecision{}
+}
+
+func (h *harness) chosen() map[string]string {
+	h.t.Helper()
+	found := map[string]string{}
+	for _, d := range h.all() {
+		found[d.Consumer] = strings.Join(ids(d.Chosen), ",")
 	}
 	return found
+}
+
+func ids(chosen []v1alpha1.ChosenProvider) (ids []string) {
+	for _, c := range chosen {
+		ids = append(ids, c.ID)
+	}
+	return ids
 }
 
 func condition(p *v1alpha1.PlacementPolicy) string {
@@ -149,7 +202,7 @@ func TestConsumers(t *testing.T) {
 	}
 	h := begin(t, append(objects, cheapest())...)
 	p, again := h.decide(0)
-	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a"}, chosen(p)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a"}, h.chosen()); diff != "" {
 		t.Errorf("chosen: -want +got\n%s", diff)
 	}
 	if got := condition(p); got != "True Decided" || again != interval {
@@ -158,14 +211,16 @@ func TestConsumers(t *testing.T) {
 
 	requested := cheapest()
 	requested.Spec.AppliesTo.Scope = v1alpha1.ScopeOnRequest
-	p, _ = begin(t, append(objects, requested)...).decide(0)
-	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a", "named": "a"}, chosen(p)); diff != "" {
+	h = begin(t, append(objects, requested)...)
+	h.decide(0)
+	if diff := cmp.Diff(map[string]string{"a": "b", "c": "a", "named": "a"}, h.chosen()); diff != "" {
 		t.Errorf("that who wishes it would get: -want +got\n%s", diff)
 	}
 	unused := cheapest()
 	unused.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"nobody"}}
-	if p, _ = begin(t, append(objects, unused)...).decide(0); condition(p) != "True NoConsumer" || len(chosen(p)) != 0 {
-		t.Errorf("for nobody: condition %s, chosen %v", condition(p), chosen(p))
+	h = begin(t, append(objects, unused)...)
+	if p, _ = h.decide(0); condition(p) != "True NoConsumer" || len(h.chosen()) != 0 {
+		t.Errorf("for nobody: condition %s, chosen %v", condition(p), h.chosen())
 	}
 }
 
@@ -184,7 +239,7 @@ func TestExplained(t *testing.T) {
 	policy := cheapest()
 	policy.Spec.Filters = []v1alpha1.Filter{`!("arch" in labels) || labels.arch != "arm64" || labels.region != "north"`}
 	h := begin(t, policy, consumer("c"), off, stays, down, young, dear, node, lying, liqotest.ForeignCluster(id, true, false), liqotest.Offer(id, nil), provider("b", "2"))
-	p, _ := h.decide(0)
+	h.decide(0)
 	want := []v1alpha1.ExplainedProvider{
 		{ID: "b", Name: "name-b", Chosen: true, Score: "100.0", Terms: []v1alpha1.ExplainedTerm{
 			{KPI: "priceCPU", Value: "2", Unit: "EUR/h", Normalized: "1.00", Weight: -10},
@@ -195,7 +250,7 @@ func TestExplained(t *testing.T) {
 		{ID: "stays", Name: "name-stays", Excluded: "The provider is cordoned"},
 		{ID: "young", Name: "name-young", Excluded: "The provider is not known yet"},
 	}
-	if diff := cmp.Diff(want, p.Status.DecisionFor("c").Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {
+	if diff := cmp.Diff(want, h.last("c").Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -206,9 +261,10 @@ func TestBounded(t *testing.T) {
 	for i := range 100 {
 		objects = append(objects, provider(fmt.Sprintf("p-%03d", i), fmt.Sprint(i)), consumer(fmt.Sprintf("c-%03d", i)))
 	}
-	p, _ := begin(t, objects...).decide(0)
+	h := begin(t, objects...)
+	h.decide(0)
 	explained := 0
-	for _, d := range p.Status.PerConsumer() {
+	for _, d := range h.all() {
 		if len(d.Chosen) != 1 {
 			t.Errorf("%s: chosen %v", d.Consumer, d.Chosen)
 		}
@@ -241,12 +297,12 @@ func TestChosenIsExplained(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, _ := h.decide(2 * time.Minute)
-	if got := chosen(p)["c"]; got != "chosen" {
+	h.decide(2 * time.Minute)
+	if got := h.chosen()["c"]; got != "chosen" {
 		t.Fatalf("chosen %s", got)
 	}
-	if !slices.ContainsFunc(p.Status.DecisionFor("c").Explained, func(e v1alpha1.ExplainedProvider) bool { return e.Chosen }) {
-		t.Errorf("nothing explains the one that is chosen: %v", p.Status.DecisionFor("c").Explained)
+	if !slices.ContainsFunc(h.last("c").Explained, func(e v1alpha1.ExplainedProvider) bool { return e.Chosen }) {
+		t.Errorf("nothing explains the one that is chosen: %v", h.last("c").Explained)
 	}
 }
 
@@ -283,11 +339,11 @@ func TestFailures(t *testing.T) {
 			if got := condition(p); got != tc.want {
 				t.Errorf("%s\ncondition %s, want %s", tc.reason, got, tc.want)
 			}
-			if got := chosen(p)["c"]; got != "a" {
+			if got := h.chosen()["c"]; got != "a" {
 				t.Errorf("%s\nchosen %s, want what was chosen before", tc.reason, got)
 			}
 			// A spread alone excludes no provider.
-			if got, want := p.Status.DecisionFor("c").Chosen[0].Barred, tc.want != "False SpreadUnsatisfied"; got != want {
+			if got, want := h.last("c").Chosen[0].Barred, tc.want != "False SpreadUnsatisfied"; got != want {
 				t.Errorf("%s\nnew pods are kept away: %t, want %t", tc.reason, got, want)
 			}
 			if events := fmt.Sprint(len(h.recorder.Events)); events != "2" {
@@ -297,8 +353,8 @@ func TestFailures(t *testing.T) {
 				policy.Spec.Filters, policy.Spec.Spread = nil, nil
 				policy.Generation, policy.Annotations = 3, nil
 			})
-			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" || p.Status.DecisionFor("c").Chosen[0].Barred {
-				t.Errorf("after it was repaired: condition %s, chosen %+v", condition(p), p.Status.DecisionFor("c").Chosen)
+			if p, _ = h.decide(time.Minute); condition(p) != "True Decided" || h.last("c").Chosen[0].Barred {
+				t.Errorf("after it was repaired: condition %s, chosen %+v", condition(p), h.last("c").Chosen)
 			}
 		})
 	}
@@ -313,7 +369,7 @@ func TestAwayIsNotBarred(t *testing.T) {
 	h.change(policy, func() { policy.Spec.Filters = []v1alpha1.Filter{"kpi.priceCPU < 2.0"}; policy.Generation = 2 })
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
 	p, _ := h.decide(time.Minute)
-	if got := p.Status.DecisionFor("c").Chosen; condition(p) != "False NobodyPasses" || len(got) != 1 || got[0].ID != "a" || got[0].Barred {
+	if got := h.last("c").Chosen; condition(p) != "False NobodyPasses" || len(got) != 1 || got[0].ID != "a" || got[0].Barred {
 		t.Errorf("condition %s, chosen %+v: want a, which keeps its pods when it is back", condition(p), got)
 	}
 }
@@ -350,16 +406,16 @@ func TestSteady(t *testing.T) {
 	h.decide(0)
 	// A spec that was changed a moment ago, as with the price, is no reason to go.
 	h.change(a, func() { setPrice(a, "3"); a.Generation = 7 })
-	p, again := h.decide(10 * time.Second)
-	if chosen(p)["c"] != "a" || again != interval || len(p.Status.DecisionFor("c").Better) != 1 {
-		t.Errorf("at first: chosen %v, again after %s, better %v", chosen(p), again, p.Status.DecisionFor("c").Better)
+	_, again := h.decide(10 * time.Second)
+	if h.chosen()["c"] != "a" || again != interval || len(h.last("c").Better) != 1 {
+		t.Errorf("at first: chosen %v, again after %s, better %v", h.chosen(), again, h.last("c").Better)
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}}) // The daemon was killed.
-	if p, again = h.decide(50 * time.Second); chosen(p)["c"] != "a" || again != 10*time.Second {
-		t.Errorf("then: chosen %v, again after %s", chosen(p), again)
+	if _, again = h.decide(50 * time.Second); h.chosen()["c"] != "a" || again != 10*time.Second {
+		t.Errorf("then: chosen %v, again after %s", h.chosen(), again)
 	}
-	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" || len(p.Status.DecisionFor("c").Better) > 0 {
-		t.Errorf("after a minute: chosen %v", chosen(p))
+	if h.decide(10 * time.Second); h.chosen()["c"] != "b" || len(h.last("c").Better) > 0 {
+		t.Errorf("after a minute: chosen %v", h.chosen())
 	}
 }
 
@@ -370,11 +426,11 @@ func TestSteadyIsNotEarly(t *testing.T) {
 	h.decide(0)
 	h.change(a, func() { setPrice(a, "3") })
 	h.decide(10*time.Second + 900*time.Millisecond)
-	if p, _ := h.decide(59*time.Second + 800*time.Millisecond); chosen(p)["c"] != "a" {
-		t.Errorf("after less than a minute: chosen %v", chosen(p))
+	if h.decide(59*time.Second + 800*time.Millisecond); h.chosen()["c"] != "a" {
+		t.Errorf("after less than a minute: chosen %v", h.chosen())
 	}
-	if p, _ := h.decide(2 * time.Second); chosen(p)["c"] != "b" {
-		t.Errorf("after more than a minute: chosen %v", chosen(p))
+	if h.decide(2 * time.Second); h.chosen()["c"] != "b" {
+		t.Errorf("after more than a minute: chosen %v", h.chosen())
 	}
 }
 
@@ -384,16 +440,16 @@ func TestAway(t *testing.T) {
 	h := begin(t, cheapest(), consumer("c"), a, provider("b", "2"))
 	h.decide(0)
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
-	p, _ := h.decide(10 * time.Second)
-	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].AwaySinceTime == nil || got[1].AwaySinceTime != nil {
+	h.decide(10 * time.Second)
+	if got := h.last("c").Chosen; h.chosen()["c"] != "a,b" || got[0].AwaySinceTime == nil || got[1].AwaySinceTime != nil {
 		t.Errorf("out of reach: chosen %v", got)
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
-	if p, _ = h.decide(50 * time.Second); chosen(p)["c"] != "a,b" {
-		t.Errorf("after 50 s: chosen %v", chosen(p))
+	if h.decide(50 * time.Second); h.chosen()["c"] != "a,b" {
+		t.Errorf("after 50 s: chosen %v", h.chosen())
 	}
-	if p, _ = h.decide(10 * time.Second); chosen(p)["c"] != "b" {
-		t.Errorf("after a minute: chosen %v", chosen(p))
+	if h.decide(10 * time.Second); h.chosen()["c"] != "b" {
+		t.Errorf("after a minute: chosen %v", h.chosen())
 	}
 }
 
@@ -404,14 +460,14 @@ func TestAwayForAMoment(t *testing.T) {
 	h.decide(0)
 	h.change(b, func() { setPrice(b, "9") }) // By less than the margin.
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionFalse })
-	p, _ := h.decide(30 * time.Second)
-	if got := p.Status.DecisionFor("c").Chosen; chosen(p)["c"] != "a,b" || got[0].Substitute || !got[1].Substitute {
+	h.decide(30 * time.Second)
+	if got := h.last("c").Chosen; h.chosen()["c"] != "a,b" || got[0].Substitute || !got[1].Substitute {
 		t.Errorf("out of reach: chosen %v", got)
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionTrue })
-	if p, _ = h.decide(5 * time.Second); chosen(p)["c"] != "a" {
-		t.Errorf("after 5 s: chosen %v, want the one that was away for a moment", chosen(p))
+	if h.decide(5 * time.Second); h.chosen()["c"] != "a" {
+		t.Errorf("after 5 s: chosen %v, want the one that was away for a moment", h.chosen())
 	}
 }
 
@@ -464,8 +520,8 @@ func TestNodesOfOneProvider(t *testing.T) {
 		},
 	})
 	for range 4 {
-		p, _ := h.decide(30 * time.Second)
-		if got := chosen(p)["c"]; got != "id-y,id-z" {
+		h.decide(30 * time.Second)
+		if got := h.chosen()["c"]; got != "id-y,id-z" {
 			t.Errorf("chosen %s, want those that are in one region", got)
 		}
 		reversed = !reversed

@@ -21,7 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
-// The size of a status is bounded: so many consumers have their decision explained, with
+// The size of a policy's decisions is bounded: so many consumers have their decision explained, with
 // so many chosen providers, so many others that pass the filters and so many that do not.
 const (
 	explainedConsumers = 20
@@ -98,7 +98,7 @@ func (s *roster) decide(
 	decision := before
 	decision.Consumer, decision.ConsumerName = consumer.Name, consumer.Status.ClusterName
 	if policy.err != nil {
-		decision.Chosen = barred(before.Chosen, nil)
+		decision.Chosen, decision.Summary = barred(before.Chosen, nil), summary(before.Chosen)
 		return decision, 0, policy.err
 	}
 	made := s.choose(now, policy, consumer, before)
@@ -108,10 +108,10 @@ func (s *roster) decide(
 		decision.Explained, decision.NotExplained = s.explain(made.ranking, consumer.Name)
 	}
 	if made.err != nil {
-		decision.Chosen = barred(before.Chosen, made.ranking)
+		decision.Chosen, decision.Summary = barred(before.Chosen, made.ranking), summary(before.Chosen)
 		return decision, 0, made.err
 	}
-	decision.Chosen, decision.Better = made.chosen, made.better
+	decision.Chosen, decision.Summary, decision.Better = made.chosen, made.summary, made.better
 	return decision, made.wait, nil
 }
 
@@ -130,9 +130,10 @@ func barred(chosen []v1alpha1.ChosenProvider, ranking []choice.Ranked) []v1alpha
 	return marked
 }
 
-// outcome is what was decided, as the status has it.
+// outcome is what was decided, as a PlacementDecision has it.
 type outcome struct {
 	chosen  []v1alpha1.ChosenProvider
+	summary string
 	better  []v1alpha1.BetterProvider
 	scaling *v1alpha1.ScalingStatus
 	wait    time.Duration
@@ -140,7 +141,7 @@ type outcome struct {
 	err     error
 }
 
-// outcome returns a decision as the status has it.
+// outcome returns a decision as a PlacementDecision has it.
 func (s *roster) outcome(made choice.Decision, scaling *v1alpha1.ScalingStatus, err error) outcome {
 	o := outcome{scaling: scaling, wait: made.Wait, ranking: made.Ranking, err: err}
 	if err != nil {
@@ -153,6 +154,7 @@ func (s *roster) outcome(made choice.Decision, scaling *v1alpha1.ScalingStatus, 
 		}
 		o.chosen = append(o.chosen, c)
 	}
+	o.summary = summary(o.chosen)
 	for _, id := range slices.Sorted(maps.Keys(made.Better)) {
 		// The API keeps whole seconds; the next one, so that nothing moves too early.
 		since := metav1.Time{Time: made.Better[id].Add(time.Second - 1).Truncate(time.Second)}

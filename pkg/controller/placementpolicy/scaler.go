@@ -116,7 +116,7 @@ func (s *state) choose(
 	now time.Time, providers []choice.Provider, consumer *v1alpha1.Consumer, before v1alpha1.ConsumerDecision,
 ) (choice.Decision, *v1alpha1.ScalingStatus, error) {
 	if s.scaler == nil {
-		made, err := s.chooser.Choose(now, providers, memory(before))
+		made, err := s.chooser.ChooseWithin(v1alpha1.MaxChosen, now, providers, memory(before))
 		return made, nil, err
 	}
 	value, unknown := s.scaler.kpi(now, consumer)
@@ -127,7 +127,7 @@ func (s *state) choose(
 	last := memory(before)
 	used, available := s.chooser.Count(all.Ranking, last.Chosen)
 	steps, _ := s.scaler.band.Observe(now, value, bandMemory(before.Scaling), hysteresis.Supply{Used: used, Available: available})
-	made, err := s.chooser.Limited(steps.Steps).Choose(now, providers, last)
+	made, err := s.chooser.Limited(steps.Steps).ChooseWithin(v1alpha1.MaxChosen, now, providers, last)
 	if err != nil {
 		return made, before.Scaling, err
 	}

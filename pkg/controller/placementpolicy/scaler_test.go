@@ -92,39 +92,39 @@ func TestScaling(t *testing.T) {
 	h, s := keep(t, keeping())
 	s.samples = map[string]float64{"c": 150}
 	p := h.pass(time.Minute)
-	if got := chosen(p)["c"]; got != "a" || measured(p) != "True Measured" || p.Status.DecisionFor("c").Scaling.Value != "150" {
-		t.Fatalf("inside: chosen %s, measured %s, %+v", got, measured(p), p.Status.DecisionFor("c").Scaling)
+	if got := h.chosen()["c"]; got != "a" || measured(p) != "True Measured" || h.last("c").Scaling.Value != "150" {
+		t.Fatalf("inside: chosen %s, measured %s, %+v", got, measured(p), h.last("c").Scaling)
 	}
 	h.events()
 	s.samples["c"] = 250
 	p = h.pass(time.Minute)
-	if last := p.Status.DecisionFor("c").Scaling; chosen(p)["c"] != "a" || last.Direction != "Up" || last.SinceTime.Unix() != now.Add(75*time.Second).Unix() {
-		t.Errorf("above, not for long enough: chosen %s, %+v", chosen(p)["c"], last)
+	if last := h.last("c").Scaling; h.chosen()["c"] != "a" || last.Direction != "Up" || last.SinceTime.Unix() != now.Add(75*time.Second).Unix() {
+		t.Errorf("above, not for long enough: chosen %s, %+v", h.chosen()["c"], last)
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s}) // The daemon was killed.
-	if p = h.pass(15 * time.Second); chosen(p)["c"] != "a,b" || p.Status.DecisionFor("c").Scaling.SinceTime != nil {
-		t.Errorf("above for a minute: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Scaling)
+	if p = h.pass(15 * time.Second); h.chosen()["c"] != "a,b" || h.last("c").Scaling.SinceTime != nil {
+		t.Errorf("above for a minute: chosen %s, %+v", h.chosen()["c"], h.last("c").Scaling)
 	}
 	if got := h.events(); got != "Normal ScaledUp 2 instead of 1 for consumer c, at 250 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Scaling.Count != 3 {
-		t.Errorf("above for ever: chosen %s", chosen(p)["c"])
+	if p = h.pass(5 * time.Minute); h.chosen()["c"] != "a,b,d" || h.last("c").Scaling.Count != 3 {
+		t.Errorf("above for ever: chosen %s", h.chosen()["c"])
 	}
 	s.samples["c"] = 150
-	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a,b,d" {
-		t.Errorf("inside again: chosen %s", chosen(p)["c"])
+	if p = h.pass(5 * time.Minute); h.chosen()["c"] != "a,b,d" {
+		t.Errorf("inside again: chosen %s", h.chosen()["c"])
 	}
 	h.events()
 	s.samples["c"] = 0
-	if p = h.pass(75 * time.Second); chosen(p)["c"] != "a,b" {
-		t.Errorf("below for a minute: chosen %s", chosen(p)["c"])
+	if p = h.pass(75 * time.Second); h.chosen()["c"] != "a,b" {
+		t.Errorf("below for a minute: chosen %s", h.chosen()["c"])
 	}
 	if got := h.events(); got != "Normal ScaledDown 2 instead of 3 for consumer c, at 0 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); chosen(p)["c"] != "a" || p.Status.DecisionFor("c").Scaling.Count != 1 {
-		t.Errorf("below for ever: chosen %s", chosen(p)["c"])
+	if p = h.pass(5 * time.Minute); h.chosen()["c"] != "a" || h.last("c").Scaling.Count != 1 {
+		t.Errorf("below for ever: chosen %s", h.chosen()["c"])
 	}
 }
 
@@ -151,16 +151,16 @@ func TestKeepHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, s := keep(t, keeping())
 			s.samples = map[string]float64{"c": 250}
-			if p := h.pass(90 * time.Second); chosen(p)["c"] != "a,b" {
-				t.Fatalf("before: chosen %s", chosen(p)["c"])
+			if h.pass(90 * time.Second); h.chosen()["c"] != "a,b" {
+				t.Fatalf("before: chosen %s", h.chosen()["c"])
 			}
 			h.events()
 			tc.breaks(h, s)
 			p := h.pass(150 * time.Second)
-			if got := chosen(p)["c"]; got != "a,b" || measured(p) != "False "+tc.want || condition(p) != "True Decided" {
+			if got := h.chosen()["c"]; got != "a,b" || measured(p) != "False "+tc.want || condition(p) != "True Decided" {
 				t.Errorf("%s\nchosen %s, measured %s, %s", tc.reason, got, measured(p), condition(p))
 			}
-			if last := p.Status.DecisionFor("c").Scaling; last.Count != 2 || last.Value != "250" || last.Unknown == "" {
+			if last := h.last("c").Scaling; last.Count != 2 || last.Value != "250" || last.Unknown == "" {
 				t.Errorf("%s\nkept %+v", tc.reason, last)
 			}
 			if events := h.events(); !strings.HasPrefix(events, "Warning "+tc.want+" ") || strings.Contains(events, "\n") {
@@ -179,8 +179,8 @@ func TestKeepNamesake(t *testing.T) {
 	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
 	s := &server{h: h, samples: map[string]float64{"c": 250}}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
-	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || p.Status.DecisionFor("evil").Scaling.Value != "" {
-		t.Errorf("measured %s, last %+v", measured(p), p.Status.DecisionFor("evil").Scaling)
+	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || h.last("evil").Scaling.Value != "" {
+		t.Errorf("measured %s, last %+v", measured(p), h.last("evil").Scaling)
 	}
 }
 
@@ -189,24 +189,24 @@ func TestKeepAlone(t *testing.T) {
 	policy := keeping()
 	policy.Spec.Scaling.ConsumerLabel, policy.Spec.Scaling.Min = "", 2
 	h, s := keep(t, policy)
-	if p := h.pass(time.Minute); chosen(p)["c"] != "a,b" || measured(p) != "False NoData" {
-		t.Errorf("at first: chosen %s, measured %s", chosen(p)["c"], measured(p))
+	if p := h.pass(time.Minute); h.chosen()["c"] != "a,b" || measured(p) != "False NoData" {
+		t.Errorf("at first: chosen %s, measured %s", h.chosen()["c"], measured(p))
 	}
 	s.samples = map[string]float64{"": 201}
-	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a,b,d" {
-		t.Errorf("above: chosen %s", chosen(p)["c"])
+	if h.pass(2 * time.Minute); h.chosen()["c"] != "a,b,d" {
+		t.Errorf("above: chosen %s", h.chosen()["c"])
 	}
 	s.samples["second"] = 0
-	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a,b,d" || measured(p) != "False Ambiguous" {
-		t.Errorf("two values: chosen %s, measured %s", chosen(p)["c"], measured(p))
+	if p := h.pass(2 * time.Minute); h.chosen()["c"] != "a,b,d" || measured(p) != "False Ambiguous" {
+		t.Errorf("two values: chosen %s, measured %s", h.chosen()["c"], measured(p))
 	}
 	h.change(policy, func() { policy.Spec.Scaling, policy.Generation = nil, 2; policy.Spec.MaxProviders = new(int32(1)) })
-	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || measured(p) != "" || p.Status.DecisionFor("c").Scaling != nil {
-		t.Errorf("last no more: chosen %s, measured %s", chosen(p)["c"], measured(p))
+	if p := h.pass(2 * time.Minute); h.chosen()["c"] != "a" || measured(p) != "" || h.last("c").Scaling != nil {
+		t.Errorf("scaled no more: chosen %s, measured %s", h.chosen()["c"], measured(p))
 	}
 	h.change(policy, func() { policy.Spec = keeping().Spec; policy.Spec.Scaling.OffloadAbove = "50"; policy.Generation = 3 })
-	if p := h.pass(2 * time.Minute); chosen(p)["c"] != "a" || condition(p) != "False InvalidCriteria" {
-		t.Errorf("thresholds the wrong way round: chosen %s, %s", chosen(p)["c"], condition(p))
+	if p := h.pass(2 * time.Minute); h.chosen()["c"] != "a" || condition(p) != "False InvalidCriteria" {
+		t.Errorf("thresholds the wrong way round: chosen %s, %s", h.chosen()["c"], condition(p))
 	}
 }
 
@@ -225,14 +225,14 @@ func TestKeepZones(t *testing.T) {
 		}
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: &server{h: h, samples: map[string]float64{"c": 250}}})
-	if p := h.pass(time.Minute); chosen(p)["c"] != "a" {
-		t.Errorf("at first: chosen %s", chosen(p)["c"])
+	if h.pass(time.Minute); h.chosen()["c"] != "a" {
+		t.Errorf("at first: chosen %s", h.chosen()["c"])
 	}
-	if p := h.pass(15 * time.Second); chosen(p)["c"] != "a,b,d" || p.Status.DecisionFor("c").Scaling.Count != 2 {
-		t.Errorf("one zone more: chosen %s", chosen(p)["c"])
+	if h.pass(15 * time.Second); h.chosen()["c"] != "a,b,d" || h.last("c").Scaling.Count != 2 {
+		t.Errorf("one zone more: chosen %s", h.chosen()["c"])
 	}
-	if p := h.pass(150 * time.Second); chosen(p)["c"] != "a,b,d,e" || p.Status.DecisionFor("c").Scaling.Count != 3 {
-		t.Errorf("all zones: chosen %s, %+v", chosen(p)["c"], p.Status.DecisionFor("c").Scaling)
+	if h.pass(150 * time.Second); h.chosen()["c"] != "a,b,d,e" || h.last("c").Scaling.Count != 3 {
+		t.Errorf("all zones: chosen %s, %+v", h.chosen()["c"], h.last("c").Scaling)
 	}
 }
 
@@ -284,8 +284,8 @@ func TestExampleDelay(t *testing.T) {
 		{50, 10 * time.Minute, "near"},
 	} {
 		s.samples["c"] = step.delay
-		if p := h.pass(step.after); chosen(p)["c"] != step.want {
-			t.Errorf("at %v ms for %s: chosen %s, want %s", step.delay, step.after, chosen(p)["c"], step.want)
+		if h.pass(step.after); h.chosen()["c"] != step.want {
+			t.Errorf("at %v ms for %s: chosen %s, want %s", step.delay, step.after, h.chosen()["c"], step.want)
 		}
 	}
 }

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package placementpolicy decides by placement policies which providers are used for which
-// consumers, and writes the decisions and their explanation into the status of
-// each PlacementPolicy.
+// consumers, and writes the decisions and their explanation into PlacementDecisions, one
+// for each policy and consumer.
 //
 // How to decide is in package choice. It moves no pod and selects no provider:
-// package twin does, by what it reads in the status.
+// package twin does, by what it reads in the decisions.
 package placementpolicy
 
 import (
@@ -39,6 +39,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1alpha1.PlacementPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, all, builder.WithPredicates(providerChanged())).
 		Watches(&v1alpha1.Consumer{}, all, builder.WithPredicates(came())).
+		// What somebody else changes or removes is restored.
+		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(policyOf), builder.WithPredicates(meddled())).
 		// One policy that waits for Prometheus does not keep others from deciding.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(conflict.Requeue(r))
@@ -60,6 +62,16 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 		requests[i].Name = policies.Items[i].Name
 	}
 	return requests
+}
+
+// policyOf returns the policy of a decision.
+func policyOf(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.(*v1alpha1.PlacementDecision).Policy}}}
+}
+
+// meddled lets changes of decisions pass, the controller's own among them, and that they go.
+func meddled() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 }
 
 // providerChanged lets those changes of a Provider pass that a decision depends on.

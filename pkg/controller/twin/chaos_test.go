@@ -64,12 +64,12 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		objects = append(objects, x.newProvider(id), liqotest.VirtualNode(id, true))
 	}
 	if x.r.IntN(2) == 0 {
-		p := policy(6000, x.ids[0])
+		p := policy(6000)
 		p.Spec.Failover.Mode = []v1alpha1.FailoverMode{v1alpha1.FailoverAfterGrace, v1alpha1.FailoverImmediate, v1alpha1.FailoverNever}[x.r.IntN(3)]
 		if x.r.IntN(3) == 0 {
 			p.Spec.Scaling = &v1alpha1.Scaling{}
 		}
-		objects = append(objects, p)
+		objects = append(objects, p, chooses(x.ids[0]))
 	}
 	x.c = snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
@@ -350,17 +350,17 @@ func (x *chaos) link(id cluster.Identity, up bool) {
 
 // choose lets the policy choose some providers.
 func (x *chaos) choose() {
-	p := &v1alpha1.PlacementPolicy{}
-	if !x.get("policy", p) {
+	d := chooses()
+	if !x.get("policy", &v1alpha1.PlacementPolicy{}) || !x.get(d.Name, d) {
 		return
 	}
 	chosen := slices.DeleteFunc(slices.Clone(x.ids), func(cluster.Identity) bool { return x.r.IntN(2) == 0 })
 	if len(chosen) == 0 {
 		chosen = x.ids[:1]
 	}
-	p.Status = policy(60, chosen...).Status
+	d.Chosen = chooses(chosen...).Chosen
 	x.notef("the policy chooses %v", chosen)
-	x.must(x.c.Status().Update(x.t.Context(), p))
+	x.must(x.c.Update(x.t.Context(), d))
 }
 
 // happen lets one thing happen.

@@ -7,11 +7,10 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -31,39 +30,28 @@ func (r *Reconciler) concerned(ctx context.Context, provider client.Object) []re
 	return requests(names)
 }
 
-// policyHandler looks at every namespace when a policy comes, goes or is written by
-// people, because it may come to apply to any; and when only its choice for some
-// consumers has changed, at their namespaces that follow it.
-func (r *Reconciler) policyHandler() handler.EventHandler {
-	add := func(q workqueue.RateLimitingInterface, requests []reconcile.Request) {
-		for _, request := range requests {
-			q.Add(request)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.RateLimitingInterface) { add(q, r.all(ctx)) },
-		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q workqueue.RateLimitingInterface) { add(q, r.all(ctx)) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.RateLimitingInterface) {
-			add(q, r.following(ctx, e.ObjectOld.(*v1alpha1.PlacementPolicy), e.ObjectNew.(*v1alpha1.PlacementPolicy)))
-		},
-	}
+// everywhere returns every twin namespace: a policy that comes, goes or is written by people may
+// come to apply to any.
+func (r *Reconciler) everywhere(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.all(ctx)
 }
 
-// following returns the twin namespaces whose plan can change with an update of a policy.
-func (r *Reconciler) following(ctx context.Context, before, after *v1alpha1.PlacementPolicy) []reconcile.Request {
-	if before.Generation != after.Generation {
-		return r.all(ctx)
-	}
-	changed := snapshot.Rechosen(before.Status.Decisions, after.Status.Decisions)
-	if len(changed) == 0 {
-		return nil
-	}
-	names, err := r.reader.FollowersOf(ctx, after.Name, changed)
+// following returns the twin namespaces of a decision's consumer that follow its policy.
+func (r *Reconciler) following(ctx context.Context, o client.Object) []reconcile.Request {
+	d := o.(*v1alpha1.PlacementDecision)
+	names, err := r.reader.FollowersOf(ctx, d.Policy, cluster.ID(d.Consumer))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the namespaces that a policy affects", "policy", after.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the namespaces that a decision affects", "placementDecision", d.Name)
 		return r.all(ctx)
 	}
 	return requests(names)
+}
+
+// choiceChanged lets only those updates of a decision pass by which others are chosen.
+func choiceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return snapshot.ChoiceChanged(e.ObjectOld.(*v1alpha1.PlacementDecision), e.ObjectNew.(*v1alpha1.PlacementDecision))
+	}}
 }
 
 // ofConsumer returns the twin namespaces of a consumer.

@@ -42,7 +42,7 @@ func (h *harness) read() (*corev1.Namespace, *snapshot.Twin) {
 // TestPreview looks at plans before they are made, where they depend on what is remembered: it sees the plan that is made then, and
 // that changes nothing.
 func TestPreview(t *testing.T) {
-	keeps := policy(60, providerA, providerB)
+	keeps := policy(60)
 	keeps.Spec.Scaling = &v1alpha1.Scaling{}
 	refused := offloaded(providerA, providerB)
 	liqotest.Refuse(refused[1].(*liqo.NamespaceOffloading), providerA, began)
@@ -52,7 +52,7 @@ func TestPreview(t *testing.T) {
 		objects []client.Object
 	}{
 		"Refused": {"A provider that has refused for long is noted by the plan, and not by who looks at it.", slices.Concat(refused, workload("liqo-provider-a", "web-0"), both)},
-		"Leveled": {"So are the replicas that there were.", slices.Concat(offloaded(providerA, providerB), workload("", "web-0"), workload("liqo-provider-a", "web-1", "web-2", "web-3"), both, []client.Object{keeps})},
+		"Leveled": {"So are the replicas that there were.", slices.Concat(offloaded(providerA, providerB), workload("", "web-0"), workload("liqo-provider-a", "web-1", "web-2", "web-3"), both, []client.Object{keeps, chooses(providerA, providerB)})},
 		"Drained": {"So is since when pods serve.", slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"), []client.Object{off(providerA), ready(providerB)})},
 	}
 	for name, tc := range cases {

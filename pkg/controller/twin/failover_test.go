@@ -142,9 +142,9 @@ func TestFailoverOfPolicy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := policy(60, providerA, providerB)
+			p := policy(60)
 			p.Spec.Failover = tc.rule
-			h := startLost(t, testingclock.NewFakeClock(began.Add(time.Hour)), p)
+			h := startLost(t, testingclock.NewFakeClock(began.Add(time.Hour)), p, chooses(providerA, providerB))
 			h.reconcile()
 			h.reconcile()
 			if diff := cmp.Diff(tc.want, h.deleted, cmpopts.EquateEmpty()); diff != "" {
@@ -172,10 +172,10 @@ func TestWithdrawn(t *testing.T) {
 
 // TestPeeringEnded removes a pod that Liqo has evicted and nobody can end: its virtual kubelet has gone first.
 func TestPeeringEnded(t *testing.T) {
-	never := policy(60, providerA, providerB)
+	never := policy(60)
 	never.Spec.Failover = v1alpha1.Failover{Mode: v1alpha1.FailoverNever}
 	clock := testingclock.NewFakeClock(began.Add(time.Minute))
-	h := startLost(t, clock, never)
+	h := startLost(t, clock, never, chooses(providerA, providerB))
 	var p v1alpha1.Provider
 	if err := h.client.Get(t.Context(), client.ObjectKey{Name: string(providerA.ID)}, &p); err != nil {
 		t.Fatal(err)
@@ -201,10 +201,10 @@ func TestPeeringEnded(t *testing.T) {
 
 // TestSingletons moves a workload of one copy if the policy says so.
 func TestSingletons(t *testing.T) {
-	p := policy(60, providerB)
+	p := policy(60)
 	p.Spec.MoveSingletons = v1alpha1.SingletonsWithGap
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "db-0"),
-		[]client.Object{off(providerA), ready(providerB), p})...)
+		[]client.Object{off(providerA), ready(providerB), p, chooses(providerB)})...)
 	h.reconcile()
 	h.reconcile()
 	if diff := cmp.Diff([]string{"db-0"}, h.deleted); diff != "" {

@@ -75,10 +75,10 @@ func TestReplaced(t *testing.T) {
 // none of them all the same.
 func TestLevelInVain(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
-	keeps := policy(60, providerA, providerB)
+	keeps := policy(60)
 	keeps.Spec.Scaling = &v1alpha1.Scaling{}
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
-		[]client.Object{ready(providerA), ready(providerB), keeps})...)
+		[]client.Object{ready(providerA), ready(providerB), keeps, chooses(providerA, providerB)})...)
 	h.r.planner.clock, h.r.pacer = clock, newPacer(clock)
 	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
 	moved, waited := 0, 0

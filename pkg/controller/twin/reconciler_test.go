@@ -296,18 +296,20 @@ func TestStrategy(t *testing.T) {
 	}
 }
 
-// policy returns a placement policy that chose providers for the consumer.
-func policy(perMinute int32, chosen ...cluster.Identity) *v1alpha1.PlacementPolicy {
+// policy returns a placement policy for all.
+func policy(perMinute int32) *v1alpha1.PlacementPolicy {
 	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}}
 	p.Spec.AppliesTo.Scope, p.Spec.MaxMovesPerMinute = v1alpha1.ScopeDefault, perMinute
-	if len(chosen) > 0 {
-		decision := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumer.ID)}}}
-		for _, c := range chosen {
-			decision.Chosen = append(decision.Chosen, v1alpha1.ChosenProvider{ID: string(c.ID)})
-		}
-		p.Status.Decisions = []v1alpha1.PlacementDecision{decision}
-	}
 	return p
+}
+
+// chooses returns what the policy has chosen for the consumer.
+func chooses(chosen ...cluster.Identity) *v1alpha1.PlacementDecision {
+	var ids []cluster.ID
+	for _, c := range chosen {
+		ids = append(ids, c.ID)
+	}
+	return snapshottest.Decision(policy(0), consumer.ID, ids...)
 }
 
 // TestPolicy lets a policy choose provider-b, while the pods are on provider-a.
@@ -317,7 +319,7 @@ func TestPolicy(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		pods = append(pods, workload("liqo-provider-a", name+"-0", name+"-1")...)
 	}
-	h := start(t, slices.Concat(offloaded(providerA), pods, []client.Object{ready(providerA), ready(providerB), policy(30, providerB)})...)
+	h := start(t, slices.Concat(offloaded(providerA), pods, []client.Object{ready(providerA), ready(providerB), policy(30), chooses(providerB)})...)
 	h.r.pacer = newPacer(clock)
 
 	// New pods go to provider-b before the first one moves there.
@@ -426,7 +428,7 @@ func TestDeletedProvider(t *testing.T) {
 func TestMovesOfOthers(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "a-0", "a-1", "b-0", "b-1"),
-		[]client.Object{ready(providerA), ready(providerB), policy(60, providerB)})...)
+		[]client.Object{ready(providerA), ready(providerB), policy(60), chooses(providerB)})...)
 	h.r.planner.clock, h.r.pacer = clock, newPacer(clock)
 	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
 	for range 12 {

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 func TestProviderChanged(t *testing.T) {
@@ -68,37 +69,38 @@ func TestAllTwinNamespaces(t *testing.T) {
 	}
 }
 
-// TestPolicyConcernsItsFollowers changes the policy that one of two consumers follows.
-func TestPolicyConcernsItsFollowers(t *testing.T) {
-	decided := func(generation int64, chosen ...string) *v1alpha1.PlacementPolicy {
-		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: generation}}
-		p.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{string(consumer.ID)}}
-		d := v1alpha1.PlacementDecision{Consumers: []v1alpha1.DecidedConsumer{{ID: string(consumer.ID)}}}
-		for _, id := range chosen {
-			d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: id})
-		}
-		p.Status.Decisions = []v1alpha1.PlacementDecision{d}
-		return p
-	}
-	before := decided(1, "a", "b")
-	explained := decided(1, "b", "a")
-	explained.Status.Explanations = []v1alpha1.Explanation{{Consumer: string(consumer.ID), NotExplained: 7}}
-	h := start(t, liqotest.TwinNamespace("one", consumer), liqotest.TwinNamespace("two", cluster.Identity{ID: "id-x", Name: "x"}), decided(1))
+// TestDecisionConcernsItsFollowers changes what is chosen for one of two consumers.
+func TestDecisionConcernsItsFollowers(t *testing.T) {
+	p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	p.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{string(consumer.ID)}}
+	h := start(t, liqotest.TwinNamespace("one", consumer), liqotest.TwinNamespace("two", cluster.Identity{ID: "id-x", Name: "x"}), p)
+	before := snapshottest.Decision(p, consumer.ID, "a", "b")
+	explained := snapshottest.Decision(p, consumer.ID, "b", "a")
+	explained.NotExplained = 7
 	cases := map[string]struct {
 		reason string
-		after  *v1alpha1.PlacementPolicy
-		want   int
+		after  *v1alpha1.PlacementDecision
+		want   bool
 	}{
 		"Explained": {reason: "Who is chosen matters, and not why, or in which order.", after: explained},
-		"More":      {reason: "One more is another choice.", after: decided(1, "a", "b", "c"), want: 1},
-		"Fewer":     {reason: "So is one less.", after: decided(1, "a"), want: 1},
-		"Written":   {reason: "A policy that people change can come to apply to anybody.", after: decided(2, "a", "b"), want: 2},
+		"More":      {reason: "One more is another choice.", after: snapshottest.Decision(p, consumer.ID, "a", "b", "c"), want: true},
+		"Fewer":     {reason: "So is one less.", after: snapshottest.Decision(p, consumer.ID, "a"), want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := h.r.following(t.Context(), before, tc.after); len(got) != tc.want || tc.want == 1 && got[0].Name != "one" {
-				t.Errorf("%s\nfollowing(): %v, want %d", tc.reason, got, tc.want)
+			if got := choiceChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+				t.Errorf("%s\nUpdate() = %t", tc.reason, got)
 			}
 		})
+	}
+	if got := h.r.following(t.Context(), before); len(got) != 1 || got[0].Name != "one" {
+		t.Errorf("following(): %v, want the namespace of the consumer", got)
+	}
+	if got := h.r.following(t.Context(), snapshottest.Decision(p, "id-x", "a")); len(got) > 0 {
+		t.Errorf("following(): %v, which do not follow the policy", got)
+	}
+	// A policy that comes, goes or is changed by people can come to apply to anybody.
+	if got := h.r.everywhere(t.Context(), p); len(got) != 2 {
+		t.Errorf("everywhere(): %v", got)
 	}
 }

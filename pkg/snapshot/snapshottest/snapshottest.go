@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package snapshottest makes fake clients with the indexes that a reader reads
-// by, and providers that are lost. The clients know no other behaviour of an API server than controller-runtime's
+// by, and providers that are lost, and decisions of policies. The clients know no other behaviour of an API server than controller-runtime's
 // fake client does.
 package snapshottest
 
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -28,6 +29,19 @@ func Lose(p *v1alpha1.Provider, since time.Time) {
 		Type: v1alpha1.ConditionReachable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodesNotReady,
 		LastTransitionTime: metav1.NewTime(since.Truncate(time.Second)),
 	})
+}
+
+// Decision returns what a policy has decided for a consumer.
+func Decision(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, chosen ...cluster.ID) *v1alpha1.PlacementDecision {
+	d := &v1alpha1.PlacementDecision{Policy: policy.Name}
+	d.Name, d.Consumer = v1alpha1.DecisionName(policy.Name, string(consumer)), string(consumer)
+	d.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: policy.Name, UID: policy.UID, Controller: new(true),
+	}}
+	for _, id := range chosen {
+		d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: string(id)})
+	}
+	return d
 }
 
 // NewClient returns a client that holds the objects.

@@ -274,13 +274,23 @@ func (w *world) scale(namespace string) {
 // meddle lets somebody remove or change what is the broker's.
 func (w *world) meddle(namespace string, p cluster.Identity) {
 	var o client.Object
-	switch w.r.IntN(4) {
+	decision := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DecisionName(policyName, string(w.consumers[0].ID))}}
+	switch w.r.IntN(6) {
 	case 0:
 		o = &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(p.ID)}}
 	case 1:
 		o = &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(w.consumers[0].ID)}}
 	case 2:
 		o = &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: quota.Name}}
+	case 3:
+		o = decision
+	case 4:
+		if w.get("", decision.Name, decision) {
+			w.notef("somebody chooses %s", p.ID)
+			decision.Chosen = []v1alpha1.ChosenProvider{{ID: string(p.ID)}}
+			w.update(decision)
+		}
+		return
 	default:
 		bounds := &corev1.ResourceQuota{}
 		if w.get(namespace, quota.Name, bounds) {

@@ -173,12 +173,19 @@ func (c *brokerClient) Create(_ context.Context, o client.Object, _ ...client.Cr
 	return c.write(func() error { return c.changed(o, c.server.create(o)) })
 }
 
+func (c *brokerClient) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	return c.write(func() error { return c.changed(o, c.server.update(o, false)) })
+}
+
 func (c *brokerClient) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	return c.write(func() error { return c.changed(o, c.server.patch(o, patch, false)) })
 }
 
 func (c *brokerClient) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
 	how := (&client.DeleteOptions{}).ApplyOptions(options)
+	if _, is := o.(*v1alpha1.PlacementDecision); is {
+		return c.write(func() error { return c.server.delete(o, false, how) })
+	}
 	return c.write(func() error {
 		w := c.process.world
 		is, _ := c.server.objects[idOf(o)].(*corev1.Pod)

@@ -175,7 +175,9 @@ func (w *world) selectedAsChosen(namespace string, open, cordoned []cluster.ID) 
 	if p := (&v1alpha1.PlacementPolicy{}); w.get("", policyName, p) {
 		want = nil
 		consumer, _ := liqo.TwinOf(ns)
-		for _, c := range p.Status.DecisionFor(string(consumer)).Chosen {
+		d := &v1alpha1.PlacementDecision{}
+		w.get("", v1alpha1.DecisionName(policyName, string(consumer)), d)
+		for _, c := range d.Chosen {
 			if slices.Contains(open, cluster.ID(c.ID)) && !c.Barred {
 				want = append(want, cluster.ID(c.ID))
 			}

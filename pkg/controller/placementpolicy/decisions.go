@@ -1,0 +1,215 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementpolicy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
+)
+
+// stored are the PlacementDecisions there are, of all policies, by their names. They share
+// memory with the cache.
+type stored map[string]*v1alpha1.PlacementDecision
+
+// stored reads the decisions.
+func (r *Reconciler) stored(ctx context.Context) (stored, error) {
+	var list v1alpha1.PlacementDecisionList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list placement decisions: %w", err)
+	}
+	all := make(stored, len(list.Items))
+	for i := range list.Items {
+		all[list.Items[i].Name] = &list.Items[i]
+	}
+	return all, nil
+}
+
+// last returns what a policy has decided for a consumer; the zero ConsumerDecision if nothing.
+func (s stored) last(p *v1alpha1.PlacementPolicy, consumer string) v1alpha1.ConsumerDecision {
+	if d := s[v1alpha1.DecisionName(p.Name, consumer)]; d != nil && d.IsOf(p, consumer) {
+		return d.ConsumerDecision
+	}
+	return v1alpha1.ConsumerDecision{}
+}
+
+// errStale says that a decision has changed since it was read.
+var errStale = errors.New("a placement decision has changed since it was read")
+
+// store makes the objects of a policy say what it has decided, each with one write, and removes
+// those of other consumers. What differs in scores alone is written if scores is true. It
+// returns how many objects it wrote. One that cannot be written does not keep it from the
+// others; if some have only changed meanwhile, the error is errStale.
+func (r *Reconciler) store(
+	ctx context.Context, s *state, p *v1alpha1.PlacementPolicy, had stored, decisions []v1alpha1.ConsumerDecision, scores bool,
+) (written int, err error) {
+	var failed []error
+	stale := false
+	done := func(err error) bool {
+		switch {
+		case err == nil:
+			written++
+		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err):
+			stale = true
+		default:
+			failed = append(failed, err)
+		}
+		return err == nil
+	}
+
+	// Those that differ.
+	wanted, last := make(map[string]bool, len(decisions)), s.last
+	s.last = make(map[string]v1alpha1.ConsumerDecision, len(decisions))
+	for i := range decisions {
+		d := &decisions[i]
+		name := v1alpha1.DecisionName(p.Name, d.Consumer)
+		wanted[name] = true
+		before, known := last[d.Consumer]
+		if !known {
+			before = had.last(p, d.Consumer)
+		}
+		switch is := had[name]; {
+		case is != nil && says(is, p, d, scores):
+			s.last[d.Consumer] = *d
+		case done(r.write(ctx, p, is, d)):
+			s.last[d.Consumer] = *d
+			r.tell(p, before, d)
+		case known:
+			s.last[d.Consumer] = before
+		}
+	}
+
+	// Those that nobody needs.
+	for _, name := range slices.Sorted(maps.Keys(had)) {
+		if d := had[name]; !wanted[name] && (d.Policy == p.Name || metav1.IsControlledBy(d, p)) {
+			done(r.remove(ctx, d))
+		}
+	}
+	if len(failed) == 0 && stale {
+		return written, errStale
+	}
+	return written, errors.Join(failed...)
+}
+
+// tell says when a decision uses more or fewer providers because of a KPI.
+func (r *Reconciler) tell(p *v1alpha1.PlacementPolicy, before v1alpha1.ConsumerDecision, after *v1alpha1.ConsumerDecision) {
+	if reason, message := stepped(before, *after); reason != "" {
+		r.recorder.Event(p, corev1.EventTypeNormal, reason, message)
+	}
+}
+
+// write writes a decision in place of what there is; nil if there is nothing.
+func (r *Reconciler) write(ctx context.Context, p *v1alpha1.PlacementPolicy, is *v1alpha1.PlacementDecision, d *v1alpha1.ConsumerDecision) error {
+	// The answer is decoded into the object, which must not share memory with the cache or with the decision of another consumer.
+	next := &v1alpha1.PlacementDecision{Policy: p.Name, ConsumerDecision: *d.DeepCopy()}
+	if is != nil {
+		is.ObjectMeta.DeepCopyInto(&next.ObjectMeta)
+		delete(next.Annotations, lenient.AnnotationUnreadable)
+	}
+	next.Name = v1alpha1.DecisionName(p.Name, d.Consumer)
+	next.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: p.Name, UID: p.UID, Controller: new(true),
+	}}
+	err := error(nil)
+	if is == nil {
+		err = r.client.Create(ctx, next)
+	} else {
+		err = r.client.Update(ctx, next)
+	}
+	if err != nil {
+		return fmt.Errorf("write placement decision %s: %w", next.Name, err)
+	}
+	return nil
+}
+
+// remove deletes a decision, unless it has changed.
+func (r *Reconciler) remove(ctx context.Context, d *v1alpha1.PlacementDecision) error {
+	unchanged := client.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion}
+	if err := r.client.Delete(ctx, d.DeepCopy(), unchanged); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete placement decision %s: %w", d.Name, err)
+	}
+	return nil
+}
+
+// says reports whether an object is what a policy has decided; unless scores is true, but for
+// them.
+func says(is *v1alpha1.PlacementDecision, p *v1alpha1.PlacementPolicy, d *v1alpha1.ConsumerDecision, scores bool) bool {
+	if !is.IsOf(p, d.Consumer) || lenient.Unreadable(is) != "" || !slices.EqualFunc(is.Chosen, d.Chosen, sameChosen) {
+		return false
+	}
+	was, want := is.ConsumerDecision, *d
+	was.Chosen, want.Chosen = nil, nil // There may be many, for which reflection is slow.
+	if !scores {
+		was, want = withoutScores(was), withoutScores(want)
+	}
+	return equality.Semantic.DeepEqual(was, want)
+}
+
+func sameChosen(a, b v1alpha1.ChosenProvider) bool {
+	return a.ID == b.ID && a.Name == b.Name && a.AwaySinceTime.Equal(b.AwaySinceTime) && a.Substitute == b.Substitute && a.Barred == b.Barred
+}
+
+// withoutScores returns what of a decision matters to others than people.
+func withoutScores(d v1alpha1.ConsumerDecision) v1alpha1.ConsumerDecision {
+	d.Explained, d.NotExplained = nil, 0
+	if d.Scaling != nil {
+		scaling := *d.Scaling
+		scaling.Value, scaling.MeasuredTime, scaling.Unknown = "", nil, ""
+		d.Scaling = &scaling
+	}
+	return d
+}
+
+// named is how many providers a summary names.
+const named = 2
+
+// summary names the first of some providers, and says how many more there are.
+func summary(chosen []v1alpha1.ChosenProvider) string {
+	if len(chosen) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, c := range chosen[:min(named, len(chosen))] {
+		names = append(names, cmp.Or(c.Name, c.ID))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(chosen) - named; more > 0 {
+		text = fmt.Sprintf("%s and %d more", text, more)
+	}
+	return text
+}
+
+// summaryOf is summary for all providers that are chosen for any consumer, in order of their IDs.
+func summaryOf(decisions []v1alpha1.ConsumerDecision) string {
+	counted := map[*v1alpha1.ChosenProvider]bool{} // The first of each choice: many consumers share one.
+	all := map[string]v1alpha1.ChosenProvider{}
+	for i := range decisions {
+		chosen := decisions[i].Chosen
+		if len(chosen) == 0 || counted[&chosen[0]] {
+			continue
+		}
+		counted[&chosen[0]] = true
+		for _, c := range chosen {
+			all[c.ID] = c
+		}
+	}
+	inOrder := make([]v1alpha1.ChosenProvider, 0, len(all))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		inOrder = append(inOrder, all[id])
+	}
+	return summary(inOrder)
+}
