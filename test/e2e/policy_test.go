@@ -28,7 +28,7 @@ kind: PlacementPolicy
 metadata:
   name: cheapest
 spec:
-  appliesTo: {scope: Consumers, consumers: [%s]}
+  appliesTo: {scope: Namespaces, consumers: [%s], namespaces: {names: [policy]}}
   filters: ['has(kpi.priceCPU)']
   weights:
     priceCPU: -10
@@ -40,7 +40,7 @@ spec:
 // TestPolicy runs pods on the cheaper of two providers, and flips the prices while they serve.
 func TestPolicy(t *testing.T) {
 	const namespace, replicas, steady = "policy", 3, 5 * time.Second
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	price(t, fed.ProviderA, "0.02")
 	price(t, fed.ProviderB, "0.03")
 	apply(t, fmt.Sprintf(cheapest, fed.Consumer.ID, steady))
