@@ -174,7 +174,7 @@ func explains(t *testing.T) {
 		want string
 	}{
 		{[]string{"get", "placementpolicies"}, fed.ProviderB.Name},
-		{[]string{"get", "placementpolicy", "cheapest", "--output=jsonpath={.status.explanations[0].providers[0].terms[0].value}"}, "0.03 EUR/h"},
+		{[]string{"get", "placementpolicy", "cheapest", "--output=jsonpath={.status.explanations[0].providers[0].terms[0]['value','unit']}"}, "0.03 EUR/h"},
 		{[]string{"explain", "placementpolicies.spec.weights"}, "less is better"},
 	} {
 		output, err := fed.Broker.Kubectl(t.Context(), tc.args...)
@@ -190,7 +190,7 @@ func explains(t *testing.T) {
 		t.Errorf("somebody without a token gets status %s: %s", status, body)
 	}
 	status, body := api(t, path)
-	if status != "200" || !strings.Contains(body, `"policy":"cheapest"`) || !strings.Contains(body, `"value":"0.03 EUR/h"`) {
+	if status != "200" || !strings.Contains(body, `"policy":"cheapest"`) || !strings.Contains(body, `"value":"0.03","unit":"EUR/h"`) {
 		t.Errorf("who may list policies gets status %s: %s", status, body)
 	}
 }
