@@ -16,7 +16,7 @@ import (
 // fields move. The virtual kubelet is composed of Liqo's packages, and lists are lists in every version.
 func TestLiqosFieldsEndInOnePlace(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{
-		Dir: root, Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
+		Dir: root, Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 	}, "./pkg/...", "./cmd/...")
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // label that the broker's people put on its twin, and by a wish of the consumer on its pods.
 func TestBindings(t *testing.T) {
 	const namespace, replicas = "bindings", 2
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	bind(t, "named", fed.ProviderB, "{scope: Namespaces, namespaces: {names: [bindings]}}")
 	deploy(t, namespace, federation.Web, replicas)
 	copies(t, namespace, replicas, fed.ProviderB)

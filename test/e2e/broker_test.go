@@ -55,7 +55,7 @@ func cordon(t *testing.T, provider *federation.Cluster) {
 	}
 }
 
-// start gives a test a broker that serves the consumer in a mode, with all providers on.
+// start gives a test a broker that serves the consumer in a mode, with all providers on. See together.
 func start(t *testing.T, mode v1alpha1.Mode) {
 	t.Helper()
 	for _, provider := range fed.Providers() {
@@ -85,18 +85,7 @@ func start(t *testing.T, mode v1alpha1.Mode) {
 // deploy runs a workload of the consumer on the federation until the test ends.
 func deploy(t *testing.T, namespace, workload string, replicas int) {
 	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("namespace %s stays, to look at", namespace)
-			return
-		}
-		if err := fed.Remove(context.WithoutCancel(t.Context()), namespace); err != nil {
-			t.Errorf("remove namespace %s: %v", namespace, err)
-		}
-	})
-	if err := fed.Remove(t.Context(), namespace); err != nil { // Of a run that failed.
-		t.Fatal(err)
-	}
+	removeAtEnd(t, namespace)
 	if err := fed.Deploy(t.Context(), namespace, workload, replicas); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-const capacityNamespace = "capacity"
+// hungryNamespace has the pods of hungryPod.
+const hungryNamespace = "hungry"
 
 // TestTwoConsumers lets two consumers ask at the same moment for more than half of the memory of the only provider that is on:
 // one of them gets it and the other one gets its pod back, and is offered what is left.
@@ -37,7 +38,7 @@ func TestTwoConsumers(t *testing.T) {
 	part := resource.NewQuantity(only*6/10, resource.BinarySI)
 	whole := map[*federation.Cluster]int64{} // What each is offered before.
 	for _, c := range consumers {
-		offloadCapacity(t, c)
+		offloadCapacity(t, c, hungryNamespace)
 		eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
 			whole[c], err = offeredMemory(ctx, c)
 			if err == nil && (whole[c] < part.Value() || whole[c] > only) {
@@ -99,7 +100,7 @@ func TestTwoConsumers(t *testing.T) {
 	})
 	checkAccounts(t, winner, part, loser)
 
-	if _, err := winner.Kubectl(t.Context(), "delete", "pod", "--namespace="+capacityNamespace, hungryName(winner)); err != nil {
+	if _, err := winner.Kubectl(t.Context(), "delete", "pod", "--namespace="+hungryNamespace, hungryName(winner)); err != nil {
 		t.Fatal(err)
 	}
 	ended := time.Now()
@@ -110,9 +111,9 @@ func TestTwoConsumers(t *testing.T) {
 // TestFragmentation asks for more memory than any provider has, and less than all have together. The pod comes back to its
 // Deployment, which makes another one, and that one waits longer.
 func TestFragmentation(t *testing.T) {
-	const first = 5 * time.Second
+	const namespace, first = "fragmentation", 5 * time.Second
 	start(t, v1alpha1.ModeAggregated)
-	offloadCapacity(t, fed.Consumer)
+	offloadCapacity(t, fed.Consumer, namespace)
 	whole, err := fed.OfferedToConsumer(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -127,18 +128,18 @@ spec:
   selector: {matchLabels: {app: hungry}}
   template:
     metadata:
-      labels: {app: hungry}
+      labels: {app: hungry, run: "%d"}
       annotations: {brokering.liqo.io/give-back: %s}
     spec:
       containers:
         - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 10m, memory: "%d"}}}
-`, capacityNamespace, first, memory.Value()*6/10)); err != nil {
+`, namespace, time.Now().Unix(), first, memory.Value()*6/10)); err != nil { // Pods like those of an earlier run would wait longer.
 		t.Fatal(err)
 	}
 	// pods returns when each pod of the Deployment that came back was made, and how many there are.
 	pods := func(ctx context.Context) (made []time.Time, all int, err error) {
 		var list corev1.PodList
-		if err := fed.Consumer.List(ctx, &list, client.InNamespace(capacityNamespace)); err != nil {
+		if err := fed.Consumer.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return nil, 0, err
 		}
 		for i := range list.Items {
@@ -246,15 +247,20 @@ func offeredMemory(ctx context.Context, c *federation.Cluster) (int64, error) {
 	return consumer.Status.Offered.Memory().Value(), nil
 }
 
-// offloadCapacity makes a namespace of a cluster whose pods go to the broker, until the test ends.
-func offloadCapacity(t *testing.T, c *federation.Cluster) {
+// offloadCapacity makes a namespace of a cluster whose pods go to the broker, until the test ends. That of a cluster that is no consumer
+// otherwise is gone before the peering ends.
+func offloadCapacity(t *testing.T, c *federation.Cluster, namespace string) {
 	t.Helper()
-	t.Cleanup(func() {
-		_, err := c.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", capacityNamespace, "--ignore-not-found", "--timeout=60s")
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	if c == fed.Consumer {
+		removeAtEnd(t, namespace)
+	} else {
+		t.Cleanup(func() {
+			_, err := c.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", namespace, "--ignore-not-found", "--timeout=60s")
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	// Liqo's webhook admits the offloading in a namespace that it has seen.
 	eventually(t, 20*time.Second, func(ctx context.Context) error {
 		return c.Apply(ctx, fmt.Sprintf(`
@@ -271,12 +277,12 @@ spec:
   clusterSelector:
     nodeSelectorTerms:
       - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[2]s]}]
-`, capacityNamespace, fed.Broker.ID))
+`, namespace, fed.Broker.ID))
 	})
 	eventually(t, 30*time.Second, func(ctx context.Context) error {
-		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "--namespace="+capacityNamespace, "--output=jsonpath={.status.offloadingPhase}")
+		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "--namespace="+namespace, "--output=jsonpath={.status.offloadingPhase}")
 		if err == nil && phase != "Ready" {
-			err = fmt.Errorf("the offloading of namespace %s of %s is %q, not Ready", capacityNamespace, c.Name, phase)
+			err = fmt.Errorf("the offloading of namespace %s of %s is %q, not Ready", namespace, c.Name, phase)
 		}
 		return err
 	})
@@ -296,7 +302,7 @@ spec:
   terminationGracePeriodSeconds: 0
   containers:
     - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 10m, memory: "%d"}}}
-`, hungryName(c), capacityNamespace, memory.Value())
+`, hungryName(c), hungryNamespace, memory.Value())
 }
 
 func hungryName(c *federation.Cluster) string { return "hungry-of-" + c.Name }

@@ -6,5 +6,6 @@
 //
 //	make test-e2e
 //
-// They know what a user sees: commands, API objects and traffic. They know nothing of how the broker works.
+// They know what a user sees: commands, API objects and traffic. They know nothing of how the broker works. Which of them run side by
+// side, and why, says together_test.go.
 package e2e

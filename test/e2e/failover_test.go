@@ -136,14 +136,18 @@ func lose(t *testing.T, from ...*federation.Cluster) (mend func(), lost time.Tim
 	return mend, lost
 }
 
-// found waits until the broker sees that provider-a is back.
+// found waits until the broker sees that provider-a is back: it may not know how the node is, and then does not call it lost either.
 func found(t *testing.T) {
 	t.Helper()
 	mended := time.Now()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		since, err := lostSince(ctx)
-		if err == nil && since != nil {
-			err = fmt.Errorf("provider-a is lost since %s", since)
+		if err != nil {
+			return err
+		}
+		node, err := fed.Broker.VirtualNode(ctx, fed.ProviderA)
+		if err == nil && (since != nil || !liqo.NodeReady(node)) {
+			err = fmt.Errorf("provider-a is lost since %s, or its node is not ready", since)
 		}
 		return err
 	})

@@ -39,7 +39,7 @@ import (
 // broker. Afterwards all is as before: the workload of the consumer serves, and providers and consumers are ready.
 func TestHostilePeers(t *testing.T) {
 	const namespace = "hostile"
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
 	copies(t, namespace, 2)
 	before, err := fed.Broker.Kubectl(t.Context(), "get", "providers,consumers", "--output=name")

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -46,6 +47,7 @@ func TestInstallation(t *testing.T) {
 // TestNothingElseIsReflected puts a Secret, a ConfigMap and a Service next to the one that the NamespaceOffloading of the README is
 // for: no peer gets them, nor anything else of Liqo's namespace.
 func TestNothingElseIsReflected(t *testing.T) {
+	together(t, v1alpha1.ModeOrchestrated)
 	const canary = `
 apiVersion: v1
 kind: Secret

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,9 +42,11 @@ const dialPatience = 3500 * time.Millisecond
 // gets through but the broker's own virtual kubelets. The remote IPAM in the same pod answers all of them, so that it is not the
 // path that is missing.
 func TestIPAMPortIsClosed(t *testing.T) {
+	together(t, v1alpha1.ModeOrchestrated)
 	manager := networkManager(t)
 	for _, peer := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
 		t.Run(peer.Name, func(t *testing.T) {
+			t.Parallel()
 			tools := pod(t, peer, "default", "tools")
 			addresses := []string{seen(t, peer, fed.Broker, manager.Status.PodIP)}
 			for _, namespace := range twinsOfLiqo(t, peer) {
@@ -59,6 +62,7 @@ func TestIPAMPortIsClosed(t *testing.T) {
 		})
 	}
 	t.Run("broker", func(t *testing.T) {
+		t.Parallel()
 		for _, address := range []string{manager.Status.PodIP, serviceIP(t, fed.Broker, "liqo")} {
 			// Liqo's gateway runs in the network of the node.
 			for _, stranger := range []*corev1.Pod{pod(t, fed.Broker, "default", "tools"), liqoPod(t, "gateway")} {
@@ -72,6 +76,7 @@ func TestIPAMPortIsClosed(t *testing.T) {
 		checkReach(t, fed.Broker, manager, "127.0.0.1", liqo.IPAMPort, true)
 	})
 	t.Run("disguised", func(t *testing.T) {
+		t.Parallel()
 		guest := disguised(t)
 		checkReach(t, fed.Broker, guest, manager.Status.PodIP, remoteipam.Port, true)
 		checkReach(t, fed.Broker, guest, manager.Status.PodIP, liqo.IPAMPort, false)
@@ -229,7 +234,8 @@ func virtualKubelets(t *testing.T) []*corev1.Pod {
 	}
 	var found []*corev1.Pod
 	for i := range pods.Items {
-		if pods.Items[i].DeletionTimestamp == nil {
+		// Others only look like one: see disguised.
+		if pods.Items[i].DeletionTimestamp == nil && strings.HasPrefix(pods.Items[i].Namespace, "liqo-tenant-") {
 			found = append(found, &pods.Items[i])
 		}
 	}

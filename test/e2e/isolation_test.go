@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +74,7 @@ spec:
 // to virtual nodes only, from the first moment on.
 func TestPodsKeepOffTheBroker(t *testing.T) {
 	const namespaces = 12
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	var names []string
 	var manifest strings.Builder
 	for i := range namespaces {
@@ -94,30 +93,6 @@ func TestPodsKeepOffTheBroker(t *testing.T) {
 		copies(t, namespace, 1)
 	}
 	bindings.check(t, namespaces)
-}
-
-// removeAtEnd removes namespaces of the consumer now, of a run that failed, and when the test has ended well.
-func removeAtEnd(t *testing.T, namespaces ...string) {
-	t.Helper()
-	remove := func(ctx context.Context) error {
-		group, ctx := errgroup.WithContext(ctx)
-		for _, namespace := range namespaces {
-			group.Go(func() error { return fed.Remove(ctx, namespace) })
-		}
-		return group.Wait()
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("namespaces %v stay, to look at", namespaces)
-			return
-		}
-		if err := remove(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("remove namespaces %v: %v", namespaces, err)
-		}
-	})
-	if err := remove(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // bindings are what the broker's scheduler did with the pods of some twin namespaces.
@@ -226,10 +201,10 @@ func (b *bindings) reportStrays(t *testing.T) {
 	}
 }
 
-// TestPodsWait asks for pods where no provider may take them: they wait, whatever is down, and run when somebody may.
+// TestPodsWait asks for pods where no provider may take them: they wait, and run when somebody may.
 func TestPodsWait(t *testing.T) {
 	const namespace = "waits"
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	removeAtEnd(t, namespace)
 	bindings := watchBindings(t, namespace+"-")
 	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["nowhere"] == "at all"`))
@@ -263,8 +238,21 @@ func TestPodsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	copies(t, namespace, 2)
+	bindings.check(t, 2)
+}
 
-	// Without the daemon pods are not even asked for, until it is back.
+// TestPodsWaitForTheDaemon asks for a pod while there is no daemon: the broker does not even make it, until the daemon is back.
+func TestPodsWaitForTheDaemon(t *testing.T) {
+	const namespace = "unheard"
+	start(t, v1alpha1.ModeOrchestrated)
+	removeAtEnd(t, namespace)
+	bindings := watchBindings(t, namespace+"-")
+	manifest := fmt.Sprintf(atOnce, namespace, fed.Broker.ID)
+	if err := fed.Consumer.Apply(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "heard", fed.Broker.ID)); err != nil {
+		t.Fatal(err)
+	}
+	copies(t, namespace, 1)
+
 	scaleBroker(t, 0)
 	t.Cleanup(func() { scaleBroker(t, 1) })
 	addPod(t, namespace, "unheard")
@@ -276,8 +264,8 @@ func TestPodsWait(t *testing.T) {
 		}
 	}
 	scaleBroker(t, 1)
-	copies(t, namespace, 3)
-	bindings.check(t, 3)
+	copies(t, namespace, 2)
+	bindings.check(t, 2)
 }
 
 // scaleBroker runs so many replicas of the daemon, and waits until they answer.
@@ -303,14 +291,14 @@ func scaleBroker(t *testing.T, replicas int) {
 	}
 }
 
-// nobody is a policy of the consumer with a filter of labels.
+// nobody is a policy for a namespace of the consumer with a filter of labels.
 const nobody = `
 apiVersion: brokering.liqo.io/v1alpha1
 kind: PlacementPolicy
 metadata:
   name: nobody
 spec:
-  appliesTo: {scope: Consumers, consumers: [%s]}
+  appliesTo: {scope: Namespaces, consumers: [%s], namespaces: {names: [waits]}}
   filters: ['labels%s']
 `
 
@@ -361,7 +349,7 @@ func waits(t *testing.T, namespace, name string) {
 // TestPodsAreConfined asks for what no pod of a consumer gets: nodes of the broker, and the host. The consumer is told why.
 func TestPodsAreConfined(t *testing.T) {
 	const namespace = "confined"
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 1)
 	twin := twinOf(t, namespace)
 	user := "--as=" + string(fed.Consumer.ID)
@@ -403,16 +391,15 @@ func TestPodsAreConfined(t *testing.T) {
 		}
 		return err
 	})
-
-	if withPolicies(t) {
-		t.Run("WithoutWebhooks", confinedWithoutWebhooks)
-	}
 }
 
-// confinedWithoutWebhooks makes pods in a namespace that looks like a consumer's, while the API server does not know the webhooks of the
-// broker, and Liqo's own does not look at the namespace.
-func confinedWithoutWebhooks(t *testing.T) {
+// TestPodsAreConfinedWithoutWebhooks makes pods in a namespace that looks like a consumer's, while the API server does not know the
+// webhooks of the broker, and Liqo's own does not look at the namespace.
+func TestPodsAreConfinedWithoutWebhooks(t *testing.T) {
 	const twin = "bare-twin"
+	if !withPolicies(t) {
+		t.Skip("this Kubernetes has no admission policies")
+	}
 	t.Cleanup(func() {
 		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", twin, "--ignore-not-found"); err != nil {
 			t.Error(err)

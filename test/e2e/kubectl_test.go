@@ -24,7 +24,7 @@ import (
 // TestKubectl looks from the consumer into pods two hops away, with kubectl of the clusters' version.
 func TestKubectl(t *testing.T) {
 	const namespace = "kubectl"
-	start(t, v1alpha1.ModeAggregated)
+	together(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Shell, 1)
 	pod := copies(t, namespace, 1)[0].Name
 
@@ -75,7 +75,7 @@ func TestKubectl(t *testing.T) {
 // TestPortForward fetches a page of a pod two hops away through kubectl port-forward.
 func TestPortForward(t *testing.T) {
 	const namespace = "port-forward"
-	start(t, v1alpha1.ModeAggregated)
+	together(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Web, 1)
 	pod := copies(t, namespace, 1)[0].Name
 

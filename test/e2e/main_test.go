@@ -8,6 +8,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,7 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// fed is the federation that all tests use, one after the other. Each test sets the modes and toggles that it needs.
+// fed is the federation that all tests use. Each test sets the modes and toggles that it needs.
 var fed *federation.Federation
 
 func TestMain(m *testing.M) {
@@ -62,7 +63,15 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, 0); err != nil {
 		return 1, err
 	}
+	// The crowd of journeys says how many run at a time.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "1000"); err != nil {
+		return 1, err
+	}
 	code := m.Run()
+	if err := removals.wait(); err != nil {
+		return 1, err
+	}
 	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas); err != nil {
 		return 1, err
 	}

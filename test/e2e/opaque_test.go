@@ -22,7 +22,7 @@ import (
 // and that nobody can take: no name, ID or node of a provider.
 func TestAggregatedConsumerLearnsNoProvider(t *testing.T) {
 	const namespace = "opaque"
-	start(t, v1alpha1.ModeAggregated)
+	together(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Web, 3)
 	copies(t, namespace, 3)
 	crashing := strings.Replace(fmt.Sprintf(lonePod, namespace, "crashing", fed.Broker.ID),

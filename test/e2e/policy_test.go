@@ -28,7 +28,7 @@ kind: PlacementPolicy
 metadata:
   name: cheapest
 spec:
-  appliesTo: {scope: Consumers, consumers: [%s]}
+  appliesTo: {scope: Namespaces, consumers: [%s], namespaces: {names: [policy]}}
   filters: ['has(kpi.priceCPU)']
   weights:
     priceCPU: -10
@@ -40,7 +40,7 @@ spec:
 // TestPolicy runs pods on the cheaper of two providers, and flips the prices while they serve.
 func TestPolicy(t *testing.T) {
 	const namespace, replicas, steady = "policy", 3, 5 * time.Second
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	price(t, fed.ProviderA, "0.02")
 	price(t, fed.ProviderB, "0.03")
 	apply(t, fmt.Sprintf(cheapest, fed.Consumer.ID, steady))
@@ -184,7 +184,7 @@ func explains(t *testing.T) {
 	}{
 		{[]string{"get", "placementpolicies"}, fed.ProviderB.Name},
 		{[]string{"get", "placementdecisions"}, fed.ProviderB.Name},
-		{[]string{"get", "pd", v1alpha1.DecisionName("cheapest", string(fed.Consumer.ID)), "--output=jsonpath={.explained[0].terms[0].value}"}, "0.03"},
+		{[]string{"get", "pd", v1alpha1.DecisionName("cheapest", string(fed.Consumer.ID)), "--output=jsonpath={.explained[0].terms[0]['value','unit']}"}, "0.03 EUR/h"},
 		{[]string{"explain", "placementpolicies.spec.weights"}, "less is better"},
 	} {
 		output, err := fed.Broker.Kubectl(t.Context(), tc.args...)

@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
@@ -32,6 +33,7 @@ const closed = "closed"
 // TestEveryPortKnowsItsCallers finds the ports on which the broker's pods listen, and asks each without an identity from a pod of each
 // peer.
 func TestEveryPortKnowsItsCallers(t *testing.T) {
+	together(t, v1alpha1.ModeOrchestrated)
 	daemon := map[int]answer{
 		7000: {"http://%s/", closed},                               // The resource plugin: Liqo's controller manager alone.
 		8000: {"https://%s/api/toggle?id=any&enable=false", "401"}, // The HTTP API.
@@ -62,20 +64,29 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 		t.Fatalf("the broker has %d pods of the project, want a daemon, a network manager and three virtual kubelets", len(targets))
 	}
 	for target, want := range targets {
-		ports := listening(t, fed.Broker, target)
-		if target.Labels["app.kubernetes.io/name"] == "network-manager" {
-			want = withLiqosMetrics(want, ports)
-		}
-		if !slices.Equal(ports, slices.Sorted(maps.Keys(want))) {
-			t.Errorf("%s listens on %v, want %v", target.Name, ports, slices.Sorted(maps.Keys(want)))
-		}
-		for _, peer := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
-			caller, address := pod(t, peer, "default", "tools"), seen(t, peer, fed.Broker, target.Status.PodIP)
-			for _, port := range ports {
-				url := fmt.Sprintf(want[port].url, net.JoinHostPort(address, strconv.Itoa(port)))
-				if got := ask(t, peer, caller, url); got != want[port].status {
-					t.Errorf("%s answers %s of %s with %s, want %s", target.Name, url, peer.Name, got, want[port].status)
-				}
+		t.Run(target.Name, func(t *testing.T) {
+			t.Parallel()
+			checkPorts(t, target, want)
+		})
+	}
+}
+
+// checkPorts fails unless a pod of the broker listens on some ports and on no others, and each answers the peers as it should.
+func checkPorts(t *testing.T, target *corev1.Pod, want map[int]answer) {
+	t.Helper()
+	ports := listening(t, fed.Broker, target)
+	if target.Labels["app.kubernetes.io/name"] == "network-manager" {
+		want = withLiqosMetrics(want, ports)
+	}
+	if !slices.Equal(ports, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("%s listens on %v, want %v", target.Name, ports, slices.Sorted(maps.Keys(want)))
+	}
+	for _, peer := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
+		caller, address := pod(t, peer, "default", "tools"), seen(t, peer, fed.Broker, target.Status.PodIP)
+		for _, port := range ports {
+			url := fmt.Sprintf(want[port].url, net.JoinHostPort(address, strconv.Itoa(port)))
+			if got := ask(t, peer, caller, url); got != want[port].status {
+				t.Errorf("%s answers %s of %s with %s, want %s", target.Name, url, peer.Name, got, want[port].status)
 			}
 		}
 	}

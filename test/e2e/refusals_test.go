@@ -101,7 +101,7 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 // TestRemoteIPAMRefusesAddresses asks with the consumer's own identity for addresses that it has no business with.
 func TestRemoteIPAMRefusesAddresses(t *testing.T) {
 	const namespace = "refusals"
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
 	own := copies(t, namespace, 2)[0].Address[fed.Broker.Name]
 	api := dialRemoteIPAM(t, consumerIdentity(t))
@@ -140,7 +140,7 @@ func TestRemoteIPAMRefusesAddresses(t *testing.T) {
 
 // TestRemoteIPAMHidesProviders asks with the consumer's own identity for the routes, in both modes.
 func TestRemoteIPAMHidesProviders(t *testing.T) {
-	const namespace = "opaque"
+	const namespace = "hidden"
 	api := dialRemoteIPAM(t, consumerIdentity(t))
 	check := func(mode v1alpha1.Mode, want ...string) {
 		t.Helper()

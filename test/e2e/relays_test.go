@@ -21,7 +21,7 @@ import (
 )
 
 // TestRelayAddressesLastAsLongAsTheirPods restarts everything that has to do with relay addresses, after which each pod has the one
-// that it had, and ends pods, after which theirs are free within a minute.
+// that it had.
 func TestRelayAddressesLastAsLongAsTheirPods(t *testing.T) {
 	const namespace, replicas = "relays", 3
 	start(t, v1alpha1.ModeOrchestrated)
@@ -39,7 +39,16 @@ func TestRelayAddressesLastAsLongAsTheirPods(t *testing.T) {
 	if diff := cmp.Diff(before, relaysOf(t, again)); diff != "" {
 		t.Errorf("the restart changed relay addresses (-before +after):\n%s", diff)
 	}
+}
 
+// TestRelayAddressesEndWithTheirPods ends pods, after which their relay addresses are free within a minute.
+func TestRelayAddressesEndWithTheirPods(t *testing.T) {
+	const namespace, replicas = "freed", 3
+	together(t, v1alpha1.ModeOrchestrated)
+	pin(t, namespace, fed.ProviderB)
+	deploy(t, namespace, federation.Web, replicas)
+	pods := onPath(t, namespace, replicas, federation.PathRelay, time.Minute)
+	relaysOf(t, pods)
 	if err := fed.Scale(t.Context(), namespace, federation.Web, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -51,13 +51,6 @@ func TestServicesReachTheConsumer(t *testing.T) {
 	askService(t, namespace, pod, "home", replicas, federation.PathRelay, 30*time.Second)
 	t.Logf("relayed %.1f s after the end of the peering", time.Since(ended).Seconds())
 
-	// The relay addresses of endpoints outlast the time after which unused ones are freed.
-	select {
-	case <-time.After(50 * time.Second):
-	case <-t.Context().Done():
-	}
-	askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Second)
-
 	// The last copy of a workload is not moved by itself.
 	toggle(t, fed.ProviderA, true)
 	toggle(t, fed.ProviderB, false)
@@ -68,10 +61,26 @@ func TestServicesReachTheConsumer(t *testing.T) {
 	askService(t, namespace, pod, "home", replicas, federation.PathDirect, time.Minute)
 }
 
+// TestRelayAddressesOfEndpointsLast asks a Service of the consumer, whose pods run on the consumer itself, from a pod on a provider that
+// reaches them by relay, and asks again when addresses that nobody uses would have been freed.
+func TestRelayAddressesOfEndpointsLast(t *testing.T) {
+	const namespace, replicas = "endpoints", 2
+	together(t, v1alpha1.ModeOrchestrated)
+	pin(t, namespace, fed.ProviderB)
+	deploy(t, namespace, federation.Home, replicas)
+	pod := copyOf(t, namespace, "shell", fed.ProviderB)
+	askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Minute)
+	select {
+	case <-time.After(50 * time.Second):
+	case <-t.Context().Done():
+	}
+	askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Second)
+}
+
 // TestProvidersReachEachOther asks, from a pod on one provider, a Service whose pods run on both.
 func TestProvidersReachEachOther(t *testing.T) {
 	const namespace, replicas = "neighbours", 4
-	start(t, v1alpha1.ModeAggregated)
+	together(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Neighbours, replicas)
 	pods := copies(t, namespace, replicas+1, fed.ProviderA, fed.ProviderB)
 	shell := slices.IndexFunc(pods, func(pod federation.Copy) bool { return strings.HasPrefix(pod.Name, "shell-") })

@@ -116,7 +116,7 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 // TestTwinOfLiqo has the consumer offload its own namespace liqo, whose twin no policy places: no pod there runs on the broker.
 func TestTwinOfLiqo(t *testing.T) {
 	ctx := t.Context()
-	start(t, v1alpha1.ModeOrchestrated)
+	together(t, v1alpha1.ModeOrchestrated)
 	const wish = "wish"
 	if err := fed.Consumer.Apply(ctx, offeringTo(fmt.Sprintf("{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}", fed.Broker.ID))); err != nil {
 		t.Fatal(err)

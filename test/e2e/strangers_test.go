@@ -17,6 +17,7 @@ import (
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -24,6 +25,7 @@ import (
 // TestKubeletAPIRefusesStrangers asks the broker's virtual kubelets for the pods of their nodes, from every cluster: only the API
 // server is answered.
 func TestKubeletAPIRefusesStrangers(t *testing.T) {
+	together(t, v1alpha1.ModeOrchestrated)
 	ask := func(from *federation.Cluster, address string, args ...string) string {
 		t.Helper()
 		code, err := from.Curl(t.Context(), append([]string{

@@ -47,6 +47,7 @@ func TestWithdrawal(t *testing.T) {
 // last one, because Liqo's IPAM may give out addresses twice afterwards, also for Services (docs/networking.md).
 func TestEndOfPeering(t *testing.T) {
 	const namespace, replicas = "end-of-peering", 3
+	last(t)
 	start(t, v1alpha1.ModeOrchestrated)
 	deployOn(t, namespace, replicas, fed.ProviderB, fed.ProviderA)
 

@@ -74,7 +74,8 @@ func (f *Federation) AskAPI(ctx context.Context, token, path string, args ...str
 	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: brokerNamespace, Name: apiCA}, &announced); err != nil {
 		return "", "", err
 	}
-	const script = `printf %s "$0" >/tmp/liqo-broker-ca.crt && exec curl --silent --show-error --max-time 20 --cacert /tmp/liqo-broker-ca.crt "$@"`
+	// Several may ask at the same time, each with a file of its own.
+	const script = `ca=$(mktemp) && trap 'rm -f "$ca"' EXIT && printf %s "$0" >"$ca" && curl --silent --show-error --max-time 20 --cacert "$ca" "$@"`
 	command := append([]string{"exec", "--namespace=default", "tools", "--", "sh", "-c", script, announced.Data["ca.crt"]}, args...)
 	if token != "" {
 		command = append(command, "--header", "Authorization: Bearer "+token)

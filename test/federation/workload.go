@@ -139,9 +139,40 @@ func (f *Federation) apply(ctx context.Context, name, namespace string, replicas
 
 // Remove deletes a namespace of the consumer, and waits until its twins are gone as well.
 func (f *Federation) Remove(ctx context.Context, namespace string) error {
-	if _, err := f.Consumer.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=120s"); err != nil {
+	if err := f.deleteNamespace(ctx, namespace); err != nil {
 		return err
 	}
+	return f.Removed(ctx, namespace)
+}
+
+// Empty deletes a namespace of the consumer, and waits until none of its pods is left on any cluster. The namespace and its twins take
+// longer: Kubernetes waits for 5 s before it looks at one that is to go, in one cluster after the other, and 8 s before it looks again.
+func (f *Federation) Empty(ctx context.Context, namespace string) error {
+	// In this order, nothing recreates the pods.
+	if err := f.deleteNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	if _, err := f.Consumer.Kubectl(ctx, "delete", "deployments,pods", "--all", "--namespace="+namespace, "--wait=false"); err != nil {
+		return err
+	}
+	return Until(ctx, patience, func(ctx context.Context) error {
+		for _, c := range f.Clusters() {
+			var pods corev1.PodList
+			if err := c.List(ctx, &pods); err != nil {
+				return err
+			}
+			for i := range pods.Items {
+				if twinName(namespace, pods.Items[i].Namespace) {
+					return fmt.Errorf("cluster %s still has pod %s in namespace %s", c.Name, pods.Items[i].Name, pods.Items[i].Namespace)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Removed waits until a namespace of the consumer that was deleted is gone, and its twins as well.
+func (f *Federation) Removed(ctx context.Context, namespace string) error {
 	return Until(ctx, patience, func(ctx context.Context) error {
 		for _, c := range f.Clusters() {
 			var namespaces corev1.NamespaceList
@@ -149,13 +180,24 @@ func (f *Federation) Remove(ctx context.Context, namespace string) error {
 				return err
 			}
 			for i := range namespaces.Items {
-				if name := namespaces.Items[i].Name; name == namespace || strings.HasPrefix(name, namespace+"-consumer-") {
+				if name := namespaces.Items[i].Name; twinName(namespace, name) {
 					return fmt.Errorf("cluster %s still has namespace %s", c.Name, name)
 				}
 			}
 		}
 		return nil
 	})
+}
+
+func (f *Federation) deleteNamespace(ctx context.Context, namespace string) error {
+	_, err := f.Consumer.Kubectl(ctx, "delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
+	return err
+}
+
+// twinName reports whether a namespace has the name of a namespace of the consumer, or one that Liqo makes of it: it appends the names
+// of clusters.
+func twinName(namespace, name string) bool {
+	return name == namespace || strings.HasPrefix(name, namespace+"-")
 }
 
 // Scale gives a Deployment of the consumer another number of replicas, if there is such a Deployment.

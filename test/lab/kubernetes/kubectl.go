@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,9 @@ func (k Kubectl) run(ctx context.Context, stdin string, args ...string) (string,
 	// Without a home folder of its own kubectl would fill the user's with caches of clusters that come and go.
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(k.Kubeconfig))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// The kernel kills kubectl when the thread ends that started it (prctl(2), PR_SET_PDEATHSIG), as threads do that joined a node.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

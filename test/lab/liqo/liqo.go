@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -135,6 +136,9 @@ func (l Liqo) liqoctl(ctx context.Context, log string, args ...string) (string, 
 	// Helm keeps files in the home folder.
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(l.Kubeconfig), "NO_COLOR=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// The kernel kills liqoctl when the thread ends that started it (prctl(2), PR_SET_PDEATHSIG), as threads do that joined a node.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var stdout bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, file), file
 	if args[0] == "generate" {
