@@ -124,7 +124,7 @@ func selector() apiext.JSONSchemaProps {
 				Type: "object", MaxProperties: new(int64(maxLabels)),
 				AdditionalProperties: &apiext.JSONSchemaPropsOrBool{Schema: &value, Allows: true},
 				XValidations: apiext.ValidationRules{{
-					Rule: "self.all(key, key.size() <= 317 && key.matches('" + labelKey + "'))", Message: "a key must be that of a label",
+					Rule: "self.all(key, key.size() <= 317 && key.matches('" + labelKey + "'))", Message: "must be label keys",
 				}},
 			},
 		},

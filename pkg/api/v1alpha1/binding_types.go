@@ -30,11 +30,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.scope != 'Consumers' || has(self.consumers)",message="with the scope Consumers, name them in consumers"
 // +kubebuilder:validation:XValidation:rule="(self.scope == 'Namespaces') == has(self.namespaces)",message="namespaces are given with the scope Namespaces, and only with it"
 type AppliesTo struct {
-	// Scope is Default, Consumers, Namespaces or OnRequest. A namespace follows a policy
+	// scope is Default, Consumers, Namespaces or OnRequest. A namespace follows a policy
 	// OnRequest before one of its Namespaces, that before one of its Consumers, and that
 	// before a Default.
+	// +required
 	Scope PolicyScope `json:"scope"`
-	// Consumers are cluster IDs.
+	// consumers are cluster IDs.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MinLength=1
@@ -43,7 +44,7 @@ type AppliesTo struct {
 	// +listType=set
 	// +optional
 	Consumers []string `json:"consumers,omitempty"`
-	// Namespaces are those of the scope Namespaces.
+	// namespaces are those of the scope Namespaces.
 	// +optional
 	Namespaces *NamespaceBinding `json:"namespaces,omitempty"`
 }
@@ -53,7 +54,7 @@ type AppliesTo struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="give names or a selector"
 type NamespaceBinding struct {
-	// Names are what the consumers themselves call the namespaces.
+	// names are what the consumers themselves call the namespaces.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MinLength=1
@@ -62,7 +63,7 @@ type NamespaceBinding struct {
 	// +listType=set
 	// +optional
 	Names []string `json:"names,omitempty"`
-	// Selector is over the labels that the namespaces have on the broker. Those that they
+	// selector is over the labels that the namespaces have on the broker. Those that they
 	// have on the consumer do not cross.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`

@@ -49,7 +49,7 @@ const (
 	ReasonProvidersHidden = "ProvidersHidden"
 )
 
-// ConditionReservationMet tells whether a Consumer can use all that is reserved for it.
+// ConditionReservationMet is true while a Consumer can use all that is reserved for it.
 const ConditionReservationMet = "ReservationMet"
 
 // Reasons of a Consumer's ReservationMet condition.
@@ -68,7 +68,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=liqo
+// +kubebuilder:resource:scope=Cluster,shortName=bcons,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterName`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
 // +kubebuilder:printcolumn:name="Scheduling",type=string,JSONPath=`.spec.scheduling`
@@ -84,33 +84,39 @@ const (
 // +kubebuilder:printcolumn:name="Share",type=integer,priority=1,JSONPath=`.spec.capacity.sharePercent`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Consumer struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is Kubernetes' own.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what people want.
 	// +kubebuilder:default={}
-	Spec   ConsumerSpec   `json:"spec,omitempty"`
+	// +optional
+	Spec ConsumerSpec `json:"spec,omitempty"`
+	// status is what the broker sees and has decided.
+	// +optional
 	Status ConsumerStatus `json:"status,omitempty"`
 }
 
 // ConsumerSpec is what people chose for a consumer.
 type ConsumerSpec struct {
-	// Mode is how the broker serves the consumer. Without it the broker takes the first
+	// mode is how the broker serves the consumer. Without it the broker takes the first
 	// that it runs of Orchestrated and Aggregated. A consumer whose mode the broker does
 	// not run is not served: it keeps what it uses, and gets nothing new.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
-	// Scheduling is whether the consumer gets anything new. One that is Suspended keeps what
+	// scheduling is whether the consumer gets anything new. One that is Suspended keeps what
 	// it uses: it is offered no more than that, nothing is reserved for it, and its new pods
 	// wait.
 	// +kubebuilder:default=Active
 	// +optional
 	Scheduling ConsumerScheduling `json:"scheduling,omitempty"`
-	// Nodes is by which virtual nodes the consumer sees the providers. PerProvider
+	// nodes is by which virtual nodes the consumer sees the providers. PerProvider
 	// needs the mode Orchestrated: in the other one, providers are not to be known.
 	// +kubebuilder:default=One
 	// +optional
 	Nodes Nodes `json:"nodes,omitempty"`
-	// Capacity says how much of the providers the broker offers to the consumer.
+	// capacity says how much of the providers the broker offers to the consumer.
 	// +kubebuilder:default={}
 	// +optional
 	Capacity ConsumerCapacity `json:"capacity,omitempty"`
@@ -118,19 +124,19 @@ type ConsumerSpec struct {
 
 // ConsumerCapacity says how much of the providers the broker offers to a consumer.
 // The API server compares reserved with limit where both are plain numbers; the
-// condition ReservationMet tells of all others.
+// condition ReservationMet covers all others.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.reserved) || !has(self.limit) || self.reserved.all(name, !(name in self.limit) || type(self.reserved[name]) != int || type(self.limit[name]) != int || self.reserved[name] <= self.limit[name])",message="reserved may not be more than limit"
+// +kubebuilder:validation:XValidation:rule="!has(self.reserved) || !has(self.limit) || self.reserved.all(name, !(name in self.limit) || type(self.reserved[name]) != int || type(self.limit[name]) != int || self.reserved[name] <= self.limit[name])",message="reserved must not exceed limit"
 type ConsumerCapacity struct {
-	// Reserved is kept for the consumer: what it does not use of it is not offered to
+	// reserved is kept for the consumer: what it does not use of it is not offered to
 	// others. It is an amount in the sum over all providers, not on one of them.
 	// +optional
 	Reserved Quantities `json:"reserved,omitempty"`
-	// Limit is the most that the consumer is offered of the resources that it names,
+	// limit is the most that the consumer is offered of the resources that it names,
 	// what it uses included.
 	// +optional
 	Limit Quantities `json:"limit,omitempty"`
-	// SharePercent is the part that the consumer is offered of what is free and
+	// sharePercent is the part that the consumer is offered of what is free and
 	// reserved for nobody. While the shares of all consumers add up to 100 at most, the
 	// broker offers nothing twice.
 	// +kubebuilder:default=100
@@ -151,17 +157,17 @@ func (c *ConsumerCapacity) Share() int32 {
 
 // ConsumerStatus is how the broker serves a consumer.
 type ConsumerStatus struct {
-	// ClusterName is the consumer's name for people. It need not be unique.
+	// clusterName is the consumer's name for people. It need not be unique.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// Mode is how the broker serves the consumer, after defaulting; empty if it does not.
+	// mode is how the broker serves the consumer, after defaulting; empty if it does not.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
-	// Nodes is by which virtual nodes the consumer sees the providers.
+	// nodes is by which virtual nodes the consumer sees the providers.
 	// +optional
 	Nodes Nodes `json:"nodes,omitempty"`
-	// NodeOffers is what each of several virtual nodes is offered. A node of a provider that
+	// nodeOffers is what each of several virtual nodes is offered. A node of a provider that
 	// takes no new pods has what its pods use. The node without a name is the one that
 	// stands for the broker.
 	// +kubebuilder:validation:MaxItems=10000
@@ -169,28 +175,28 @@ type ConsumerStatus struct {
 	// +listMapKey=node
 	// +optional
 	NodeOffers []NodeOffer `json:"nodeOffers,omitempty"`
-	// Offered is what the broker offers to the consumer: what the providers except the
+	// offered is what the broker offers to the consumer: what the providers except the
 	// consumer itself have, less what others use of it and what is reserved for others,
 	// within the consumer's share and limit. What the consumer uses is part of it.
 	// +optional
 	Offered corev1.ResourceList `json:"offered,omitempty"`
-	// Used is what the consumer's pods on the providers request.
+	// used is what the consumer's pods on the providers request.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
-	// Granted is what Liqo has told the consumer last. It follows Offered.
+	// granted is what Liqo has told the consumer last. It follows Offered.
 	// +optional
 	Granted corev1.ResourceList `json:"granted,omitempty"`
-	// RoundTrips are how far providers are from the consumer, as it told. They count in
+	// roundTrips are how far providers are from the consumer, as it told. They count in
 	// the choice of providers for this consumer, as the KPI consumerRoundTripTime.
 	// +kubebuilder:validation:MaxItems=10000
 	// +listType=map
 	// +listMapKey=provider
 	// +optional
 	RoundTrips []RoundTrip `json:"roundTrips,omitempty"`
-	// ObservedGeneration is the generation of the spec that the status answers to.
+	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready and ReservationMet.
+	// conditions are Ready and ReservationMet.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

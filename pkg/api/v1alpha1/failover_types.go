@@ -28,19 +28,19 @@ const (
 
 // Failover says what becomes of the pods on a provider that is out of reach.
 type Failover struct {
-	// Mode says whether other chosen providers get the pods: Never, AfterGrace, or
+	// mode says whether other chosen providers get the pods: Never, AfterGrace, or
 	// Immediate. If the provider returns before, everything stays. A provider that is
 	// drained is left after the grace, also with Never.
 	// +kubebuilder:default=AfterGrace
 	// +optional
 	Mode FailoverMode `json:"mode,omitempty"`
-	// Grace is for how long the provider is out of reach before its pods are replaced:
+	// grace is for how long the provider is out of reach before its pods are replaced:
 	// a duration such as 30s.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 30s, and must not be negative"
 	// +optional
 	Grace *metav1.Duration `json:"grace,omitempty"`
-	// StatefulSets says what becomes of the pods of StatefulSets, of which each may run
+	// statefulSets says what becomes of the pods of StatefulSets, of which each may run
 	// only once: Stay, because it may still run where it is, or Replace.
 	// +kubebuilder:default=Stay
 	// +optional

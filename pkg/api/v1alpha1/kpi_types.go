@@ -17,36 +17,39 @@ type Number string
 // Price is what a provider costs. Amounts that are missing are those that the
 // provider offers, in this currency and for this period.
 type Price struct {
-	// Currency is the three letters of the currency (ISO 4217).
+	// currency is the three letters of the currency (ISO 4217).
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	// +kubebuilder:validation:MaxLength=3
+	// +required
 	Currency string `json:"currency"`
-	// Period is the time that the amounts are for.
+	// period is the time that the amounts are for.
 	// +kubebuilder:default="1h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration such as 1h, and positive"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a positive duration such as 1h"
 	// +optional
 	Period *metav1.Duration `json:"period,omitempty"`
-	// CPU is the price of one core.
+	// cpu is the price of one core.
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
-	// Memory is the price of one GiB.
+	// memory is the price of one GiB.
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
 // Carbon is what the electricity of a provider emits.
 type Carbon struct {
-	// Intensity is how much, in the unit. More than 10,000 is not believed.
+	// intensity is how much, in the unit. More than 10,000 is not believed.
 	// +kubebuilder:validation:XValidation:rule="!string(self).startsWith('-')",message="must not be negative"
+	// +required
 	Intensity resource.Quantity `json:"intensity"`
-	// Unit is grams of carbon dioxide, or what warms as much, for a kilowatt-hour.
+	// unit is grams of carbon dioxide, or what warms as much, for a kilowatt-hour.
 	// +kubebuilder:validation:Enum="gCO2e/kWh"
+	// +required
 	Unit string `json:"unit"`
-	// MeasuredTime is when it was measured; without it, it is true at any time.
+	// measuredTime is when it was measured; without it, it is true at any time.
 	// +kubebuilder:validation:XValidation:rule="timestamp(self) > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2024-01-31T12:00:00Z"
 	// +optional
 	MeasuredTime *metav1.Time `json:"measuredTime,omitempty"`
-	// ExpirationTime is when it no longer counts; without it, it does not expire.
+	// expirationTime is when it no longer counts; without it, it does not expire.
 	// +kubebuilder:validation:XValidation:rule="timestamp(self) > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2024-01-31T12:00:00Z"
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
@@ -54,29 +57,35 @@ type Carbon struct {
 
 // KPI is one measured value of a provider.
 type KPI struct {
-	// Name is what policies call it.
+	// name is what policies call it.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	Name     string `json:"name"`
 	KPIValue `json:",inline"`
 }
 
 // KPIValue is a number with its unit, and when it counts.
 type KPIValue struct {
-	// Value is in the unit.
+	// value is in the unit.
+	// +required
 	Value Number `json:"value"`
-	// Unit tells which values can be compared with each other.
+	// unit is that of the value: only values of one unit are compared with each other.
 	// +kubebuilder:validation:MaxLength=32
+	// +required
 	Unit string `json:"unit"`
-	// MeasuredTime is when it was measured, by the broker's clock where others told it.
+	// measuredTime is when it was measured, by the broker's clock where others told it.
+	// +required
 	MeasuredTime metav1.Time `json:"measuredTime"`
-	// ExpirationTime is when it no longer counts.
+	// expirationTime is when it no longer counts.
+	// +required
 	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
 // RoundTrip is how far a provider is from a consumer, as the consumer told.
 type RoundTrip struct {
-	// Provider is the cluster ID of the provider.
+	// provider is the cluster ID of the provider.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	Provider string `json:"provider"`
 	KPIValue `json:",inline"`
 }
@@ -89,10 +98,12 @@ type RoundTrip struct {
 // +kubebuilder:resource:scope=Cluster
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ProviderHistory struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is Kubernetes' own.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// History is a text of the broker's own. One that it cannot read begins again.
+	// history is a text of the broker's own. One that it cannot read begins again.
 	// +kubebuilder:validation:MaxLength=262144
 	// +optional
 	History string `json:"history,omitempty"`

@@ -20,16 +20,16 @@ const (
 
 // NodeOffer is what a consumer is offered on one of several virtual nodes.
 type NodeOffer struct {
-	// Node is the name of the virtual node; empty for the one that stands for the broker.
-	// +kubebuilder:default=""
+	// node is the name of the virtual node; empty for the one that stands for the broker.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	Node string `json:"node"`
-	// Provider is the only one to which the node's pods go; empty for any, and for one
+	// provider is the only one to which the node's pods go; empty for any, and for one
 	// that is gone.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Provider string `json:"provider,omitempty"`
-	// Offered is what the node has.
+	// offered is what the node has.
 	// +optional
 	Offered corev1.ResourceList `json:"offered,omitempty"`
 }

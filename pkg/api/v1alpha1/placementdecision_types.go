@@ -21,17 +21,20 @@ const MaxChosen = 2000
 // its policy. Its name is DecisionName.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,categories=liqo,shortName=pd
+// +kubebuilder:resource:scope=Cluster,shortName=pd,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.policy`
 // +kubebuilder:printcolumn:name="Consumer",type=string,JSONPath=`.consumerName`
 // +kubebuilder:printcolumn:name="Providers",type=string,JSONPath=`.summary`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PlacementDecision struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is Kubernetes' own.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Policy is the name of the policy that decided.
+	// policy is the name of the policy that decided.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	Policy string `json:"policy"`
 
 	ConsumerDecision `json:",inline"`
@@ -39,61 +42,63 @@ type PlacementDecision struct {
 
 // ConsumerDecision is what was decided for one consumer.
 type ConsumerDecision struct {
-	// Consumer is the cluster ID of the consumer.
+	// consumer is the cluster ID of the consumer.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	Consumer string `json:"consumer"`
-	// ConsumerName is its name for people.
+	// consumerName is its name for people.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ConsumerName string `json:"consumerName,omitempty"`
-	// Summary names some of the chosen providers, and says how many more there are.
+	// summary names some of the chosen providers, and says how many more there are.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// Chosen are the providers on which the pods of the consumer are placed, in order of their
+	// chosen are the providers on which the pods of the consumer are placed, in order of their
 	// IDs. Of more than fit, the best are there.
 	// +kubebuilder:validation:MaxItems=2000
 	// +listType=atomic
 	// +optional
 	Chosen []ChosenProvider `json:"chosen,omitempty"`
-	// Better are providers that are better by the margin of steady than a chosen one, and
+	// better are providers that are better by the margin of steady than a chosen one, and
 	// take its place when that has lasted.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	Better []BetterProvider `json:"better,omitempty"`
-	// Scaling is where the KPI of the policy's scaling stands.
+	// scaling is where the KPI of the policy's scaling stands.
 	// +optional
 	Scaling *ScalingStatus `json:"scaling,omitempty"`
-	// Explained are the providers that come first, and some that do not come into question.
+	// explained are the providers that come first, and some that do not come into question.
 	// Only some consumers have an explanation.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Explained []ExplainedProvider `json:"explained,omitempty"`
-	// NotExplained is the number of further providers.
+	// notExplained is the number of further providers.
 	// +optional
 	NotExplained int32 `json:"notExplained,omitempty"`
 }
 
 // ChosenProvider is a provider that was chosen.
 type ChosenProvider struct {
-	// ID is its cluster ID.
+	// id is its cluster ID.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	ID string `json:"id"`
-	// Name is its name for people.
+	// name is its name for people.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
-	// AwaySinceTime is since when it cannot be used. It keeps its place for the duration
+	// awaySinceTime is since when it cannot be used. It keeps its place for the duration
 	// of steady, and has a substitute.
 	// +optional
 	AwaySinceTime *metav1.Time `json:"awaySinceTime,omitempty"`
-	// Substitute is true while the provider stands in for one that cannot be used, and goes
+	// substitute is true while the provider stands in for one that cannot be used, and goes
 	// when that is back.
 	// +optional
 	Substitute bool `json:"substitute,omitempty"`
-	// Barred is true while the policy cannot decide and may exclude the provider: what
+	// barred is true while the policy cannot decide and may exclude the provider: what
 	// runs there stays, and no new pod goes there.
 	// +optional
 	Barred bool `json:"barred,omitempty"`
@@ -101,32 +106,36 @@ type ChosenProvider struct {
 
 // BetterProvider is a provider that is better than a chosen one.
 type BetterProvider struct {
-	// ID is its cluster ID.
+	// id is its cluster ID.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	ID string `json:"id"`
-	// SinceTime is since when.
+	// sinceTime is since when.
+	// +required
 	SinceTime metav1.Time `json:"sinceTime"`
 }
 
 // ExplainedProvider says what became of a provider.
 type ExplainedProvider struct {
-	// ID is its cluster ID.
+	// id is its cluster ID.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	ID string `json:"id"`
-	// Name is its name for people.
+	// name is its name for people.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Chosen tells whether it was chosen.
+	// chosen reports whether it was chosen.
+	// +required
 	Chosen bool `json:"chosen"`
-	// Excluded is why it does not come into question.
+	// excluded is why it does not come into question.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Excluded string `json:"excluded,omitempty"`
-	// Score is how good it is; 100 is the best in everything.
+	// score is how good it is; 100 is the best in everything.
 	// +optional
 	Score Number `json:"score,omitempty"`
-	// Terms are what the score is made of.
+	// terms are what the score is made of.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=kpi
@@ -136,23 +145,26 @@ type ExplainedProvider struct {
 
 // ExplainedTerm is what one KPI adds to a score.
 type ExplainedTerm struct {
-	// KPI is the name of the KPI.
+	// kpi is the name of the KPI.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	KPI string `json:"kpi"`
-	// Value is its value, in the unit.
+	// value is its value, in the unit.
 	// +optional
 	Value Number `json:"value,omitempty"`
-	// Unit is that of the value.
+	// unit is that of the value.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Unit string `json:"unit,omitempty"`
-	// Unknown is why the provider has no value that counts.
+	// unknown is why the provider has no value that counts.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Unknown string `json:"unknown,omitempty"`
-	// Normalized is 1 for the best and 0 for the worst.
+	// normalized is 1 for the best and 0 for the worst.
+	// +required
 	Normalized Number `json:"normalized"`
-	// Weight is how much it counts.
+	// weight is how much it counts.
+	// +required
 	Weight int32 `json:"weight"`
 }
 

@@ -28,7 +28,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=liqo
+// +kubebuilder:resource:scope=Cluster,shortName=plp,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.appliesTo.scope`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.maxProviders`
@@ -38,10 +38,16 @@ const (
 // +kubebuilder:printcolumn:name="Providers",type=string,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PlacementPolicy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is Kubernetes' own.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   PlacementPolicySpec   `json:"spec"`
+	// spec is what people want.
+	// +required
+	Spec PlacementPolicySpec `json:"spec"`
+	// status is what the broker sees and has decided.
+	// +optional
 	Status PlacementPolicyStatus `json:"status,omitempty"`
 }
 
@@ -60,10 +66,11 @@ type Filter string
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.maxProviders)",message="with scaling, scaling.max is the largest number of providers, not maxProviders"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.groupBy) || !has(self.spread)",message="spread cannot be combined with scaling.groupBy"
 type PlacementPolicySpec struct {
-	// AppliesTo says which namespaces follow the policy. All pods of a namespace follow the
+	// appliesTo says which namespaces follow the policy. All pods of a namespace follow the
 	// same one.
+	// +required
 	AppliesTo AppliesTo `json:"appliesTo"`
-	// Priority decides between several policies of one scope that apply to a namespace: it
+	// priority decides between several policies of one scope that apply to a namespace: it
 	// follows the one with the highest, and of equal ones the first by name.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000000
@@ -71,7 +78,7 @@ type PlacementPolicySpec struct {
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// Filters are CEL expressions that must all hold for a provider. Its variables
+	// filters are CEL expressions that must all hold for a provider. Its variables
 	// are id and name, labels (a map of strings: those of the Provider object, and
 	// those that Liqo shows of the cluster), and kpi (a map of numbers: the KPIs
 	// in the Provider's status that are known, in the unit that most of the providers use
@@ -81,45 +88,45 @@ type PlacementPolicySpec struct {
 	// +listType=atomic
 	// +optional
 	Filters []Filter `json:"filters,omitempty"`
-	// Weights tell how much the KPIs of the providers count, by name: from 1 to 10
+	// weights tell how much the KPIs of the providers count, by name: from 1 to 10
 	// if more is better, from -1 to -10 if less is better. Each KPI is normalized
 	// to between the worst and the best of the providers that pass the filters; an
 	// unknown one is as bad as the worst.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253)",message="the name of a KPI has at most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253)",message="names of KPIs must have at most 253 characters"
 	// +optional
 	Weights map[string]Weight `json:"weights,omitempty"`
-	// MaxProviders is the largest number of providers to choose. Without it, all that
+	// maxProviders is the largest number of providers to choose. Without it, all that
 	// pass the filters are chosen.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxProviders *int32 `json:"maxProviders,omitempty"`
-	// Spread are constraints that the chosen providers meet together.
+	// spread are constraints that the chosen providers meet together.
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=map
 	// +listMapKey=label
 	// +optional
 	Spread []SpreadConstraint `json:"spread,omitempty"`
-	// Scaling keeps a KPI, such as the delay of users, between two thresholds
+	// scaling keeps a KPI, such as the delay of users, between two thresholds
 	// by using more or fewer providers. Without it, maxProviders says how many.
 	// +optional
 	Scaling *Scaling `json:"scaling,omitempty"`
-	// Steady keeps what is chosen until something better lasts.
+	// steady keeps what is chosen until something better lasts.
 	// +kubebuilder:default={}
 	// +optional
 	Steady Steadiness `json:"steady,omitempty"`
-	// MaxMovesPerMinute bounds how many pods the broker moves because the choice has
+	// maxMovesPerMinute bounds how many pods the broker moves because the choice has
 	// changed, of all namespaces that follow the policy.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=6000
 	// +optional
 	MaxMovesPerMinute int32 `json:"maxMovesPerMinute,omitempty"`
-	// Failover says what becomes of the pods on a provider that is out of reach.
+	// failover says what becomes of the pods on a provider that is out of reach.
 	// +kubebuilder:default={}
 	// +optional
 	Failover Failover `json:"failover,omitempty"`
-	// MoveSingletons says whether a workload of one copy leaves a provider that is
+	// moveSingletons says whether a workload of one copy leaves a provider that is
 	// drained or not chosen any more: Never, or WithGap, in which nothing serves
 	// until its pod runs elsewhere.
 	// +kubebuilder:default=Never
@@ -129,27 +136,29 @@ type PlacementPolicySpec struct {
 
 // SpreadConstraint demands distinct values of a label.
 type SpreadConstraint struct {
-	// Label is the key of a label of providers. One without it has no value.
+	// label is the key of a label of providers. One without it has no value.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	// +required
 	Label string `json:"label"`
-	// MinValues is how many distinct values the chosen providers have at least.
+	// minValues is how many distinct values the chosen providers have at least.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
+	// +required
 	MinValues int32 `json:"minValues"`
 }
 
 // Steadiness says when something better is better enough.
 type Steadiness struct {
-	// MarginPercent is how much better a provider must be than a chosen one to take
+	// marginPercent is how much better a provider must be than a chosen one to take
 	// its place, as a part of the score of a provider that is the best in everything.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MarginPercent *int32 `json:"marginPercent,omitempty"`
-	// Duration is for how long it must be better.
+	// duration is for how long it must be better.
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and must not be negative"
 	// +optional
@@ -158,19 +167,19 @@ type Steadiness struct {
 
 // PlacementPolicyStatus says whether the policy decides, and how much it has decided.
 type PlacementPolicyStatus struct {
-	// ObservedGeneration is the generation of the spec that the status answers to.
+	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Consumers is the number of consumers that the policy has decided for. What it has
+	// consumers is the number of consumers that the policy has decided for. What it has
 	// decided is in a PlacementDecision for each.
 	// +optional
 	Consumers int32 `json:"consumers,omitempty"`
-	// Summary names some of the providers that are chosen for any consumer, and says how many
+	// summary names some of the providers that are chosen for any consumer, and says how many
 	// more there are.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// Conditions are Decided and Shadowed, with weights KPIsKnown, and with scaling Measured.
+	// conditions are Decided and Shadowed, with weights KPIsKnown, and with scaling Measured.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

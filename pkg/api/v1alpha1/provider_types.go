@@ -85,7 +85,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=liqo
+// +kubebuilder:resource:scope=Cluster,shortName=bprov,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterName`
 // +kubebuilder:printcolumn:name="Scheduling",type=string,JSONPath=`.spec.scheduling`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].status`
@@ -102,11 +102,17 @@ const (
 // +kubebuilder:printcolumn:name="Reachable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type == 'Reachable')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Provider struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is Kubernetes' own.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what people want.
 	// +kubebuilder:default={}
-	Spec   ProviderSpec   `json:"spec,omitempty"`
+	// +optional
+	Spec ProviderSpec `json:"spec,omitempty"`
+	// status is what the broker sees and has decided.
+	// +optional
 	Status ProviderStatus `json:"status,omitempty"`
 }
 
@@ -140,21 +146,21 @@ func (p *Provider) EffectiveScheduling() Scheduling {
 
 // ProviderSpec is what people chose for a provider.
 type ProviderSpec struct {
-	// Scheduling is whether pods may come to the provider, and whether they may stay. Active
+	// scheduling is whether pods may come to the provider, and whether they may stay. Active
 	// lets them. Cordoned lets no new pods come, and those stay that are there: what they use
 	// is offered to their consumers, and what is free to nobody. Drained moves them to other
 	// providers, a few at a time, and the provider counts for nothing.
 	// +kubebuilder:default=Active
 	// +optional
 	Scheduling Scheduling `json:"scheduling,omitempty"`
-	// Capacity says how much the broker offers of the provider to consumers.
+	// capacity says how much the broker offers of the provider to consumers.
 	// +kubebuilder:default={}
 	// +optional
 	Capacity ProviderCapacity `json:"capacity,omitempty"`
-	// Price is what the provider costs.
+	// price is what the provider costs.
 	// +optional
 	Price *Price `json:"price,omitempty"`
-	// Carbon is what the provider's electricity emits. It goes before the label
+	// carbon is what the provider's electricity emits. It goes before the label
 	// brokering.liqo.io/carbon-gco2e-per-kwh of the cluster.
 	// +optional
 	Carbon *Carbon `json:"carbon,omitempty"`
@@ -176,22 +182,22 @@ const (
 
 // Quantities are quantities of resources that people write, by the resource's name.
 // +kubebuilder:validation:MaxProperties=16
-// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="no quantity may be negative"
-// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() >= 1 && name.size() <= 317)",message="the name of a resource has from 1 to 317 characters"
+// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="quantities must not be negative"
+// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() >= 1 && name.size() <= 317)",message="names of resources must have 1 to 317 characters"
 type Quantities map[corev1.ResourceName]resource.Quantity
 
 // ProviderCapacity says how much the broker offers of a provider to consumers.
 type ProviderCapacity struct {
-	// Rule says whom to believe: Measured is what the provider offers to the broker
+	// rule says whom to believe: Measured is what the provider offers to the broker
 	// through Liqo; Declared is what is declared here, and nothing else; Min is what
 	// is measured, and no more than is declared.
 	// +kubebuilder:default=Measured
 	// +optional
 	Rule CapacityRule `json:"rule,omitempty"`
-	// Declared is what people say that the provider has.
+	// declared is what people say that the provider has.
 	// +optional
 	Declared Quantities `json:"declared,omitempty"`
-	// OvercommitPercent is how much the broker offers of what the provider has by the
+	// overcommitPercent is how much the broker offers of what the provider has by the
 	// rule: 100 is all of it, and 150 half as much again. What is offered and not
 	// there is refused by the scheduler, and the pod waits.
 	// +kubebuilder:default=100
@@ -212,47 +218,47 @@ func (c *ProviderCapacity) Overcommit() int32 {
 
 // ProviderStatus is what the broker sees of a provider.
 type ProviderStatus struct {
-	// ClusterName is the provider's name for people. It need not be unique.
+	// clusterName is the provider's name for people. It need not be unique.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// Measured is what the provider offers to the broker through Liqo, on virtual nodes
+	// measured is what the provider offers to the broker through Liqo, on virtual nodes
 	// that are ready. Empty when pods cannot be placed on it, for other reasons than that it
 	// is cordoned.
 	// +optional
 	Measured corev1.ResourceList `json:"measured,omitempty"`
-	// Offered is what the provider adds to the broker's sum: what it has by the rule
+	// offered is what the provider adds to the broker's sum: what it has by the rule
 	// of spec.capacity, and the overcommitment. Of one that is cordoned it is what pods
 	// use. Empty when it adds nothing.
 	// +optional
 	Offered corev1.ResourceList `json:"offered,omitempty"`
-	// Used is what the pods on the provider request, of whatever consumer.
+	// used is what the pods on the provider request, of whatever consumer.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
-	// Free is what is offered and not used. Empty when nothing is offered.
+	// free is what is offered and not used. Empty when nothing is offered.
 	// +optional
 	Free corev1.ResourceList `json:"free,omitempty"`
-	// LargestPod is the largest pod that the scheduler can place on one virtual node of
+	// largestPod is the largest pod that the scheduler can place on one virtual node of
 	// the provider. How the provider's own nodes are filled the broker cannot see.
 	// +optional
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
-	// KPIs are what the broker measures of the provider, by name.
+	// kpis are what the broker measures of the provider, by name.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	KPIs []KPI `json:"kpis,omitempty"`
-	// QueriedKPIs are the values that a Prometheus has, by the names of the ProviderQueries.
+	// queriedKPIs are the values that a Prometheus has, by the names of the ProviderQueries.
 	// +kubebuilder:validation:MaxItems=1024
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	QueriedKPIs []KPI `json:"queriedKPIs,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the status answers to.
+	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Reachable and Draining, and at times ObjectsRefused.
+	// conditions are Ready, Reachable and Draining, and at times ObjectsRefused.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

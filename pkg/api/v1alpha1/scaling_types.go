@@ -45,53 +45,57 @@ const (
 // are used, the lower the KPI is expected to be.
 //
 // +kubebuilder:validation:XValidation:rule="double(self.unoffloadBelow) < double(self.offloadAbove)",message="unoffloadBelow must be less than offloadAbove"
-// +kubebuilder:validation:XValidation:rule="!has(self.max) || self.min <= self.max",message="min may not be more than max"
+// +kubebuilder:validation:XValidation:rule="!has(self.max) || self.min <= self.max",message="min must not exceed max"
 type Scaling struct {
-	// Query is what the Prometheus of the broker is asked, in PromQL: one number, or one
+	// query is what the Prometheus of the broker is asked, in PromQL: one number, or one
 	// for each value of consumerLabel.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
+	// +required
 	Query string `json:"query"`
-	// Unit is the unit of the KPI and of the thresholds.
+	// unit is the unit of the KPI and of the thresholds.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
+	// +required
 	Unit string `json:"unit"`
-	// ConsumerLabel is the label of the result that names the consumer, by cluster ID or
+	// consumerLabel is the label of the result that names the consumer, by cluster ID or
 	// cluster name. Without it, the KPI is the same for all consumers.
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]*$`
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	ConsumerLabel string `json:"consumerLabel,omitempty"`
-	// Expiry is for how long a measured value counts.
+	// expiry is for how long a measured value counts.
 	// +kubebuilder:default="1m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="a value must count for 10s at least"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="expiry must be at least 10s"
 	// +optional
 	Expiry *metav1.Duration `json:"expiry,omitempty"`
-	// OffloadAbove is the offload threshold: if the KPI is above it for the window,
+	// offloadAbove is the offload threshold: if the KPI is above it for the window,
 	// one provider more is used, the next best.
+	// +required
 	OffloadAbove Number `json:"offloadAbove"`
-	// UnoffloadBelow is the un-offload threshold: if the KPI is below it for the
+	// unoffloadBelow is the un-offload threshold: if the KPI is below it for the
 	// window, one provider less is used.
+	// +required
 	UnoffloadBelow Number `json:"unoffloadBelow"`
-	// Window is for how long the KPI must be outside before something changes, and
+	// window is for how long the KPI must be outside before something changes, and
 	// the shortest time between two changes.
 	// +kubebuilder:default="2m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="the window must be 10s at least"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="window must be at least 10s"
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
-	// GroupBy is a label of providers whose values are used instead of single providers, such
+	// groupBy is a label of providers whose values are used instead of single providers, such
 	// as topology.kubernetes.io/zone: a step is then all providers of a zone. Providers
 	// without the label are not used.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +optional
 	GroupBy string `json:"groupBy,omitempty"`
-	// Min is the smallest number of providers, or values of the label, to use.
+	// min is the smallest number of providers, or values of the label, to use.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Min int32 `json:"min,omitempty"`
-	// Max is the largest number of providers, or values of the label, to use.
+	// max is the largest number of providers, or values of the label, to use.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Max *int32 `json:"max,omitempty"`
@@ -110,31 +114,32 @@ const (
 // ScalingStatus is where the KPI of spec.scaling stands for one consumer, and how many
 // providers are used because of it.
 type ScalingStatus struct {
-	// Count is how many providers, or values of the label, are used if there are so many.
+	// count is how many providers, or values of the label, are used if there are so many.
 	// +kubebuilder:validation:Minimum=0
+	// +required
 	Count int32 `json:"count"`
-	// Value is the last known value, in the unit.
+	// value is the last known value, in the unit.
 	// +optional
 	Value Number `json:"value,omitempty"`
-	// Unit is that of the value.
+	// unit is that of the value.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Unit string `json:"unit,omitempty"`
-	// MeasuredTime is when it was measured.
+	// measuredTime is when it was measured.
 	// +optional
 	MeasuredTime *metav1.Time `json:"measuredTime,omitempty"`
-	// Unknown is why there is no value at the moment, so that the count holds.
+	// unknown is why there is no value at the moment, so that the count holds.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Unknown string `json:"unknown,omitempty"`
-	// Direction is Up or Down while the KPI is outside the thresholds, and more or fewer
+	// direction is Up or Down while the KPI is outside the thresholds, and more or fewer
 	// providers could be used.
 	// +optional
 	Direction ScalingDirection `json:"direction,omitempty"`
-	// SinceTime is since when it is outside.
+	// sinceTime is since when it is outside.
 	// +optional
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
-	// SeenTime is when a value outside was measured last.
+	// seenTime is when a value outside was measured last.
 	// +optional
 	SeenTime *metav1.Time `json:"seenTime,omitempty"`
 }
