@@ -25,7 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
-// explains explains one namespace.
+// explains says what is known of one namespace.
 type explains struct{ err error }
 
 func (e explains) Explain(_ context.Context, namespace string) (explain.Namespace, bool, error) {

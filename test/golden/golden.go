@@ -18,27 +18,27 @@ var update = flag.Bool("update", false, "write golden files instead of comparing
 
 // Check fails the test if the file below testdata of the test's package has another content than got. With -update it writes
 // the file instead.
-func Check(t testing.TB, name, got string) {
-	t.Helper()
+func Check(tb testing.TB, name, got string) {
+	tb.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v: write it with -update", err)
+		tb.Fatalf("%v: write it with -update", err)
 	}
 	if got == string(want) {
 		return
 	}
 	old, now := strings.Split(string(want), "\n"), strings.Split(got, "\n")
-	t.Errorf("%s is not what is printed now: run make text, and review the difference as a user will read it\n%s%s",
+	tb.Errorf("%s is not what is printed now: run make text, and review the difference as a user will read it\n%s%s",
 		file, missing("- ", old, now), missing("+ ", now, old))
 }
 

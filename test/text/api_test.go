@@ -66,7 +66,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, document := range strings.Split(string(text), "\n---\n") {
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			var policy struct { // The API has no Go type for it in this version.
 				Metadata struct{ Name string }
 				Spec     struct {

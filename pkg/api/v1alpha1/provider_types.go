@@ -139,9 +139,9 @@ func (p *Provider) EffectiveScheduling() Scheduling {
 		return SchedulingActive
 	case SchedulingDrained:
 		return SchedulingDrained
-	default:
-		return SchedulingCordoned
+	case SchedulingCordoned:
 	}
+	return SchedulingCordoned
 }
 
 // ProviderSpec is what people chose for a provider.

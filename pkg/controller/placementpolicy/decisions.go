@@ -124,7 +124,7 @@ func (r *Reconciler) write(ctx context.Context, p *v1alpha1.PlacementPolicy, is 
 	next.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: p.Name, UID: p.UID, Controller: new(true),
 	}}
-	err := error(nil)
+	var err error
 	if is == nil {
 		err = r.client.Create(ctx, next)
 	} else {

@@ -97,33 +97,33 @@ func TestScaling(t *testing.T) {
 	}
 	h.events()
 	s.samples["c"] = 250
-	p = h.pass(time.Minute)
+	h.pass(time.Minute)
 	if last := h.last("c").Scaling; h.chosen()["c"] != "a" || last.Direction != "Up" || last.SinceTime.Unix() != now.Add(75*time.Second).Unix() {
 		t.Errorf("above, not for long enough: chosen %s, %+v", h.chosen()["c"], last)
 	}
 	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s}) // The daemon was killed.
-	if p = h.pass(15 * time.Second); h.chosen()["c"] != "a,b" || h.last("c").Scaling.SinceTime != nil {
+	if h.pass(15 * time.Second); h.chosen()["c"] != "a,b" || h.last("c").Scaling.SinceTime != nil {
 		t.Errorf("above for a minute: chosen %s, %+v", h.chosen()["c"], h.last("c").Scaling)
 	}
 	if got := h.events(); got != "Normal ScaledUp 2 instead of 1 for consumer c, at 250 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); h.chosen()["c"] != "a,b,d" || h.last("c").Scaling.Count != 3 {
+	if h.pass(5 * time.Minute); h.chosen()["c"] != "a,b,d" || h.last("c").Scaling.Count != 3 {
 		t.Errorf("above for ever: chosen %s", h.chosen()["c"])
 	}
 	s.samples["c"] = 150
-	if p = h.pass(5 * time.Minute); h.chosen()["c"] != "a,b,d" {
+	if h.pass(5 * time.Minute); h.chosen()["c"] != "a,b,d" {
 		t.Errorf("inside again: chosen %s", h.chosen()["c"])
 	}
 	h.events()
 	s.samples["c"] = 0
-	if p = h.pass(75 * time.Second); h.chosen()["c"] != "a,b" {
+	if h.pass(75 * time.Second); h.chosen()["c"] != "a,b" {
 		t.Errorf("below for a minute: chosen %s", h.chosen()["c"])
 	}
 	if got := h.events(); got != "Normal ScaledDown 2 instead of 3 for consumer c, at 0 ms" {
 		t.Errorf("events %q", got)
 	}
-	if p = h.pass(5 * time.Minute); h.chosen()["c"] != "a" || h.last("c").Scaling.Count != 1 {
+	if h.pass(5 * time.Minute); h.chosen()["c"] != "a" || h.last("c").Scaling.Count != 1 {
 		t.Errorf("below for ever: chosen %s", h.chosen()["c"])
 	}
 }

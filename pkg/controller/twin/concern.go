@@ -38,7 +38,10 @@ func (r *Reconciler) everywhere(ctx context.Context, _ client.Object) []reconcil
 
 // following returns the twin namespaces of a decision's consumer that follow its policy.
 func (r *Reconciler) following(ctx context.Context, o client.Object) []reconcile.Request {
-	d := o.(*v1alpha1.PlacementDecision)
+	d, is := o.(*v1alpha1.PlacementDecision)
+	if !is {
+		return nil
+	}
 	names, err := r.reader.FollowersOf(ctx, d.Policy, cluster.ID(d.Consumer))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the namespaces that a decision affects", "placementDecision", d.Name)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/explain"
@@ -33,10 +34,10 @@ type Explainer struct {
 func (e *Explainer) Explain(ctx context.Context, name string) (explained explain.Namespace, ok bool, err error) {
 	// What is known, as the controller knows it.
 	var ns corev1.Namespace
-	if err := e.Client.Get(ctx, client.ObjectKey{Name: name}, &ns); client.IgnoreNotFound(err) != nil {
-		return explained, false, fmt.Errorf("get namespace %s: %w", name, err)
-	} else if err != nil {
+	if err := e.Client.Get(ctx, client.ObjectKey{Name: name}, &ns); apierrors.IsNotFound(err) {
 		return explained, false, nil
+	} else if err != nil {
+		return explained, false, fmt.Errorf("get namespace %s: %w", name, err)
 	}
 	if ours, err := isOurs(ctx, e.Reader, &ns); err != nil || !ours {
 		return explained, false, err

@@ -38,12 +38,11 @@ func ExampleTable_Resolve() {
 	}
 	for _, reported := range []string{"10.200.3.4", "10.81.3.4", "10.82.3.4"} {
 		path, address := table.Resolve(netip.MustParseAddr(reported))
-		switch path {
-		case addressing.PathRelay:
+		if path == addressing.PathRelay {
 			fmt.Printf("%s is reached by path %s: ask the broker for an address\n", reported, path)
-		default:
-			fmt.Printf("%s is reached by path %s, at %s\n", reported, path, address)
+			continue
 		}
+		fmt.Printf("%s is reached by path %s, at %s\n", reported, path, address)
 	}
 	// Output:
 	// 10.200.3.4 is reached by path broker, at 10.50.3.4

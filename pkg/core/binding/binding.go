@@ -93,9 +93,10 @@ func (p *Policy) appliesTo(t Twin) bool {
 		return t.Wishes[p.Name] && p.admits(t.Consumer)
 	case OfNamespaces:
 		return p.admits(t.Consumer) && p.Namespaces.mean(t)
-	default:
+	case OfConsumers, Default, Nothing:
 		return p.appliesToAll(t.Consumer)
 	}
+	return false
 }
 
 func (p *Policy) appliesToAll(consumer cluster.ID) bool {

@@ -49,9 +49,9 @@ func (p *Policy) shadowedBy(o *Policy) (Shadow, bool) {
 		return shadow, len(shadow.Consumers) > 0
 	case OfNamespaces:
 		return p.namespacesShadowedBy(o)
-	default: // Pods say which one they want.
-		return Shadow{}, false
+	case OnRequest, Nothing: // Pods say which one they want.
 	}
+	return Shadow{}, false
 }
 
 func (p *Policy) namespacesShadowedBy(o *Policy) (Shadow, bool) {

@@ -99,9 +99,9 @@ func (a Account) counted(used corev1.ResourceList) corev1.ResourceList {
 		return a.Capacity
 	case OffersUsed:
 		return resources.Min(a.Capacity, used)
-	default:
-		return nil
+	case OffersNothing:
 	}
+	return nil
 }
 
 // Snapshot are the accounts of all providers, and the terms and nodes of all consumers,

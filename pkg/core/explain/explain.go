@@ -274,9 +274,9 @@ func spot(s placement.Spot) string {
 		return "OnBroker"
 	case placement.OnProvider:
 		return "OnProvider"
-	default:
-		return "Nowhere"
+	case placement.Nowhere:
 	}
+	return "Nowhere"
 }
 
 func setOf(ids []cluster.ID) map[cluster.ID]bool {

@@ -134,6 +134,7 @@ func (w *world) rested() {
 			open, has = append(open, p.ID), resources.Sum(has, amount(large))
 		case v1alpha1.SchedulingCordoned:
 			cordoned, has = append(cordoned, p.ID), resources.Sum(has, object.Status.Used)
+		case v1alpha1.SchedulingDrained: // It has nothing for anybody.
 		}
 	}
 	for _, namespace := range w.namespaces {
