@@ -193,7 +193,7 @@ func (b *broker) setupAPI(direct client.Client) (err error) {
 		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog,
 	}
 	if b.planner != nil {
-		config.Explainer = &twin.Explainer{Client: b.mgr.GetClient(), Reader: b.reader, Planner: b.planner, Most: b.cfg.maxNamespaces}
+		config.Explainer = &twin.Explainer{Client: b.mgr.GetClient(), Reader: b.reader, Planner: b.planner, MaxNamespaces: b.cfg.maxNamespaces}
 	}
 	if b.api, err = httpapi.New(config); err != nil {
 		return err
@@ -261,16 +261,16 @@ func (b *broker) giveBackConfig(m *brokerMetrics) giveback.Config {
 // twinConfig returns what the controller of twin namespaces needs.
 func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config {
 	return twin.Config{
-		Client:   b.mgr.GetClient(),
-		Live:     b.mgr.GetAPIReader(),
-		Reader:   b.reader,
-		Recorder: b.mgr.GetEventRecorderFor(component),
-		Planner:  b.planner,
-		Own:      own,
-		Strategy: b.cfg.strategy,
-		Most:     b.cfg.maxNamespaces,
-		Remade:   m.remade,
-		Clock:    clock.RealClock{},
+		Client:        b.mgr.GetClient(),
+		Live:          b.mgr.GetAPIReader(),
+		Reader:        b.reader,
+		Recorder:      b.mgr.GetEventRecorderFor(component),
+		Planner:       b.planner,
+		Own:           own,
+		Strategy:      b.cfg.strategy,
+		MaxNamespaces: b.cfg.maxNamespaces,
+		Recreated:     m.recreated,
+		Clock:         clock.RealClock{},
 	}
 }
 

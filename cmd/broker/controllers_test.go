@@ -38,7 +38,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	b.planner = twin.NewPlanner(nil, clock.RealClock{})
 	m := newBrokerMetrics(b.mgr.GetClient(), nil)
 	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
-	if twins.Most != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Remade != m.remade {
+	if twins.MaxNamespaces != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Recreated != m.recreated {
 		t.Errorf("the controller of twin namespaces goes by %+v", twins)
 	}
 	if givesBack.After != 3*time.Minute || givesBack.Given != m.given {

@@ -23,7 +23,7 @@ const scrapeTimeout = time.Second
 type brokerMetrics struct {
 	reader      client.Reader
 	plugin      *resourceplugin.Server
-	remade      prometheus.Counter
+	recreated   prometheus.Counter
 	given       prometheus.Counter
 	providers   *prometheus.Desc
 	offered     *prometheus.Desc
@@ -35,8 +35,8 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 	return &brokerMetrics{
 		reader: reader,
 		plugin: plugin,
-		remade: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "liqo_broker_pods_remade_total",
+		recreated: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "liqo_broker_pods_recreated_total",
 			Help: "Pods that were recreated because they ran or waited in the wrong place.",
 		}),
 		given: prometheus.NewCounter(prometheus.CounterOpts{
@@ -55,7 +55,7 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 }
 
 func (m *brokerMetrics) register(r prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{m, m.remade, m.given} {
+	for _, c := range []prometheus.Collector{m, m.recreated, m.given} {
 		if err := r.Register(c); err != nil {
 			return fmt.Errorf("register the metrics: %w", err)
 		}

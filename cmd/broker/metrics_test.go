@@ -67,7 +67,7 @@ func TestMetrics(t *testing.T) {
 		"liqo_broker_providers state=Unknown":     1,
 		"liqo_broker_offered resource=cpu":        3.5,
 		"liqo_broker_used resource=cpu":           0.5,
-		"liqo_broker_pods_remade_total":           0,
+		"liqo_broker_pods_recreated_total":           0,
 		"liqo_broker_pods_given_back_total":       0,
 		"liqo_broker_resource_plugin_subscribers": 0,
 	}

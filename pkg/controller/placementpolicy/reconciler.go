@@ -222,7 +222,7 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 		c.Weights[name] = int(weight)
 	}
 	if spec.MaxProviders != nil {
-		c.Most = int(*spec.MaxProviders)
+		c.Max = int(*spec.MaxProviders)
 	}
 	for _, s := range spec.Spread {
 		c.Spread = append(c.Spread, choice.Spread{Label: s.Label, Distinct: int(s.MinValues)})

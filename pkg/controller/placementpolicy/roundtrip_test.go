@@ -34,7 +34,7 @@ func TestEachConsumerHasItsOwnRoundTrips(t *testing.T) {
 	})
 	s := newRoster([]v1alpha1.Provider{*provider("a", ""), *provider("b", ""), forged}, nil)
 	chooser, err := choice.New(choice.Criteria{
-		Filters: []string{"kpi.consumerRoundTripTime < 50"}, Weights: map[string]int{"consumerRoundTripTime": -10}, Most: 1,
+		Filters: []string{"kpi.consumerRoundTripTime < 50"}, Weights: map[string]int{"consumerRoundTripTime": -10}, Max: 1,
 	})
 	if err != nil {
 		t.Fatal(err)

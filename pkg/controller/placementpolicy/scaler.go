@@ -49,7 +49,7 @@ type scaler struct {
 
 // newScaler returns a scaler, or an error that tells what is wrong with the spec.
 func newScaler(spec *v1alpha1.Scaling) (*scaler, error) {
-	s := &scaler{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Least: int(spec.Min)}, expiry: defaultExpiry}
+	s := &scaler{spec: *spec, band: hysteresis.Band{Window: defaultWindow, Min: int(spec.Min)}, expiry: defaultExpiry}
 	for threshold, value := range map[*float64]v1alpha1.Number{&s.band.Upper: spec.OffloadAbove, &s.band.Lower: spec.UnoffloadBelow} {
 		number, err := value.Float()
 		if err != nil {
@@ -61,7 +61,7 @@ func newScaler(spec *v1alpha1.Scaling) (*scaler, error) {
 		return nil, fmt.Errorf("the threshold unoffloadBelow %s is not less than offloadAbove %s", spec.UnoffloadBelow, spec.OffloadAbove)
 	}
 	if spec.Max != nil {
-		s.band.Most = int(*spec.Max)
+		s.band.Max = int(*spec.Max)
 	}
 	if spec.Window != nil {
 		s.band.Window = spec.Window.Duration

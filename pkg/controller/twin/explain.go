@@ -26,8 +26,8 @@ type Explainer struct {
 	Reader *snapshot.Reader
 	// Planner is the one of the controller.
 	Planner *Planner
-	// Most is how many namespaces of a consumer are offloaded; zero for all.
-	Most int
+	// MaxNamespaces is how many namespaces of a consumer are offloaded; zero for all.
+	MaxNamespaces int
 }
 
 // Explain explains a namespace; ok is false if the broker offloads none of that name.
@@ -46,7 +46,7 @@ func (e *Explainer) Explain(ctx context.Context, name string) (explained explain
 	if err != nil {
 		return explained, false, err
 	}
-	older, excess, err := isExcess(ctx, e.Reader, e.Most, &ns, twin)
+	older, excess, err := isExcess(ctx, e.Reader, e.MaxNamespaces, &ns, twin)
 	if err != nil {
 		return explained, false, err
 	}

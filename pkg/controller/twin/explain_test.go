@@ -159,7 +159,7 @@ func TestExplain(t *testing.T) {
 				}
 			}
 			h := start(t, tc.objects...)
-			e := &Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner, Most: tc.most}
+			e := &Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner, MaxNamespaces: tc.most}
 			explained, ok, err := e.Explain(t.Context(), namespace)
 			if err != nil || ok == tc.none {
 				t.Fatalf("%s\nExplain(): %t, %v", tc.reason, ok, err)

@@ -60,33 +60,33 @@ const lookForRoom = 10 * time.Second
 
 // Reconciler offloads one twin namespace.
 type Reconciler struct {
-	client   client.Client
-	live     client.Reader
-	reader   *snapshot.Reader
-	recorder record.EventRecorder
-	own      cluster.Identity
-	strategy liqo.MappingStrategy
-	most     int
-	remade   prometheus.Counter
-	backoff  *flowcontrol.Backoff
-	pacer    *pacer
-	planner  *Planner
+	client    client.Client
+	live      client.Reader
+	reader    *snapshot.Reader
+	recorder  record.EventRecorder
+	own       cluster.Identity
+	strategy  liqo.MappingStrategy
+	most      int
+	recreated prometheus.Counter
+	backoff   *flowcontrol.Backoff
+	pacer     *pacer
+	planner   *Planner
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
-		client:   cfg.Client,
-		live:     cfg.Live,
-		reader:   cfg.Reader,
-		recorder: cfg.Recorder,
-		own:      cfg.Own,
-		strategy: cfg.Strategy,
-		most:     cfg.Most,
-		remade:   cfg.Remade,
-		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
-		pacer:    newPacer(cfg.Clock),
-		planner:  cfg.Planner,
+		client:    cfg.Client,
+		live:      cfg.Live,
+		reader:    cfg.Reader,
+		recorder:  cfg.Recorder,
+		own:       cfg.Own,
+		strategy:  cfg.Strategy,
+		most:      cfg.MaxNamespaces,
+		recreated: cfg.Recreated,
+		backoff:   flowcontrol.NewBackOff(firstBackoff, maxBackoff),
+		pacer:     newPacer(cfg.Clock),
+		planner:   cfg.Planner,
 	}
 }
 
@@ -141,13 +141,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.remake(ctx, twin, lost, r.replace); err != nil {
+	if err := r.recreate(ctx, twin, lost, r.replace); err != nil {
 		return ctrl.Result{}, err
 	}
-	remake, afterRemake := r.due(twin, plan.Remake)
+	recreate, afterRecreate := r.due(twin, plan.Recreate)
 	moves, afterMoves := r.due(twin, plan.Move)
 	moves, wait := r.pacer.allow(twin.Policy, moves)
-	if err := r.remake(ctx, twin, slices.Concat(remake, moves), r.move); err != nil {
+	if err := r.recreate(ctx, twin, slices.Concat(recreate, moves), r.move); err != nil {
 		return ctrl.Result{}, err
 	}
 
@@ -155,7 +155,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if slices.ContainsFunc(plan.Held, func(h placement.Held) bool { return h.Reason == placement.NoRoom }) {
 		again = placement.Sooner(again, lookForRoom)
 	}
-	for _, other := range []time.Duration{unconfirmed, afterReplace, afterRemake, afterMoves, wait} {
+	for _, other := range []time.Duration{unconfirmed, afterReplace, afterRecreate, afterMoves, wait} {
 		again = placement.Sooner(again, other)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
@@ -279,16 +279,16 @@ func (r *Reconciler) due(twin *snapshot.Twin, names []string) (due []string, aga
 
 func backoffID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// remake deletes pods, in the order of the plan: the next snapshot then sees all
+// recreate deletes pods, in the order of the plan: the next snapshot then sees all
 // deletions up to some pod, so that a plan from it is not larger than it should be.
-func (r *Reconciler) remake(ctx context.Context, twin *snapshot.Twin, names []string, remove func(context.Context, *corev1.Pod) error) error {
+func (r *Reconciler) recreate(ctx context.Context, twin *snapshot.Twin, names []string, remove func(context.Context, *corev1.Pod) error) error {
 	for _, name := range names {
 		pod := twin.Pods[name]
 		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete pod %s: %w", client.ObjectKeyFromObject(pod), err)
 		}
 		r.backoff.Next(backoffID(pod), r.backoff.Clock.Now())
-		r.remade.Inc()
+		r.recreated.Inc()
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 	}, objects...)
 	h.r = New(Config{
 		Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
-		Remade: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Recreated: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	return h
 }

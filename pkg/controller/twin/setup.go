@@ -50,12 +50,12 @@ type Config struct {
 	// get not too long. It applies to offloadings that are yet to be created: Liqo
 	// refuses a change.
 	Strategy liqo.MappingStrategy
-	// Most is how many namespaces of a consumer are offloaded, the oldest first; zero for
+	// MaxNamespaces is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
-	Most int
-	// Remade counts the pods that were recreated.
-	Remade prometheus.Counter
-	Clock  clock.Clock
+	MaxNamespaces int
+	// Recreated counts the pods that were recreated.
+	Recreated prometheus.Counter
+	Clock     clock.Clock
 }
 
 // Setup registers the controller with a manager.

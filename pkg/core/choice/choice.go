@@ -54,8 +54,8 @@ type Criteria struct {
 	// Weights tell how much each KPI counts, from -MaxWeight to MaxWeight: more
 	// is better if positive, less is better if negative.
 	Weights map[string]int
-	// Most is the largest number of providers to choose, or of groups; zero for no limit.
-	Most int
+	// Max is the largest number of providers to choose, or of groups; zero for no limit.
+	Max int
 	// Group is a label whose values are chosen instead of single providers: all that
 	// share one of them are chosen together, and those without it never are. A group
 	// is as good as its best provider. Spread does not go with it.
@@ -163,7 +163,7 @@ func New(c Criteria) (*Chooser, error) {
 // Limited returns a Chooser that chooses at most so many providers, or groups.
 func (c *Chooser) Limited(most int) *Chooser {
 	limited := *c
-	limited.criteria.Most = most
+	limited.criteria.Max = most
 	return &limited
 }
 
@@ -256,7 +256,7 @@ func (c *Chooser) absent(now time.Time, away []Ranked, memory Memory) map[cluste
 		if !known || since.After(now) {
 			since = now
 		}
-		if c.criteria.Most <= 0 || now.Sub(since) < c.criteria.Lasting {
+		if c.criteria.Max <= 0 || now.Sub(since) < c.criteria.Lasting {
 			absent[p.ID] = since
 		}
 	}
@@ -342,7 +342,7 @@ func (c *Chooser) contenders(ranked []Ranked, beaten int, wanted []cluster.ID, k
 // needed by those that are back: the worst of them go. Substitutes that are absent
 // themselves are dropped when no place is left for any.
 func (c *Chooser) dismiss(ranked, away []Ranked, memory Memory, absent map[cluster.ID]time.Time) []cluster.ID {
-	if c.criteria.Most <= 0 || len(memory.Substitutes) == 0 {
+	if c.criteria.Max <= 0 || len(memory.Substitutes) == 0 {
 		return memory.Chosen
 	}
 	seats := map[string]bool{}
@@ -352,13 +352,13 @@ func (c *Chooser) dismiss(ranked, away []Ranked, memory Memory, absent map[clust
 		}
 	}
 	for _, r := range away {
-		if slices.Contains(memory.Substitutes, r.ID) && !seats[c.unit(r)] && len(seats) >= c.criteria.Most {
+		if slices.Contains(memory.Substitutes, r.ID) && !seats[c.unit(r)] && len(seats) >= c.criteria.Max {
 			delete(absent, r.ID)
 		}
 	}
 	stay := map[cluster.ID]bool{}
 	for _, r := range ranked {
-		if slices.Contains(memory.Substitutes, r.ID) && (seats[c.unit(r)] || len(seats) < c.criteria.Most) {
+		if slices.Contains(memory.Substitutes, r.ID) && (seats[c.unit(r)] || len(seats) < c.criteria.Max) {
 			seats[c.unit(r)], stay[r.ID] = true, true
 		}
 	}
@@ -371,7 +371,7 @@ func (c *Chooser) dismiss(ranked, away []Ranked, memory Memory, absent map[clust
 // that did already, and then the worst of those that were not chosen before. One that is
 // absent itself goes on to be one, and the providers of a group are or are not together.
 func (c *Chooser) substitutes(ranked, away []Ranked, absent map[cluster.ID]time.Time, chosen []cluster.ID, memory Memory) []cluster.ID {
-	if c.criteria.Most <= 0 {
+	if c.criteria.Max <= 0 {
 		return nil
 	}
 	held := c.units(slices.DeleteFunc(slices.Clone(ranked), func(r Ranked) bool { return !slices.Contains(chosen, r.ID) }))
@@ -431,7 +431,7 @@ func (c *Chooser) pick(ranked []Ranked) ([]cluster.ID, bool) {
 	if c.criteria.Group != "" {
 		return c.pickGroups(ranked)
 	}
-	most := c.criteria.Most
+	most := c.criteria.Max
 	if most <= 0 || most > len(ranked) {
 		most = len(ranked)
 	}
@@ -456,7 +456,7 @@ func (c *Chooser) pickGroups(ranked []Ranked) ([]cluster.ID, bool) {
 	var ids []cluster.ID
 	picked := map[string]bool{}
 	for _, r := range ranked {
-		if group := r.labels[c.criteria.Group]; picked[group] || c.criteria.Most <= 0 || len(picked) < c.criteria.Most {
+		if group := r.labels[c.criteria.Group]; picked[group] || c.criteria.Max <= 0 || len(picked) < c.criteria.Max {
 			picked[group] = true
 			ids = append(ids, r.ID)
 		}

@@ -50,14 +50,14 @@ func with(p Provider, name string, f kpi.KPI) Provider {
 	return p
 }
 
-var cheapest = Criteria{Weights: map[string]int{"price": -1}, Most: 1}
+var cheapest = Criteria{Weights: map[string]int{"price": -1}, Max: 1}
 
 func TestChoose(t *testing.T) {
 	expired := measured(0)
 	expired.Expires = now
 	euro := measured(1)
 	euro.Unit = "EUR/h"
-	spread := Criteria{Weights: map[string]int{"price": -1}, Most: 2, Spread: []Spread{{Label: "region", Distinct: 2}}}
+	spread := Criteria{Weights: map[string]int{"price": -1}, Max: 2, Spread: []Spread{{Label: "region", Distinct: 2}}}
 	cases := map[string]struct {
 		reason    string
 		criteria  Criteria
@@ -72,7 +72,7 @@ func TestChoose(t *testing.T) {
 			reason: "Less is better with a negative weight.", criteria: cheapest, providers: prices(3, 1, 2), want: []cluster.ID{"b"},
 		},
 		"Most": {
-			reason: "More is better with a positive weight.", criteria: Criteria{Weights: map[string]int{"price": 2}, Most: 1},
+			reason: "More is better with a positive weight.", criteria: Criteria{Weights: map[string]int{"price": 2}, Max: 1},
 			providers: prices(3, 1, 2), want: []cluster.ID{"a"},
 		},
 		"Unknown": {
@@ -96,7 +96,7 @@ func TestChoose(t *testing.T) {
 			providers: prices(math.MaxFloat64, -math.MaxFloat64, 0), want: []cluster.ID{"b"},
 		},
 		"HugeMost": {
-			reason: "In the other direction, too.", criteria: Criteria{Weights: map[string]int{"price": 1}, Most: 1},
+			reason: "In the other direction, too.", criteria: Criteria{Weights: map[string]int{"price": 1}, Max: 1},
 			providers: prices(0, -math.MaxFloat64, math.MaxFloat64), want: []cluster.ID{"c"},
 		},
 		"Tiny": {
@@ -154,7 +154,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestExplanation(t *testing.T) {
-	c, err := New(Criteria{Filters: []string{`id != "c"`}, Weights: map[string]int{"price": -3, "uptime": 1}, Most: 1})
+	c, err := New(Criteria{Filters: []string{`id != "c"`}, Weights: map[string]int{"price": -3, "uptime": 1}, Max: 1})
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
@@ -320,7 +320,7 @@ func TestAway(t *testing.T) {
 	criteria := cheapest
 	criteria.Lasting = 2 * time.Minute
 	all := criteria
-	all.Most = 0
+	all.Max = 0
 	type step struct {
 		minute int
 		away   bool
@@ -378,7 +378,7 @@ func TestAway(t *testing.T) {
 // TestOneIsReplaced has two chosen providers that others are better than, since a minute of the hour that it has to last.
 func TestOneIsReplaced(t *testing.T) {
 	c, err := New(Criteria{
-		Filters: []string{`id != "a" || kpi.price < 50`}, Weights: map[string]int{"price": -1}, Most: 2, Margin: 10, Lasting: time.Hour,
+		Filters: []string{`id != "a" || kpi.price < 50`}, Weights: map[string]int{"price": -1}, Max: 2, Margin: 10, Lasting: time.Hour,
 	})
 	if err != nil {
 		t.Fatalf("New(): %v", err)
@@ -620,7 +620,7 @@ func random(r *rand.Rand, providers int) (Criteria, []Provider) {
 	c := Criteria{
 		Filters: []string{`kpi.price < 90`, `labels["region"] != "r0"`},
 		Weights: map[string]int{"price": r.IntN(21) - 10, "uptime": r.IntN(21) - 10},
-		Most:    r.IntN(4), Margin: float64(r.IntN(30)), Lasting: time.Duration(r.IntN(3)) * time.Minute,
+		Max:     r.IntN(4), Margin: float64(r.IntN(30)), Lasting: time.Duration(r.IntN(3)) * time.Minute,
 	}
 	if r.IntN(2) == 0 {
 		c.Spread = []Spread{{Label: "region", Distinct: 1 + r.IntN(2)}}
@@ -658,8 +658,8 @@ func FuzzChoose(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if criteria.Most > 0 && len(first.Chosen) > criteria.Most || len(first.Chosen) == 0 {
-			t.Errorf("chosen: %v, at most %d", first.Chosen, criteria.Most)
+		if criteria.Max > 0 && len(first.Chosen) > criteria.Max || len(first.Chosen) == 0 {
+			t.Errorf("chosen: %v, at most %d", first.Chosen, criteria.Max)
 		}
 		regions := map[string]bool{}
 		for _, p := range providers {
@@ -686,7 +686,7 @@ func TestUnknownNeverWins(t *testing.T) {
 	for range 2000 {
 		_, providers := random(r, 1+r.IntN(10))
 		weight := []int{-1, 1}[r.IntN(2)]
-		c, err := New(Criteria{Weights: map[string]int{"price": weight}, Most: 1})
+		c, err := New(Criteria{Weights: map[string]int{"price": weight}, Max: 1})
 		if err != nil {
 			t.Fatalf("New(): %v", err)
 		}
@@ -739,7 +739,7 @@ func BenchmarkChoose(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			criteria, providers := random(rand.New(rand.NewPCG(5, 6)), n)
-			criteria.Weights, criteria.Most = map[string]int{"price": -5, "uptime": 10}, 10
+			criteria.Weights, criteria.Max = map[string]int{"price": -5, "uptime": 10}, 10
 			criteria.Spread = []Spread{{Label: "region", Distinct: 3}}
 			c, err := New(criteria)
 			if err != nil {

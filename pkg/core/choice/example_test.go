@@ -18,7 +18,7 @@ func ExampleChooser_Choose() {
 	chooser, err := choice.New(choice.Criteria{
 		Filters: []string{`labels["region"] == "eu"`},
 		Weights: map[string]int{"price": -3, "latency": -1},
-		Most:    2,
+		Max:     2,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 // TestGroups chooses regions instead of providers.
 func TestGroups(t *testing.T) {
-	criteria := Criteria{Weights: map[string]int{"price": -1}, Most: 1, Group: "region", Margin: 20, Lasting: time.Minute}
+	criteria := Criteria{Weights: map[string]int{"price": -1}, Max: 1, Group: "region", Margin: 20, Lasting: time.Minute}
 	c, err := New(criteria)
 	if err != nil {
 		t.Fatalf("New(): %v", err)
@@ -61,7 +61,7 @@ func TestGroups(t *testing.T) {
 // TestResize changes how many providers are chosen while others are better, but
 // not yet for long enough to take a place.
 func TestResize(t *testing.T) {
-	c, err := New(Criteria{Weights: map[string]int{"price": -1}, Most: 1, Margin: 10, Lasting: 5 * time.Minute})
+	c, err := New(Criteria{Weights: map[string]int{"price": -1}, Max: 1, Margin: 10, Lasting: 5 * time.Minute})
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}

@@ -25,7 +25,7 @@ func TestSpreadsTogether(t *testing.T) {
 		at("a", 1, map[string]string{"zone": "1"}), at("b", 2, map[string]string{"region": "1", "zone": "1"}),
 		at("c", 3, map[string]string{"region": "3"}), at("d", 4, map[string]string{"zone": "0"}),
 	}
-	c, err := New(Criteria{Weights: map[string]int{"price": -1}, Most: 3, Spread: []Spread{{"region", 2}, {"zone", 2}}})
+	c, err := New(Criteria{Weights: map[string]int{"price": -1}, Max: 3, Spread: []Spread{{"region", 2}, {"zone", 2}}})
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
@@ -40,7 +40,7 @@ func TestSpreadIsTheBestSet(t *testing.T) {
 	refused := 0
 	for seed := range uint64(4000) {
 		r := rand.New(rand.NewPCG(seed, 12))
-		criteria := Criteria{Weights: map[string]int{"price": -1, "rtt": -1}, Most: r.IntN(5)}
+		criteria := Criteria{Weights: map[string]int{"price": -1, "rtt": -1}, Max: r.IntN(5)}
 		for _, label := range []string{"region", "zone", "owner"}[:1+r.IntN(3)] {
 			criteria.Spread = append(criteria.Spread, Spread{Label: label, Distinct: 1 + r.IntN(3)})
 		}
@@ -75,7 +75,7 @@ func TestSpreadIsTheBestSet(t *testing.T) {
 
 // firstSet returns the first set of as many providers as are allowed that meets the constraints; nil if there is none.
 func firstSet(criteria Criteria, ranking []Ranked) []cluster.ID {
-	size := criteria.Most
+	size := criteria.Max
 	if size == 0 || size > len(ranking) {
 		size = len(ranking)
 	}
@@ -115,7 +115,7 @@ func firstSet(criteria Criteria, ranking []Ranked) []cluster.ID {
 // TestSpreadEnds has constraints that each can be met, and hardly together, among many providers.
 func TestSpreadEnds(t *testing.T) {
 	labels := []string{"a", "b", "c", "d"}
-	criteria := Criteria{Weights: map[string]int{"price": -1}, Most: 8}
+	criteria := Criteria{Weights: map[string]int{"price": -1}, Max: 8}
 	for _, label := range labels {
 		criteria.Spread = append(criteria.Spread, Spread{Label: label, Distinct: 8})
 	}

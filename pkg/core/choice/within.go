@@ -18,7 +18,7 @@ import (
 // before, and the worst first.
 func (c *Chooser) ChooseWithin(room int, now time.Time, providers []Provider, memory Memory) (Decision, error) {
 	made, err := c.Choose(now, providers, memory)
-	if err == nil && len(made.Chosen) > room && c.criteria.Group == "" && (c.criteria.Most <= 0 || c.criteria.Most > room) {
+	if err == nil && len(made.Chosen) > room && c.criteria.Group == "" && (c.criteria.Max <= 0 || c.criteria.Max > room) {
 		made, err = c.Limited(room).Choose(now, providers, memory)
 	}
 	if err != nil || len(made.Chosen) <= room {

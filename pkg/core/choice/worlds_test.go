@@ -178,7 +178,7 @@ func TestStories(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 14))
 		criteria := Criteria{
 			Filters: []string{`kpi.up < 9`}, Weights: map[string]int{"price": r.IntN(21) - 10, "rtt": r.IntN(21) - 10},
-			Most: r.IntN(4), Margin: float64(r.IntN(30)), Lasting: time.Duration(r.IntN(5)) * time.Minute,
+			Max: r.IntN(4), Margin: float64(r.IntN(30)), Lasting: time.Duration(r.IntN(5)) * time.Minute,
 		}
 		switch r.IntN(4) {
 		case 0:
@@ -235,8 +235,8 @@ func checkChoice(t *testing.T, criteria Criteria, providers []Provider, before M
 			seats[string(id)] = true
 		}
 	}
-	if len(seats) == 0 || criteria.Most > 0 && len(seats) > criteria.Most {
-		t.Errorf("chosen %v, at most %d", got.Chosen, criteria.Most)
+	if len(seats) == 0 || criteria.Max > 0 && len(seats) > criteria.Max {
+		t.Errorf("chosen %v, at most %d", got.Chosen, criteria.Max)
 	}
 	for _, ranked := range got.Ranking {
 		if ranked.Chosen != slices.Contains(got.Chosen, ranked.ID) {
@@ -260,7 +260,7 @@ func checkChoice(t *testing.T, criteria Criteria, providers []Provider, before M
 func TestLostLinksMoveNothing(t *testing.T) {
 	worlds.Run(t, func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 15))
-		c, err := New(Criteria{Weights: map[string]int{"price": -1}, Most: 1, Margin: 10, Lasting: 5 * time.Minute})
+		c, err := New(Criteria{Weights: map[string]int{"price": -1}, Max: 1, Margin: 10, Lasting: 5 * time.Minute})
 		if err != nil {
 			t.Fatalf("New(): %v", err)
 		}

@@ -118,7 +118,7 @@ func Of(s placement.Snapshot, plan placement.Plan, again time.Duration) Namespac
 		Selected: bound(s.Selected), Placing: bound(placing), Effective: s.Effective,
 		Plan: Plan{
 			Select: bound(plan.Select), Place: bound(plan.Place),
-			Recreate: len(plan.Remake), Replace: len(plan.Replace), Move: len(plan.Move), Stay: len(plan.Held),
+			Recreate: len(plan.Recreate), Replace: len(plan.Replace), Move: len(plan.Move), Stay: len(plan.Held),
 			AgainSeconds: again.Seconds(),
 		},
 	}
@@ -223,7 +223,7 @@ func pods(s placement.Snapshot, plan placement.Plan) []Pod {
 // actions returns what is planned for pods, and why some stay.
 func actions(plan placement.Plan) (planned, why map[string]string) {
 	planned, why = map[string]string{}, map[string]string{}
-	for action, names := range map[string][]string{"Recreate": plan.Remake, "Replace": plan.Replace, "Move": plan.Move} {
+	for action, names := range map[string][]string{"Recreate": plan.Recreate, "Replace": plan.Replace, "Move": plan.Move} {
 		for _, name := range names {
 			planned[name] = action
 		}

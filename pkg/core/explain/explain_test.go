@@ -90,7 +90,7 @@ func TestPods(t *testing.T) {
 		},
 	}
 	plan := placement.Plan{
-		Place: []cluster.ID{"a"}, Remake: []string{"astray", "outdated"}, Move: []string{"moves"}, Replace: []string{"replaced"},
+		Place: []cluster.ID{"a"}, Recreate: []string{"astray", "outdated"}, Move: []string{"moves"}, Replace: []string{"replaced"},
 		Held: []placement.Held{{Pod: "held", Provider: "b", Reason: placement.NoRoom}},
 	}
 	n := Of(s, plan, 1500*time.Millisecond)

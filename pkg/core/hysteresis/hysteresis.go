@@ -20,8 +20,8 @@ type Band struct {
 	Lower, Upper float64
 	// Window is for how long the value must be measured to be outside before a step.
 	Window time.Duration
-	// Least and Most bound the steps; a Most of zero is no bound.
-	Least, Most int
+	// Min and Max bound the steps; a Max of zero is none.
+	Min, Max int
 }
 
 // Direction is where a value wants to go, in steps.
@@ -77,9 +77,9 @@ func (b Band) Begin(m Memory, s Supply) Memory {
 	if m.Steps == 0 {
 		m.Steps = s.Used
 	}
-	m.Steps = max(m.Steps, b.Least, 1)
-	if b.Most > 0 {
-		m.Steps = min(m.Steps, b.Most)
+	m.Steps = max(m.Steps, b.Min, 1)
+	if b.Max > 0 {
+		m.Steps = min(m.Steps, b.Max)
 	}
 	return m
 }
@@ -102,7 +102,7 @@ func (b Band) Observe(now time.Time, value kpi.KPI, m Memory, s Supply) (Memory,
 	switch {
 	case wants == Stay:
 		return Memory{Steps: m.Steps}, Inside
-	case wants == More && (steps >= s.Available || b.Most > 0 && steps >= b.Most), wants == Less && steps <= max(b.Least, 1):
+	case wants == More && (steps >= s.Available || b.Max > 0 && steps >= b.Max), wants == Less && steps <= max(b.Min, 1):
 		return Memory{Steps: m.Steps}, AtBound
 	case wants != m.Wants || value.Measured.Before(m.Seen) || value.Measured.Sub(m.Seen) > b.Window/2:
 		m.Since = value.Measured

@@ -17,7 +17,7 @@ import (
 var begin = time.Unix(1_800_000_000, 0)
 
 // delay is the band of the tests.
-var delay = Band{Lower: 100, Upper: 200, Window: time.Minute, Least: 1, Most: 3}
+var delay = Band{Lower: 100, Upper: 200, Window: time.Minute, Min: 1, Max: 3}
 
 // at returns a value that was measured so many seconds after the beginning.
 func at(seconds int, value float64) kpi.KPI {
@@ -198,8 +198,8 @@ func FuzzObserve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		b := Band{Lower: 100, Upper: 100 + float64(r.IntN(2)*100), Window: time.Duration(1+r.IntN(60)) * time.Second}
-		b.Least = r.IntN(3)
-		b.Most = []int{0, 3, 5}[r.IntN(3)]
+		b.Min = r.IntN(3)
+		b.Max = []int{0, 3, 5}[r.IntN(3)]
 		var m Memory
 		var known []kpi.KPI // Since the last step.
 		s := Supply{Available: 1 + r.IntN(6)}
@@ -235,8 +235,8 @@ func FuzzObserve(f *testing.F) {
 			if value.Known(now) {
 				known = append(known, value)
 			}
-			if next.Steps < 1 || next.Steps < b.Least || b.Most > 0 && next.Steps > b.Most {
-				t.Fatalf("%d steps: the bounds are %d and %d", next.Steps, b.Least, b.Most)
+			if next.Steps < 1 || next.Steps < b.Min || b.Max > 0 && next.Steps > b.Max {
+				t.Fatalf("%d steps: the bounds are %d and %d", next.Steps, b.Min, b.Max)
 			}
 			if state != Stepped {
 				if next.Steps != before.Steps {

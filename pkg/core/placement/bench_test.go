@@ -29,8 +29,8 @@ func BenchmarkDecide(b *testing.B) {
 				s.Copies = append(s.Copies, Copy{Pod: string(id), Workload: "web", Spot: OnProvider, Provider: id, Ready: true, Requests: cores(1)})
 			}
 			now := time.Unix(1_800_000_000, 0)
-			if plan := Decide(now, s); len(plan.Remake) != 1 {
-				b.Fatalf("Decide(): %d pods to recreate, want that of the drained provider", len(plan.Remake))
+			if plan := Decide(now, s); len(plan.Recreate) != 1 {
+				b.Fatalf("Decide(): %d pods to recreate, want that of the drained provider", len(plan.Recreate))
 			}
 			percentile.Report(b, func() { Decide(now, s) })
 		})

@@ -192,16 +192,16 @@ func TestEndingIsNoSubstitute(t *testing.T) {
 	ending := usable("e")[0]
 	ending.Health = Ending
 	for name, tc := range map[string]struct {
-		reason string
-		copies []Copy
-		remake []string
+		reason   string
+		copies   []Copy
+		recreate []string
 	}{
 		"Last": {"The last copy that stays ready stays.", copies("web", 2, "a", as("e")), nil},
 		"Some": {"A quarter of eight are two, and one of them goes already.", copies("web", 8, "a", as("e")), []string{"web-1"}},
 	} {
 		s := Snapshot{Providers: []Provider{off, on, ending}, Selected: []cluster.ID{"a", "b", "e"}, Effective: true, Copies: tc.copies}
 		s.Placing = Decide(now, s).Place
-		if diff := cmp.Diff(tc.remake, Decide(now, s).Remake, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(tc.recreate, Decide(now, s).Recreate, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s\n-want +got\n%s", name, tc.reason, diff)
 		}
 	}
@@ -217,7 +217,7 @@ func TestWithdrawn(t *testing.T) {
 	steps := []Plan{
 		{Select: both, Place: onlyB},
 		{
-			Select: both, Place: onlyB, Remake: []string{"web-0"},
+			Select: both, Place: onlyB, Recreate: []string{"web-0"},
 			Held: []Held{{"web-1", "a", TooManyNotReady}, {"web-2", "a", TooManyNotReady}, {"web-3", "a", TooManyNotReady}},
 		},
 	}
@@ -240,8 +240,8 @@ func TestMoveSingletons(t *testing.T) {
 		Copies: slices.Concat(copies("db", 1, "a"), copies("web", 2, "a", notReady)),
 	}
 	plan := Decide(now, s)
-	if diff := cmp.Diff([]string{"db-0", "web-0"}, plan.Remake); diff != "" {
-		t.Errorf("Remake: -want +got\n%s", diff)
+	if diff := cmp.Diff([]string{"db-0", "web-0"}, plan.Recreate); diff != "" {
+		t.Errorf("Recreate: -want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]Held{{"web-1", "a", LastReady}}, plan.Held); diff != "" {
 		t.Errorf("the last ready one of two moves: -want +got\n%s", diff)

@@ -155,8 +155,8 @@ type Plan struct {
 	// wait. The others are selected because Liqo would remove what runs there if they
 	// were not.
 	Place []cluster.ID
-	// Remake are the pods to delete, so that they are recreated in the right place.
-	Remake []string
+	// Recreate are the pods to delete, so that they are recreated in the right place.
+	Recreate []string
 	// Replace are pods on providers that are out of reach, to remove without waiting
 	// for the provider, so that they are recreated elsewhere.
 	Replace []string
@@ -184,12 +184,12 @@ func Decide(now time.Time, s Snapshot) Plan {
 	}
 	if s.Unserved || s.Undecided {
 		plan := Plan{Select: s.Selected}
-		plan.Remake = adrift(s.Copies, len(s.Placing) == 0)
+		plan.Recreate = adrift(s.Copies, len(s.Placing) == 0)
 		return plan
 	}
 	plan := Plan{Select: choose(s, providers), Wait: wait}
 	if len(plan.Select) == 0 {
-		plan.Remake = adrift(s.Copies, false)
+		plan.Recreate = adrift(s.Copies, false)
 		return plan
 	}
 	plan.Place = place(plan.Select, providers)
@@ -207,12 +207,12 @@ func Decide(now time.Time, s Snapshot) Plan {
 	room := sync.OnceValue(func() *vacancies { return vacate(s, plan.Place) })
 	for _, copies := range byWorkload(s.Copies) {
 		plan.replace(copies, providers, s.Failover, room)
-		remake, held := move(now, copies, providers, room, s.MoveSingletons)
-		for _, c := range remake {
+		recreate, held := move(now, copies, providers, room, s.MoveSingletons)
+		for _, c := range recreate {
 			if c.Spot == OnProvider && providers[c.Provider].onlyUnchosen() && c.Ready {
 				plan.Move = append(plan.Move, c.Pod)
 			} else {
-				plan.Remake = append(plan.Remake, c.Pod)
+				plan.Recreate = append(plan.Recreate, c.Pod)
 			}
 		}
 		plan.Held = append(plan.Held, held...)
@@ -317,7 +317,7 @@ func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID 
 // move decides about the copies of one workload that are not on a lost provider.
 func move(
 	now time.Time, copies []Copy, providers map[cluster.ID]member, room func() *vacancies, singletons bool,
-) (remake []Copy, held []Held) {
+) (recreate []Copy, held []Held) {
 	// Those on the broker's own nodes count for each other only: they may be on a virtual
 	// node that is gone. Where the peering ends, Liqo evicts all copies at once.
 	ready, aside := 0, 0
@@ -338,7 +338,7 @@ func move(
 			continue
 		}
 		if c.Spot == Nowhere {
-			remake = append(remake, c)
+			recreate = append(recreate, c)
 			continue
 		}
 		// The broker's own nodes are no place to stay. A single pod got there in its first
@@ -365,7 +365,7 @@ func move(
 			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: reason})
 			continue
 		}
-		remake = append(remake, c)
+		recreate = append(recreate, c)
 		if !serves {
 			continue
 		}
@@ -376,7 +376,7 @@ func move(
 			ready--
 		}
 	}
-	return remake, held
+	return recreate, held
 }
 
 // misplaced reports whether a pod is, or waits, where it must not.

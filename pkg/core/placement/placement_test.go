@@ -139,7 +139,7 @@ func TestMove(t *testing.T) {
 		providers []Provider
 		copies    []Copy
 		pending   bool // the selection is not in force
-		remake    []string
+		recreate  []string
 		held      []Held
 	}{
 		"InPlace": {
@@ -150,12 +150,12 @@ func TestMove(t *testing.T) {
 			reason:    "Pods that wait for a provider on which the namespace cannot be made go elsewhere, the others stay.",
 			providers: []Provider{{ID: "a", Health: Ready, Namespace: Refused}, on},
 			copies:    append(copies("web", 2, "a", notReady, notReady), copies("db", 1, "b")...),
-			remake:    []string{"web-0", "web-1"},
+			recreate:  []string{"web-0", "web-1"},
 		},
 		"Quarter": {
-			reason: "A quarter of the copies, rounded up, leaves at a time.",
-			copies: copies("web", 6, "a"),
-			remake: []string{"web-0", "web-1"},
+			reason:   "A quarter of the copies, rounded up, leaves at a time.",
+			copies:   copies("web", 6, "a"),
+			recreate: []string{"web-0", "web-1"},
 			held: []Held{
 				{"web-2", "a", TooManyNotReady}, {"web-3", "a", TooManyNotReady},
 				{"web-4", "a", TooManyNotReady}, {"web-5", "a", TooManyNotReady},
@@ -185,15 +185,15 @@ func TestMove(t *testing.T) {
 			held:   []Held{{"web-0", "a", LastReady}},
 		},
 		"NotReady": {
-			reason: "A copy that is not ready can leave at once.",
-			copies: copies("web", 4, "a", notReady, as("b"), as("b"), as("b")),
-			remake: []string{"web-0"},
+			reason:   "A copy that is not ready can leave at once.",
+			copies:   copies("web", 4, "a", notReady, as("b"), as("b"), as("b")),
+			recreate: []string{"web-0"},
 		},
 		"WorkloadsApart": {
-			reason: "Each workload has a quarter of its own; one cannot stand in for another.",
-			copies: slices.Concat(copies("db", 1, "a"), copies("web", 2, "a")),
-			remake: []string{"web-0"},
-			held:   []Held{{"db-0", "a", LastReady}, {"web-1", "a", LastReady}},
+			reason:   "Each workload has a quarter of its own; one cannot stand in for another.",
+			copies:   slices.Concat(copies("db", 1, "a"), copies("web", 2, "a")),
+			recreate: []string{"web-0"},
+			held:     []Held{{"db-0", "a", LastReady}, {"web-1", "a", LastReady}},
 		},
 		"NoTarget": {
 			reason:    "Without a provider that has the namespace, nobody leaves.",
@@ -212,20 +212,20 @@ func TestMove(t *testing.T) {
 			pending: true,
 		},
 		"Outdated": {
-			reason: "Pods that wait with an older selection are recreated.",
-			copies: copies("web", 3, "b", outdated, waiting, outdated),
-			remake: []string{"web-0", "web-2"},
+			reason:   "Pods that wait with an older selection are recreated.",
+			copies:   copies("web", 3, "b", outdated, waiting, outdated),
+			recreate: []string{"web-0", "web-2"},
 		},
 		"OnBroker": {
-			reason: "Pods leave the broker's own nodes, a single one too.",
-			copies: slices.Concat(copies("one", 1, "", onBroker), copies("two", 2, "", onBroker, onBroker)),
-			remake: []string{"one-0", "two-0"},
-			held:   []Held{{"two-1", "", LastReady}},
+			reason:   "Pods leave the broker's own nodes, a single one too.",
+			copies:   slices.Concat(copies("one", 1, "", onBroker), copies("two", 2, "", onBroker, onBroker)),
+			recreate: []string{"one-0", "two-0"},
+			held:     []Held{{"two-1", "", LastReady}},
 		},
 		"OnNoNode": {
-			reason: "Nobody knows whether a pod serves that is on none of the virtual nodes: it may be on one that is gone.",
-			copies: slices.Concat(copies("web", 2, "a", as("a"), onBroker), copies("x", 8, "a", onBroker, onBroker)),
-			remake: []string{"web-1", "x-0", "x-1"},
+			reason:   "Nobody knows whether a pod serves that is on none of the virtual nodes: it may be on one that is gone.",
+			copies:   slices.Concat(copies("web", 2, "a", as("a"), onBroker), copies("x", 8, "a", onBroker, onBroker)),
+			recreate: []string{"web-1", "x-0", "x-1"},
 			held: []Held{
 				{"web-0", "a", LastReady}, {"x-2", "a", TooManyNotReady}, {"x-3", "a", TooManyNotReady}, {"x-4", "a", TooManyNotReady},
 				{"x-5", "a", TooManyNotReady}, {"x-6", "a", TooManyNotReady}, {"x-7", "a", TooManyNotReady},
@@ -235,7 +235,7 @@ func TestMove(t *testing.T) {
 			reason:    "Pods leave a cluster that the namespace came from.",
 			providers: []Provider{origin, off, on},
 			copies:    copies("web", 2, "b", as("consumer")),
-			remake:    []string{"web-0"},
+			recreate:  []string{"web-0"},
 		},
 	}
 	for name, tc := range cases {
@@ -247,7 +247,7 @@ func TestMove(t *testing.T) {
 			s.Selected = Decide(now, s).Select
 			got := Decide(now, s)
 			got.Select, got.Place = nil, nil
-			want := Plan{Remake: tc.remake, Held: tc.held}
+			want := Plan{Recreate: tc.recreate, Held: tc.held}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide(): -want +got\n%s", tc.reason, diff)
 			}
@@ -339,7 +339,7 @@ func (w *world) apply(p Plan) {
 		switch {
 		case slices.Contains(p.Replace, c.Pod):
 			*c = Copy{Pod: c.Pod, Workload: c.Workload, Sole: c.Sole, Missing: true}
-		case slices.Contains(p.Remake, c.Pod) || slices.Contains(p.Move, c.Pod):
+		case slices.Contains(p.Recreate, c.Pod) || slices.Contains(p.Move, c.Pod):
 			c.Leaving = true
 		}
 	}
@@ -392,8 +392,8 @@ func TestSettling(t *testing.T) {
 		-time.Hour: {Held: []Held{{"web-1", "a", LastReady}}, Wait: settle}, // The clock was set back.
 		0:          {Held: []Held{{"web-1", "a", LastReady}}, Wait: settle},
 		settle / 2: {Held: []Held{{"web-1", "a", LastReady}}, Wait: settle / 2},
-		settle:     {Remake: []string{"web-1"}},
-		3 * settle: {Remake: []string{"web-1"}},
+		settle:     {Recreate: []string{"web-1"}},
+		3 * settle: {Recreate: []string{"web-1"}},
 	} {
 		moved := func(c *Copy) { c.Provider, c.ReadySince = "b", now.Add(-served) }
 		s := Snapshot{
@@ -441,7 +441,7 @@ func TestPolicy(t *testing.T) {
 			in: Snapshot{Providers: []Provider{unchosen, on}, Selected: both, Placing: onlyB, Copies: slices.Concat(
 				copies("web", 4, "a"), copies("slow", 4, "a", notReady), copies("db", 1, "a"))},
 			want: Plan{
-				Select: both, Place: onlyB, Remake: []string{"slow-0"}, Move: []string{"web-0"},
+				Select: both, Place: onlyB, Recreate: []string{"slow-0"}, Move: []string{"web-0"},
 				Held: []Held{
 					{"db-0", "a", LastReady}, {"slow-1", "a", TooManyNotReady}, {"slow-2", "a", TooManyNotReady}, {"slow-3", "a", TooManyNotReady},
 					{"web-1", "a", TooManyNotReady}, {"web-2", "a", TooManyNotReady}, {"web-3", "a", TooManyNotReady},
@@ -481,17 +481,17 @@ func TestPolicy(t *testing.T) {
 			reason: "Pods that were made before, and wait for a provider, wait for the policy too.",
 			in: Snapshot{Providers: []Provider{off, unchosen}, Undecided: true, Selected: both, Placing: []cluster.ID{},
 				Copies: copies("web", 3, "a", outdated, waiting)},
-			want: Plan{Select: both, Remake: []string{"web-0"}},
+			want: Plan{Select: both, Recreate: []string{"web-0"}},
 		},
 		"UndecidedOnBroker": {
 			reason: "Nor do pods run on the broker meanwhile, whether or not their namespace was offloaded before.",
 			in:     Snapshot{Providers: []Provider{unchosen}, Undecided: true, Copies: copies("web", 2, "", onBroker, missing)},
-			want:   Plan{Remake: []string{"web-0"}},
+			want:   Plan{Recreate: []string{"web-0"}},
 		},
 		"NothingUsableOnBroker": {
 			reason: "Nor while no provider can be used.",
 			in:     Snapshot{Providers: []Provider{off}, Copies: copies("web", 1, "", onBroker)},
-			want:   Plan{Remake: []string{"web-0"}},
+			want:   Plan{Recreate: []string{"web-0"}},
 		},
 		"Unknown": {
 			reason: "No new pods go to a cluster that is no provider at this moment, and none leave it.",
@@ -538,7 +538,7 @@ func TestPolicy(t *testing.T) {
 		"CordonedWithdrawn": {
 			reason: "What the provider itself takes back goes.",
 			in:     Snapshot{Providers: []Provider{cordonedWithdrawn, on}, Selected: both, Placing: onlyB, Copies: copies("web", 1, "a", notReady)},
-			want:   Plan{Select: both, Place: onlyB, Remake: []string{"web-0"}},
+			want:   Plan{Select: both, Place: onlyB, Recreate: []string{"web-0"}},
 		},
 		"Unserved": {
 			reason: "A consumer that is not served keeps what runs, and gets nothing new.",

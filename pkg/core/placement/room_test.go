@@ -35,7 +35,7 @@ func TestRoom(t *testing.T) {
 		room     int64 // Of b, in cores.
 		more     []Provider
 		copies   []Copy
-		remake   []string
+		recreate []string
 		replace  []string
 		held     []Held
 	}{
@@ -74,7 +74,7 @@ func TestRoom(t *testing.T) {
 		"OffAndLittleRoom": {
 			reason:   "A quarter of eight are two, and there is room for one.",
 			provider: off, room: 3, copies: asking(2, copies("web", 8, "a", as("b"), as("b"), as("b"), as("b"), as("b"), as("b"))),
-			remake: []string{"web-6"}, held: []Held{{"web-7", "a", NoRoom}},
+			recreate: []string{"web-6"}, held: []Held{{"web-7", "a", NoRoom}},
 		},
 		"WaitingFirst": {
 			reason:   "Who waits for the room comes first.",
@@ -88,11 +88,11 @@ func TestRoom(t *testing.T) {
 		"LeavingFirst": {
 			reason:   "So does who is on its way from the provider that is left, and not who goes where it is.",
 			provider: off, room: 5, copies: asking(2, slices.Concat(copies("db", 2, "a", leaving, func(c *Copy) { c.Provider, c.Leaving = "b", true }), copies("web", 2, "a"), copies("x", 2, "a"))),
-			remake: []string{"web-0"}, held: []Held{{"web-1", "a", LastReady}, {"x-0", "a", NoRoom}, {"x-1", "a", NoRoom}},
+			recreate: []string{"web-0"}, held: []Held{{"web-1", "a", LastReady}, {"x-0", "a", NoRoom}, {"x-1", "a", NoRoom}},
 		},
 		"OnBroker": {
 			reason:   "A pod leaves the broker's own nodes in any case, and waits.",
-			provider: off, room: none, copies: copies("web", 1, "", onBroker), remake: []string{"web-0"},
+			provider: off, room: none, copies: copies("web", 1, "", onBroker), recreate: []string{"web-0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestRoom(t *testing.T) {
 				s.Selected, s.Placing = plan.Select, plan.Place
 			}
 			got := Decide(now, s)
-			want := Plan{Select: s.Selected, Place: s.Placing, Remake: tc.remake, Replace: tc.replace, Held: tc.held}
+			want := Plan{Select: s.Selected, Place: s.Placing, Recreate: tc.recreate, Replace: tc.replace, Held: tc.held}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}

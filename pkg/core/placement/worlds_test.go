@@ -158,7 +158,7 @@ func checkSelection(t *testing.T, s Snapshot, plan Plan) {
 func checkRemoved(t *testing.T, s Snapshot, plan Plan) {
 	t.Helper()
 	gone := map[string]bool{}
-	for _, pod := range slices.Concat(plan.Replace, plan.Remake, plan.Move) {
+	for _, pod := range slices.Concat(plan.Replace, plan.Recreate, plan.Move) {
 		at := slices.IndexFunc(s.Copies, func(c Copy) bool { return c.Pod == pod })
 		if gone[pod] || at < 0 || s.Copies[at].Missing || s.Copies[at].Leaving && !slices.Contains(plan.Replace, pod) {
 			t.Errorf("%s goes twice, or is not there", pod)
@@ -214,7 +214,7 @@ func checkCordoned(t *testing.T, s Snapshot, plan Plan) {
 			t.Errorf("pods are placed on %s, which is cordoned", p.ID)
 		}
 		for _, c := range s.Copies {
-			goes := slices.Contains(slices.Concat(plan.Replace, plan.Remake, plan.Move), c.Pod)
+			goes := slices.Contains(slices.Concat(plan.Replace, plan.Recreate, plan.Move), c.Pod)
 			if c.Spot == OnProvider && c.Provider == p.ID && goes && p.mayHost() && !p.recedes() && !p.lost() {
 				t.Errorf("%s goes from %s, which is cordoned", c.Pod, p.ID)
 			}
@@ -234,7 +234,7 @@ func checkReplaced(t *testing.T, s Snapshot, plan Plan) {
 	for _, c := range s.Copies {
 		at := slices.IndexFunc(s.Providers, func(p Provider) bool { return p.ID == c.Provider })
 		replaced := slices.Contains(plan.Replace, c.Pod)
-		if !replaced && (c.Spot != OnProvider || !slices.Contains(plan.Remake, c.Pod) && !slices.Contains(plan.Move, c.Pod)) {
+		if !replaced && (c.Spot != OnProvider || !slices.Contains(plan.Recreate, c.Pod) && !slices.Contains(plan.Move, c.Pod)) {
 			continue
 		}
 		ends := s.Providers[at].Health == Ending

@@ -85,7 +85,7 @@ func (w *world) newProcess() *process {
 	})
 	with("twin", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return twin.New(twin.Config{
-			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName", Remade: count(), Clock: clock.RealClock{},
+			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName", Recreated: count(), Clock: clock.RealClock{},
 		})
 	})
 	return p
