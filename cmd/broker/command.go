@@ -234,7 +234,7 @@ func newCommand() *cobra.Command {
 		"serve /api/clusters without authentication also in the mode aggregator, where the caller otherwise needs a token with the right to "+
 			"list providers.brokering.liqo.io")
 	flags.BoolVar(&o.provideFromConsumers, "provide-from-consumers", false,
-		"also enable new providers that are consumers of the broker; otherwise they stay disabled until somebody enables them")
+		"also use new providers that are consumers of the broker; otherwise they are Drained until somebody makes them Active")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
 	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
 		"name of this replica in the lease, which should survive a restart, such as the name of its pod; random if empty")

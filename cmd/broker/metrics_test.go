@@ -56,18 +56,18 @@ func TestMetrics(t *testing.T) {
 		return p
 	}
 	c := snapshottest.NewClient(t, interceptor.Funcs{},
-		provider("a", "Offering", "1500m"), provider("b", "Offering", "2"), provider("c", "Disabled", ""), provider("d", "", ""))
+		provider("a", "Offering", "1500m"), provider("b", "Offering", "2"), provider("c", "Drained", ""), provider("d", "", ""))
 	got, err := gather(t, c)
 	if err != nil {
 		t.Fatalf("Gather(): %v", err)
 	}
 	want := map[string]float64{
 		"liqo_broker_providers state=Offering":    2,
-		"liqo_broker_providers state=Disabled":    1,
+		"liqo_broker_providers state=Drained":     1,
 		"liqo_broker_providers state=Unknown":     1,
 		"liqo_broker_offered resource=cpu":        3.5,
 		"liqo_broker_used resource=cpu":           0.5,
-		"liqo_broker_pods_recreated_total":           0,
+		"liqo_broker_pods_recreated_total":        0,
 		"liqo_broker_pods_given_back_total":       0,
 		"liqo_broker_resource_plugin_subscribers": 0,
 	}

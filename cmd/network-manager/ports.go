@@ -36,7 +36,11 @@ func (s *sidecar) isServing(ctx context.Context) bool {
 
 // serve serves the remote IPAM, once the federation is known.
 func (s *sidecar) serve(ctx context.Context, listener net.Listener) error {
-	if err := inventory.Watch(ctx, s.mgr.GetCache(), s.store, s.cfg.log.WithName("inventory")); err != nil {
+	err := inventory.Watch(ctx, s.mgr.GetCache(), s.store, s.cfg.log.WithName("inventory"))
+	if ctx.Err() != nil {
+		return nil // The program ends.
+	}
+	if err != nil {
 		return err
 	}
 	close(s.known)

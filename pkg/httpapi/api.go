@@ -1,13 +1,13 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpapi serves the broker's HTTP API: the list of clusters, the switch that
-// turns a provider on or off, the decisions of the placement policies with their
+// Package httpapi serves the broker's HTTP API: the list of clusters, the toggle that
+// activates or drains a provider, the decisions of the placement policies with their
 // reasons, and the plans for consumers' namespaces.
 //
 // It says what people ask for (the spec of a Provider), and shows what Liqo records of
 // the peers, what policies have decided and what is planned. It neither places workloads
-// nor knows what follows from a switch.
+// nor knows what follows from a toggle.
 package httpapi
 
 import (
@@ -48,12 +48,12 @@ type Config struct {
 	// Explainer explains the plans for namespaces; nil if there are none.
 	Explainer Explainer
 	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
-	// of clusters is served by a catalog and an orchestrator, the switch and the
+	// of clusters is served by a catalog and an orchestrator, the toggle and the
 	// decisions only by an orchestrator.
 	Catalog      bool
 	Orchestrator bool
 	Aggregator   bool
-	// AnonymousToggle lets everybody use the switch, by POST. Otherwise a caller needs
+	// AnonymousToggle lets everybody toggle, by POST. Otherwise a caller needs
 	// the right to update Providers.
 	AnonymousToggle bool
 	// AnonymousCatalog shows the providers to everybody, also by an aggregator, whose

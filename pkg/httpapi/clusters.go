@@ -69,7 +69,7 @@ func (a *API) provides(ctx context.Context) (func(*liqo.ForeignCluster) bool, er
 		agreed[providers.Items[i].Name] = providers.Items[i].EffectiveScheduling() != v1alpha1.SchedulingDrained
 	}
 	return func(fc *liqo.ForeignCluster) bool {
-		on, known := agreed[string(liqo.Identity(fc).ID)]
-		return known && liqo.Outgoing(fc).Exists && (on || !liqo.Incoming(fc).Exists)
+		undrained, known := agreed[string(liqo.Identity(fc).ID)]
+		return known && liqo.Outgoing(fc).Exists && (undrained || !liqo.Incoming(fc).Exists)
 	}, nil
 }

@@ -25,7 +25,7 @@ type decision struct {
 // with the parameter consumer, a cluster ID, with those for that consumer.
 func (a *API) decisions(w http.ResponseWriter, r *http.Request) {
 	if !a.cfg.Orchestrator {
-		writeProblem(w, http.StatusNotFound, "there are no decisions: the broker does not run as orchestrator")
+		writeProblem(w, http.StatusNotFound, "decisions are not served: the broker does not run as orchestrator")
 		return
 	}
 	if !a.authorized(w, r, right("list", "placementdecisions")) {

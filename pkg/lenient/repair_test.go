@@ -23,7 +23,7 @@ func FuzzAnswer(f *testing.F) {
 	const provider = `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"Provider","metadata":{"name":"p","labels":{"a":"b"}},"spec":`
 	for _, seed := range []string{
 		provider + `{"price":{"currency":"EUR","period":"1","cpu":"1e1.5"},"capacity":{"declared":{"cpu":null,"":"1e9999999"}}}}`,
-		provider + `{"carbon":{"measuredTime":"2020-13-01T00:00:00Z","intensity":{}},"enabled":"yes"}}`,
+		provider + `{"carbon":{"measuredTime":"2020-13-01T00:00:00Z","intensity":{}},"scheduling":7}}`,
 		provider + `{"capacity":{"sharePercent":1e99}},"status":{"conditions":[{"type":1},2,null],"kpis":{}}}`,
 		`{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"ProviderList","items":[` + provider + `7},{}]}`,
 		`{"apiVersion":"net.liqo.io/v1alpha1","kind":"TunnelEndpoint","metadata":{"creationTimestamp":"x"},"spec":{"backend_config":3}}`,

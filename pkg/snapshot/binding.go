@@ -20,6 +20,21 @@ var scopes = map[v1alpha1.PolicyScope]binding.Scope{
 	v1alpha1.ScopeOnRequest:  binding.OnRequest,
 }
 
+// Scope returns to what a policy applies; known is false if its scope is none. One that cannot be
+// read is taken for what its other fields tell: a policy that vanished would let pods go where
+// they must not.
+func Scope(to v1alpha1.AppliesTo) (scope binding.Scope, known bool) {
+	scope, known = scopes[to.Scope]
+	switch {
+	case known:
+	case to.Namespaces != nil:
+		scope = binding.OfNamespaces
+	case len(to.Consumers) > 0:
+		scope = binding.OfConsumers
+	}
+	return scope, known
+}
+
 // Rules returns to whom policies apply. Those that are being deleted apply to nobody.
 func Rules(policies []v1alpha1.PlacementPolicy) []binding.Policy {
 	rules := make([]binding.Policy, 0, len(policies))
@@ -29,7 +44,8 @@ func Rules(policies []v1alpha1.PlacementPolicy) []binding.Policy {
 			continue
 		}
 		to := &p.Spec.AppliesTo
-		rule := binding.Policy{Name: p.Name, Scope: scopes[to.Scope], Priority: p.Spec.Priority, Consumers: to.Consumers}
+		scope, _ := Scope(*to)
+		rule := binding.Policy{Name: p.Name, Scope: scope, Priority: p.Spec.Priority, Consumers: to.Consumers}
 		if n := to.Namespaces; n != nil {
 			rule.Namespaces = binding.Namespaces{Names: n.Names, Selector: n.Selector}
 		}

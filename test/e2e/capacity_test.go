@@ -32,7 +32,7 @@ func TestTwoConsumers(t *testing.T) {
 	consumers := []*federation.Cluster{fed.Consumer, fed.ProviderA}
 	secondConsumer(t, fed.ProviderA)
 	for _, c := range consumers { // Both are providers as well.
-		enableProvider(t, c, false)
+		schedule(t, c, v1alpha1.SchedulingDrained)
 	}
 	only := measured(t, fed.ProviderB).Value()
 	part := resource.NewQuantity(only*6/10, resource.BinarySI)
@@ -211,19 +211,24 @@ func secondConsumer(t *testing.T, c *federation.Cluster) {
 	peer(t, c, fed.Broker)
 }
 
-// enableProvider switches a provider on or off, and on again when the test ends.
-func enableProvider(t *testing.T, c *federation.Cluster, enabled bool) {
+// schedule sets the scheduling of a provider, which is Active again when the test ends.
+func schedule(t *testing.T, c *federation.Cluster, scheduling v1alpha1.Scheduling) {
 	t.Helper()
-	set := func(ctx context.Context, enabled bool) error {
-		_, err := fed.Broker.Kubectl(ctx, "patch", "provider", string(c.ID), "--type=merge", fmt.Sprintf(`--patch={"spec":{"enabled":%t}}`, enabled))
-		return err
+	set := func(ctx context.Context, scheduling v1alpha1.Scheduling) error {
+		var p v1alpha1.Provider
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(c.ID)}, &p); err != nil {
+			return err
+		}
+		before := p.DeepCopy()
+		p.Spec.Scheduling = scheduling
+		return fed.Broker.Patch(ctx, &p, client.MergeFrom(before))
 	}
 	t.Cleanup(func() {
-		if err := set(context.WithoutCancel(t.Context()), true); err != nil {
+		if err := set(context.WithoutCancel(t.Context()), v1alpha1.SchedulingActive); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := set(t.Context(), enabled); err != nil {
+	if err := set(t.Context(), scheduling); err != nil {
 		t.Fatal(err)
 	}
 }

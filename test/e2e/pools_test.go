@@ -37,11 +37,11 @@ func TestPools(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error { return brokerNodeHas(ctx, 0) })
 
 	// With one provider off, all pods go to the other one's node, and stay there when it is on again.
-	enableProvider(t, fed.ProviderA, false)
+	schedule(t, fed.ProviderA, v1alpha1.SchedulingDrained)
 	eventually(t, 30*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, nothing) })
 	deploy(t, namespace, federation.Web, replicas)
 	checkAddresses(t, copies(t, namespace, replicas, fed.ProviderB))
-	enableProvider(t, fed.ProviderA, true)
+	schedule(t, fed.ProviderA, v1alpha1.SchedulingActive)
 	eventually(t, 30*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, free) })
 	eventually(t, 10*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, all) })
 
@@ -52,7 +52,7 @@ func TestPools(t *testing.T) {
 
 	watch := watchReady(t, namespace)
 	began = time.Now()
-	enableProvider(t, fed.ProviderB, false)
+	schedule(t, fed.ProviderB, v1alpha1.SchedulingDrained)
 	eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		if err := nodeHas(ctx, fed.ProviderB, nothing); err != nil {
 			return err
@@ -69,7 +69,7 @@ func TestPools(t *testing.T) {
 	} else {
 		t.Logf("at least %d replicas were ready at any time", least)
 	}
-	enableProvider(t, fed.ProviderB, true)
+	schedule(t, fed.ProviderB, v1alpha1.SchedulingActive)
 	eventually(t, 30*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, free) })
 
 	before := running(t, namespace)

@@ -3,10 +3,12 @@
 
 // Package v1alpha1 holds the Kubernetes objects in which the broker keeps its
 // state, in the API group brokering.liqo.io: a Provider for each cluster that
-// shares resources with the broker, and a Consumer for each cluster that uses
-// the broker.
+// shares resources with the broker, a Consumer for each cluster that uses it,
+// PlacementPolicies that choose providers and ProviderQueries that measure them.
+// Those say what people want (spec) and what the broker sees (status). What a
+// policy has decided for a consumer is a PlacementDecision, and what the broker
+// remembers of a provider a ProviderHistory: people write neither.
 //
-// The objects say what people chose (spec) and what the broker sees (status).
 // The package knows nothing of how the broker decides, nor of Liqo's own types.
 //
 // +kubebuilder:object:generate=true

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kpis measures the providers: how available they are, how far away, what
-// they cost and emit, and what becomes of the pods there. It writes the KPIs into the status of each Provider.
+// they cost and emit, and what becomes of the pods there. It writes the KPIs
+// into the status of each Provider, and what it has to remember into ProviderHistories.
 //
 // It does not know what they are used for.
 package kpis

@@ -11,7 +11,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,53 +52,90 @@ func (s stored) last(p *v1alpha1.PlacementPolicy, consumer string) v1alpha1.Cons
 // errStale says that a decision has changed since it was read.
 var errStale = errors.New("a placement decision has changed since it was read")
 
-// store makes the objects of a policy say what it has decided, each with one write, and removes
-// those of other consumers. What differs in scores alone is written if scores is true. It
-// returns how many objects it wrote. One that cannot be written does not keep it from the
-// others; if some have only changed meanwhile, the error is errStale.
+// writers are how many decisions of a policy are written at a time.
+const writers = 8
+
+// change is a decision to be written.
+type change struct {
+	is     *v1alpha1.PlacementDecision // What there is; nil if nothing.
+	d      *v1alpha1.ConsumerDecision
+	before v1alpha1.ConsumerDecision // What was decided before it.
+	known  bool                      // This process has written that.
+}
+
+// store makes the objects of a policy say what it has decided, each with one write, those first
+// of which the choice has changed, and removes those of other consumers. While the policy cannot
+// be read, whose they are is not known, and all stay. What differs in scores alone is written if
+// scores is true. It returns how many objects it wrote. One that cannot be written does not keep
+// it from the others; if some have only changed meanwhile, the error is errStale.
 func (r *Reconciler) store(
 	ctx context.Context, s *state, p *v1alpha1.PlacementPolicy, had stored, decisions []v1alpha1.ConsumerDecision, scores bool,
 ) (written int, err error) {
-	var failed []error
-	stale := false
-	done := func(err error) bool {
-		switch {
-		case err == nil:
-			written++
-		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err):
-			stale = true
-		default:
-			failed = append(failed, err)
-		}
-		return err == nil
-	}
-
 	// Those that differ.
+	var urgent, others []change
 	wanted, last := make(map[string]bool, len(decisions)), s.last
 	s.last = make(map[string]v1alpha1.ConsumerDecision, len(decisions))
 	for i := range decisions {
 		d := &decisions[i]
 		name := v1alpha1.DecisionName(p.Name, d.Consumer)
 		wanted[name] = true
-		before, known := last[d.Consumer]
-		if !known {
-			before = had.last(p, d.Consumer)
+		c := change{is: had[name], d: d}
+		if c.before, c.known = last[d.Consumer]; !c.known {
+			c.before = had.last(p, d.Consumer)
 		}
-		switch is := had[name]; {
-		case is != nil && says(is, p, d, scores):
+		switch {
+		case c.is != nil && says(c.is, p, d, scores):
 			s.last[d.Consumer] = *d
-		case done(r.write(ctx, p, is, d)):
-			s.last[d.Consumer] = *d
-			r.tell(p, before, d)
-		case known:
-			s.last[d.Consumer] = before
+		case slices.EqualFunc(c.before.Chosen, d.Chosen, sameChosen):
+			others = append(others, c)
+		default:
+			urgent = append(urgent, c)
 		}
+	}
+
+	// They are written side by side: each is a request of its own.
+	var mu sync.Mutex // Guards written, failed, stale and s.last.
+	var failed []error
+	stale := false
+	done := func(err error, existed bool) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			written++
+		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || existed && apierrors.IsNotFound(err):
+			stale = true
+		default:
+			failed = append(failed, err)
+		}
+		return err == nil
+	}
+	for _, changes := range [][]change{urgent, others} {
+		var group errgroup.Group
+		group.SetLimit(writers)
+		for _, c := range changes {
+			group.Go(func() error {
+				next, known := *c.d, true
+				if done(r.write(ctx, p, c.is, c.d), c.is != nil) {
+					r.tell(p, c.before, c.d)
+				} else {
+					next, known = c.before, c.known
+				}
+				if known {
+					mu.Lock()
+					defer mu.Unlock()
+					s.last[c.d.Consumer] = next
+				}
+				return nil // done has counted it.
+			})
+		}
+		_ = group.Wait() // No function returns an error.
 	}
 
 	// Those that nobody needs.
 	for _, name := range slices.Sorted(maps.Keys(had)) {
-		if d := had[name]; !wanted[name] && (d.Policy == p.Name || metav1.IsControlledBy(d, p)) {
-			done(r.remove(ctx, d))
+		if d := had[name]; s.err == nil && !wanted[name] && (d.Policy == p.Name || metav1.IsControlledBy(d, p)) {
+			done(r.remove(ctx, d), true)
 		}
 	}
 	if len(failed) == 0 && stale {

@@ -117,6 +117,40 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// TestScopeLost has a policy of which nobody knows any more to what it applies: it says so, its decisions stay, and it is still
+// followed where its other fields tell for whom it is.
+func TestScopeLost(t *testing.T) {
+	policy := cheapest()
+	policy.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"c"}}
+	h := begin(t, policy, consumer("c"), consumer("d"), provider("a", "1"))
+	h.decide(0)
+	h.change(policy, func() { policy.Spec.AppliesTo.Scope, policy.Generation = "Everybody", 2 })
+	if p, _ := h.decide(pause); condition(p) != "False InvalidCriteria" || h.chosen()["c"] != "a" {
+		t.Errorf("with consumers: condition %s, chosen %v", condition(p), h.chosen())
+	}
+	h.change(policy, func() { policy.Spec.AppliesTo, policy.Generation = v1alpha1.AppliesTo{}, 3 })
+	if p, _ := h.decide(pause); condition(p) != "False InvalidCriteria" || h.chosen()["c"] != "a" {
+		t.Errorf("without anything: condition %s, chosen %v", condition(p), h.chosen())
+	}
+}
+
+// TestKindIsGone has no kind of decisions any more: that is told.
+func TestKindIsGone(t *testing.T) {
+	policy := cheapest()
+	h := begin(t, policy, consumer("c"), provider("a", "1"))
+	h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "placementdecisions"}, "")
+		},
+	})
+	if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(policy)}); !apierrors.IsNotFound(err) {
+		t.Errorf("Reconcile() = %v", err)
+	}
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil || condition(policy) != "False NotStored" {
+		t.Errorf("condition %s, %v", condition(policy), err)
+	}
+}
+
 // TestNotStored cannot write the decision for one of three consumers.
 func TestNotStored(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -151,6 +185,14 @@ func TestNotStored(t *testing.T) {
 			}
 			if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil || condition(policy) != tc.want {
 				t.Errorf("%s\ncondition %s, %v, want %s", tc.reason, condition(policy), err, tc.want)
+			}
+			version := policy.ResourceVersion
+			h.clock.Step(pause)
+			if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(policy)}); err == nil == (tc.want == "False NotStored") {
+				t.Errorf("%s\nReconcile() again: %v", tc.reason, err)
+			}
+			if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil || policy.ResourceVersion != version {
+				t.Errorf("%s\nthe status is written again, as if something had changed: %v", tc.reason, policy.Status.Conditions)
 			}
 			refuse = false
 			if p, _ := h.decide(pause); condition(p) != "True Decided" || p.Status.ObservedGeneration != 2 || h.chosen()["d"] != "b" {

@@ -136,6 +136,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: pause}, nil
 	}
 	if failed != nil {
+		// In place of the condition before: else it would seem to change each time.
+		meta.RemoveStatusCondition(&next.Status.Conditions, v1alpha1.ConditionDecided)
+		if before := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDecided); before != nil {
+			next.Status.Conditions = append(next.Status.Conditions, *before)
+		}
 		meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionDecided, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotStored,
 			Message: brief(failed) + ". The last good decision stays", ObservedGeneration: p.Generation,
@@ -199,6 +204,9 @@ func rules(p *v1alpha1.PlacementPolicy) (*choice.Chooser, *scaler, error) {
 		return nil, nil, errors.New(unreadable)
 	}
 	spec := &p.Spec
+	if _, known := snapshot.Scope(spec.AppliesTo); !known {
+		return nil, nil, fmt.Errorf("appliesTo.scope is %q, which is none", spec.AppliesTo.Scope)
+	}
 	if b := spec.AppliesTo.Namespaces; b != nil {
 		if _, err := metav1.LabelSelectorAsSelector(b.Selector); err != nil {
 			return nil, nil, fmt.Errorf("appliesTo.namespaces.selector: %w", err)

@@ -123,6 +123,7 @@ func TestShadowsOf(t *testing.T) {
 		"OfOthers":       {"Namespaces of other consumers are others.", bound("m", names("shop"), "id-2"), []binding.Policy{bound("a", names("shop"), "id-1")}, nil},
 		"SomeWithLabel":  {"Who has all of a name has those with a label.", bound("m", labelled("secret", "shop")), []binding.Policy{bound("a", names("shop"))}, []binding.Shadow{{By: "a", Namespaces: []string{"shop"}}}},
 		"AllWithLabel":   {"The same labels are the same namespaces.", bound("m", labelled("secret", "shop")), []binding.Policy{bound("a", labelled("secret"))}, []binding.Shadow{{By: "a"}}},
+		"NameWithLabel":  {"Of those with the same labels it takes the ones of its names.", bound("m", labelled("secret")), []binding.Policy{bound("a", labelled("secret", "shop"))}, []binding.Shadow{{By: "a", Namespaces: []string{"shop"}}}},
 		"MaybeWithLabel": {"What labels are there the policies do not tell.", bound("m", names("shop")), []binding.Policy{bound("a", labelled("secret", "shop")), bound("b", labelled("secret")), bound("c", binding.Namespaces{})}, nil},
 		"Request":        {"Pods say which one they want.", binding.Policy{Name: "m", Scope: binding.OnRequest}, []binding.Policy{{Name: "a", Scope: binding.OnRequest}}, nil},
 	} {

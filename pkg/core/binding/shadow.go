@@ -72,6 +72,9 @@ func (p *Policy) namespacesShadowedBy(o *Policy) (Shadow, bool) {
 		return shadow, o.Namespaces.Selector != nil
 	}
 	shadow.Namespaces = common(p.Namespaces.Names, o.Namespaces.Names)
+	if len(p.Namespaces.Names) == 0 && o.Namespaces.Selector != nil { // All with the labels are p's.
+		shadow.Namespaces = o.Namespaces.Names
+	}
 	return shadow, len(shadow.Namespaces) > 0
 }
 

@@ -12,6 +12,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,10 @@ import (
 // MaxItems is how many providers and pods an explanation has at most. Those come first that say
 // why something waits.
 const MaxItems = 250
+
+// maxWorkload is how many bytes of a workload's name are said: it is made of labels, of which a
+// consumer may write many.
+const maxWorkload = 253
 
 // List is the first of many.
 type List[T any] struct {
@@ -86,8 +91,8 @@ type Provider struct {
 	Why     []string `json:"why,omitempty"`
 	// LargestPod is what the largest pod can request that the scheduler can place there.
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
-	// LostSince tells since when the provider is out of reach; zero if it is not.
-	LostSince time.Time `json:"lostSince,omitzero"`
+	// UnreachableSince tells since when the provider is out of reach; zero if it is not.
+	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
 	// Direct tells that the consumer reaches the provider past the broker.
 	Direct bool `json:"direct,omitempty"`
 }
@@ -147,7 +152,7 @@ func providers(s placement.Snapshot, plan placement.Plan) []Provider {
 	place := setOf(plan.Place)
 	all := make([]Provider, 0, len(s.Providers))
 	for _, p := range s.Providers {
-		known := Provider{ID: p.ID, NewPods: place[p.ID], LargestPod: p.Room, LostSince: p.LostSince, Direct: p.Direct}
+		known := Provider{ID: p.ID, NewPods: place[p.ID], LargestPod: p.Room, UnreachableSince: p.LostSince, Direct: p.Direct}
 		if !known.NewPods {
 			known.Why = unused(p)
 		}
@@ -204,7 +209,7 @@ func pods(s placement.Snapshot, plan placement.Plan) []Pod {
 			continue // A copy that is counted as long as it may be replaced.
 		}
 		pod := Pod{
-			Name: c.Pod, Workload: c.Workload, At: spot(c.Spot), Provider: c.Provider, Ready: c.Ready,
+			Name: c.Pod, Workload: strings.ToValidUTF8(c.Workload[:min(len(c.Workload), maxWorkload)], ""), At: spot(c.Spot), Provider: c.Provider, Ready: c.Ready,
 			Plan: planned[c.Pod], Why: why[c.Pod], Requests: c.Requests,
 		}
 		if pod.Why == "" {

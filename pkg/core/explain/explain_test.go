@@ -129,7 +129,7 @@ func TestBounds(t *testing.T) {
 		s.Selected = append(s.Selected, cluster.ID(long(i)))
 	}
 	for i := range pods {
-		s.Copies = append(s.Copies, placement.Copy{Pod: long(i), Workload: long(0), Spot: placement.OnProvider, Provider: s.Selected[0], Requests: cores("1")})
+		s.Copies = append(s.Copies, placement.Copy{Pod: long(i), Workload: strings.Repeat("x", 5000), Spot: placement.OnProvider, Provider: s.Selected[0], Requests: cores("1")})
 	}
 	s.Copies[pods-1].Spot, s.Copies[pods-1].Provider = placement.Nowhere, ""
 	n := Of(s, placement.Plan{Select: s.Selected, Place: s.Selected}, 0)

@@ -15,6 +15,7 @@ package placement
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +89,8 @@ func (c Copy) settled(now time.Time) bool { return c.serves() && c.settling(now)
 
 // Snapshot is one namespace at one moment.
 type Snapshot struct {
-	// Providers are all the broker's providers.
+	// Providers are all the broker's providers or, with a policy, those that it has chosen,
+	// those that are selected and those where pods are.
 	Providers []Provider
 	// Undecided tells that a policy is to choose the providers and has not yet: what runs
 	// stays, and new pods wait.
@@ -127,17 +129,38 @@ const (
 	NoTarget Reason = "no other provider can take it"
 	// NoRoom: no other provider has room for it at this moment.
 	NoRoom Reason = "no other provider has room for it"
-	// LastReady: it is the last ready copy of its workload.
-	LastReady Reason = "it is the last ready copy of its workload"
-	// TooManyNotReady: a quarter of the workload's copies is not ready.
-	TooManyNotReady Reason = "it waits until more copies of its workload are ready"
+	// LastReady: it is the last ready replica of its workload.
+	LastReady Reason = "it is the last ready replica of its workload"
+	// TooManyNotReady: a quarter of the workload's replicas is not ready.
+	TooManyNotReady Reason = "it waits until more replicas of its workload are ready"
 	// OutOfReach: nobody can end the pod where it is.
 	OutOfReach Reason = "its provider is out of reach"
 	// NotHeardOf: it may serve, and nobody can end it before somebody reports on its node again.
-	NotHeardOf Reason = "nobody reports on its node"
+	NotHeardOf Reason = "the state of its node is unknown"
+	// NotServed: nothing is done for the consumer, neither for better nor for worse.
+	NotServed Reason = "its consumer is not served"
+	// NotDecided: its policy has not chosen yet to where it can go.
+	NotDecided Reason = "the policy of its namespace has not chosen any provider yet"
 	// MayRunThere: it is of a StatefulSet, and would run twice.
 	MayRunThere Reason = "its provider is out of reach, where it may still run, and it must not run twice"
 )
+
+// resting returns the pods that stay in the wrong place because nothing is decided for their
+// namespace.
+func resting(s Snapshot, providers map[cluster.ID]member) []Held {
+	reason := NotDecided
+	if s.Unserved {
+		reason = NotServed
+	}
+	var held []Held
+	for _, c := range s.Copies {
+		if c.Spot == OnProvider && !c.Missing && !c.Leaving && misplaced(c, providers) {
+			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: reason})
+		}
+	}
+	slices.SortFunc(held, func(a, b Held) int { return strings.Compare(a.Pod, b.Pod) })
+	return held
+}
 
 // Held is a pod that stays in the wrong place for the moment.
 type Held struct {
@@ -185,6 +208,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 	if s.Unserved || s.Undecided {
 		plan := Plan{Select: s.Selected}
 		plan.Recreate = adrift(s.Copies, len(s.Placing) == 0)
+		plan.Held = resting(s, providers)
 		return plan
 	}
 	plan := Plan{Select: choose(s, providers), Wait: wait}
@@ -260,9 +284,9 @@ func Sooner(a, b time.Duration) time.Duration {
 
 // choose returns the clusters to select, in order:
 //   - the usable providers;
-//   - those selected already that are enabled but not ready, because taking a
+//   - those selected already that are not drained but not ready, because taking a
 //     provider out removes what runs there, and it may only be out of reach;
-//   - those selected already that are not enabled, not chosen, withdrawn or no providers
+//   - those selected already that are drained, not chosen, withdrawn or no providers
 //     any more, while pods are there or can still come.
 //
 // With no usable provider the selection stays as it is, because an empty one

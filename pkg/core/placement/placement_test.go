@@ -472,10 +472,10 @@ func TestPolicy(t *testing.T) {
 			}},
 		},
 		"Undecided": {
-			reason: "While a policy has not chosen, what runs stays, and new pods wait.",
+			reason: "While a policy has not chosen, what runs stays and says why, and new pods wait.",
 			in: Snapshot{Providers: []Provider{off, unchosen}, Undecided: true, Selected: both, Placing: onlyB,
 				Copies: copies("web", 2, "a", outdated)},
-			want: Plan{Select: both},
+			want: Plan{Select: both, Held: []Held{{"web-1", "a", NotDecided}}},
 		},
 		"UndecidedClosed": {
 			reason: "Pods that were made before, and wait for a provider, wait for the policy too.",
@@ -541,10 +541,10 @@ func TestPolicy(t *testing.T) {
 			want:   Plan{Select: both, Place: onlyB, Recreate: []string{"web-0"}},
 		},
 		"Unserved": {
-			reason: "A consumer that is not served keeps what runs, and gets nothing new.",
+			reason: "A consumer that is not served keeps what runs, which says why, and gets nothing new.",
 			in: Snapshot{Providers: []Provider{off, unchosen}, Unserved: true, Selected: both, Placing: onlyB,
 				Copies: copies("web", 2, "a", outdated)},
-			want: Plan{Select: both},
+			want: Plan{Select: both, Held: []Held{{"web-1", "a", NotServed}}},
 		},
 		"UnservedNew": {
 			reason: "Nothing is selected for it.",
