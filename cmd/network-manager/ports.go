@@ -37,8 +37,10 @@ func (s *sidecar) isServing(ctx context.Context) bool {
 // serve serves the remote IPAM, once the federation is known.
 func (s *sidecar) serve(ctx context.Context, listener net.Listener) error {
 	err := inventory.Watch(ctx, s.mgr.GetCache(), s.store, s.cfg.log.WithName("inventory"))
-	if ctx.Err() != nil {
-		return nil // The program ends.
+	select {
+	case <-ctx.Done(): // The program ends.
+		return nil
+	default:
 	}
 	if err != nil {
 		return err

@@ -47,6 +47,10 @@ func (k Kubectl) run(ctx context.Context, stdin string, args ...string) (string,
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), errors.Join(ctx.Err(), err), strings.TrimSpace(stderr.String()))
 	}
+	// The API server drops a field that it does not know, and kubectl patch only warns: nobody means that.
+	if warnings := stderr.String(); strings.Contains(warnings, "unknown field") {
+		return "", fmt.Errorf("kubectl %s: %s", strings.Join(args, " "), strings.TrimSpace(warnings))
+	}
 	return strings.TrimSpace(stdout.String()), nil
 }
 
