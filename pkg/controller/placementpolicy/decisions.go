@@ -11,9 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,9 +49,6 @@ func (s stored) last(p *v1alpha1.PlacementPolicy, consumer string) v1alpha1.Cons
 
 // errStale says that a decision has changed since it was read.
 var errStale = errors.New("a placement decision has changed since it was read")
-
-// writers are how many decisions of a policy are written at a time.
-const writers = 8
 
 // change is a decision to be written.
 type change struct {
@@ -93,13 +88,10 @@ func (r *Reconciler) store(
 		}
 	}
 
-	// They are written side by side: each is a request of its own.
-	var mu sync.Mutex // Guards written, failed, stale and s.last.
+	// Each is written by a request of its own.
 	var failed []error
 	stale := false
 	done := func(err error, existed bool) bool {
-		mu.Lock()
-		defer mu.Unlock()
 		switch {
 		case err == nil:
 			written++
@@ -110,26 +102,14 @@ func (r *Reconciler) store(
 		}
 		return err == nil
 	}
-	for _, changes := range [][]change{urgent, others} {
-		var group errgroup.Group
-		group.SetLimit(writers)
-		for _, c := range changes {
-			group.Go(func() error {
-				next, known := *c.d, true
-				if done(r.write(ctx, p, c.is, c.d), c.is != nil) {
-					r.tell(p, c.before, c.d)
-				} else {
-					next, known = c.before, c.known
-				}
-				if known {
-					mu.Lock()
-					defer mu.Unlock()
-					s.last[c.d.Consumer] = next
-				}
-				return nil // done has counted it.
-			})
+	for _, c := range slices.Concat(urgent, others) {
+		switch {
+		case done(r.write(ctx, p, c.is, c.d), c.is != nil):
+			s.last[c.d.Consumer] = *c.d
+			r.tell(p, c.before, c.d)
+		case c.known:
+			s.last[c.d.Consumer] = c.before
 		}
-		_ = group.Wait() // No function returns an error.
 	}
 
 	// Those that nobody needs.

@@ -570,7 +570,7 @@ func TestDraining(t *testing.T) {
 			reason: "A pod that is the only copy is named.",
 			pods:   workload("db-0", "db", "liqo-provider-a"),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
-			message: "Pods left on the provider: 1; web-consumer/db-0 stays: it is the last ready copy of its workload",
+			message: "Pods left on the provider: 1; web-consumer/db-0 stays: it is the last ready replica of its workload",
 		},
 	}
 	for name, tc := range cases {

@@ -132,12 +132,12 @@ func TestExplain(t *testing.T) {
 		},
 		"Undecided": {
 			reason: "The policy has chosen nothing.", objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), policy(60)}),
-			waiting: reasonUndecided, pod: "OnProvider  ",
+			waiting: reasonUndecided, pod: "OnProvider Stay the policy of its namespace has not chosen any provider yet",
 		},
 		"OnlyCopy": {
 			reason:  "The only copy of a workload does not move.",
 			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "db-0"), []client.Object{off(providerA), ready(providerB)}),
-			pod:     "OnProvider Stay it is the last ready copy of its workload",
+			pod:     "OnProvider Stay it is the last ready replica of its workload",
 		},
 		"Foreign": {
 			reason: "Somebody else offloads it.", objects: slices.Concat(foreign, workload("", "web-0"), []client.Object{ready(providerA)}),

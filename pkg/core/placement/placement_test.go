@@ -481,7 +481,7 @@ func TestPolicy(t *testing.T) {
 			reason: "Pods that were made before, and wait for a provider, wait for the policy too.",
 			in: Snapshot{Providers: []Provider{off, unchosen}, Undecided: true, Selected: both, Placing: []cluster.ID{},
 				Copies: copies("web", 3, "a", outdated, waiting)},
-			want: Plan{Select: both, Recreate: []string{"web-0"}},
+			want: Plan{Select: both, Recreate: []string{"web-0"}, Held: []Held{{"web-2", "a", NotDecided}}},
 		},
 		"UndecidedOnBroker": {
 			reason: "Nor do pods run on the broker meanwhile, whether or not their namespace was offloaded before.",
