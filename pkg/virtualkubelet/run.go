@@ -86,7 +86,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	reflected.start(ctx)
 	virtual, err := node.New(&node.Config{
 		Name: o.NodeName, IP: o.NodeIP, Port: o.ListenPort,
-		HomeCluster: o.HomeCluster.ClusterID, ForeignCluster: o.ForeignCluster.ClusterID, TenantNamespace: o.TenantNamespace,
+		HomeCluster: o.HomeCluster.ClusterID, ForeignCluster: o.ForeignCluster.ClusterID, TenantNamespace: o.TenantNamespace, Pod: o.PodName,
 		Version: first.version, Labels: o.NodeExtraLabels.StringMap, Annotations: o.NodeExtraAnnotations.StringMap,
 		Local: local, Foreign: remote.config, Resync: o.InformerResyncPeriod, CheckNetwork: o.NodeCheckNetwork,
 		LeaseDuration: o.NodeLeaseDuration, PingInterval: o.NodePingInterval, PingTimeout: o.NodePingTimeout,

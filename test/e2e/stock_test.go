@@ -10,10 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -98,10 +102,19 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 		t.Error("no event on the offloading says that it was taken back")
 	}
 
+	// While any virtual kubelet of Liqo runs for the provider, as in a rollout that is slow to end, ours does not let it have the namespace.
+	endStraggler := straggler(t, provider)
 	if err := fed.Install(ctx, federation.NewProgress(t.Output())); err != nil {
 		t.Fatal(err)
 	}
 	installed = true
+	for range 5 {
+		time.Sleep(time.Second)
+		if err := hasSecret(ctx, t, provider, canary); !errors.Is(err, errNotReflected) {
+			t.Fatalf("%s has the Secret %s, and Liqo's virtual kubelet still runs: %v", provider.Name, canary, err)
+		}
+	}
+	endStraggler()
 	eventually(t, time.Minute, func(context.Context) error {
 		if twins := twinsOfLiqo(t, provider); len(twins) != 1 {
 			return fmt.Errorf("%s has %v, want one twin of namespace liqo", provider.Name, twins)
@@ -111,6 +124,33 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 	if err := hasSecret(ctx, t, provider, canary); !errors.Is(err, errNotReflected) {
 		t.Errorf("%s has the Secret %s: %v", provider.Name, canary, err)
 	}
+}
+
+// straggler runs one more of the virtual kubelets that the broker has for a provider now, until the returned function or the test ends.
+func straggler(t *testing.T, provider *federation.Cluster) (end func()) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	var pods corev1.PodList
+	if err := fed.Broker.List(ctx, &pods, client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return strings.HasPrefix(pod.Name, "vk-liqo-"+provider.Name) })
+	if i < 0 {
+		t.Fatalf("no virtual kubelet for %s", provider.Name)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "straggler", Namespace: pods.Items[i].Namespace, Labels: pods.Items[i].Labels}, Spec: pods.Items[i].Spec}
+	delete(pod.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	pod.Spec.NodeName = ""
+	if err := fed.Broker.Create(ctx, pod); err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		if err := fed.Broker.Delete(ctx, pod); err != nil {
+			t.Errorf("end pod %s: %v", client.ObjectKeyFromObject(pod), err)
+		}
+	})
+	t.Cleanup(end)
+	return end
 }
 
 // TestTwinOfLiqo has the consumer offload its own namespace liqo, whose twin no policy places: no pod there runs on the broker.

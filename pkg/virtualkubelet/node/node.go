@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -21,15 +20,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // Node is the node that stands for the foreign cluster. It may be used concurrently.
@@ -40,8 +35,10 @@ type Node struct {
 	// answers reports whether Liqo reaches the foreign cluster.
 	answers func(context.Context) (bool, error)
 	nodes   typedcorev1.NodeInterface
-	leases  coordinationv1.LeaseInterface
-	log     logr.Logger
+	// pods are those of the tenant namespace.
+	pods   typedcorev1.PodInterface
+	leases coordinationv1.LeaseInterface
+	log    logr.Logger
 }
 
 // Config is what must be known of a virtual node.
@@ -54,6 +51,8 @@ type Config struct {
 	HomeCluster, ForeignCluster string
 	// TenantNamespace is where this cluster keeps what concerns the foreign one.
 	TenantNamespace string
+	// Pod is the name of the pod of this virtual kubelet, in TenantNamespace; empty if it is in none.
+	Pod string
 	// Version is that of Kubernetes.
 	Version string
 	// Labels and Annotations are those that the node has besides Liqo's; nil is none.
@@ -88,7 +87,7 @@ func New(config *Config, client kubernetes.Interface, pods Pods, log logr.Logger
 		InternalIP:           config.IP,
 		DaemonPort:           config.Port,
 		Version:              config.Version,
-		ExtraLabels:          withSign(config.Labels),
+		ExtraLabels:          config.Labels,
 		ExtraAnnotations:     config.Annotations,
 		InformerResyncPeriod: config.Resync,
 		PingDisabled:         true, // What it would ask, steadyNode does.
@@ -100,6 +99,7 @@ func New(config *Config, client kubernetes.Interface, pods Pods, log logr.Logger
 		steady:  newSteadyNode(provider, pods, cmp.Or(config.LeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
 		answers: foreignAnswers(foreign, config.ForeignCluster),
 		nodes:   client.CoreV1().Nodes(),
+		pods:    client.CoreV1().Pods(config.TenantNamespace),
 		leases:  client.CoordinationV1().Leases(corev1.NamespaceNodeLease),
 		log:     log,
 	}, nil
@@ -117,20 +117,6 @@ func foreignAnswers(client dynamic.Interface, id string) func(context.Context) (
 	}
 }
 
-// withSign returns the labels of a virtual node with the one by which it is known that no
-// Secret leaves namespace liqo by it.
-func withSign(labels map[string]string) map[string]string {
-	signed := maps.Clone(labels)
-	if signed == nil {
-		signed = map[string]string{}
-	}
-	signed[liqo.LabelVirtualKubelet] = version.String()
-	if len(validation.IsValidLabelValue(version.String())) > 0 {
-		signed[liqo.LabelVirtualKubelet] = "unknown"
-	}
-	return signed
-}
-
 // Reconsider shows the node again: something has changed that its state follows from. It does
 // not block.
 func (v *Node) Reconsider() { v.steady.reconsider() }
@@ -145,6 +131,7 @@ func (v *Node) Run(ctx context.Context) error {
 	if v.config.PingInterval > 0 {
 		asking.Go(func() { v.steady.ask(ctx, v.config.PingInterval, v.config.PingTimeout, v.answers) })
 	}
+	asking.Go(func() { v.sign(ctx) })
 	// Before the provider's informers run, nobody else holds its node.
 	ready := v.liqo.StartProvider(ctx)
 	registered := sync.OnceFunc(func() {
@@ -173,6 +160,7 @@ func (v *Node) newController(ctx context.Context) (*node.NodeController, error) 
 		v.steady.begin(existing)
 		first.Status.Conditions, first.Status.Images = existing.Status.Conditions, existing.Status.Images
 		first.Status.Capacity, first.Status.Allocatable = existing.Status.Capacity, existing.Status.Allocatable
+		first = v.steady.labeled(first)
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("read virtual node %s: %w", v.config.Name, err)
 	}
@@ -207,7 +195,7 @@ func (v *Node) restore(ctx context.Context, _ error) error {
 	if v.liqo.IsTerminating() {
 		return nil
 	}
-	wanted := v.liqo.GetNode().DeepCopy()
+	wanted := v.steady.labeled(v.liqo.GetNode())
 	wanted.ResourceVersion = ""
 	existing, err := v.nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
 	switch {

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
@@ -24,21 +23,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
-
-// TestSign checks that a virtual node says whose virtual kubelet it has: by that it gets what namespace liqo has to show.
-func TestSign(t *testing.T) {
-	given := map[string]string{"example.com/rack": "1"}
-	for name, labels := range map[string]map[string]string{"none": nil, "some": given} {
-		signed := withSign(labels)
-		sign, ok := signed[liqo.LabelVirtualKubelet]
-		if wrong := validation.IsValidLabelValue(sign); !ok || len(wrong) > 0 || len(signed) != len(labels)+1 {
-			t.Errorf("with %s of its own, the node has the labels %v: %v", name, signed, wrong)
-		}
-	}
-	if len(given) != 1 {
-		t.Errorf("the labels that are given change: %v", given)
-	}
-}
 
 // TestNodeMayNotBeRegistered has an API server that refuses the node for good: the virtual kubelet says so.
 func TestNodeMayNotBeRegistered(t *testing.T) {
@@ -54,6 +38,8 @@ func TestNodeMayNotBeRegistered(t *testing.T) {
 	}
 }
 
+const tenantNamespace = "liqo-tenant-foreign"
+
 // newTestNode returns a virtual node of a cluster that has no Liqo to ask.
 func newTestNode(t *testing.T, client kubernetes.Interface) *Node {
 	t.Helper()
@@ -63,7 +49,7 @@ func newTestNode(t *testing.T, client kubernetes.Interface) *Node {
 	node, err := New(&Config{
 		Name: "virtual", IP: "10.0.0.1", Port: root.DefaultListenPort, HomeCluster: "home", ForeignCluster: "foreign",
 		Version: "v1.34.0", Local: nowhere, Foreign: nowhere, Resync: defaults.InformerResyncPeriod, CheckNetwork: defaults.NodeCheckNetwork,
-		TenantNamespace: defaults.TenantNamespace, LeaseDuration: defaults.NodeLeaseDuration, PingTimeout: defaults.NodePingTimeout,
+		TenantNamespace: tenantNamespace, LeaseDuration: defaults.NodeLeaseDuration, PingTimeout: defaults.NodePingTimeout,
 	}, client, none, logr.Discard())
 	if err != nil {
 		t.Fatal(err)

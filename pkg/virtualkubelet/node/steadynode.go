@@ -71,21 +71,55 @@ type steadyNode struct {
 	// that it was Ready all the time, since readySince; zero if it was not.
 	settled time.Time
 	learned metav1.Time
+	// signed is whether the node says that its virtual kubelet is this project's.
+	signed bool
 }
 
 // settling is for how long a node may stay as it was: Liqo begins with a node that has no
 // tunnel and no resources, and learns of them one after the other.
 const settling = 30 * time.Second
 
-// begin tells how the node was before this virtual kubelet began, if it was there.
+// begin tells how the node was before this virtual kubelet began, if it was there. What was signed stays so: this virtual kubelet
+// replaces another one of this project.
 func (s *steadyNode) begin(before *corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.signed = s.signed || before.Labels[liqo.LabelVirtualKubelet] != ""
 	if liqo.NodeReady(before) {
 		s.readySince = liqo.NodeCondition(before, corev1.NodeReady).LastTransitionTime
 		s.settled = s.clock().Add(settling)
 		time.AfterFunc(settling, s.reconsider)
 	}
+}
+
+// sign makes the node say that its virtual kubelet is this project's.
+func (s *steadyNode) sign() {
+	s.mu.Lock()
+	s.signed = true
+	s.mu.Unlock()
+	s.reconsider()
+}
+
+func (s *steadyNode) isSigned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.signed
+}
+
+// label puts the label that says so on a node, if it does. The caller holds the lock.
+func (s *steadyNode) label(node *corev1.Node) {
+	if s.signed {
+		metav1.SetMetaDataLabel(&node.ObjectMeta, liqo.LabelVirtualKubelet, signature())
+	}
+}
+
+// labeled returns a copy of a node with the labels that it is to have.
+func (s *steadyNode) labeled(node *corev1.Node) *corev1.Node {
+	node = node.DeepCopy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.label(node)
+	return node
 }
 
 // Pods tells of the pods of a virtual node. Its functions may be called at any time, also
@@ -185,7 +219,9 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 		is.silentSince = s.silentSince.Add(s.patience)
 		is.silent = !s.clock().Before(is.silentSince)
 	}
-	return s.show, steady(s.told, is, s.readySince)
+	now = steady(s.told, is, s.readySince)
+	s.label(now)
+	return s.show, now
 }
 
 // settles reports whether Liqo does not know yet how the node is, and notes since when it
