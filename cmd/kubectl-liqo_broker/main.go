@@ -1,0 +1,60 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-liqo_broker is a plugin of kubectl: "kubectl liqo-broker" installs and removes the broker, shows what it does, and
+// says why. It knows only the API server of one cluster, with the rights of whoever runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Exit codes.
+const (
+	exitFailure   = 1
+	exitUsage     = 2 // The command line cannot be understood.
+	exitUnhealthy = 3 // The command was carried out, and what it has looked at is not as it should be.
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(exitCode(err))
+	}
+}
+
+func run(ctx context.Context, args []string, streams genericiooptions.IOStreams) error {
+	command := newCommand(streams) //nolint:contextcheck // cobra hands the context to the command.
+	command.SetArgs(args)
+	return command.ExecuteContext(ctx)
+}
+
+// usageError is an error of whoever wrote the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// errUnhealthy says that what was looked at is not as it should be. What is wrong has been printed.
+var errUnhealthy = errors.New("not all is well")
+
+func exitCode(err error) int {
+	usage := usageError{}
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, errUnhealthy):
+		return exitUnhealthy
+	default:
+		return exitFailure
+	}
+}
