@@ -42,6 +42,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetErr(streams.ErrOut)
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	s.flags.AddFlags(command.PersistentFlags())
+	addInstallation(command, s)
 	return command
 }
 

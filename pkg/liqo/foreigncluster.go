@@ -86,3 +86,7 @@ func passedThrough(namespace string, id cluster.Identity) bool {
 func TwinOfLiqo(namespace string, peer cluster.Identity) bool {
 	return namespace == DefaultNamespace+"-"+UniqueName(peer)
 }
+
+// InBand reports whether a peering carries Liqo's control plane through its own tunnel, so that the API servers do not reach each other
+// without it.
+func InBand(fc *ForeignCluster) bool { return fc.Spec.PeeringType == discoveryv1alpha1.PeeringTypeInBand }

@@ -13,6 +13,9 @@ import (
 // another. It exists on both.
 type NamespaceMap = vkv1alpha1.NamespaceMap
 
+// NamespaceMapList is a list of NamespaceMaps.
+type NamespaceMapList = vkv1alpha1.NamespaceMapList
+
 // OffloadedTo returns the cluster to which a namespace map offloads namespaces of
 // this cluster, and these namespaces; false for a map that a peer has put here.
 func OffloadedTo(namespaces *NamespaceMap) (cluster.ID, []string, bool) {
@@ -25,4 +28,11 @@ func OffloadedTo(namespaces *NamespaceMap) (cluster.ID, []string, bool) {
 		names = append(names, name)
 	}
 	return cluster.ID(target), names, true
+}
+
+// Reaches reports whether a namespace of this cluster is offloaded to the cluster of a namespace map, or is not gone from there.
+func Reaches(namespaces *NamespaceMap, name string) bool {
+	_, wanted := namespaces.Spec.DesiredMapping[name]
+	_, there := namespaces.Status.CurrentMapping[name]
+	return namespaces.Labels[LabelReplicated] == "" && (wanted || there)
 }

@@ -1,0 +1,120 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capacitorset/liqo-broker/pkg/install"
+)
+
+// installation is a command that changes the installation of a cluster.
+type installation struct {
+	use, short, long string
+	do               func(*install.Installer, context.Context) error
+	// flags are those that it has besides the ones of all.
+	flags func(*cobra.Command, *install.Options)
+	// done says what comes next.
+	done string
+}
+
+// addInstallation adds the commands that install and remove.
+func addInstallation(parent *cobra.Command, s *session) {
+	for _, c := range []installation{
+		{
+			use: "install", short: "Make this cluster a broker",
+			long: "Make this cluster, which runs Liqo 0.9, a broker: the daemon, its rules, the patches of Liqo and of the virtual kubelets that exist, " +
+				"and the offer of the remote IPAM. What is there already stays; an interrupted run is finished by the next one.",
+			do: (*install.Installer).Install, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
+			done: "This cluster is a broker. Peer it with providers and consumers, and run \"kubectl liqo-broker prepare\" on each consumer.",
+		},
+		{
+			use: "upgrade", short: "Bring a broker to the version of this plugin",
+			long: "Bring a broker to the version of this plugin. It takes the steps of install, which change only what is different.",
+			do:   (*install.Installer).Install, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
+			done: "The broker is up to date. Run \"kubectl liqo-broker prepare\" on each consumer, for its virtual kubelets.",
+		},
+		{
+			use: "uninstall", short: "Make a broker a cluster with nothing but Liqo again",
+			long: "Remove the broker, its objects with it, and what was changed of Liqo. What consumers have here must be gone first.",
+			do:   (*install.Installer).Uninstall,
+			flags: func(c *cobra.Command, o *install.Options) {
+				c.Flags().BoolVar(&o.Force, "force", false, "remove the broker although consumers use it: what runs goes on, and nobody places new pods")
+			},
+			done: "Nothing of the broker is left.",
+		},
+		{
+			use: "prepare", short: "Make this cluster the consumer of a broker",
+			long: "Make this cluster, which runs Liqo 0.9 and peers with a broker, its consumer: Liqo gets the broker's virtual kubelet, which asks the " +
+				"broker's remote IPAM for addresses.",
+			do: (*install.Installer).Prepare,
+			flags: func(c *cobra.Command, o *install.Options) {
+				imageFlags(c, o)
+				c.Flags().StringVar(&o.Broker, "broker", "", "the peer that is the broker: its name, or the beginning of its cluster ID; not needed if there is only one")
+			},
+			done: "This cluster is a consumer. Offload a namespace to the broker as to any Liqo cluster.",
+		},
+		{
+			use: "unprepare", short: "Make a consumer a cluster with nothing but Liqo again",
+			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the broker.",
+			do:   (*install.Installer).Unprepare,
+			done: "Nothing of the broker is left on this cluster.",
+		},
+	} {
+		parent.AddCommand(s.installationCommand(c))
+	}
+}
+
+func (s *session) installationCommand(c installation) *cobra.Command {
+	var options install.Options
+	command := &cobra.Command{Use: c.use, Short: c.short, Long: c.long, Args: noArguments}
+	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "print what would change, and change nothing")
+	command.Flags().DurationVar(&options.Timeout, "timeout", install.DefaultTimeout, "for how long each step may wait")
+	if c.flags != nil {
+		c.flags(command, &options)
+	}
+	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := options.Validate(); err != nil {
+			return usageError{err}
+		}
+		cluster, err := s.client()
+		if err != nil {
+			return err
+		}
+		installer, err := install.New(cluster, options, s.Out)
+		if err != nil {
+			return err
+		}
+		if err := c.do(installer, cmd.Context()); err != nil {
+			return err
+		}
+		if options.DryRun {
+			fmt.Fprintln(s.Out, "Nothing was changed.")
+			return nil
+		}
+		fmt.Fprintln(s.Out, c.done)
+		return nil
+	}
+	return command
+}
+
+func imageFlags(c *cobra.Command, o *install.Options) {
+	c.Flags().StringVar(&o.Registry, "registry", "", "where the images are: what stands before the last slash of their names (default that of the release)")
+	c.Flags().StringVar(&o.Tag, "tag", "", "the tag of the images (default that of the release)")
+}
+
+func modeFlags(c *cobra.Command, o *install.Options) {
+	c.Flags().StringSliceVar(&o.Modes, "modes", nil, "modes of the broker: catalog, orchestrator, aggregator (default all)")
+}
+
+// noArguments refuses arguments, as an error of usage.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return usageError{err}
+	}
+	return nil
+}

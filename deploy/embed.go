@@ -1,0 +1,12 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deploy holds the manifests of the broker, for programs that install it. It knows nothing of what is in them.
+package deploy
+
+import "embed"
+
+// Files are the kustomizations "crds" and "broker", which . combines, and "admission", and what offers the remote IPAM to consumers.
+//
+//go:embed kustomization.yaml crds broker admission liqo
+var Files embed.FS

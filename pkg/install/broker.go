@@ -1,0 +1,369 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/deploy"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+)
+
+// The daemon, as deploy/broker has it.
+const (
+	brokerNamespace = "liqo-broker"
+	brokerName      = "liqo-broker"
+	labelName       = "app.kubernetes.io/name"
+	// taintCordoned is what the daemon puts on the virtual nodes of providers.
+	taintCordoned = "brokering.liqo.io/cordoned"
+)
+
+// brokerSteps are those of an installation: what Liqo asks is there before Liqo is told to ask it, and our virtual kubelets run before
+// namespace liqo is offered to anybody.
+func (i *Installer) brokerSteps() ([]step, error) {
+	base, err := i.manifests()
+	if err != nil {
+		return nil, err
+	}
+	offering, err := i.offering()
+	if err != nil {
+		return nil, err
+	}
+	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool { return !slices.Contains([]string{"Namespace", "CustomResourceDefinition"}, o.GetKind()) })
+	flags, err := managerFlags("controller-manager-broker.json", i.options.image("liqo-broker-vk"), "")
+	if err != nil {
+		return nil, err
+	}
+	return []step{
+		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
+		i.applying("run the daemon", base[kinds:], i.rollout(brokerNamespace, brokerName)),
+		i.admission(),
+		{"let Liqo's gateway pass what it relays", patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }), i.rollout(liqoNamespace, gateway)},
+		{"run the remote IPAM beside Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error {
+			return addSidecars(d, i.options.image("liqo-broker-network-manager"))
+		}), i.rollout(liqoNamespace, networkManager)},
+		{"open the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil},
+		i.rightsOfVirtualKubelets(),
+		{"have Liqo ask the broker, and use its virtual kubelet", patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error {
+			return addFlags(d, flags, i.ownFlag)
+		}), i.rollout(liqoNamespace, controllerManager)},
+		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true),
+		i.applying("offer the remote IPAM to the peers", offering, nil),
+	}, nil
+}
+
+// brokerUndo are the steps back: nothing is offered any more before Liqo's own virtual kubelets come, and Liqo asks nobody any more
+// before the daemon goes.
+func (i *Installer) brokerUndo() ([]step, error) {
+	base, err := i.manifests()
+	if err != nil {
+		return nil, err
+	}
+	admission, err := build("admission")
+	if err != nil {
+		return nil, err
+	}
+	offering, err := i.offering()
+	if err != nil {
+		return nil, err
+	}
+	return []step{
+		i.removing("take back what is offered of namespace liqo", offering, i.nothingReached),
+		{"have Liqo ask nobody, and use its own virtual kubelet", patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error {
+			return addFlags(d, nil, i.ownFlag)
+		}), i.rollout(liqoNamespace, controllerManager)},
+		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false),
+		i.removing("remove the rules that hold without the daemon", admission, nil),
+		i.removing("remove the daemon and its kinds", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
+		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
+		{"remove the remote IPAM from Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error { removeSidecars(d); return nil }), i.rollout(liqoNamespace, networkManager)},
+		{"remove the hook of Liqo's gateway", patching(i.objects, deployment(gateway), removeHook), i.rollout(liqoNamespace, gateway)},
+		i.noRightsOfVirtualKubelets(),
+		{"remove what the broker has written", i.traces, nil},
+	}, nil
+}
+
+// manifests returns the objects of the daemon, with the images and modes that were chosen.
+func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
+	base, err := build(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range base {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
+			return nil, fmt.Errorf("read %s: %w", describe(object), err)
+		}
+		container, err := first(&d)
+		if err != nil {
+			return nil, err
+		}
+		container.Image = i.options.image(brokerName)
+		container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
+			mode, isMode := strings.CutPrefix(arg, "--with-")
+			return isMode && !slices.Contains(i.options.Modes, mode)
+		})
+		if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d); err != nil {
+			return nil, fmt.Errorf("write %s: %w", describe(object), err)
+		}
+		unstructured.RemoveNestedField(object.Object, "status")
+		unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
+	}
+	return base, nil
+}
+
+// offering returns what offers the remote IPAM to the peers.
+func (i *Installer) offering() ([]*unstructured.Unstructured, error) {
+	text, err := deploy.Files.ReadFile("liqo/namespaceoffloading.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read the offering: %w", err)
+	}
+	return decode(text)
+}
+
+// ownFlag reports whether a flag of Liqo's controller manager is one that an installation adds, of this or another image or address.
+func (i *Installer) ownFlag(flag string) bool {
+	for _, file := range []string{"controller-manager-broker.json", "controller-manager-consumer.json"} {
+		flags, err := additions[string](file)
+		if err != nil {
+			continue // The steps that add them have failed then.
+		}
+		if slices.Contains(flags, flag) {
+			return true
+		}
+	}
+	name, value, _ := strings.Cut(flag, "=")
+	return name == flagImage && strings.Contains(value, "/liqo-broker-vk:") || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
+}
+
+// applying is a step that makes objects as they are given.
+func (i *Installer) applying(name string, wanted []*unstructured.Unstructured, settled func(context.Context) error) step {
+	return step{name, func(ctx context.Context) ([]change, error) { return i.apply(ctx, wanted) }, settled}
+}
+
+// removing is a step that deletes objects.
+func (i *Installer) removing(name string, unwanted []*unstructured.Unstructured, settled func(context.Context) error) step {
+	return step{name, func(ctx context.Context) ([]change, error) { return i.remove(ctx, unwanted) }, settled}
+}
+
+// admission is the step that adds what holds also without the daemon, where Kubernetes has it.
+func (i *Installer) admission() step {
+	return step{"add the rules that hold without the daemon", func(ctx context.Context) ([]change, error) {
+		_, err := i.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, "v1")
+		if meta.IsNoMatchError(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask the API server for admission policies: %w", err)
+		}
+		wanted, err := build("admission")
+		if err != nil {
+			return nil, err
+		}
+		return i.apply(ctx, wanted)
+	}, nil}
+}
+
+// established returns what waits until the API server serves kinds.
+func (i *Installer) established(kinds []*unstructured.Unstructured) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, kind := range kinds {
+			if kind.GetKind() != "CustomResourceDefinition" {
+				continue
+			}
+			live := kind.DeepCopy()
+			if err := i.Get(ctx, client.ObjectKeyFromObject(kind), live); err != nil {
+				return fmt.Errorf("read %s: %w", describe(kind), err)
+			}
+			conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+			if !slices.ContainsFunc(conditions, func(c any) bool {
+				condition, ok := c.(map[string]any)
+				return ok && condition["type"] == "Established" && condition["status"] == "True"
+			}) {
+				return fmt.Errorf("%s is not established", describe(kind))
+			}
+		}
+		return nil
+	}
+}
+
+// rollout returns what waits until a Deployment runs as it should.
+func (i *Installer) rollout(namespace, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return i.rolledOut(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	}
+}
+
+func deployment(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: name}}
+}
+
+func service(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: name}}
+}
+
+// nothingReached returns an error if a peer still has the twin of namespace liqo.
+func (i *Installer) nothingReached(ctx context.Context) error {
+	var maps liqo.NamespaceMapList
+	if err := i.List(ctx, &maps); err != nil {
+		return fmt.Errorf("list NamespaceMaps: %w", err)
+	}
+	for n := range maps.Items {
+		if m := &maps.Items[n]; liqo.Reaches(m, liqoNamespace) {
+			return fmt.Errorf("peer %s still has what it was offered of namespace %s", m.Name, liqoNamespace)
+		}
+	}
+	return nil
+}
+
+// rightsOfVirtualKubelets is the step that gives virtual kubelets the rights that ours need besides.
+func (i *Installer) rightsOfVirtualKubelets() step {
+	return step{"give virtual kubelets the rights that the broker's needs", patching(i.objects, virtualKubeletRights(), addRules), nil}
+}
+
+func (i *Installer) noRightsOfVirtualKubelets() step {
+	return step{"take these rights from virtual kubelets", patching(i.objects, virtualKubeletRights(), removeRules), nil}
+}
+
+func virtualKubeletRights() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: virtualKubeletRole}}
+}
+
+// virtualKubelets is the step that makes the virtual kubelets that exist what Liqo's controller manager would make now: it reads its
+// flags only when it makes one. They are signed then, or not (liqo.LabelVirtualKubelet).
+func (i *Installer) virtualKubelets(name string, signed bool) step {
+	changes := func(ctx context.Context) ([]change, error) {
+		manager := deployment(controllerManager)
+		if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
+			return nil, fmt.Errorf("read %s: %w", i.describe(manager), err)
+		}
+		container, err := first(manager)
+		if err != nil {
+			return nil, err
+		}
+		k, err := kubeletOf(container.Args)
+		if err != nil {
+			return nil, err
+		}
+		return i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
+			_, spec := liqo.KubeletDeployment(n)
+			if spec == nil {
+				return nil, nil
+			}
+			return i.mutateRead(n, func() error { return k.apply(spec) })
+		})
+	}
+	settled := func(ctx context.Context) error {
+		_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) { return nil, i.kubeletRuns(ctx, n, signed) })
+		return err
+	}
+	return step{name, changes, settled}
+}
+
+// eachVirtualNode calls a function for all virtual nodes, and returns what it returns.
+func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNode) ([]change, error)) ([]change, error) {
+	var nodes liqo.VirtualNodeList
+	if err := i.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("list virtual nodes: %w", err)
+	}
+	var all []change
+	for n := range nodes.Items {
+		changes, err := do(&nodes.Items[n])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
+}
+
+// kubeletRuns returns an error unless the virtual kubelet of a node is the one that the node says, and the node has or has not our label.
+func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed bool) error {
+	name, spec := liqo.KubeletDeployment(n)
+	if spec == nil {
+		return nil
+	}
+	at := client.ObjectKey{Namespace: n.Namespace, Name: name}
+	var d appsv1.Deployment
+	if err := i.Get(ctx, at, &d); err != nil {
+		return fmt.Errorf("read Deployment %s: %w", at, err)
+	}
+	is, err := first(&d)
+	if err != nil {
+		return err
+	}
+	if want := spec.Template.Spec.Containers[0]; is.Image != want.Image || !slices.Equal(is.Args, want.Args) {
+		return fmt.Errorf("Liqo has not changed Deployment %s yet", at)
+	}
+	if err := i.rolledOut(ctx, at); err != nil {
+		return err
+	}
+	var node corev1.Node
+	if err := i.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
+		return fmt.Errorf("read node %s: %w", n.Name, err)
+	}
+	if has := node.Labels[liqo.LabelVirtualKubelet] != ""; has != signed {
+		return fmt.Errorf("the virtual kubelet of node %s has not taken it over yet", n.Name)
+	}
+	return nil
+}
+
+// patching returns what computes the change that a function makes to an object, which need not have been read.
+func patching[T client.Object](o objects, object T, to func(T) error) func(context.Context) ([]change, error) {
+	return func(ctx context.Context) ([]change, error) {
+		fresh, _ := object.DeepCopyObject().(T)
+		return o.mutate(ctx, fresh, func() error { return to(fresh) })
+	}
+}
+
+// traces returns the changes that remove what the broker has written beside its own objects: what it told consumers and virtual
+// kubelets, leases of virtual kubelets, and taints.
+func (i *Installer) traces(ctx context.Context) ([]change, error) {
+	var all []change
+	for _, name := range []string{remoteipam.DirectName, remoteipam.AnnouncementName} {
+		var maps corev1.ConfigMapList
+		if err := i.List(ctx, &maps, client.MatchingFields{"metadata.name": name}); err != nil {
+			return nil, fmt.Errorf("list ConfigMaps %s: %w", name, err)
+		}
+		for n := range maps.Items {
+			all = append(all, i.deletion(&maps.Items[n]))
+		}
+	}
+	changes, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
+		lease := &unstructured.Unstructured{}
+		lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+		lease.SetNamespace(n.Namespace)
+		lease.SetName(n.Name)
+		leases, err := i.remove(ctx, []*unstructured.Unstructured{lease})
+		if err != nil {
+			return nil, err
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+		taints, err := i.mutate(ctx, node, func() error {
+			node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintCordoned }))
+			return nil
+		})
+		return append(leases, taints...), err
+	})
+	return append(all, changes...), err
+}

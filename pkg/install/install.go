@@ -1,0 +1,170 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install makes a cluster with Liqo 0.9 a broker, or the consumer of one, and a cluster with nothing but Liqo again.
+//
+// It writes what is missing, in an order in which no Secret of Liqo's namespace leaves the cluster and Liqo never asks a plugin that is
+// not there; it keeps nothing of its own about how far it came, but looks. So a run that was interrupted is finished by the next one,
+// and what people have done by hand, as the README says, counts as done.
+//
+// It does not know who calls it, nor what the daemon does.
+package install
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options are what people choose about an installation.
+type Options struct {
+	// Registry is the prefix of the names of the images, and Tag their tag; empty is what the manifests say.
+	Registry, Tag string
+	// Modes are those of the daemon: catalog, orchestrator, aggregator. None means all.
+	Modes []string
+	// Broker names the cluster whose consumer this one is to be: by its name, its cluster ID or the beginning of that. It may be empty
+	// if there is only one.
+	Broker string
+	// DryRun prints what would change, and changes nothing.
+	DryRun bool
+	// Force removes a broker that consumers still use.
+	Force bool
+	// Timeout is for how long each step may wait; zero is DefaultTimeout.
+	Timeout time.Duration
+}
+
+// DefaultTimeout is for how long each step may wait.
+const DefaultTimeout = 3 * time.Minute
+
+// modes are those that the daemon has.
+var modes = []string{"catalog", "orchestrator", "aggregator"}
+
+// Validate returns an error if the options are not such as people may choose.
+func (o *Options) Validate() error {
+	for _, mode := range o.Modes {
+		if !slices.Contains(modes, mode) {
+			return field.NotSupported(field.NewPath("modes"), mode, modes)
+		}
+	}
+	if strings.ContainsAny(o.Registry, " @") || strings.HasSuffix(o.Registry, "/") {
+		return field.Invalid(field.NewPath("registry"), o.Registry, "must be the part of an image's name before its last slash")
+	}
+	if strings.ContainsAny(o.Tag, " /:@") {
+		return field.Invalid(field.NewPath("tag"), o.Tag, "must be the tag of an image")
+	}
+	if o.Timeout < 0 {
+		return field.Invalid(field.NewPath("timeout"), o.Timeout.String(), "must not be negative")
+	}
+	return nil
+}
+
+// Installer changes one cluster. Its methods may be called again, but not concurrently.
+type Installer struct {
+	objects
+
+	options Options
+	run     runner
+}
+
+// New returns an Installer that tells of its steps; the client knows the kinds of Kubernetes and of package liqo.
+func New(c client.Client, options Options, out io.Writer) (*Installer, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	timeout := options.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	return &Installer{objects: objects{c}, options: options, run: runner{out: out, dryRun: options.DryRun, timeout: timeout}}, nil
+}
+
+// complete fills in what is empty from the manifests.
+func (o *Options) complete() error {
+	flags, err := additions[string]("controller-manager-broker.json")
+	if err != nil {
+		return err
+	}
+	k, err := kubeletOf(flags)
+	if err != nil {
+		return err
+	}
+	name, tag, _ := strings.Cut(k.image, ":")
+	registry := name[:strings.LastIndex(name, "/")]
+	if o.Registry == "" {
+		o.Registry = registry
+	}
+	if o.Tag == "" {
+		o.Tag = tag
+	}
+	if len(o.Modes) == 0 {
+		o.Modes = modes
+	}
+	return nil
+}
+
+// image returns one of the images.
+func (o *Options) image(name string) string { return o.Registry + "/" + name + ":" + o.Tag }
+
+// Install makes the cluster a broker.
+func (i *Installer) Install(ctx context.Context) error {
+	if err := i.brokerRequirements(ctx); err != nil {
+		return err
+	}
+	steps, err := i.brokerSteps()
+	if err != nil {
+		return err
+	}
+	return i.run.run(ctx, steps)
+}
+
+// Uninstall undoes Install.
+func (i *Installer) Uninstall(ctx context.Context) error {
+	if err := i.liqoRequirements(ctx); err != nil {
+		return err
+	}
+	if err := i.unused(ctx); err != nil {
+		return err
+	}
+	steps, err := i.brokerUndo()
+	if err != nil {
+		return err
+	}
+	return i.run.run(ctx, steps)
+}
+
+// Prepare makes the cluster the consumer of a broker with which it peers.
+func (i *Installer) Prepare(ctx context.Context) error {
+	if err := i.liqoRequirements(ctx); err != nil {
+		return err
+	}
+	broker, err := i.findBroker(ctx)
+	if err != nil {
+		return err
+	}
+	return i.run.run(ctx, i.consumerSteps(broker))
+}
+
+// Unprepare undoes Prepare.
+func (i *Installer) Unprepare(ctx context.Context) error {
+	if err := i.liqoRequirements(ctx); err != nil {
+		return err
+	}
+	if err := i.notABroker(ctx); err != nil {
+		return err
+	}
+	return i.run.run(ctx, i.consumerUndo())
+}
+
+// requirement is an error that says what is missing.
+func requirement(format string, args ...any) error {
+	return fmt.Errorf("requirement: "+format, args...)
+}

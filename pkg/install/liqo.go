@@ -1,0 +1,296 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
+
+	liqoinstall "github.com/capacitorset/liqo-broker/patches/liqo-install"
+)
+
+// What an installation of Liqo v0.9.4 is called, in its namespace (deployments/liqo of liqo@v0.9.4).
+const (
+	liqoNamespace      = "liqo"
+	controllerManager  = "liqo-controller-manager"
+	networkManager     = "liqo-network-manager"
+	gateway            = "liqo-gateway"
+	virtualKubeletRole = "liqo-virtual-kubelet-local"
+	offloadingName     = "offloading"
+)
+
+// The flags of Liqo's controller manager that say how it makes virtual kubelets (cmd/liqo-controller-manager/main.go of liqo@v0.9.4).
+const (
+	flagImage       = "--kubelet-image"
+	flagExtraArgs   = "--kubelet-extra-args"
+	flagRAMRequests = "--kubelet-ram-requests"
+	flagRAMLimits   = "--kubelet-ram-limits"
+	// flagRemoteIPAM is one of ours, of the virtual kubelets.
+	flagRemoteIPAM = "--remote-ipam"
+)
+
+// addition is an operation of a JSON patch that adds to a list.
+type addition struct {
+	Value json.RawMessage `json:"value"`
+}
+
+// additions returns what a JSON patch of package liqoinstall adds.
+func additions[T any](file string) ([]T, error) {
+	text, err := liqoinstall.Files.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read patch %s: %w", file, err)
+	}
+	var operations []addition
+	if err := json.Unmarshal(text, &operations); err != nil {
+		return nil, fmt.Errorf("read patch %s: %w", file, err)
+	}
+	values := make([]T, len(operations))
+	for i := range operations {
+		if err := json.Unmarshal(operations[i].Value, &values[i]); err != nil {
+			return nil, fmt.Errorf("read patch %s, operation %d: %w", file, i, err)
+		}
+	}
+	return values, nil
+}
+
+// merge applies a strategic merge patch of package liqoinstall to an object.
+func merge[T any](object *T, file string) error {
+	text, err := liqoinstall.Files.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read patch %s: %w", file, err)
+	}
+	patch, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return fmt.Errorf("read patch %s: %w", file, err)
+	}
+	before, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("write the object that patch %s is for: %w", file, err)
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, patch, *object)
+	if err != nil {
+		return fmt.Errorf("apply patch %s: %w", file, err)
+	}
+	var merged T
+	if err := json.Unmarshal(after, &merged); err != nil {
+		return fmt.Errorf("read what patch %s makes: %w", file, err)
+	}
+	*object = merged
+	return nil
+}
+
+// containers returns all containers of a pod, which may be changed.
+func containers(spec *corev1.PodSpec) []*corev1.Container {
+	var all []*corev1.Container
+	for i := range spec.InitContainers {
+		all = append(all, &spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		all = append(all, &spec.Containers[i])
+	}
+	return all
+}
+
+// The sidecars of Liqo's network manager, and what opens their port (patches/liqo-install/network-manager*.yaml).
+var (
+	sidecars       = []string{"shut-ipam", "ipam-guard", "remote-ipam"}
+	sidecarVolumes = []string{"no-token"}
+	sidecarPorts   = []string{"remote-ipam"}
+)
+
+// addSidecars makes Liqo's network manager run ours, of an image.
+func addSidecars(d *appsv1.Deployment, image string) error {
+	if err := merge(d, "network-manager.yaml"); err != nil {
+		return err
+	}
+	for _, c := range containers(&d.Spec.Template.Spec) {
+		if slices.Contains(sidecars, c.Name) {
+			c.Image = image
+		}
+	}
+	return nil
+}
+
+// removeSidecars undoes addSidecars.
+func removeSidecars(d *appsv1.Deployment) {
+	ours := func(c corev1.Container) bool { return slices.Contains(sidecars, c.Name) }
+	spec := &d.Spec.Template.Spec
+	spec.InitContainers = emptyIsNil(slices.DeleteFunc(spec.InitContainers, ours))
+	spec.Containers = slices.DeleteFunc(spec.Containers, ours)
+	spec.Volumes = emptyIsNil(slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return slices.Contains(sidecarVolumes, v.Name) }))
+}
+
+// removePorts takes the port of the remote IPAM out of the Service of Liqo's network manager.
+func removePorts(s *corev1.Service) {
+	s.Spec.Ports = slices.DeleteFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return slices.Contains(sidecarPorts, p.Name) })
+}
+
+// removeHook takes what lets relayed connections pass out of Liqo's gateway.
+func removeHook(d *appsv1.Deployment) error {
+	patched := appsv1.Deployment{}
+	if err := merge(&patched, "gateway.yaml"); err != nil {
+		return err
+	}
+	for _, ours := range patched.Spec.Template.Spec.Containers {
+		for i := range d.Spec.Template.Spec.Containers {
+			c := &d.Spec.Template.Spec.Containers[i]
+			if c.Name == ours.Name && equality.Semantic.DeepEqual(c.Lifecycle, ours.Lifecycle) {
+				c.Lifecycle = nil
+			}
+		}
+	}
+	return nil
+}
+
+// addRules gives a role the rules of the patch that it has not.
+func addRules(role *rbacv1.ClusterRole) error {
+	rules, err := additions[rbacv1.PolicyRule]("virtual-kubelet-role.json")
+	for _, rule := range rules {
+		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, rule) }) {
+			role.Rules = append(role.Rules, rule)
+		}
+	}
+	return err
+}
+
+// removeRules undoes addRules.
+func removeRules(role *rbacv1.ClusterRole) error {
+	rules, err := additions[rbacv1.PolicyRule]("virtual-kubelet-role.json")
+	for _, rule := range rules {
+		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, rule) })
+	}
+	return err
+}
+
+// managerFlags returns the flags that a patch adds to Liqo's controller manager; image is that of the virtual kubelets, and remoteIPAM
+// where they ask for addresses, which the patch of a broker does not say.
+func managerFlags(file, image, remoteIPAM string) ([]string, error) {
+	flags, err := additions[string](file)
+	for i, flag := range flags {
+		if name, _, _ := strings.Cut(flag, "="); name == flagImage {
+			flag = flagImage + "=" + image
+		}
+		flags[i] = strings.ReplaceAll(flag, "REMOTE_IPAM", remoteIPAM)
+	}
+	return flags, err
+}
+
+// addFlags appends flags to those of the first container, where the last of one name counts, and removes what stale selects.
+func addFlags(d *appsv1.Deployment, flags []string, stale func(flag string) bool) error {
+	container, err := first(d)
+	if err != nil {
+		return err
+	}
+	kept := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool { return stale(arg) && !slices.Contains(flags, arg) })
+	for _, flag := range flags {
+		if !slices.Contains(kept, flag) {
+			kept = append(kept, flag)
+		}
+	}
+	container.Args = kept
+	return nil
+}
+
+func first(d *appsv1.Deployment) (*corev1.Container, error) {
+	if len(d.Spec.Template.Spec.Containers) == 0 {
+		return nil, fmt.Errorf("Deployment %s/%s has no container", d.Namespace, d.Name)
+	}
+	return &d.Spec.Template.Spec.Containers[0], nil
+}
+
+// kubelet is how Liqo's controller manager makes virtual kubelets.
+type kubelet struct {
+	image            string
+	extraArgs        []string
+	requests, limits corev1.ResourceList
+}
+
+// kubeletOf reads that from its command line; the last flag of one name counts.
+func kubeletOf(args []string) (kubelet, error) {
+	var k kubelet
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		var err error
+		switch name {
+		case flagImage:
+			k.image = value
+		case flagExtraArgs:
+			k.extraArgs = append(k.extraArgs, value)
+		case flagRAMRequests:
+			k.requests, err = memory(value)
+		case flagRAMLimits:
+			k.limits, err = memory(value)
+		}
+		if err != nil {
+			return kubelet{}, fmt.Errorf("read the flag %s of %s: %w", arg, controllerManager, err)
+		}
+	}
+	if k.image == "" {
+		return kubelet{}, fmt.Errorf("%s has no flag %s", controllerManager, flagImage)
+	}
+	return k, nil
+}
+
+func memory(text string) (corev1.ResourceList, error) {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.IsZero() {
+		return nil, err //nolint:wrapcheck // The caller says of which flag it is.
+	}
+	return corev1.ResourceList{corev1.ResourceMemory: quantity}, nil
+}
+
+// apply makes the Deployment of a virtual kubelet that exists as Liqo would make it now. Of flags that it has besides, it loses those
+// that are ours.
+func (k kubelet) apply(spec *appsv1.DeploymentSpec) error {
+	if len(spec.Template.Spec.Containers) == 0 {
+		return fmt.Errorf("the Deployment of the virtual kubelet has no container")
+	}
+	c := &spec.Template.Spec.Containers[0]
+	c.Image = k.image
+	setMemory(&c.Resources.Requests, k.requests)
+	setMemory(&c.Resources.Limits, k.limits)
+	c.Args = slices.DeleteFunc(c.Args, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return name == flagRemoteIPAM && !slices.Contains(k.extraArgs, arg)
+	})
+	for _, arg := range k.extraArgs {
+		if !slices.Contains(c.Args, arg) {
+			c.Args = append(c.Args, arg)
+		}
+	}
+	return nil
+}
+
+// setMemory sets the memory in a list, or removes it.
+func setMemory(in *corev1.ResourceList, to corev1.ResourceList) {
+	quantity, wanted := to[corev1.ResourceMemory]
+	switch {
+	case !wanted:
+		delete(*in, corev1.ResourceMemory)
+		if len(*in) == 0 {
+			*in = nil
+		}
+	case *in == nil:
+		*in = corev1.ResourceList{corev1.ResourceMemory: quantity}
+	default:
+		(*in)[corev1.ResourceMemory] = quantity
+	}
+}
+
+func emptyIsNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

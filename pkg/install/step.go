@@ -1,0 +1,145 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// A step brings a part of the cluster into a state. It can be taken any number of times, and begins where another one was interrupted.
+type step struct {
+	name string
+	// changes returns what is left to do; none if all is as it should be.
+	changes func(ctx context.Context) ([]change, error)
+	// settled returns an error that says what is awaited, until the changes have had their effect; nil waits for nothing. An
+	// error that is an errHopeless ends the waiting.
+	settled func(ctx context.Context) error
+}
+
+// A change is one write to the API server.
+type change struct {
+	// verb and object say what is written, for people: "patch", "Deployment liqo/liqo-gateway". patch is the JSON of it, if there is one.
+	verb, object string
+	patch        []byte
+	do           func(ctx context.Context) error
+}
+
+// errHopeless is an error that no waiting mends.
+type errHopeless struct{ error }
+
+func (e errHopeless) Unwrap() error { return e.error }
+
+const (
+	// pollInterval is how often a step looks whether it has settled.
+	pollInterval = 500 * time.Millisecond
+	// maxAttempts bounds how often a step begins again because somebody else has written the same objects.
+	maxAttempts = 5
+)
+
+// runner takes steps.
+type runner struct {
+	out io.Writer
+	// dryRun prints the changes in place of making them.
+	dryRun bool
+	// timeout is for how long each step may wait.
+	timeout time.Duration
+}
+
+// run takes steps in their order, and says so. It ends with the first error.
+func (r *runner) run(ctx context.Context, steps []step) error {
+	for i, s := range steps {
+		begin := time.Now()
+		fmt.Fprintf(r.out, "[%d/%d] %s\n", i+1, len(steps), s.name)
+		changed, err := r.take(ctx, s)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("interrupted; run the same command again to go on: %w", context.Cause(ctx))
+			}
+			return fmt.Errorf("step %d of %d, %s: %w", i+1, len(steps), s.name, err)
+		}
+		switch {
+		case changed == 0:
+			fmt.Fprintln(r.out, "      as it should be")
+		case !r.dryRun:
+			fmt.Fprintf(r.out, "      done in %.1f s\n", time.Since(begin).Seconds())
+		}
+	}
+	return nil
+}
+
+// take takes one step, and returns how many changes it needed.
+func (r *runner) take(ctx context.Context, s step) (changed int, err error) {
+	for attempt := 1; ; attempt++ {
+		changes, err := s.changes(ctx)
+		if err != nil {
+			return changed, err
+		}
+		err = r.apply(ctx, changes)
+		changed += len(changes)
+		if err == nil {
+			break
+		}
+		if !apierrors.IsConflict(err) || attempt == maxAttempts {
+			return changed, err
+		}
+	}
+	if r.dryRun || s.settled == nil {
+		return changed, nil
+	}
+	return changed, r.wait(ctx, s.settled)
+}
+
+// apply makes changes, or only says them.
+func (r *runner) apply(ctx context.Context, changes []change) error {
+	for _, c := range changes {
+		if r.dryRun {
+			fmt.Fprintf(r.out, "      would %s %s\n", c.verb, c.object)
+			if len(c.patch) > 0 {
+				fmt.Fprintf(r.out, "        %s\n", c.patch)
+			}
+			continue
+		}
+		fmt.Fprintf(r.out, "      %s %s\n", c.verb, c.object)
+		if err := c.do(ctx); err != nil {
+			return fmt.Errorf("%s %s: %w", c.verb, c.object, err)
+		}
+	}
+	return nil
+}
+
+// wait waits until something has settled, and says what it waits for whenever that changes.
+func (r *runner) wait(ctx context.Context, settled func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	said := ""
+	for {
+		err := settled(ctx)
+		if hopeless := (errHopeless{}); err == nil || errors.As(err, &hopeless) {
+			return err
+		}
+		if why := firstLine(err.Error()); ctx.Err() == nil && why != said {
+			said = why
+			fmt.Fprintf(r.out, "      waiting: %s\n", why)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not so after %s: %w", r.timeout, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
