@@ -11,7 +11,7 @@ PACKAGE      := github.com/capacitorset/liqo-broker
 REPOSITORY   ?= capacitorset
 TAG          ?= v0.1.0
 KUBERNETES   ?= v1.34
-BINARIES     := broker virtual-kubelet network-manager
+BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager
 PATCHED      := .build/patched/go.mod
 GOLANGCI     := .build/bin/golangci-lint
@@ -61,7 +61,7 @@ deps: ## Install the Debian packages that are missing.
 	@build/deps.sh $(DEBIAN_PACKAGES)
 
 .PHONY: build
-build: $(BINARIES:%=bin/%) ## Build the three programs, static, into bin/.
+build: $(BINARIES:%=bin/%) ## Build the three programs and the plugin of kubectl, static, into bin/.
 
 .PHONY: images
 images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that containerd and docker load, to bin/images/.

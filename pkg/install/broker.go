@@ -50,6 +50,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
+	withFlags := func(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, flags, i.outdated) }
 	return []step{
 		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
 		i.applying("run the daemon", base[kinds:], i.rollout(brokerNamespace, brokerName)),
@@ -60,11 +61,9 @@ func (i *Installer) brokerSteps() ([]step, error) {
 		}), i.rollout(liqoNamespace, networkManager)},
 		{"open the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil},
 		i.rightsOfVirtualKubelets(),
-		{"have Liqo ask the broker, and use its virtual kubelet", patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error {
-			return addFlags(d, flags, i.ownFlag)
-		}), i.rollout(liqoNamespace, controllerManager)},
-		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true),
-		i.applying("offer the remote IPAM to the peers", offering, nil),
+		i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags),
+		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
+		i.applying("offer the remote IPAM to the peers", offering, i.allReached),
 	}, nil
 }
 
@@ -85,10 +84,8 @@ func (i *Installer) brokerUndo() ([]step, error) {
 	}
 	return []step{
 		i.removing("take back what is offered of namespace liqo", offering, i.nothingReached),
-		{"have Liqo ask nobody, and use its own virtual kubelet", patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error {
-			return addFlags(d, nil, i.ownFlag)
-		}), i.rollout(liqoNamespace, controllerManager)},
-		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false),
+		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", i.withoutFlags),
+		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, i.withoutFlags),
 		i.removing("remove the rules that hold without the daemon", admission, nil),
 		i.removing("remove the daemon and its kinds", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
 		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
@@ -154,6 +151,12 @@ func (i *Installer) ownFlag(flag string) bool {
 	}
 	name, value, _ := strings.Cut(flag, "=")
 	return name == flagImage && strings.Contains(value, "/liqo-broker-vk:") || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
+}
+
+// outdated reports whether a flag is one that an installation replaces. A cluster may be the consumer of several brokers: the address of
+// another one stays.
+func (i *Installer) outdated(flag string) bool {
+	return i.ownFlag(flag) && !strings.HasPrefix(flag, flagExtraArgs+"=")
 }
 
 // applying is a step that makes objects as they are given.
@@ -236,6 +239,32 @@ func (i *Installer) nothingReached(ctx context.Context) error {
 	return nil
 }
 
+// allReached returns an error unless all peers have the twin of namespace liqo.
+func (i *Installer) allReached(ctx context.Context) error {
+	var maps liqo.NamespaceMapList
+	if err := i.List(ctx, &maps); err != nil {
+		return fmt.Errorf("list NamespaceMaps: %w", err)
+	}
+	_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
+		peer := liqo.StandsFor(n)
+		if !slices.ContainsFunc(maps.Items, func(m liqo.NamespaceMap) bool { return m.Namespace == n.Namespace && liqo.Reaches(&m, liqoNamespace) }) {
+			return nil, fmt.Errorf("peer %s has not got the remote IPAM yet", peer.Name)
+		}
+		return nil, nil
+	})
+	return err
+}
+
+// withoutFlags removes from Liqo's controller manager what an installation adds.
+func (i *Installer) withoutFlags(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, nil, i.ownFlag) }
+
+// configuring is the step that changes the flags of Liqo's controller manager.
+func (i *Installer) configuring(name string, flags func(context.Context, *appsv1.Deployment) error) step {
+	return step{name, func(ctx context.Context) ([]change, error) {
+		return patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error { return flags(ctx, d) })(ctx)
+	}, i.rollout(liqoNamespace, controllerManager)}
+}
+
 // rightsOfVirtualKubelets is the step that gives virtual kubelets the rights that ours need besides.
 func (i *Installer) rightsOfVirtualKubelets() step {
 	return step{"give virtual kubelets the rights that the broker's needs", patching(i.objects, virtualKubeletRights(), addRules), nil}
@@ -250,12 +279,16 @@ func virtualKubeletRights() *rbacv1.ClusterRole {
 }
 
 // virtualKubelets is the step that makes the virtual kubelets that exist what Liqo's controller manager would make now: it reads its
-// flags only when it makes one. They are signed then, or not (liqo.LabelVirtualKubelet).
-func (i *Installer) virtualKubelets(name string, signed bool) step {
+// flags only when it makes one. These are as the step before makes them, by the function flags. The nodes are signed then, or not
+// (liqo.LabelVirtualKubelet).
+func (i *Installer) virtualKubelets(name string, signed bool, flags func(context.Context, *appsv1.Deployment) error) step {
 	changes := func(ctx context.Context) ([]change, error) {
 		manager := deployment(controllerManager)
 		if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
 			return nil, fmt.Errorf("read %s: %w", i.describe(manager), err)
+		}
+		if err := flags(ctx, manager); err != nil {
+			return nil, err
 		}
 		container, err := first(manager)
 		if err != nil {
@@ -340,13 +373,25 @@ func patching[T client.Object](o objects, object T, to func(T) error) func(conte
 // kubelets, leases of virtual kubelets, and taints.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	var all []change
-	for _, name := range []string{remoteipam.DirectName, remoteipam.AnnouncementName} {
-		var maps corev1.ConfigMapList
-		if err := i.List(ctx, &maps, client.MatchingFields{"metadata.name": name}); err != nil {
-			return nil, fmt.Errorf("list ConfigMaps %s: %w", name, err)
+	for _, told := range []struct {
+		name string
+		list client.ObjectList
+	}{
+		{remoteipam.DirectName, &corev1.ConfigMapList{}},
+		{remoteipam.AnnouncementName, &corev1.ConfigMapList{}},
+		{remoteipam.AnnouncementName, &rbacv1.RoleBindingList{}},
+	} {
+		if err := i.List(ctx, told.list, client.MatchingFields{"metadata.name": told.name}); err != nil {
+			return nil, fmt.Errorf("list objects %s: %w", told.name, err)
 		}
-		for n := range maps.Items {
-			all = append(all, i.deletion(&maps.Items[n]))
+		err := meta.EachListItem(told.list, func(object runtime.Object) error {
+			if object, ok := object.(client.Object); ok {
+				all = append(all, i.deletion(object))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read objects %s: %w", told.name, err)
 		}
 	}
 	changes, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {

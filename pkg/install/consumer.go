@@ -18,34 +18,33 @@ import (
 
 // consumerSteps are those of a consumer.
 func (i *Installer) consumerSteps(broker cluster.Identity) []step {
+	withFlags := func(ctx context.Context, d *appsv1.Deployment) error {
+		address, err := i.remoteIPAM(ctx, broker)
+		if err != nil {
+			return err
+		}
+		flags, err := managerFlags("controller-manager-consumer.json", i.options.image("liqo-broker-vk"), address)
+		if err != nil {
+			return err
+		}
+		return addFlags(d, flags, i.outdated)
+	}
 	return []step{
 		{"wait for the remote IPAM of " + broker.Name + " to arrive", nothing, func(ctx context.Context) error {
 			_, err := i.remoteIPAM(ctx, broker)
 			return err
 		}},
 		i.rightsOfVirtualKubelets(),
-		{"have Liqo use the broker's virtual kubelet", func(ctx context.Context) ([]change, error) {
-			address, err := i.remoteIPAM(ctx, broker)
-			if err != nil {
-				return nil, err
-			}
-			flags, err := managerFlags("controller-manager-consumer.json", i.options.image("liqo-broker-vk"), address)
-			if err != nil {
-				return nil, err
-			}
-			return patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error { return addFlags(d, flags, i.ownFlag) })(ctx)
-		}, i.rollout(liqoNamespace, controllerManager)},
-		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true),
+		i.configuring("have Liqo use the broker's virtual kubelet", withFlags),
+		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 	}
 }
 
 // consumerUndo are the steps back.
 func (i *Installer) consumerUndo() []step {
 	return []step{
-		{"have Liqo use its own virtual kubelet", patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error {
-			return addFlags(d, nil, i.ownFlag)
-		}), i.rollout(liqoNamespace, controllerManager)},
-		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false),
+		i.configuring("have Liqo use its own virtual kubelet", i.withoutFlags),
+		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, i.withoutFlags),
 		i.noRightsOfVirtualKubelets(),
 		{"remove what the broker's virtual kubelets have written", i.traces, nil},
 	}

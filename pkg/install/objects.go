@@ -130,7 +130,7 @@ func (o objects) mutateRead(object client.Object, to func() error) ([]change, er
 	if equality.Semantic.DeepEqual(before, object) {
 		return nil, nil
 	}
-	shown, err := client.MergeFrom(before).Data(object)
+	shown, err := client.StrategicMergeFrom(before).Data(object)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", o.describe(object), err)
 	}

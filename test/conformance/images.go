@@ -187,7 +187,7 @@ func load(ctx context.Context, fed *federation.Federation, programs string, out 
 		if _, err := archive.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		names, err := c.Lab.Load(ctx, archive)
+		names, err := c.Lab.Load(ctx, archive, "")
 		if err != nil {
 			return err
 		}

@@ -118,12 +118,12 @@ func watchBindings(t *testing.T, prefix string) *bindings {
 		virtual[nodes.Items[i].Name] = true
 	}
 	b := &bindings{asked: map[string]time.Time{}, bound: map[string]time.Time{}, strays: map[string]string{}}
-	follow(t, &vkv1alpha1.ShadowPodList{}, func(o client.Object) {
+	follow(t, fed.Broker, &vkv1alpha1.ShadowPodList{}, func(o client.Object) {
 		if key := client.ObjectKeyFromObject(o).String(); strings.HasPrefix(key, prefix) && b.asked[key].IsZero() {
 			b.asked[key] = time.Now()
 		}
 	}, &b.mu)
-	follow(t, &corev1.PodList{}, func(o client.Object) {
+	follow(t, fed.Broker, &corev1.PodList{}, func(o client.Object) {
 		node, key := o.(*corev1.Pod).Spec.NodeName, client.ObjectKeyFromObject(o).String()
 		switch {
 		case node == "" || !strings.HasPrefix(key, prefix):
@@ -136,15 +136,15 @@ func watchBindings(t *testing.T, prefix string) *bindings {
 	return b
 }
 
-// follow calls a function for each object of a kind on the broker that comes or changes from now on, until the test ends, one call at
+// follow calls a function for each object of a kind on a cluster that comes or changes from now on, until the test ends, one call at
 // a time.
-func follow(t *testing.T, list client.ObjectList, see func(client.Object), mu *sync.Mutex) {
+func follow(t *testing.T, c *federation.Cluster, list client.ObjectList, see func(client.Object), mu *sync.Mutex) {
 	t.Helper()
-	if err := fed.Broker.List(t.Context(), list); err != nil {
+	if err := c.List(t.Context(), list); err != nil {
 		t.Fatal(err)
 	}
 	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
-	watcher, err := fed.Broker.Watch(t.Context(), list, since)
+	watcher, err := c.Watch(t.Context(), list, since)
 	if err != nil {
 		t.Fatal(err)
 	}

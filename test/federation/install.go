@@ -4,10 +4,10 @@
 package federation
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,35 +21,35 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // patience is how long a step may take that waits for Kubernetes or Liqo: four clusters share two cores.
 const patience = 3 * time.Minute
 
-// Install makes a working broker out of stock Liqo. Steps that were taken before change nothing.
-//
-// The order matters in one place: the virtual kubelets of the broker must be ours before the Service of the network manager
-// is offered to consumers, because Liqo's own would hand them the Secrets of its namespace as well.
+// Install makes a working broker out of stock Liqo, as the plugin of kubectl does. What was done before changes nothing.
 func (f *Federation) Install(ctx context.Context, progress *Progress) error {
-	steps := []struct {
+	options, err := f.images()
+	if err != nil {
+		return err
+	}
+	ofBroker := options
+	ofBroker.Broker = string(f.Broker.ID)
+	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
 	}{
-		{"load the images into the broker and the consumer", f.loadImages},
-		{"broker: kubectl apply -k deploy", f.applyDeploy},
-		{"broker: kubectl apply -k deploy/admission, where Kubernetes has admission policies", f.applyAdmission},
+		{"load the images into the broker and the consumer", func(ctx context.Context) error { return f.loadImages(ctx, options.Tag) }},
+		{"broker: kubectl liqo-broker install", func(ctx context.Context) error {
+			return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
+		}},
 		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.exposeAPI},
-		{"broker: patch Liqo's gateway, network manager and controller manager (patches/liqo-install)", f.patchBroker},
-		{"broker: give virtual kubelets the rights that ours need besides (patches/liqo-install)", func(ctx context.Context) error { return f.patchRole(ctx, f.Broker) }},
-		{"broker: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Broker) }},
-		{"broker: offer the Service of the network manager to the consumer (deploy/liqo)", f.offerNetworkManager},
-		{"consumer: wait for the Service to arrive, and give its address to liqo-controller-manager", f.configureConsumer},
-		{"consumer: give virtual kubelets the rights that ours need besides (patches/liqo-install)", func(ctx context.Context) error { return f.patchRole(ctx, f.Consumer) }},
-		{"consumer: give the virtual nodes the broker's virtual kubelet", func(ctx context.Context) error { return f.replaceVirtualKubelets(ctx, f.Consumer) }},
+		{"consumer: kubectl liqo-broker prepare", func(ctx context.Context) error {
+			return f.Consumer.with(ctx, ofBroker, progress, (*install.Installer).Prepare)
+		}},
 		{"wait until the consumer sees what the providers offer", f.waitForOffer},
-	}
-	for _, step := range steps {
+	} {
 		if err := progress.Step(ctx, step.name, step.do); err != nil {
 			return err
 		}
@@ -57,82 +57,39 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 	return nil
 }
 
-func (f *Federation) loadImages(ctx context.Context) error {
-	images := map[*Cluster][]string{
-		f.Broker:   {"liqo-broker", "liqo-broker-vk", "liqo-broker-network-manager"},
-		f.Consumer: {"liqo-broker-vk"},
+// with has an Installer do something with a cluster.
+func (c *Cluster) with(ctx context.Context, options install.Options, progress *Progress, do func(*install.Installer, context.Context) error) error {
+	installer, err := install.New(c, options, progress)
+	if err != nil {
+		return err
 	}
-	for c, names := range images {
-		for _, name := range names {
-			if err := c.load(ctx, f.archive(name)); err != nil {
-				return err
-			}
+	return do(installer, ctx)
+}
+
+// ourImages are those that are installed, and where.
+var ourImages = []struct {
+	name string
+	on   func(*Federation) []*Cluster
+}{
+	{"liqo-broker", func(f *Federation) []*Cluster { return []*Cluster{f.Broker} }},
+	{"liqo-broker-network-manager", func(f *Federation) []*Cluster { return []*Cluster{f.Broker} }},
+	{"liqo-broker-vk", func(f *Federation) []*Cluster { return []*Cluster{f.Broker, f.Consumer} }},
+}
+
+// images returns the options by which the images are installed as they were built last: their tag is made of their content.
+func (f *Federation) images() (install.Options, error) {
+	sum := sha256.New()
+	for _, image := range ourImages {
+		archive, err := os.Open(f.archive(image.name))
+		if err != nil {
+			return install.Options{}, err
+		}
+		_, err = io.Copy(sum, archive)
+		if err := errors.Join(err, archive.Close()); err != nil {
+			return install.Options{}, err
 		}
 	}
-	return nil
-}
-
-func (c *Cluster) load(ctx context.Context, path string) error {
-	archive, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = archive.Close() }()
-	_, err = c.Lab.Load(ctx, archive)
-	return err
-}
-
-func (f *Federation) applyDeploy(ctx context.Context) error {
-	// The API server needs a moment to serve the CRDs that the first lines of deploy create.
-	err := Until(ctx, time.Minute, func(ctx context.Context) error {
-		_, err := f.Broker.Kubectl(ctx, "apply", "-k", f.path("deploy"))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return f.useImage(ctx, f.Broker, brokerNamespace, broker, "liqo-broker")
-}
-
-// applyAdmission adds what holds without the daemon. Kubernetes has it since 1.30.
-func (f *Federation) applyAdmission(ctx context.Context) error {
-	resources, err := f.Broker.Kubectl(ctx, "get", "--raw=/apis/admissionregistration.k8s.io/v1")
-	if err != nil || !strings.Contains(resources, "validatingadmissionpolicies") {
-		return err
-	}
-	_, err = f.Broker.Kubectl(ctx, "apply", "-k", f.path("deploy", "admission"))
-	return err
-}
-
-// useImage makes the pods of a Deployment run an image as it was built last, though its name is the same, and waits for them.
-func (f *Federation) useImage(ctx context.Context, c *Cluster, namespace, deployment, image string) error {
-	digest, err := f.digest(image)
-	if err != nil {
-		return err
-	}
-	_, err = c.Kubectl(ctx, "patch", "--namespace="+namespace, "deployment/"+deployment,
-		fmt.Sprintf(`--patch={"spec": {"template": {"metadata": {"annotations": {%q: %q}}}}}`, annotationImage, digest))
-	if err != nil {
-		return err
-	}
-	return c.rollout(ctx, namespace, deployment)
-}
-
-// annotationImage is on pods, with the digest of the image that they were made for.
-const annotationImage = "lab.local/image"
-
-// digest returns what tells two builds of one of our images apart.
-func (f *Federation) digest(image string) (string, error) {
-	archive, err := os.Open(f.archive(image))
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = archive.Close() }()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, archive); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:12], nil
+	return install.Options{Tag: "lab-" + hex.EncodeToString(sum.Sum(nil))[:12], Timeout: patience}, nil
 }
 
 // archive returns the path of one of our images.
@@ -140,68 +97,26 @@ func (f *Federation) archive(image string) string {
 	return f.path("bin", "images", image+".tar")
 }
 
-func (f *Federation) patchBroker(ctx context.Context) error {
-	for _, patch := range []struct{ object, file string }{
-		{"deployment/liqo-gateway", "gateway.yaml"},
-		{"deployment/" + networkManager, "network-manager.yaml"},
-		{"service/" + networkManager, "network-manager-service.yaml"},
-	} {
-		_, err := f.Broker.Kubectl(ctx, "patch", "--namespace="+liqoNamespace, patch.object,
-			"--patch-file="+f.path("patches", "liqo-install", patch.file))
-		if err != nil {
-			return err
+// loadImages loads our images into the clusters that run them, under a tag.
+func (f *Federation) loadImages(ctx context.Context, tag string) error {
+	for _, image := range ourImages {
+		for _, c := range image.on(f) {
+			if err := c.load(ctx, f.archive(image.name), tag); err != nil {
+				return err
+			}
 		}
 	}
-	if err := f.Broker.rollout(ctx, liqoNamespace, "liqo-gateway"); err != nil {
-		return err
-	}
-	if err := f.useImage(ctx, f.Broker, liqoNamespace, networkManager, "liqo-broker-network-manager"); err != nil {
-		return err
-	}
-	patch, err := os.ReadFile(f.path("patches", "liqo-install", "controller-manager-broker.json"))
+	return nil
+}
+
+func (c *Cluster) load(ctx context.Context, path, tag string) error {
+	archive, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return f.Broker.patchControllerManager(ctx, patch)
-}
-
-// patchRole gives the virtual kubelets of a cluster the rights that ours need besides those that Liqo gives them, unless they have
-// them.
-func (f *Federation) patchRole(ctx context.Context, c *Cluster) error {
-	const role = "clusterrole/liqo-virtual-kubelet-local"
-	rules, err := c.Kubectl(ctx, "get", role, "--output=jsonpath={.rules[*].resources[*]}")
-	if err != nil || slices.Contains(strings.Fields(rules), "subjectaccessreviews") {
-		return err
-	}
-	_, err = c.Kubectl(ctx, "patch", role, "--type=json",
-		"--patch-file="+f.path("patches", "liqo-install", "virtual-kubelet-role.json"))
+	defer func() { _ = archive.Close() }()
+	_, err = c.Lab.Load(ctx, archive, tag)
 	return err
-}
-
-func (f *Federation) offerNetworkManager(ctx context.Context) error {
-	_, err := f.Broker.Kubectl(ctx, "apply", "-f", f.path("deploy", "liqo", "namespaceoffloading.yaml"))
-	return err
-}
-
-// configureConsumer does what the README asks of the consumer: it takes the address of the reflected Service and gives it, with
-// our image, to Liqo's controller manager.
-func (f *Federation) configureConsumer(ctx context.Context) error {
-	var address string
-	err := Until(ctx, patience, func(ctx context.Context) error {
-		service, err := f.ReflectedNetworkManager(ctx)
-		if err == nil {
-			address = fmt.Sprintf("%s.%s.svc.cluster.local", service.Name, service.Namespace)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	patch, err := os.ReadFile(f.path("patches", "liqo-install", "controller-manager-consumer.json"))
-	if err != nil {
-		return err
-	}
-	return f.Consumer.patchControllerManager(ctx, bytes.ReplaceAll(patch, []byte("REMOTE_IPAM"), []byte(address)))
 }
 
 // ReflectedNetworkManager returns the Service by which the consumer reaches the broker's remote IPAM.
@@ -311,4 +226,13 @@ func (c *Cluster) VirtualNode(ctx context.Context, other *Cluster) (*corev1.Node
 		return nil, fmt.Errorf("cluster %s has %d nodes for %s, want 1", c.Name, len(nodes.Items), other.Name)
 	}
 	return &nodes.Items[0], nil
+}
+
+// InstallFlags returns the flags by which the plugin of kubectl installs the images as they were built last, which are loaded.
+func (f *Federation) InstallFlags(ctx context.Context) ([]string, error) {
+	options, err := f.images()
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--tag=" + options.Tag}, f.loadImages(ctx, options.Tag)
 }

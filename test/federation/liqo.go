@@ -5,7 +5,6 @@ package federation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +14,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,37 +21,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
-
-// patchControllerManager adds the command line flags of a JSON patch to Liqo's controller manager, unless it has them, and
-// waits for the Deployment to follow.
-func (c *Cluster) patchControllerManager(ctx context.Context, patch []byte) error {
-	type addition struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value string `json:"value"`
-	}
-	var additions []addition
-	if err := json.Unmarshal(patch, &additions); err != nil {
-		return fmt.Errorf("read the patch of %s: %w", controllerManager, err)
-	}
-	args, err := c.ControllerManagerArgs(ctx)
-	if err != nil {
-		return err
-	}
-	additions = slices.DeleteFunc(additions, func(a addition) bool { return slices.Contains(args, a.Value) })
-	if len(additions) > 0 {
-		missing, err := json.Marshal(additions)
-		if err != nil {
-			return err
-		}
-		_, err = c.Kubectl(ctx, "patch", "--namespace="+liqoNamespace, "deployment/"+controllerManager,
-			"--type=json", "--patch="+string(missing))
-		if err != nil {
-			return err
-		}
-	}
-	return c.rollout(ctx, liqoNamespace, controllerManager)
-}
 
 // withFlags returns args with the given flags, in place of those of the same names.
 func withFlags(args, flags []string) []string {
@@ -123,44 +88,6 @@ func (c *Cluster) runWith(ctx context.Context, namespace, name string, args []st
 	return c.rollout(ctx, namespace, name)
 }
 
-// replaceVirtualKubelets gives the virtual nodes of a cluster that exist what its controller manager gives to those that it
-// makes: Liqo reads its flags only when it makes one.
-func (f *Federation) replaceVirtualKubelets(ctx context.Context, c *Cluster) error {
-	args, err := c.ControllerManagerArgs(ctx)
-	if err != nil {
-		return err
-	}
-	digest, err := f.digest("liqo-broker-vk")
-	if err != nil {
-		return err
-	}
-	kubelet := virtualKubelet{digest: digest}
-	for _, arg := range args {
-		name, value, _ := strings.Cut(arg, "=")
-		switch name {
-		case "--kubelet-image":
-			kubelet.image = value
-		case "--kubelet-extra-args":
-			kubelet.flags = append(kubelet.flags, value)
-		case "--kubelet-ram-requests":
-			kubelet.requests = value
-		case "--kubelet-ram-limits":
-			kubelet.limits = value
-		}
-	}
-	var nodes vkv1alpha1.VirtualNodeList
-	if err := c.List(ctx, &nodes); err != nil {
-		return err
-	}
-	for i := range nodes.Items {
-		key := client.ObjectKeyFromObject(&nodes.Items[i])
-		if err := kubelet.replace(ctx, c, key); err != nil {
-			return fmt.Errorf("virtual node %s: %w", key, err)
-		}
-	}
-	return c.waitForVirtualNodes(ctx)
-}
-
 // StockVirtualKubelet gives the virtual node of a cluster that stands for another one Liqo's own virtual kubelet, as it was
 // before the installation. Install undoes it.
 func (f *Federation) StockVirtualKubelet(ctx context.Context, c, other *Cluster) error {
@@ -168,20 +95,46 @@ func (f *Federation) StockVirtualKubelet(ctx context.Context, c, other *Cluster)
 	if err != nil {
 		return err
 	}
-	stock := virtualKubelet{digest: "stock"}
+	stock := ""
 	for _, arg := range args {
 		if image, found := strings.CutPrefix(arg, "--kubelet-image="); found {
-			stock.image = image
+			stock = image
 		}
 	}
-	if stock.image == "" {
+	if stock == "" {
 		return fmt.Errorf("%s of %s does not say which virtual kubelet Liqo has: %q", controllerManager, f.ProviderA.Name, args)
 	}
 	node, err := c.virtualNode(ctx, other)
 	if err != nil {
 		return err
 	}
-	return stock.replace(ctx, c, client.ObjectKeyFromObject(node))
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		container := &node.Spec.Template.Spec.Template.Spec.Containers[0]
+		container.Image, container.Resources = stock, corev1.ResourceRequirements{}
+		return c.Update(ctx, node)
+	})
+	if err != nil {
+		return err
+	}
+	// The rollout is that of the Deployment before until Liqo's controller manager has followed.
+	deployment := client.ObjectKey{Namespace: node.Namespace, Name: node.Spec.Template.Name}
+	err = Until(ctx, patience, func(ctx context.Context) error {
+		var got appsv1.Deployment
+		if err := c.Get(ctx, deployment, &got); err != nil {
+			return err
+		}
+		if got.Spec.Template.Spec.Containers[0].Image != stock {
+			return fmt.Errorf("deployment %s has not followed", deployment)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.rollout(ctx, deployment.Namespace, deployment.Name)
 }
 
 // virtualNode returns Liqo's object for the node that stands for another cluster.
@@ -254,81 +207,6 @@ func (f *Federation) ActingVirtualKubelet(ctx context.Context, c, other *Cluster
 		return "", Process{}, fmt.Errorf("no virtual kubelet of %s acts for %s", c.Name, other.Name)
 	}
 	return *holder, Process{c, node.Namespace, *holder, "virtual-kubelet"}, nil
-}
-
-// virtualKubelet is what a virtual node is to run.
-type virtualKubelet struct {
-	image, digest string
-	flags         []string
-	// requests and limits are those of its memory; empty if there are none.
-	requests, limits string
-}
-
-// resources returns the memory that a virtual kubelet asks for and may have.
-func (k virtualKubelet) resources() (corev1.ResourceRequirements, error) {
-	requests, err1 := memory(k.requests)
-	limits, err2 := memory(k.limits)
-	return corev1.ResourceRequirements{Requests: requests, Limits: limits}, errors.Join(err1, err2)
-}
-
-func memory(text string) (corev1.ResourceList, error) {
-	if text == "" {
-		return corev1.ResourceList{}, nil
-	}
-	quantity, err := resource.ParseQuantity(text)
-	if err != nil {
-		return nil, fmt.Errorf("parse the memory %q of virtual kubelets: %w", text, err)
-	}
-	return corev1.ResourceList{corev1.ResourceMemory: quantity}, nil
-}
-
-// replace gives a virtual node the virtual kubelet, and waits until it runs.
-func (k virtualKubelet) replace(ctx context.Context, c *Cluster, key client.ObjectKey) error {
-	var node vkv1alpha1.VirtualNode
-	resources, err := k.resources()
-	if err != nil {
-		return err
-	}
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := c.Get(ctx, key, &node); err != nil {
-			return err
-		}
-		before := node.DeepCopy()
-		template := &node.Spec.Template.Spec.Template
-		metav1.SetMetaDataAnnotation(&template.ObjectMeta, annotationImage, k.digest)
-		template.Spec.Containers[0].Image = k.image
-		template.Spec.Containers[0].Resources = resources
-		template.Spec.Containers[0].Args = withFlags(template.Spec.Containers[0].Args, k.flags)
-		if equality.Semantic.DeepEqual(before, &node) {
-			return nil
-		}
-		return c.Update(ctx, &node)
-	})
-	if err != nil {
-		return err
-	}
-	deployment := client.ObjectKey{Namespace: node.Namespace, Name: node.Spec.Template.Name}
-	// The rollout is that of the Deployment before until Liqo's controller manager has followed.
-	err = Until(ctx, patience, func(ctx context.Context) error {
-		var got appsv1.Deployment
-		if err := c.Get(ctx, deployment, &got); err != nil {
-			return err
-		}
-		if !equality.Semantic.DeepEqual(got.Spec.Template.Annotations, node.Spec.Template.Spec.Template.Annotations) ||
-			!slices.Equal(got.Spec.Template.Spec.Containers[0].Args, node.Spec.Template.Spec.Template.Spec.Containers[0].Args) {
-			return fmt.Errorf("deployment %s has not followed", deployment)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.rollout(ctx, deployment.Namespace, deployment.Name)
-}
-
-// waitForVirtualNodes waits until all nodes are ready.
-func (c *Cluster) waitForVirtualNodes(ctx context.Context) error {
-	return Until(ctx, patience, c.NodesReady)
 }
 
 // NodesReady returns an error unless all nodes of the cluster are ready, those that stand for other clusters too.

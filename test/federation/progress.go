@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -32,6 +33,14 @@ func (p *Progress) Step(ctx context.Context, name string, do func(context.Contex
 		fmt.Fprintf(p.out, "%7.1fs    … done in %.1f s\n", time.Since(p.start).Seconds(), took.Seconds())
 	}
 	return nil
+}
+
+// Write implements io.Writer: what is written explains the step that is being taken.
+func (p *Progress) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		fmt.Fprintf(p.out, "            %s", line)
+	}
+	return len(text), nil
 }
 
 // Elapsed returns the time since the start.

@@ -195,9 +195,10 @@ func (c *Cluster) Exec(ctx context.Context, command node.Command) error {
 }
 
 // Load adds the images of a docker-archive to the cluster, in place of those of
-// the same name, and returns their full names.
-func (c *Cluster) Load(ctx context.Context, archive io.Reader) ([]string, error) {
-	names, err := image.NewStore(filepath.Join(c.dir(), "images")).Load(archive)
+// the same name, and returns their full names. They get another tag than the
+// archive says if one is given.
+func (c *Cluster) Load(ctx context.Context, archive io.Reader, tag string) ([]string, error) {
+	names, err := image.NewStore(filepath.Join(c.dir(), "images")).Load(archive, tag)
 	if err != nil {
 		return nil, fmt.Errorf("load images into %s: %w", c.Name, err)
 	}

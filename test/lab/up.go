@@ -99,7 +99,7 @@ func (l *Lab) loadImages(archives []string) error {
 		if err != nil {
 			return fmt.Errorf("load images: %w", err)
 		}
-		_, err = image.NewStore(store).Load(archive)
+		_, err = image.NewStore(store).Load(archive, "")
 		archive.Close()
 		if err != nil {
 			return fmt.Errorf("load images of %s: %w", path, err)

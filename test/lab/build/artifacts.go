@@ -163,7 +163,7 @@ func load(store image.Store, path string, images []image.Image) error {
 	if _, err := archive.Seek(0, 0); err != nil {
 		return fmt.Errorf("make images: %w", err)
 	}
-	_, err = store.Load(archive)
+	_, err = store.Load(archive, "")
 	return err
 }
 

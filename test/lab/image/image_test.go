@@ -133,7 +133,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, found[name], want)
 		}
 	}
-	names, err := NewStore(t.TempDir()).Load(&archive)
+	names, err := NewStore(t.TempDir()).Load(&archive, "")
 	if err != nil || !slices.Equal(names, []string{"docker.io/team/app:v1", "docker.io/team/app:latest"}) {
 		t.Errorf("loaded as %v, %v", names, err)
 	}
@@ -165,14 +165,14 @@ func TestLoadRefusesOtherArchives(t *testing.T) {
 	if err := errors.Join(writeFile(out, "index.json", []byte("{}"), 0o644), out.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewStore(t.TempDir()).Load(&archive); err == nil || !strings.Contains(err.Error(), "not a docker-archive") {
+	if _, err := NewStore(t.TempDir()).Load(&archive, ""); err == nil || !strings.Contains(err.Error(), "not a docker-archive") {
 		t.Errorf("error %v, want one that tells what the archive is not", err)
 	}
 }
 
 func TestRegistry(t *testing.T) {
 	store := NewStore(t.TempDir())
-	names, err := store.Load(bytes.NewReader(sample(t)))
+	names, err := store.Load(bytes.NewReader(sample(t)), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestRegistry(t *testing.T) {
 // TestPull walks from a name to the last layer, as a container runtime does.
 func TestPull(t *testing.T) {
 	store := NewStore(t.TempDir())
-	if _, err := store.Load(bytes.NewReader(sample(t))); err != nil {
+	if _, err := store.Load(bytes.NewReader(sample(t)), ""); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(NewRegistry(store))
@@ -263,5 +263,16 @@ func TestFullName(t *testing.T) {
 		if got := FullName(name); got != want {
 			t.Errorf("FullName(%q) = %q, want %q", name, got, want)
 		}
+	}
+}
+
+// TestLoadUnderAnotherTag loads images of which several names are one then.
+func TestLoadUnderAnotherTag(t *testing.T) {
+	names, err := NewStore(t.TempDir()).Load(bytes.NewReader(sample(t)), "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"lab.local/a:new", "docker.io/team/b:new"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

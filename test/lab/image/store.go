@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -45,8 +46,8 @@ type ociManifest struct {
 	Layers        []descriptor `json:"layers"`
 }
 
-// Load adds the images of a docker-archive and returns their full names.
-func (s Store) Load(archive io.Reader) ([]string, error) {
+// Load adds the images of a docker-archive, under another tag than the archive says if one is given, and returns their full names.
+func (s Store) Load(archive io.Reader, tag string) ([]string, error) {
 	if err := os.MkdirAll(filepath.Join(s.dir, "tags"), 0o755); err != nil {
 		return nil, fmt.Errorf("make image store: %w", err)
 	}
@@ -79,6 +80,9 @@ func (s Store) Load(archive io.Reader) ([]string, error) {
 	}
 	var names []string
 	for _, m := range manifests {
+		if tag != "" {
+			m.RepoTags = retag(m.RepoTags, tag)
+		}
 		tagged, err := s.tag(m, files)
 		if err != nil {
 			return nil, err
@@ -86,6 +90,19 @@ func (s Store) Load(archive io.Reader) ([]string, error) {
 		names = append(names, tagged...)
 	}
 	return names, nil
+}
+
+// retag returns the names of an image with another tag.
+func retag(names []string, tag string) []string {
+	var retagged []string
+	for _, name := range names {
+		if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
+			name = name[:colon]
+		}
+		retagged = append(retagged, name+":"+tag)
+	}
+	slices.Sort(retagged)
+	return slices.Compact(retagged)
 }
 
 // tag writes the manifest of one image and points its names to it.

@@ -250,7 +250,7 @@ func newLoad(o *options) *cobra.Command {
 				return fmt.Errorf("load images: %w", err)
 			}
 			defer archive.Close()
-			names, err := c.Load(cmd.Context(), archive)
+			names, err := c.Load(cmd.Context(), archive, "")
 			for _, name := range names {
 				fmt.Fprintln(cmd.OutOrStdout(), name)
 			}

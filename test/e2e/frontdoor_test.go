@@ -1,0 +1,307 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/federation"
+)
+
+// TestFrontDoor removes the broker with the plugin of kubectl, sees that nothing of it is left and that Liqo is as on a cluster that never
+// had one, and installs it again, killed on the way. All the while no Secret of namespace liqo is anywhere but at home.
+func TestFrontDoor(t *testing.T) {
+	start(t, v1alpha1.ModeOrchestrated)
+	ctx := t.Context()
+	if err := removals.wait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fed.Install(context.WithoutCancel(ctx), federation.NewProgress(t.Output())); err != nil {
+			t.Error(err)
+		}
+	})
+	secrets := watchTwinSecrets(t)
+
+	// A broker that is in use stays.
+	const namespace = "front-door"
+	deploy(t, namespace, "web", 1)
+	copies(t, namespace, 1)
+	if out, err := plugin(ctx, fed.Broker, "uninstall"); err == nil || !strings.Contains(out, "consumers still use this broker") {
+		t.Fatalf("uninstall while a consumer uses the broker: %v\n%s", err, out)
+	}
+	if err := fed.Remove(ctx, namespace); err != nil {
+		t.Fatal(err)
+	}
+
+	// Back to stock.
+	began := time.Now()
+	mustPlugin(t, fed.Broker, "uninstall")
+	mustPlugin(t, fed.Consumer, "unprepare")
+	t.Logf("removed in %.1f s", time.Since(began).Seconds())
+	for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
+		if diff := cmp.Diff(stockLiqo(t, fed.ProviderA), stockLiqo(t, c)); diff != "" {
+			t.Errorf("Liqo of %s is not as on a cluster without a broker (-there, +here):\n%s", c.Name, diff)
+		}
+		nothingLeft(t, c)
+	}
+
+	// Killed twice on the way, and finished by the third run.
+	options, err := fed.InstallFlags(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := append([]string{"install"}, options...)
+	for _, step := range []string{"[5/", "[9/"} {
+		killAt(t, fed.Broker, step, install...)
+	}
+	began = time.Now()
+	mustPlugin(t, fed.Broker, install...)
+	mustPlugin(t, fed.Consumer, append([]string{"prepare", "--broker=" + fed.Broker.Name}, options...)...)
+	t.Logf("installed in %.1f s, after two runs that were killed", time.Since(began).Seconds())
+	if out := mustPlugin(t, fed.Broker, install...); strings.Contains(out, "patch ") || strings.Contains(out, "create ") {
+		t.Errorf("installed twice, the second time changes something:\n%s", out)
+	}
+	eventually(t, time.Minute, fed.CheckOffer)
+	secrets.none(t)
+}
+
+// TestInstallRefuses runs commands of the plugin where they must not work: each says in one line what is missing.
+func TestInstallRefuses(t *testing.T) {
+	together(t, v1alpha1.ModeOrchestrated)
+	for name, tc := range map[string]struct {
+		on   *federation.Cluster
+		args []string
+		want string
+	}{
+		"NoRights":    {fed.ProviderA, []string{"install", "--dry-run", "--as=nobody"}, "requirement: you"},
+		"NoCluster":   {fed.ProviderA, []string{"install", "--dry-run", "--server=https://127.0.0.1:1"}, "connect"},
+		"NoBroker":    {fed.ProviderA, []string{"prepare", "--dry-run", "--broker=nobody"}, "no peer of this cluster is the broker"},
+		"NotConsumer": {fed.Broker, []string{"unprepare", "--dry-run"}, "this cluster is a broker"},
+		"Mode":        {fed.ProviderA, []string{"install", "--dry-run", "--modes=nonsense"}, "Unsupported value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := plugin(t.Context(), tc.on, tc.args...)
+			if err == nil || !strings.Contains(out, tc.want) {
+				t.Errorf("%v: %v, want %q in\n%s", tc.args, err, tc.want, out)
+			}
+		})
+	}
+}
+
+// pluginCommand is a command of the plugin, for a cluster.
+func pluginCommand(ctx context.Context, c *federation.Cluster, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, filepath.Join("..", "..", "bin", "kubectl-liqo_broker"), append([]string{"--kubeconfig=" + c.Lab.KubeconfigPath()}, args...)...)
+}
+
+// plugin runs it, and returns all that it prints.
+func plugin(ctx context.Context, c *federation.Cluster, args ...string) (string, error) {
+	out, err := pluginCommand(ctx, c, args...).CombinedOutput()
+	return string(out), err
+}
+
+func mustPlugin(t *testing.T, c *federation.Cluster, args ...string) string {
+	t.Helper()
+	out, err := plugin(t.Context(), c, args...)
+	if err != nil {
+		t.Fatalf("kubectl liqo-broker %v on %s: %v\n%s", args, c.Name, err, out)
+	}
+	return out
+}
+
+// killAt runs a command of the plugin, and kills it when it says that it begins a step.
+func killAt(t *testing.T, c *federation.Cluster, step string, args ...string) {
+	t.Helper()
+	command := pluginCommand(t.Context(), c, args...)
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killed := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), step) && !killed {
+			killed = true
+			if err := command.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := command.Wait(); !killed || err == nil {
+		t.Fatalf("%v was not killed at step %s: %v", args, step, err)
+	}
+}
+
+// liqoState is what an installation of a broker changes of Liqo, without what differs between clusters.
+type liqoState struct {
+	Deployments map[string][]container
+	Ports       []corev1.ServicePort
+	Rules       []rbacv1.PolicyRule
+	Kubelets    []string
+}
+
+type container struct {
+	Name, Image string
+	Flags       []string
+	Lifecycle   *corev1.Lifecycle
+}
+
+// stockLiqo returns that of a cluster.
+func stockLiqo(t *testing.T, c *federation.Cluster) liqoState {
+	t.Helper()
+	state := liqoState{Deployments: map[string][]container{}}
+	var deployments appsv1.DeploymentList
+	if err := c.List(t.Context(), &deployments); err != nil {
+		t.Fatal(err)
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		for _, in := range append(slices.Clone(d.Spec.Template.Spec.InitContainers), d.Spec.Template.Spec.Containers...) {
+			switch {
+			case d.Namespace == "liqo":
+				state.Deployments[d.Name] = append(state.Deployments[d.Name], container{in.Name, in.Image, flagsOf(in.Args), in.Lifecycle})
+			case strings.HasPrefix(d.Name, "vk-liqo-") && !slices.Contains(state.Kubelets, in.Image):
+				state.Kubelets = append(state.Kubelets, in.Image)
+			}
+		}
+	}
+	// A provider has no virtual kubelet: what Liqo would give to one.
+	if len(state.Kubelets) == 0 {
+		args, err := c.ControllerManagerArgs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, arg := range args {
+			if image, found := strings.CutPrefix(arg, "--kubelet-image="); found {
+				state.Kubelets = append(state.Kubelets, image)
+			}
+		}
+	}
+	var service corev1.Service
+	var role rbacv1.ClusterRole
+	err := errors.Join(
+		c.Get(t.Context(), client.ObjectKey{Namespace: "liqo", Name: "liqo-network-manager"}, &service),
+		c.Get(t.Context(), client.ObjectKey{Name: "liqo-virtual-kubelet-local"}, &role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.Ports, state.Rules = service.Spec.Ports, role.Rules
+	return state
+}
+
+// flagsOf returns the flags of a command line, without values that name a cluster.
+func flagsOf(args []string) []string {
+	var flags []string
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		switch name {
+		case "--kubelet-image", "--kubelet-extra-args", "--resource-plugin-address":
+			flags = append(flags, name+"="+value)
+		default:
+			flags = append(flags, name)
+		}
+	}
+	return flags
+}
+
+// nothingLeft fails the test for each object of a cluster that says it is the broker's.
+func nothingLeft(t *testing.T, c *federation.Cluster) {
+	t.Helper()
+	for _, kind := range []schema.GroupVersionKind{
+		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"},
+		{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"}, {Version: "v1", Kind: "Pod"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Group: "offloading.liqo.io", Version: "v1alpha1", Kind: "NamespaceOffloading"},
+		{Group: "virtualkubelet.liqo.io", Version: "v1alpha1", Kind: "VirtualNode"},
+	} {
+		objects := &metav1.PartialObjectMetadataList{}
+		objects.SetGroupVersionKind(kind)
+		if err := c.List(t.Context(), objects); err != nil {
+			t.Fatal(err)
+		}
+		for i := range objects.Items {
+			if mark := markOf(&objects.Items[i], c == fed.Broker); mark != "" {
+				t.Errorf("%s still has %s %s: %s", c.Name, kind.Kind, client.ObjectKeyFromObject(&objects.Items[i]), mark)
+			}
+		}
+	}
+}
+
+// markOf returns what of an object says that it is the broker's; empty if nothing does. On other clusters Liqo itself names what stands
+// for the cluster "broker" like that.
+func markOf(object *metav1.PartialObjectMetadata, onBroker bool) string {
+	if strings.Contains(object.Name, "brokering.liqo.io") || onBroker && strings.Contains(object.Name, "liqo-broker") {
+		return "its name"
+	}
+	for key := range object.Labels {
+		if strings.HasPrefix(key, "brokering.liqo.io/") {
+			return "label " + key
+		}
+	}
+	for key := range object.Annotations {
+		if strings.HasPrefix(key, "brokering.liqo.io/") {
+			return "annotation " + key
+		}
+	}
+	return ""
+}
+
+// leaks are the Secrets that were seen in twins of namespace liqo.
+type leaks struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+// watchTwinSecrets follows the Secrets of all clusters but the broker until the test ends.
+func watchTwinSecrets(t *testing.T) *leaks {
+	t.Helper()
+	l := &leaks{}
+	for _, c := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
+		follow(t, c, &corev1.SecretList{}, func(o client.Object) {
+			if strings.HasPrefix(o.GetNamespace(), "liqo-broker-") {
+				l.seen = append(l.seen, fmt.Sprintf("%s on %s", client.ObjectKeyFromObject(o), c.Name))
+			}
+		}, &l.mu)
+	}
+	return l
+}
+
+// none fails the test for each Secret that was seen.
+func (l *leaks) none(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, secret := range l.seen {
+		t.Errorf("Secret %s left the broker", secret)
+	}
+}
