@@ -128,7 +128,7 @@ func (i *Installer) notABroker(ctx context.Context) error {
 
 // unused returns an error if namespaces of consumers are here, unless that does not matter.
 func (i *Installer) unused(ctx context.Context) error {
-	if i.options.Force || i.options.DryRun {
+	if i.options.Force {
 		return nil
 	}
 	var namespaces corev1.NamespaceList

@@ -28,8 +28,17 @@ const (
 // exposeAPI makes the broker's HTTP API reachable from the other clusters, on a port of the broker's node, and makes somebody who
 // may use it.
 func (f *Federation) exposeAPI(ctx context.Context) error {
+	return f.apiExamples(ctx, "apply")
+}
+
+// HideAPI undoes it.
+func (f *Federation) HideAPI(ctx context.Context) error {
+	return f.apiExamples(ctx, "delete", "--ignore-not-found")
+}
+
+func (f *Federation) apiExamples(ctx context.Context, command ...string) error {
 	for _, example := range []string{"http-nodeport.yaml", "api-operator.yaml"} {
-		if _, err := f.Broker.Kubectl(ctx, "apply", "--filename="+f.path("deploy", "examples", example)); err != nil {
+		if _, err := f.Broker.Kubectl(ctx, append(command, "--filename="+f.path("deploy", "examples", example))...); err != nil {
 			return err
 		}
 	}
