@@ -1,0 +1,261 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// pod returns a Deployment with one container, as Liqo's chart makes them.
+func pod(name string, args ...string) *appsv1.Deployment {
+	d := deployment("liqo-" + name)
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: "liqo/" + name + ":v0.9.4", Args: args}}
+	return d
+}
+
+// TestSidecars adds what we run beside Liqo's network manager, twice, and removes it: Liqo's own is as before.
+func TestSidecars(t *testing.T) {
+	d := pod("network-manager")
+	stock := d.DeepCopy()
+	if err := addSidecars(d, "registry/ours:v1"); err != nil {
+		t.Fatal(err)
+	}
+	once := d.DeepCopy()
+	var names []string
+	for _, c := range containers(&d.Spec.Template.Spec) {
+		names = append(names, c.Name)
+		if ours := slices.Contains(sidecars, c.Name); ours != (c.Image == "registry/ours:v1") {
+			t.Errorf("container %s has the image %s", c.Name, c.Image)
+		}
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"ipam-guard", "network-manager", "remote-ipam", "shut-ipam"}) {
+		t.Errorf("the pod has the containers %v", names)
+	}
+	if err := addSidecars(d, "registry/ours:v1"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(once, d); diff != "" {
+		t.Errorf("added twice, it is different (-once, +twice):\n%s", diff)
+	}
+	removeSidecars(d)
+	if diff := cmp.Diff(stock, d); diff != "" {
+		t.Errorf("removed, Liqo's is different (-before, +after):\n%s", diff)
+	}
+}
+
+// TestPorts opens and closes the port of the remote IPAM.
+func TestPorts(t *testing.T) {
+	s := service(networkManager)
+	s.Spec.Ports = []corev1.ServicePort{{Name: "ipam-api", Port: 6000, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(6000)}}
+	stock := s.DeepCopy()
+	if err := merge(s, "network-manager-service.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Spec.Ports) != 2 {
+		t.Errorf("the Service has the ports %v", s.Spec.Ports)
+	}
+	removePorts(s)
+	if diff := cmp.Diff(stock, s); diff != "" {
+		t.Errorf("closed, the Service is different (-before, +after):\n%s", diff)
+	}
+}
+
+// TestHook adds and removes the hook of the gateway; one that somebody else has put there stays.
+func TestHook(t *testing.T) {
+	d := pod("gateway")
+	stock := d.DeepCopy()
+	if err := merge(d, "gateway.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if d.Spec.Template.Spec.Containers[0].Lifecycle == nil {
+		t.Error("the gateway has no hook")
+	}
+	if err := removeHook(d); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stock, d); diff != "" {
+		t.Errorf("without the hook, the gateway is different (-before, +after):\n%s", diff)
+	}
+	d.Spec.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{}}
+	if err := removeHook(d); err != nil || d.Spec.Template.Spec.Containers[0].Lifecycle == nil {
+		t.Errorf("the hook of somebody else is removed, or %v", err)
+	}
+}
+
+// TestRules gives virtual kubelets rights, twice, and takes them.
+func TestRules(t *testing.T) {
+	role := virtualKubeletRights()
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
+	stock := role.DeepCopy()
+	for range 2 {
+		if err := addRules(role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(role.Rules) != 3 {
+		t.Errorf("the role has %d rules, want one and two more", len(role.Rules))
+	}
+	if err := removeRules(role); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stock, role); diff != "" {
+		t.Errorf("without them, the role is different (-before, +after):\n%s", diff)
+	}
+}
+
+// TestFlags gives Liqo's controller manager flags, other ones in an upgrade, and takes them; the flags of somebody else stay.
+func TestFlags(t *testing.T) {
+	installer, err := New(nil, Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager := func(args ...string) *appsv1.Deployment { return pod("controller-manager", args...) }
+	const stockImage, foreign = "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-extra-args=--pods=5"
+	broker, err1 := managerFlags("controller-manager-broker.json", "team/liqo-broker-vk:v1", "")
+	next, err2 := managerFlags("controller-manager-broker.json", "team/liqo-broker-vk:v2", "")
+	consumer, err3 := managerFlags("controller-manager-consumer.json", "team/liqo-broker-vk:v1", "address-1")
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(err1, err2, err3)
+	}
+	const secondBroker = "--kubelet-extra-args=--remote-ipam=server=address-2"
+	for name, tc := range map[string]struct {
+		before, add []string
+		stale       func(string) bool
+		want        func(args []string) bool
+	}{
+		"Stays": {[]string{stockImage, foreign}, broker, installer.outdated, func(args []string) bool {
+			return len(args) == 2+len(broker) && args[0] == stockImage && args[1] == foreign
+		}},
+		"Upgrade": {append([]string{stockImage}, broker...), next, installer.outdated, func(args []string) bool {
+			return len(args) == 1+len(next) && !slices.Contains(args, "--kubelet-image=team/liqo-broker-vk:v1")
+		}},
+		"SecondBroker": {append([]string{stockImage, secondBroker}, consumer...), consumer, installer.outdated, func(args []string) bool {
+			return slices.Contains(args, secondBroker) && strings.Contains(strings.Join(args, " "), "address-1")
+		}},
+		"Undo": {append([]string{stockImage, foreign}, append(broker, consumer...)...), nil, installer.ownFlag, func(args []string) bool {
+			return slices.Equal(args, []string{stockImage, foreign})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := manager(tc.before...)
+			for range 2 {
+				if err := addFlags(d, tc.add, tc.stale); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if args := d.Spec.Template.Spec.Containers[0].Args; !tc.want(args) {
+				t.Errorf("the flags are %v", args)
+			}
+		})
+	}
+}
+
+// TestKubelet makes a virtual kubelet that exists as Liqo would make it now, and back.
+func TestKubelet(t *testing.T) {
+	stock, err := kubeletOf([]string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, err := managerFlags("controller-manager-consumer.json", "team/liqo-broker-vk:v1", "address")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := kubeletOf(append([]string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}, flags...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := pod("virtual-kubelet", "--nodename=liqo-peer")
+	d.Spec.Template.Spec.Containers[0].Image = "liqo/virtual-kubelet:v0.9.4"
+	before := d.DeepCopy()
+	if err := ours.apply(&d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	c := d.Spec.Template.Spec.Containers[0]
+	if c.Image != "team/liqo-broker-vk:v1" || !slices.Equal(c.Args, []string{"--nodename=liqo-peer", "--remote-ipam=server=address"}) ||
+		c.Resources.Limits.Memory().Cmp(resource.MustParse("2Gi")) != 0 {
+		t.Errorf("the virtual kubelet is %+v", c)
+	}
+	if err := stock.apply(&d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, d); diff != "" {
+		t.Errorf("back, it is different (-before, +after):\n%s", diff)
+	}
+	for _, args := range [][]string{nil, {"--kubelet-image=a:1", "--kubelet-ram-limits=much"}} {
+		if _, err := kubeletOf(args); err == nil {
+			t.Errorf("kubeletOf(%v) has no error", args)
+		}
+	}
+}
+
+func TestTag(t *testing.T) {
+	for image, want := range map[string]string{
+		"ghcr.io/liqotech/liqo:v0.9.4": "v0.9.4", "registry:5000/liqo": "", "liqo": "", "registry:5000/liqo:v1@sha256:abc": "v1", "": "",
+	} {
+		if got := tagOf(image); got != want {
+			t.Errorf("tagOf(%q) = %q, want %q", image, got, want)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options Options
+		valid   bool
+	}{
+		"None":     {Options{}, true},
+		"All":      {Options{Registry: "registry:5000/team", Tag: "v1", Modes: []string{"catalog"}, Timeout: 1}, true},
+		"Mode":     {Options{Modes: []string{"everything"}}, false},
+		"Registry": {Options{Registry: "team/"}, false},
+		"Tag":      {Options{Tag: "v1@sha256:abc"}, false},
+		"Timeout":  {Options{Timeout: -1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tc.options.Validate(); (err == nil) != tc.valid {
+				t.Errorf("Validate() = %v, want valid: %v", err, tc.valid)
+			}
+		})
+	}
+}
+
+// TestManifests checks that what is installed has the images and modes that were chosen, and no status.
+func TestManifests(t *testing.T) {
+	installer, err := New(nil, Options{Registry: "registry/team", Tag: "v7", Modes: []string{"catalog"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := installer.manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := base[0].GetKind(); first != "Namespace" {
+		t.Errorf("the first object is a %s, want the namespace of all others", first)
+	}
+	i := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if i < 0 {
+		t.Fatal("there is no Deployment")
+	}
+	text, err := base[i].MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, there := range map[string]bool{
+		`"image":"registry/team/liqo-broker:v7"`: true, "--with-catalog": true, "--with-aggregator": false, "--with-orchestrator": false,
+		`"status"`: false, "creationTimestamp": false, "--leader-elect": true,
+	} {
+		if strings.Contains(string(text), want) != there {
+			t.Errorf("the Deployment has %s: %v, want %v", want, !there, there)
+		}
+	}
+}

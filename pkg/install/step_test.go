@@ -1,0 +1,108 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// world is what a step changes: it is to be as wanted, and settles a while later.
+type world struct {
+	is, want  string
+	settledAt time.Time
+	conflicts int
+}
+
+func (w *world) step() step {
+	return step{"make the world " + w.want, func(context.Context) ([]change, error) {
+		if w.is == w.want {
+			return nil, nil
+		}
+		return []change{{verb: "patch", object: "World", do: func(context.Context) error {
+			if w.conflicts > 0 {
+				w.conflicts--
+				return apierrors.NewConflict(schema.GroupResource{}, "world", errors.New("somebody was faster"))
+			}
+			w.is = w.want
+			return nil
+		}}}, nil
+	}, func(context.Context) error {
+		if time.Now().Before(w.settledAt) {
+			return errors.New("the world still turns")
+		}
+		return nil
+	}}
+}
+
+func TestRun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason    string
+		dryRun    bool
+		is        string
+		conflicts int
+		settles   time.Duration
+		wantIs    string
+		wantOut   []string
+		wantErr   string
+	}{
+		"Changes":   {"what is not as wanted is changed, and awaited", false, "flat", 0, time.Minute, "round", []string{"patch World", "waiting: the world still turns", "done in 60.0 s"}, ""},
+		"Nothing":   {"what is as wanted stays", false, "round", 0, 0, "round", []string{"as it should be"}, ""},
+		"DryRun":    {"nothing is changed or awaited", true, "flat", 0, time.Hour, "flat", []string{"would patch World"}, ""},
+		"Conflict":  {"who was slower looks again", false, "flat", maxAttempts - 1, 0, "round", []string{"patch World"}, ""},
+		"Conflicts": {"but not for ever", false, "flat", maxAttempts, 0, "flat", nil, "somebody was faster"},
+		"TooLong":   {"what takes too long says what it waits for", false, "flat", 0, time.Hour, "round", nil, "not so after 3m0s: the world still turns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{is: tc.is, want: "round", settledAt: time.Now().Add(tc.settles), conflicts: tc.conflicts}
+				var out strings.Builder
+				r := runner{out: &out, dryRun: tc.dryRun, timeout: DefaultTimeout}
+				err := r.run(t.Context(), []step{w.step()})
+				if tc.wantErr == "" && err != nil || tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr)) {
+					t.Errorf("%s: run() = %v, want %q", tc.reason, err, tc.wantErr)
+				}
+				if w.is != tc.wantIs {
+					t.Errorf("%s: the world is %s, want %s", tc.reason, w.is, tc.wantIs)
+				}
+				for _, want := range tc.wantOut {
+					if strings.Count(out.String(), want) == 0 {
+						t.Errorf("%s: it does not say %q:\n%s", tc.reason, want, out.String())
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestHopeless has a step find out that waiting is in vain.
+func TestHopeless(t *testing.T) {
+	r := runner{out: &strings.Builder{}, timeout: time.Hour}
+	err := r.run(t.Context(), []step{{"wait", nothing, func(context.Context) error {
+		return errors.Join(errors.New("not there"), errHopeless{errors.New("no such image")})
+	}}})
+	if err == nil || !strings.Contains(err.Error(), "no such image") {
+		t.Errorf("run() = %v", err)
+	}
+}
+
+// TestInterrupted has somebody press Ctrl-C while a step waits: it says that the same command goes on.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := runner{out: &strings.Builder{}, timeout: time.Hour}
+	err := r.run(ctx, []step{{"wait", nothing, func(context.Context) error {
+		cancel()
+		return errors.New("not there")
+	}}})
+	if err == nil || !strings.Contains(err.Error(), "run the same command again") {
+		t.Errorf("run() = %v", err)
+	}
+}
