@@ -45,7 +45,9 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool { return !slices.Contains([]string{"Namespace", "CustomResourceDefinition"}, o.GetKind()) })
+	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
+	})
 	flags, err := managerFlags("controller-manager-broker.json", i.options.image("liqo-broker-vk"), "")
 	if err != nil {
 		return nil, err
@@ -256,7 +258,9 @@ func (i *Installer) allReached(ctx context.Context) error {
 }
 
 // withoutFlags removes from Liqo's controller manager what an installation adds.
-func (i *Installer) withoutFlags(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, nil, i.ownFlag) }
+func (i *Installer) withoutFlags(_ context.Context, d *appsv1.Deployment) error {
+	return addFlags(d, nil, i.ownFlag)
+}
 
 // configuring is the step that changes the flags of Liqo's controller manager.
 func (i *Installer) configuring(name string, flags func(context.Context, *appsv1.Deployment) error) step {
@@ -346,7 +350,7 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 		return err
 	}
 	if want := spec.Template.Spec.Containers[0]; is.Image != want.Image || !slices.Equal(is.Args, want.Args) {
-		return fmt.Errorf("Liqo has not changed Deployment %s yet", at)
+		return fmt.Errorf("the Deployment %s of Liqo is as before", at)
 	}
 	if err := i.rolledOut(ctx, at); err != nil {
 		return err

@@ -204,7 +204,7 @@ func addFlags(d *appsv1.Deployment, flags []string, stale func(flag string) bool
 
 func first(d *appsv1.Deployment) (*corev1.Container, error) {
 	if len(d.Spec.Template.Spec.Containers) == 0 {
-		return nil, fmt.Errorf("Deployment %s/%s has no container", d.Namespace, d.Name)
+		return nil, fmt.Errorf("the Deployment %s/%s has no container", d.Namespace, d.Name)
 	}
 	return &d.Spec.Template.Spec.Containers[0], nil
 }

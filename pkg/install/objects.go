@@ -172,7 +172,7 @@ func (o objects) rolledOut(ctx context.Context, at client.ObjectKey) error {
 	if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want {
 		return nil
 	}
-	waiting := fmt.Errorf("Deployment %s has %d of %d pods as it should be, and %d ready", at, s.UpdatedReplicas, want, s.AvailableReplicas)
+	waiting := fmt.Errorf("the Deployment %s has %d of %d pods as it should be, and %d ready", at, s.UpdatedReplicas, want, s.AvailableReplicas)
 	return errors.Join(waiting, o.pullable(ctx, &d))
 }
 
@@ -192,7 +192,7 @@ func (o objects) pullable(ctx context.Context, d *appsv1.Deployment) error {
 			switch waiting := c.State.Waiting; {
 			case waiting == nil:
 			case waiting.Reason == "ImagePullBackOff", waiting.Reason == "InvalidImageName", waiting.Reason == "ErrImageNeverPull":
-				return errHopeless{fmt.Errorf("pod %s cannot have image %s: %s (--registry and --tag say which one it is)",
+				return hopelessError{fmt.Errorf("pod %s cannot have image %s: %s (--registry and --tag say which one it is)",
 					client.ObjectKeyFromObject(&pods.Items[i]), c.Image, waiting.Message)}
 			}
 		}

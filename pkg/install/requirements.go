@@ -170,10 +170,7 @@ func (i *Installer) findBroker(ctx context.Context) (cluster.Identity, error) {
 		names = append(names, peer.Name)
 	}
 	if i.options.Broker == "" && len(found) > 1 {
-		var err error
-		if found, err = i.withService(ctx, found); err != nil {
-			return cluster.Identity{}, err
-		}
+		found = i.withService(ctx, found)
 	}
 	switch len(found) {
 	case 0:
@@ -186,7 +183,7 @@ func (i *Installer) findBroker(ctx context.Context) (cluster.Identity, error) {
 }
 
 // withService returns those of peers whose remote IPAM has arrived here; all of them if none has.
-func (i *Installer) withService(ctx context.Context, peers []cluster.Identity) ([]cluster.Identity, error) {
+func (i *Installer) withService(ctx context.Context, peers []cluster.Identity) []cluster.Identity {
 	var with []cluster.Identity
 	for _, peer := range peers {
 		if _, err := i.remoteIPAM(ctx, peer); err == nil {
@@ -194,7 +191,7 @@ func (i *Installer) withService(ctx context.Context, peers []cluster.Identity) (
 		}
 	}
 	if len(with) == 0 {
-		return peers, nil
+		return peers
 	}
-	return with, nil
+	return with
 }

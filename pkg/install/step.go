@@ -20,7 +20,7 @@ type step struct {
 	// changes returns what is left to do; none if all is as it should be.
 	changes func(ctx context.Context) ([]change, error)
 	// settled returns an error that says what is awaited, until the changes have had their effect; nil waits for nothing. An
-	// error that is an errHopeless ends the waiting.
+	// error that is an hopelessError ends the waiting.
 	settled func(ctx context.Context) error
 }
 
@@ -32,10 +32,10 @@ type change struct {
 	do           func(ctx context.Context) error
 }
 
-// errHopeless is an error that no waiting mends.
-type errHopeless struct{ error }
+// hopelessError is an error that no waiting mends.
+type hopelessError struct{ error }
 
-func (e errHopeless) Unwrap() error { return e.error }
+func (e hopelessError) Unwrap() error { return e.error }
 
 const (
 	// pollInterval is how often a step looks whether it has settled.
@@ -124,7 +124,7 @@ func (r *runner) wait(ctx context.Context, settled func(context.Context) error) 
 	said := ""
 	for {
 		err := settled(ctx)
-		if hopeless := (errHopeless{}); err == nil || errors.As(err, &hopeless) {
+		if hopeless := (hopelessError{}); err == nil || errors.As(err, &hopeless) {
 			return err
 		}
 		if why := firstLine(err.Error()); ctx.Err() == nil && why != said {

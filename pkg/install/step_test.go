@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 func TestHopeless(t *testing.T) {
 	r := runner{out: &strings.Builder{}, timeout: time.Hour}
 	err := r.run(t.Context(), []step{{"wait", nothing, func(context.Context) error {
-		return errors.Join(errors.New("not there"), errHopeless{errors.New("no such image")})
+		return errors.Join(errors.New("not there"), hopelessError{errors.New("no such image")})
 	}}})
 	if err == nil || !strings.Contains(err.Error(), "no such image") {
 		t.Errorf("run() = %v", err)

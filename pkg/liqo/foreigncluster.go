@@ -89,4 +89,6 @@ func TwinOfLiqo(namespace string, peer cluster.Identity) bool {
 
 // InBand reports whether a peering carries Liqo's control plane through its own tunnel, so that the API servers do not reach each other
 // without it.
-func InBand(fc *ForeignCluster) bool { return fc.Spec.PeeringType == discoveryv1alpha1.PeeringTypeInBand }
+func InBand(fc *ForeignCluster) bool {
+	return fc.Spec.PeeringType == discoveryv1alpha1.PeeringTypeInBand
+}

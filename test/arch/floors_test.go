@@ -28,12 +28,13 @@ type floor struct {
 var floors = []floor{
 	{"commands", "put the parts together", []string{"cmd"}},
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
+		"pkg/install",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
 		"pkg/virtualkubelet", "pkg/ipamguard",
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet"}},
 	{"edges", "know one outside thing each", []string{"pkg/liqo", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient"}},
-	{"shared", "the API, and what every part may use", []string{"pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/version", "pkg/wake"}},
+	{"shared", "the API, the manifests, and what every part may use", []string{"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/version", "pkg/wake"}},
 	{"core", "decides on values", []string{"pkg/core"}},
 }
 
