@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 )
@@ -77,7 +78,7 @@ func (o *observedRelays) MapRelay(ctx context.Context, consumer cluster.ID, addr
 	case err == nil:
 	case errors.Is(err, relay.ErrNotOffloaded):
 		o.refused.WithLabelValues(string(consumer), "not-offloaded").Inc()
-	case errors.Is(err, liqo.ErrExternalCIDRFull):
+	case errors.Is(err, ipamclient.ErrExternalCIDRFull):
 		o.refused.WithLabelValues(string(consumer), "external-cidr-full").Inc()
 		o.events.Eventf(aConsumer(consumer), corev1.EventTypeWarning, reasonFull,
 			"The external CIDR of this cluster is full: the pod at %s, and others after it, cannot be reached by the consumer", address)

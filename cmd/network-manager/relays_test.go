@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 )
@@ -36,7 +37,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 		metric string
 		event  string
 	}{
-		"Full":         {"somebody must make room", liqo.ErrExternalCIDRFull, "external-cidr-full", reasonFull},
+		"Full":         {"somebody must make room", ipamclient.ErrExternalCIDRFull, "external-cidr-full", reasonFull},
 		"Taken":        {"somebody must know", relay.ErrTaken, "taken", reasonTaken},
 		"TooMany":      {"somebody must raise the limit, or ask the consumer", relay.ErrTooMany, "too-many", reasonTooMany},
 		"NotOffloaded": {"a consumer that asks too much is not an event of the cluster", relay.ErrNotOffloaded, "not-offloaded", ""},

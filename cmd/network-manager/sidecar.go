@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/announce"
@@ -61,7 +62,7 @@ type sidecar struct {
 	cfg sidecarConfig
 
 	scheme *runtime.Scheme
-	ipam   *liqo.IPAM
+	ipam   *ipamclient.Client
 	store  *inventory.Store
 	peers  peernet.Peers
 	known  chan struct{} // Closed when the store has the federation.
@@ -84,7 +85,7 @@ func newSidecar(cfg sidecarConfig) (*sidecar, error) {
 	cfg.rest = rest.CopyConfig(cfg.rest)
 	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
 	lenient.Wrap(cfg.rest, scheme, cfg.log.WithName("objects"))
-	ipam, err := liqo.NewIPAM(cfg.ipamServer)
+	ipam, err := ipamclient.New(cfg.ipamServer)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (s *sidecar) setup(ctx context.Context) error {
 		Callers:        callers.New(authorities, issued),
 		Source:         s.peers.Source,
 		MaxConnections: s.cfg.maxConnections,
-		Told:           []error{relay.ErrNotOffloaded, relay.ErrTaken, relay.ErrTooMany, liqo.ErrExternalCIDRFull},
+		Told:           []error{relay.ErrNotOffloaded, relay.ErrTaken, relay.ErrTooMany, ipamclient.ErrExternalCIDRFull},
 		Log:            s.cfg.log.WithName("remote-ipam"),
 	})
 	if err != nil {

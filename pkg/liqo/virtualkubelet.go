@@ -37,3 +37,7 @@ func TenantNamespaceSelector() labels.Selector {
 	}
 	return labels.NewSelector().Add(*exists)
 }
+
+// APIServerAlias is the name that Liqo makes lead, by a host alias, to the API server of
+// the cluster that a pod belongs to (liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
+const APIServerAlias = "kubernetes.default"

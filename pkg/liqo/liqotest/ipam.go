@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 )
 
 // IPAMState is what Liqo's IPAM keeps in the API, and outlives it.
@@ -63,7 +63,7 @@ func NatMappingOf(peer cluster.ID) string { return "of-" + string(peer) }
 
 // IPAM is Liqo's own IPAM, as the network manager of Liqo runs it.
 type IPAM struct {
-	*liqo.IPAM
+	*ipamclient.Client
 
 	server *ipam.IPAM
 }
@@ -99,7 +99,7 @@ func StartIPAM(tb testing.TB, state *IPAMState, bits uint8, peers ...cluster.ID)
 			tb.Fatal(err)
 		}
 	}
-	client, err := liqo.NewIPAM(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	client, err := ipamclient.New(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func StartIPAM(tb testing.TB, state *IPAMState, bits uint8, peers ...cluster.ID)
 			tb.Error(err)
 		}
 	})
-	return &IPAM{IPAM: client, server: server}
+	return &IPAM{Client: client, server: server}
 }
 
 // EndPeering does what Liqo's network manager does when a peering has ended.

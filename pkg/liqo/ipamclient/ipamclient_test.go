@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package liqo_test
+package ipamclient_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
@@ -38,7 +38,7 @@ func TestIPAM(t *testing.T) {
 		}
 		mapped[next] = relay
 	}
-	if !errors.Is(full, liqo.ErrExternalCIDRFull) {
+	if !errors.Is(full, ipamclient.ErrExternalCIDRFull) {
 		t.Fatalf("after %d addresses of a /29: got %v, want ErrExternalCIDRFull", len(mapped), full)
 	}
 	if len(mapped) == 0 {

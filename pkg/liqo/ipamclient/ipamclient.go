@@ -1,7 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package liqo
+// Package ipamclient asks the IPAM of a Liqo installation for addresses. It is apart from package liqo because what Liqo's IPAM is made of
+// is large. It does not know what the addresses are for.
+package ipamclient
 
 import (
 	"context"
@@ -21,36 +23,32 @@ import (
 // ErrExternalCIDRFull means that Liqo's IPAM has no address left to give out.
 var ErrExternalCIDRFull = errors.New("the external CIDR is full")
 
-// APIServerAlias is the name that Liqo makes lead, by a host alias, to the API server of
-// the cluster that a pod belongs to (liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
-const APIServerAlias = "kubernetes.default"
-
-// IPAM calls the IPAM of the Liqo installation of this cluster. It is safe for
+// Client calls the IPAM of the Liqo installation of this cluster. It is safe for
 // concurrent use.
-type IPAM struct {
+type Client struct {
 	client     ipam.IpamClient
 	connection *grpc.ClientConn
 }
 
-// NewIPAM returns a client of the IPAM at host:port. It connects at the first
+// New returns a client of the IPAM at host:port. It connects at the first
 // call; Liqo's IPAM speaks plain text and knows no callers.
-func NewIPAM(target string) (*IPAM, error) {
+func New(target string) (*Client, error) {
 	connection, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, fmt.Errorf("connect to Liqo's IPAM at %s: %w", target, err)
 	}
-	return &IPAM{client: ipam.NewIpamClient(connection), connection: connection}, nil
+	return &Client{client: ipam.NewIpamClient(connection), connection: connection}, nil
 }
 
 // Close ends the connection.
-func (i *IPAM) Close() error { return i.connection.Close() }
+func (i *Client) Close() error { return i.connection.Close() }
 
 // MapRelay returns the address, in this cluster's external CIDR as the consumer
 // sees it, that leads the consumer to the given address. Liqo keeps the mapping
 // and answers the same to the same question
 // (liqo/pkg/liqonet/ipam/ipam.go@v0.9.4, mapIPToExternalCIDR). An error may be
 // [ErrExternalCIDRFull].
-func (i *IPAM) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
+func (i *Client) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
 	response, err := i.client.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(consumer), Ip: address.String()})
 	if err != nil && strings.Contains(err.Error(), goipam.ErrNoIPAvailable.Error()) {
 		// The text is all that comes over gRPC.
@@ -67,7 +65,7 @@ func (i *IPAM) MapRelay(ctx context.Context, consumer cluster.ID, address netip.
 }
 
 // UnmapRelay frees what MapRelay made; it does nothing if there is no mapping.
-func (i *IPAM) UnmapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) error {
+func (i *Client) UnmapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) error {
 	_, err := i.client.UnmapEndpointIP(ctx, &ipam.UnmapRequest{ClusterID: string(consumer), Ip: address.String()})
 	if err != nil {
 		return fmt.Errorf("unmap %s for cluster %s in Liqo's IPAM: %w", address, consumer, err)
