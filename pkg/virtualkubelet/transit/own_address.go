@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/reflection/manager"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
@@ -43,8 +41,9 @@ const podIPField = "metadata.annotations['" + AnnotationPodIP + "']"
 type OwnAddress struct {
 	manager.Reflector
 
-	log     logr.Logger
-	workers sync.WaitGroup
+	podQueue
+
+	log logr.Logger
 }
 
 // NewOwnAddress returns a reflector of pods that reflects as another one does, and writes
@@ -55,39 +54,21 @@ func NewOwnAddress(reflector manager.Reflector, log logr.Logger) *OwnAddress {
 
 // Start begins the reflection.
 func (o *OwnAddress) Start(ctx context.Context, opts *options.ReflectorOpts) {
-	queue := workqueue.NewRateLimitingQueue(workqueue.DefaultControllerRateLimiter())
+	pods, client := opts.LocalPodInformer.Lister(), opts.LocalClient
+	o.start(ctx, func(ctx context.Context, name cache.ObjectName) error {
+		return writeOwnAddress(ctx, pods, client, name)
+	}, func(err error) { o.log.Error(err, "Cannot tell a pod its address") })
 	enqueue := func(object any) {
 		if pod, ok := object.(*corev1.Pod); ok && lacksOwnAddress(pod) {
-			queue.Add(cache.MetaObjectToName(pod))
+			o.add(cache.MetaObjectToName(pod))
 		}
 	}
 	_, err := opts.LocalPodInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue, UpdateFunc: func(_, updated any) { enqueue(updated) },
 	})
 	utilruntime.Must(err) // It fails only for an informer that has ended.
-	context.AfterFunc(ctx, queue.ShutDown)
-	pods, client := opts.LocalPodInformer.Lister(), opts.LocalClient
-	o.workers.Go(func() {
-		for {
-			item, ended := queue.Get()
-			if ended {
-				return
-			}
-			name, _ := item.(cache.ObjectName) // Nothing else is added.
-			if err := writeOwnAddress(ctx, pods, client, name); err != nil {
-				o.log.Error(err, "Cannot tell a pod its address")
-				queue.AddRateLimited(name)
-			} else {
-				queue.Forget(name)
-			}
-			queue.Done(name)
-		}
-	})
 	o.Reflector.Start(ctx, opts)
 }
-
-// Join returns when nothing is written any more; the context must have ended.
-func (o *OwnAddress) Join() { o.workers.Wait() }
 
 // writeOwnAddress tells a pod its address if it lacks it.
 func writeOwnAddress(ctx context.Context, pods corev1listers.PodLister, client kubernetes.Interface, name cache.ObjectName) error {
