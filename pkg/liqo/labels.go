@@ -80,6 +80,17 @@ const (
 	LabelProvider = "brokering.liqo.io/provider"
 )
 
+const (
+	// AnnotationPath is on a consumer's pod that a broker runs on a provider, as long as the address under which the pod is
+	// shown is known: whether that leads to the provider itself (direct), or through the broker (relay).
+	AnnotationPath = "brokering.liqo.io/path"
+	// AnnotationProvider is beside it if the broker told the consumer who runs the pod, with the cluster ID. To an
+	// aggregated consumer no broker does.
+	AnnotationProvider = LabelProvider
+	// AnnotationPathSince is beside it, with the time since when both are as they are (RFC 3339).
+	AnnotationPathSince = "brokering.liqo.io/path-since"
+)
+
 // IsReserved reports whether a label says what a node is, and not what a cluster is:
 // all of Kubernetes' and Liqo's, but those of the topology and of the architecture.
 func IsReserved(key string) bool {

@@ -48,8 +48,8 @@ type reflection struct {
 	pods workload.PodHandler
 	// answering tells of the pods in the foreign cluster.
 	answering node.Pods
-	// told writes into pods which addresses they have.
-	told *transit.OwnAddress
+	// joinPods returns when nothing is written into pods any more about their addresses and paths.
+	joinPods func()
 	// translated are the reflectors whose objects hold addresses.
 	translated []manager.Reflector
 }
@@ -110,7 +110,15 @@ func newReflection(
 	if addresses != nil {
 		mapper = addresses
 	}
-	told := transit.NewOwnAddress(transit.NewPods(ruled, mapper), log.WithName("pods"))
+	ownAddress := transit.NewOwnAddress(transit.NewPods(ruled, mapper), log.WithName("pods"))
+	told, joinPods := manager.Reflector(ownAddress), ownAddress.Join
+	if addresses != nil {
+		paths := transit.NewPaths(ownAddress, addresses, metrics.Pods, log.WithName("pods"))
+		told, joinPods = paths, func() {
+			paths.Join()
+			ownAddress.Join()
+		}
+	}
 	remotePods := remotepods.New(told, o.NodeName, translation.Hold, translation.Release)
 	translated := []manager.Reflector{guard.New(remotePods, guarded)}
 	if !o.DisableIPReflection {
@@ -137,7 +145,7 @@ func newReflection(
 	}, guard.Clients{Kubernetes: localClient, Liqo: localLiqo, Dynamic: localDynamic}, log.WithName("namespaces"))
 	m.WithNamespaceHandler(namespaces)
 	return &reflection{
-		manager: m, joinNamespaces: join, pods: pods, told: told, translated: translated,
+		manager: m, joinNamespaces: join, pods: pods, joinPods: joinPods, translated: translated,
 		answering: node.Pods{
 			Present: func() bool { return remotePods.AnyAt(func(string) bool { return true }) },
 			Direct:  func() bool { return remotePods.AnyAt(translation.ReachedDirectly) },
@@ -152,7 +160,7 @@ func (r *reflection) start(ctx context.Context) { r.manager.Start(ctx) }
 // must have ended.
 func (r *reflection) join() {
 	r.joinNamespaces()
-	r.told.Join()
+	r.joinPods()
 }
 
 // translateAgain reflects again all objects that hold addresses.

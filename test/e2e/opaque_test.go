@@ -24,7 +24,8 @@ func TestAggregatedConsumerLearnsNoProvider(t *testing.T) {
 	const namespace = "opaque"
 	together(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Web, 3)
-	copies(t, namespace, 3)
+	// The pods are told that they are relayed, and not who runs them.
+	checkTold(t, v1alpha1.ModeAggregated, namespace, copies(t, namespace, 3))
 	crashing := strings.Replace(fmt.Sprintf(lonePod, namespace, "crashing", fed.Broker.ID),
 		"imagePullPolicy: IfNotPresent", "imagePullPolicy: IfNotPresent\n      command: [/nowhere]", 1)
 	// It fits the sum, and no provider.

@@ -34,6 +34,7 @@ func TestOrchestrator(t *testing.T) {
 		}
 	}
 	checkAddresses(t, pods)
+	checkTold(t, v1alpha1.ModeOrchestrated, namespace, pods)
 	checkBypassesBroker(t, pods[0])
 
 	// Move, with a daemon that is killed on the way.
@@ -57,6 +58,7 @@ func TestOrchestrator(t *testing.T) {
 		}
 	}
 	checkAddresses(t, pods)
+	checkTold(t, v1alpha1.ModeOrchestrated, namespace, pods)
 
 	// One of them is recreated while its provider is cordoned: it alone goes elsewhere.
 	cordon(t, fed.ProviderB)

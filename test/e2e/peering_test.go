@@ -8,11 +8,16 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -25,12 +30,14 @@ func TestAddressesFollowThePeering(t *testing.T) {
 	deploy(t, namespace, federation.Web, replicas)
 	before := onPath(t, namespace, replicas, federation.PathRelay, time.Minute)
 	checkAddresses(t, before)
+	checkTold(t, v1alpha1.ModeOrchestrated, namespace, before)
 
 	unpeer := peer(t, fed.Consumer, fed.ProviderB)
 	peered := time.Now()
 	direct := onPath(t, namespace, replicas, federation.PathDirect, 30*time.Second)
 	t.Logf("direct %.1f s after the peering", time.Since(peered).Seconds())
 	checkAddresses(t, direct)
+	checkTold(t, v1alpha1.ModeOrchestrated, namespace, direct)
 	checkSame(t, before, direct)
 
 	unpeer()
@@ -38,7 +45,48 @@ func TestAddressesFollowThePeering(t *testing.T) {
 	relayed := onPath(t, namespace, replicas, federation.PathRelay, 30*time.Second)
 	t.Logf("relayed %.1f s after the end of the peering", time.Since(ended).Seconds())
 	checkAddresses(t, relayed)
+	checkTold(t, v1alpha1.ModeOrchestrated, namespace, relayed)
 	checkSame(t, before, relayed)
+
+	// An event tells of each change.
+	provider := fmt.Sprintf("(provider %s)", fed.ProviderB.ID)
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		events, err := fed.Consumer.Kubectl(ctx, "get", "events", "--namespace="+namespace, "--field-selector=reason=PathChanged", "--output=custom-columns=MESSAGE:.message")
+		for _, change := range []string{"from relay " + provider + " to direct " + provider, "from direct " + provider + " to relay " + provider} {
+			if err == nil && strings.Count(events, change) < replicas {
+				err = fmt.Errorf("not each of %d pods has an event of its change %s:\n%s", replicas, change, events)
+			}
+		}
+		return err
+	})
+}
+
+// checkTold fails unless kubectl on the consumer soon tells of each pod by which path it is reached, since when, and who runs it; the
+// last only where the consumer may know.
+func checkTold(t *testing.T, mode v1alpha1.Mode, namespace string, pods []federation.Copy) {
+	t.Helper()
+	orchestrated := mode == v1alpha1.ModeOrchestrated
+	eventually(t, 30*time.Second, func(ctx context.Context) error {
+		var shown corev1.PodList
+		if err := fed.Consumer.List(ctx, &shown, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		annotations := map[string]map[string]string{}
+		for i := range shown.Items {
+			annotations[shown.Items[i].Name] = shown.Items[i].Annotations
+		}
+		for _, pod := range pods {
+			told := annotations[pod.Name]
+			provider, named := told[liqo.AnnotationProvider]
+			switch _, err := time.Parse(time.RFC3339, told[liqo.AnnotationPathSince]); {
+			case told[liqo.AnnotationPath] != string(pod.Path), orchestrated && provider != string(pod.RunsOn.ID), !orchestrated && named:
+				return fmt.Errorf("pod %s, which is reached by path %s and runs on %s, is told %v", pod.Name, pod.Path, pod.RunsOn.ID, told)
+			case err != nil:
+				return fmt.Errorf("pod %s is told no time: %v: %w", pod.Name, told, err)
+			}
+		}
+		return nil
+	})
 }
 
 // peer makes a peering, and returns a function that ends it; the end of the test does so at the latest.

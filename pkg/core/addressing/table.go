@@ -75,6 +75,7 @@ type Table struct {
 
 // way is what is known about the pods of one provider.
 type way struct {
+	provider cluster.ID
 	// broker is how the broker sees them, consumer how the consumer does; the
 	// latter is not valid without a connected tunnel.
 	broker, consumer View
@@ -106,7 +107,7 @@ func NewTable(broker View, routes []Route, peers map[cluster.ID]Peer) (*Table, e
 			return nil, fmt.Errorf("prefix %s of provider %s overlaps prefix %s of provider %s",
 				r.Pods.Seen, r.Provider, routes[i-1].Pods.Seen, routes[i-1].Provider)
 		}
-		table.ways[i].broker = r.Pods
+		table.ways[i].provider, table.ways[i].broker = r.Provider, r.Pods
 		if peer := peers[r.Provider]; peer.Connected {
 			table.ways[i].consumer = peer.Pods
 		}
@@ -137,6 +138,14 @@ func (t *Table) Resolve(reported netip.Addr) (Path, netip.Addr) {
 		return PathRelay, netip.Addr{}
 	}
 	return PathDirect, rebase(original, way.consumer.Seen)
+}
+
+// Provider returns the provider that runs the pod which the broker reports at the given address; empty if no route says.
+func (t *Table) Provider(reported netip.Addr) cluster.ID {
+	if way := t.find(reported); way != nil {
+		return way.provider
+	}
+	return ""
 }
 
 // Reported is the inverse of [Table.Resolve] for [PathBroker] and [PathDirect]: it tells at which address the broker reports, or

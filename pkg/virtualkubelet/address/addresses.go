@@ -30,7 +30,7 @@ type Relay interface {
 	Relayed
 	Reports
 
-	// Routes returns the providers that may be reached past the broker.
+	// Routes returns the providers that may be reached past the broker; nil before the broker has told any.
 	Routes() []addressing.Route
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 )
 
 // ProfileAddress is where profiles are served: they tell what is in memory, so that
@@ -25,6 +27,8 @@ type Metrics struct {
 	registry *prometheus.Registry
 	// RefusedEndpoints counts the endpoints that were too many.
 	RefusedEndpoints prometheus.Counter
+	// Pods counts the pods of this cluster that a broker runs on providers, by path.
+	Pods *prometheus.GaugeVec
 }
 
 // NewMetrics registers Liqo's metrics and our own.
@@ -35,8 +39,15 @@ func NewMetrics() *Metrics {
 			Name: "liqo_broker_endpoints_refused_total",
 			Help: "The endpoints of other clusters that were not passed on because there were too many.",
 		}),
+		Pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "liqo_broker_vk_pods",
+			Help: "The pods of this cluster that a broker runs on its providers, by the path of their packets: direct, or relay.",
+		}, []string{"path"}),
 	}
-	m.registry.MustRegister(liqometrics.ErrorsCounter, liqometrics.ItemsCounter, m.RefusedEndpoints,
+	for _, path := range []addressing.Path{addressing.PathDirect, addressing.PathRelay} {
+		m.Pods.WithLabelValues(path.String()) // Zero is told as well.
+	}
+	m.registry.MustRegister(liqometrics.ErrorsCounter, liqometrics.ItemsCounter, m.RefusedEndpoints, m.Pods,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -25,6 +25,8 @@ func TestMetricsAreServedAlone(t *testing.T) {
 		text    string
 	}{
 		"Metrics":        {"a Prometheus scrapes them", metrics.Handler(), "/metrics", http.StatusOK, "liqo_broker_endpoints_refused_total 3"},
+		"NoPodDirect":    {"a graph shows nothing of what is never told", metrics.Handler(), "/metrics", http.StatusOK, `liqo_broker_vk_pods{path="direct"} 0`},
+		"NoPodByRelay":   {"for both paths", metrics.Handler(), "/metrics", http.StatusOK, `liqo_broker_vk_pods{path="relay"} 0`},
 		"Runtime":        {"as Liqo's virtual kubelet tells them", metrics.Handler(), "/metrics", http.StatusOK, "go_goroutines"},
 		"ProfilesThere":  {"a profile tells what is in memory, and the address is open", metrics.Handler(), "/debug/pprof/heap", http.StatusNotFound, ""},
 		"CommandThere":   {"nor how the process was started", metrics.Handler(), "/debug/pprof/cmdline", http.StatusNotFound, ""},

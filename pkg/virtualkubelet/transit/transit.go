@@ -4,7 +4,7 @@
 // Package transit gives pods what they need because they run elsewhere, and not in the cluster that
 // they belong to: above all those that came from another cluster and go on to the foreign one. It
 // reflects their API server, hosts, tokens, endpoints and events so that these mean there what they
-// mean at home. It does not know how addresses are translated.
+// mean at home, and tells by which path they are reached. It does not know how addresses are translated.
 package transit
 
 import (
