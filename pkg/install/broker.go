@@ -329,7 +329,11 @@ func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNo
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, changes...)
+		for _, c := range changes {
+			do := c.do
+			c.do = func(ctx context.Context) error { return client.IgnoreNotFound(do(ctx)) } // The pod may have ended meanwhile.
+			all = append(all, c)
+		}
 	}
 	return all, nil
 }
@@ -373,8 +377,8 @@ func patching[T client.Object](o objects, object T, to func(T) error) func(conte
 	}
 }
 
-// traces returns the changes that remove what the broker has written beside its own objects: what it told consumers and virtual
-// kubelets, leases of virtual kubelets, and taints.
+// traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what
+// consumers and virtual kubelets were told, leases of virtual kubelets, taints, and the paths of pods.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	var all []change
 	for _, told := range []struct {
@@ -398,6 +402,11 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 			return nil, fmt.Errorf("read objects %s: %w", told.name, err)
 		}
 	}
+	paths, err := i.paths(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, paths...)
 	changes, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
 		lease := &unstructured.Unstructured{}
 		lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
@@ -415,4 +424,31 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 		return append(leases, taints...), err
 	})
 	return append(all, changes...), err
+}
+
+// paths returns the changes that take the annotations off pods by which their paths are told.
+func (i *Installer) paths(ctx context.Context) ([]change, error) {
+	var pods corev1.PodList
+	if err := i.List(ctx, &pods); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	var all []change
+	for n := range pods.Items {
+		pod := &pods.Items[n]
+		changes, err := i.mutateRead(pod, func() error {
+			for _, annotation := range []string{liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationPathSince} {
+				delete(pod.Annotations, annotation)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range changes {
+			do := c.do
+			c.do = func(ctx context.Context) error { return client.IgnoreNotFound(do(ctx)) } // The pod may have ended meanwhile.
+			all = append(all, c)
+		}
+	}
+	return all, nil
 }
