@@ -329,11 +329,7 @@ func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNo
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range changes {
-			do := c.do
-			c.do = func(ctx context.Context) error { return client.IgnoreNotFound(do(ctx)) } // The pod may have ended meanwhile.
-			all = append(all, c)
-		}
+		all = append(all, changes...)
 	}
 	return all, nil
 }
