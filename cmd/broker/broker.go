@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
@@ -304,14 +303,7 @@ func (b *broker) watchAccounts(ctx context.Context) error {
 // run runs the daemon until ctx ends or one of its parts fails, and returns when all
 // parts have ended.
 func (b *broker) run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if err := ports.Serve(ctx, group, b.ports()); err != nil {
-		stop()
-		return errors.Join(err, group.Wait())
-	}
-	group.Go(func() error {
+	return ports.Run(ctx, b.ports(), func(ctx context.Context) error {
 		if err := b.setup(ctx); err != nil {
 			return err
 		}
@@ -320,7 +312,6 @@ func (b *broker) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	return group.Wait()
 }
 
 // reviewer returns what knows the callers of the HTTP API. A token for the API server does not

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -185,14 +184,7 @@ func (s *sidecar) newRelays() (*observedRelays, error) {
 // the API server answers.
 func (s *sidecar) run(ctx context.Context) error {
 	defer s.close()
-	group, ctx := errgroup.WithContext(ctx)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if err := ports.Serve(ctx, group, s.ports()); err != nil {
-		stop()
-		return errors.Join(err, group.Wait())
-	}
-	group.Go(func() error {
+	return ports.Run(ctx, s.ports(), func(ctx context.Context) error {
 		if err := s.setup(ctx); err != nil {
 			return err
 		}
@@ -201,7 +193,6 @@ func (s *sidecar) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	return group.Wait()
 }
 
 // close ends the connection to Liqo's IPAM.

@@ -61,13 +61,9 @@ func (h *histories) write(ctx context.Context, p *v1alpha1.Provider, history kpi
 		next.History = history.String()
 		err = h.client.Update(ctx, next)
 	} else {
-		next = &v1alpha1.ProviderHistory{ObjectMeta: metav1.ObjectMeta{
-			Name: p.Name,
-			// It does not block the deletion: for that one would need a right on the Provider's finalizers.
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provider", Name: p.Name, UID: p.UID, Controller: new(true),
-			}},
-		}, History: history.String()}
+		next = &v1alpha1.ProviderHistory{
+			ObjectMeta: metav1.ObjectMeta{Name: p.Name, OwnerReferences: v1alpha1.OwnedBy("Provider", p)}, History: history.String(),
+		}
 		err = h.client.Create(ctx, next)
 	}
 	if err != nil {

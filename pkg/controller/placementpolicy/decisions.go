@@ -140,9 +140,7 @@ func (r *Reconciler) write(ctx context.Context, p *v1alpha1.PlacementPolicy, is 
 		delete(next.Annotations, lenient.AnnotationUnreadable)
 	}
 	next.Name = v1alpha1.DecisionName(p.Name, d.Consumer)
-	next.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: p.Name, UID: p.UID, Controller: new(true),
-	}}
+	next.OwnerReferences = v1alpha1.OwnedBy("PlacementPolicy", p)
 	var err error
 	if is == nil {
 		err = r.client.Create(ctx, next)

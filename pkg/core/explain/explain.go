@@ -255,22 +255,11 @@ func waits(c placement.Copy, room []corev1.ResourceList) string {
 		return "it was made for other providers than those on which pods are placed now"
 	case c.Pinned:
 		return "its consumer has chosen its provider, which has not taken it yet"
-	case !slices.ContainsFunc(room, func(largest corev1.ResourceList) bool { return fits(c.Requests, largest) }):
+	case !slices.ContainsFunc(room, func(largest corev1.ResourceList) bool { return placement.Fits(c.Requests, largest) }):
 		return "no provider that takes new pods has room for what it requests"
 	default:
 		return "the scheduler has not placed it yet: a provider has room for what it requests"
 	}
-}
-
-// fits reports whether a pod fits where the largest pod is known. That says nothing of the number
-// of pods.
-func fits(requests, largest corev1.ResourceList) bool {
-	for name, amount := range requests {
-		if left := largest[name]; name != corev1.ResourcePods && left.Cmp(amount) < 0 {
-			return false
-		}
-	}
-	return len(largest) > 0
 }
 
 func spot(s placement.Spot) string {

@@ -82,7 +82,7 @@ func allFit(copies []Copy, room corev1.ResourceList) bool {
 			continue
 		}
 		exist = true
-		if c.Pinned || c.Sole || !fit(c.Requests, room) {
+		if c.Pinned || c.Sole || !Fits(c.Requests, room) {
 			return false
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
-// fit reports whether a pod with some requests fits where the largest pod is known, which
+// Fits reports whether a pod with some requests fits where the largest pod is known, which
 // says nothing of the number of pods: there is none where no pod fits.
-func fit(requests, largest corev1.ResourceList) bool {
+func Fits(requests, largest corev1.ResourceList) bool {
 	for name, amount := range requests {
 		if left := largest[name]; name != corev1.ResourcePods && left.Cmp(amount) < 0 {
 			return false
@@ -82,7 +82,7 @@ func (v *vacancies) take(c Copy) bool {
 	if v.none() || c.Pinned || c.Spot == OnBroker {
 		return !v.none()
 	}
-	at := slices.IndexFunc(v.ids, func(id cluster.ID) bool { return fit(c.Requests, v.left[id]) })
+	at := slices.IndexFunc(v.ids, func(id cluster.ID) bool { return Fits(c.Requests, v.left[id]) })
 	if at >= 0 {
 		v.left[v.ids[at]] = resources.Subtract(v.left[v.ids[at]], c.Requests)
 	}

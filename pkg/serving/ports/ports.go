@@ -7,6 +7,7 @@ package ports
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -32,9 +33,24 @@ func Opened(all []Port) []Port {
 	return slices.DeleteFunc(slices.Clone(all), func(p Port) bool { return p.Address == "" || p.Address == "0" })
 }
 
-// Serve opens ports, and serves them in a group until the context ends. It returns when all are
+// Run opens ports, and serves them while the rest of the program runs beside them. It returns when
+// all have ended: because the context has, or one of them failed, or a port cannot be opened, and
+// then the rest does not begin.
+func Run(ctx context.Context, all []Port, rest func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := serve(ctx, group, all); err != nil {
+		stop()
+		return errors.Join(err, group.Wait())
+	}
+	group.Go(func() error { return rest(ctx) })
+	return group.Wait()
+}
+
+// serve opens ports, and serves them in a group until the context ends. It returns when all are
 // open, or one cannot be; those that are open by then close when the context ends.
-func Serve(ctx context.Context, group *errgroup.Group, all []Port) error {
+func serve(ctx context.Context, group *errgroup.Group, all []Port) error {
 	for _, p := range Opened(all) {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.Address)
 		if err != nil {

@@ -35,9 +35,7 @@ func Lose(p *v1alpha1.Provider, since time.Time) {
 func Decision(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, chosen ...cluster.ID) *v1alpha1.PlacementDecision {
 	d := &v1alpha1.PlacementDecision{Policy: policy.Name}
 	d.Name, d.Consumer = v1alpha1.DecisionName(policy.Name, string(consumer)), string(consumer)
-	d.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: policy.Name, UID: policy.UID, Controller: new(true),
-	}}
+	d.OwnerReferences = v1alpha1.OwnedBy("PlacementPolicy", policy)
 	for _, id := range chosen {
 		d.Chosen = append(d.Chosen, v1alpha1.ChosenProvider{ID: string(id)})
 	}
