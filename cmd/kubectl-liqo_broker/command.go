@@ -43,6 +43,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	s.flags.AddFlags(command.PersistentFlags())
 	addInstallation(command, s)
+	command.AddCommand(newReading(s).commands()...)
 	return command
 }
 

@@ -32,7 +32,7 @@ var floors = []floor{
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
 		"pkg/virtualkubelet", "pkg/ipamguard",
 	}},
-	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet"}},
+	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview"}},
 	{"edges", "know one outside thing each", []string{"pkg/liqo", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient"}},
 	{"shared", "the API, the manifests, and what every part may use", []string{"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/version", "pkg/wake"}},
 	{"core", "decides on values", []string{"pkg/core"}},

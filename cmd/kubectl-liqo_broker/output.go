@@ -1,0 +1,112 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+)
+
+// Formats of what is printed, besides a text for people.
+const (
+	formatJSON = "json"
+	formatYAML = "yaml"
+	formatName = "name"
+	formatWide = "wide"
+)
+
+// output is how a command prints.
+type output struct {
+	format    string
+	noHeaders bool
+}
+
+// add adds the flags to a command that prints in these formats besides the usual one.
+func (o *output) add(command *cobra.Command, formats ...string) {
+	flags := command.Flags()
+	flags.StringVarP(&o.format, "output", "o", "", "output format: one of "+strings.Join(formats, ", "))
+	if slices.Contains(formats, formatWide) {
+		flags.BoolVar(&o.noHeaders, "no-headers", false, "print a table without its headers")
+	}
+	if err := command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // The flag was added above.
+	}
+	command.PreRunE = func(*cobra.Command, []string) error {
+		if o.format != "" && !slices.Contains(formats, o.format) {
+			return usageError{fmt.Errorf("--output=%s is none of %s", o.format, strings.Join(formats, ", "))}
+		}
+		return nil
+	}
+}
+
+// objects prints a list of objects, which a table shows to people.
+func (o *output) objects(w io.Writer, scheme *runtime.Scheme, list client.ObjectList, table *metav1.Table) error {
+	if o.format != formatJSON && o.format != formatYAML && o.format != formatName {
+		return o.table(w, table)
+	}
+	flags := genericclioptions.NewPrintFlags("").WithTypeSetter(scheme).WithDefaultOutput(o.format)
+	printer, err := flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	items := []runtime.Object{}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		kind, err := apiutil.GVKForObject(item, scheme)
+		item.GetObjectKind().SetGroupVersionKind(kind)
+		items = append(items, item)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o.format != formatName {
+		return printer.PrintObj(list, w)
+	}
+	for _, item := range items {
+		if err := printer.PrintObj(item, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table prints a table for people.
+func (o *output) table(w io.Writer, table *metav1.Table) error {
+	return printers.NewTablePrinter(printers.PrintOptions{Wide: o.format == formatWide, NoHeaders: o.noHeaders}).PrintObj(table, w)
+}
+
+// value prints a value for programs, and reports whether the format is one for them.
+func (o *output) value(w io.Writer, value any) (done bool, err error) {
+	var text []byte
+	switch o.format {
+	case formatJSON:
+		text, err = json.MarshalIndent(value, "", "    ")
+		text = append(text, '\n')
+	case formatYAML:
+		text, err = yaml.Marshal(value)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	_, err = w.Write(text)
+	return true, err
+}
+
+// isText reports whether people read what is printed.
+func (o *output) isText() bool { return o.format == "" || o.format == formatWide }

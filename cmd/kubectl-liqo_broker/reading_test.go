@@ -1,0 +1,273 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/test/golden"
+)
+
+var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+// cli is the plugin at a cluster of objects in memory.
+type cli struct {
+	client      client.WithWatch
+	out, errOut bytes.Buffer
+}
+
+func newCLI(t *testing.T, objects ...client.Object) *cli {
+	t.Helper()
+	return &cli{client: newFake(t, objects...)}
+}
+
+func newFake(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, liqo.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+// run runs a command line, and returns what it has written.
+func (c *cli) run(t *testing.T, line string) (out, errOut string, err error) {
+	t.Helper()
+	return c.runArgs(t, strings.Fields(line))
+}
+
+func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err error) {
+	t.Helper()
+	c.out.Reset()
+	c.errOut.Reset()
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &c.out, ErrOut: &c.errOut}
+	root := newCommand(streams)
+	for _, child := range root.Commands() { // Those that reach a cluster are replaced.
+		root.RemoveCommand(child)
+	}
+	empty := ""
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.KubeConfig = &empty
+	r := newReading(&session{IOStreams: streams, flags: flags})
+	r.open, r.now = func() (client.Client, error) { return c.client, nil }, func() time.Time { return now }
+	root.AddCommand(r.commands()...)
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
+	return c.out.String(), c.errOut.String(), err
+}
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+func resources(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(time.Hour)}
+}
+
+func provider(id, name string, conditions ...metav1.Condition) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: id, CreationTimestamp: ago(50 * time.Hour)}}
+	p.Status.ClusterName, p.Status.Conditions = name, conditions
+	return p
+}
+
+func consumer(id, name string, conditions ...metav1.Condition) *v1alpha1.Consumer {
+	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: id, CreationTimestamp: ago(26 * time.Hour)}}
+	c.Status.ClusterName, c.Status.Conditions, c.Status.Mode, c.Status.Nodes = name, conditions, v1alpha1.ModeOrchestrated, v1alpha1.NodesOne
+	return c
+}
+
+// federation is a broker with two providers that offer something, one that does not, and two consumers.
+func federation() []client.Object {
+	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Workloads can be placed on the provider")
+	reachable := condition(v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "A virtual node of the cluster is ready")
+	milan := provider("11111111-aaaa", "milan", ready, reachable)
+	milan.Status.Offered, milan.Status.Used, milan.Status.Free = resources("8", "16Gi"), resources("1500m", "512Mi"), resources("6500m", "15872Mi")
+	milan.Status.LargestPod = resources("4", "8Gi")
+	kpiOf := func(name string, value v1alpha1.Number, unit string, expires time.Duration) v1alpha1.KPI {
+		return v1alpha1.KPI{Name: name, KPIValue: v1alpha1.KPIValue{Value: value, Unit: unit, MeasuredTime: ago(time.Minute), ExpirationTime: ago(-expires)}}
+	}
+	milan.Status.KPIs = []v1alpha1.KPI{
+		kpiOf("roundTripTime", "12.5", "ms", time.Hour), kpiOf("availability24h", "0.9987", "ratio", time.Hour), kpiOf("priceCPU", "0.02", "EUR", -time.Second),
+	}
+	turin := provider("22222222-bbbb", "turin", ready, reachable)
+	turin.Status.Offered, turin.Status.Free = resources("2", "4Gi"), resources("2", "4Gi")
+	down := provider("22222222-cccc", "oslo\x1b[31m\u202e",
+		condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "Not ready: virtual node liqo-oslo\x1b[0m"),
+		condition(v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonNodesNotReady, "No virtual node of the cluster is ready"))
+	rome := consumer("33333333-dddd", "rome", condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Offering 10 CPU and 20Gi memory"))
+	rome.Status.Offered, rome.Status.Used, rome.Status.Granted = resources("10", "20Gi"), resources("1500m", "512Mi"), resources("10", "20Gi")
+	paris := consumer("44444444-eeee", "paris", condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "The cluster is suspended"))
+	paris.Spec.Scheduling = v1alpha1.ConsumerSuspended
+	return []client.Object{milan, turin, down, rome, paris}
+}
+
+// TestPrints compares what commands print for the federation with golden files.
+func TestPrints(t *testing.T) {
+	for name, line := range map[string]string{
+		"providers.txt": "providers", "providers_wide.txt": "providers -o wide", "provider.yaml": "providers tur -o yaml", "provider_name.txt": "providers -o name",
+		"consumers.txt": "consumers", "consumers_wide.txt": "consumers -o wide",
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, err := newCLI(t, federation()...).run(t, line)
+			if err != nil || errOut != "" {
+				t.Fatalf("%v; %s", err, errOut)
+			}
+			if strings.ContainsAny(out, "\x1b\u202e") {
+				t.Errorf("control characters in %q", out)
+			}
+			golden.Check(t, name, out)
+		})
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	for line, says := range map[string]string{"providers": "No cluster provides yet", "consumers": "No cluster consumes yet"} {
+		out, errOut, err := newCLI(t).run(t, line)
+		if err != nil || out != "" || !strings.Contains(errOut, says) {
+			t.Errorf("%s: %q, %q, %v", line, out, errOut, err)
+		}
+	}
+}
+
+// TestFinds names providers in all ways, and in some that must be refused.
+func TestFinds(t *testing.T) {
+	for argument, want := range map[string]struct {
+		means string
+		says  string
+		code  int
+	}{
+		"milan":         {means: "11111111-aaaa"},
+		"mi":            {means: "11111111-aaaa"},
+		"22222222-bbbb": {means: "22222222-bbbb"},
+		"22222222-b":    {means: "22222222-bbbb"},
+		"2222":          {says: `"2222" can mean several clusters: oslo?[31m? (22222222-cccc), turin (22222222-bbbb)`, code: exitUsage},
+		"athens":        {says: `no cluster is called "athens": there are milan (11111111-aaaa), oslo?[31m? (22222222-cccc), turin (22222222-bbbb)`, code: exitFailure},
+	} {
+		out, _, err := newCLI(t, federation()...).run(t, "providers -o name "+argument)
+		if want.says != "" {
+			if err == nil || err.Error() != want.says || exitCode(err) != want.code {
+				t.Errorf("%s: %v", argument, err)
+			}
+			continue
+		}
+		if err != nil || out != "provider.brokering.liqo.io/"+want.means+"\n" {
+			t.Errorf("%s: %q, %v", argument, out, err)
+		}
+	}
+}
+
+func TestCompletes(t *testing.T) {
+	for line, want := range map[string]string{
+		"__complete drain m":           "milan\t11111111-aaaa\n",
+		"__complete drain 2":           "22222222-cccc\toslo?[31m?\n22222222-bbbb\tturin\n",
+		"__complete suspend ":          "paris\t44444444-eeee\nrome\t33333333-dddd\n",
+		"__complete drain milan ":      "",
+		"__complete providers milan t": "turin\t22222222-bbbb\n",
+	} {
+		words := strings.Split(line, " ")
+		c := newCLI(t, federation()...)
+		out, _, err := c.runArgs(t, words)
+		if got, _, _ := strings.Cut(out, ":4\n"); err != nil || got != want {
+			t.Errorf("%s: %q, %v", line, got, err)
+		}
+	}
+}
+
+// TestSets sets spec.scheduling of providers and consumers.
+func TestSets(t *testing.T) {
+	scheduling := func(c *cli) string {
+		var p v1alpha1.Provider
+		var consumer v1alpha1.Consumer
+		if err := errors.Join(c.client.Get(t.Context(), client.ObjectKey{Name: "11111111-aaaa"}, &p),
+			c.client.Get(t.Context(), client.ObjectKey{Name: "33333333-dddd"}, &consumer)); err != nil {
+			t.Fatal(err)
+		}
+		return string(p.Spec.Scheduling) + "/" + string(consumer.Spec.Scheduling)
+	}
+	c := newCLI(t, federation()...)
+	for _, step := range []struct{ line, prints, hints, leaves string }{
+		{"cordon milan --dry-run=server", "provider milan (11111111-aaaa) cordoned (server dry run)\n", "", "/"},
+		{"enable milan", "provider milan (11111111-aaaa) is already enabled\n", "", "/"},
+		{"cordon milan", "provider milan (11111111-aaaa) cordoned\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Cordoned/"},
+		{"drain 1111", "provider milan (11111111-aaaa) to be drained\n", "kubectl liqo-broker providers 11111111-aaaa -o wide", "Drained/"},
+		{"drain milan", "provider milan (11111111-aaaa) is already to be drained\n", "", "Drained/"},
+		{"enable milan", "provider milan (11111111-aaaa) enabled\n", "where policies choose it", "Active/"},
+		{"suspend rome", "consumer rome (33333333-dddd) suspended\n", "kubectl liqo-broker resume 33333333-dddd\n", "Active/Suspended"},
+		{"resume rome", "consumer rome (33333333-dddd) resumed\n", "its waiting pods go on", "Active/Active"},
+	} {
+		out, errOut, err := c.run(t, step.line)
+		if err != nil || out != step.prints || !strings.Contains(errOut, step.hints) || (errOut == "") != (step.hints == "") {
+			t.Errorf("%s: %q, %q, %v", step.line, out, errOut, err)
+		}
+		if is := scheduling(c); is != step.leaves {
+			t.Errorf("%s leaves %s instead of %s", step.line, is, step.leaves)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for line, says := range map[string]string{
+		"cordon":                        "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
+		"drain milan turin":             "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
+		"cordon milan --dry-run=client": "--dry-run=client is none of none, server",
+		"providers -o xml":              "--output=xml is none of json, yaml, name, wide",
+		"consumers --bogus":             "unknown flag: --bogus",
+	} {
+		_, _, err := newCLI(t, federation()...).run(t, line)
+		if err == nil || err.Error() != says || exitCode(err) != exitUsage {
+			t.Errorf("%s: %v, exit code %d", line, err, exitCode(err))
+		}
+	}
+}
+
+// TestFaults makes each command meet a cluster that it cannot use.
+func TestFaults(t *testing.T) {
+	resource := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "providers"}
+	for _, fault := range []struct {
+		err  error
+		says string
+	}{
+		{&meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: resource.Group, Kind: "Provider"}}, "there is no broker on this cluster: it knows no objects of brokering.liqo.io. Choose"},
+		{apierrors.NewForbidden(resource, "", errors.New("no role")), "you lack a right on this cluster: list "},
+		{apierrors.NewUnauthorized("no token"), "this cluster does not accept your credentials: list "},
+		{&url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}, "this cluster cannot be reached: Get"},
+		{context.Canceled, "interrupted"},
+	} {
+		for _, line := range []string{"providers", "consumers", "cordon milan", "suspend rome"} {
+			c := &cli{client: interceptor.NewClient(newFake(t, federation()...), interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return fault.err },
+			})}
+			out, _, err := c.run(t, line)
+			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || exitCode(err) != exitFailure || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s at %v: %q, %v", line, fault.err, out, err)
+			}
+		}
+	}
+}

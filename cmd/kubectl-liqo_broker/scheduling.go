@@ -1,0 +1,159 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+)
+
+// Values of --dry-run, as kubectl has them.
+const (
+	dryRunNone   = "none"
+	dryRunServer = "server"
+)
+
+// A setting is a command that sets spec.scheduling of one cluster.
+type setting struct {
+	verb, short string
+	// kind is how the object is called in what is printed, and done what the cluster then is.
+	kind, done string
+	value      string
+	// next says what happens then; "ID" in it is the ID of the cluster.
+	next string
+}
+
+var providerSettings = []setting{
+	{
+		verb: "cordon", short: "Let no new pods come to a provider; those that are there stay", kind: "provider", done: "cordoned",
+		value: string(v1alpha1.SchedulingCordoned),
+		next:  "No new pods come to it, and those that are there stay. Let new ones come again with: kubectl liqo-broker enable ID",
+	},
+	{
+		verb: "drain", short: "Let no new pods come to a provider, and move those that are there", kind: "provider", done: "to be drained",
+		value: string(v1alpha1.SchedulingDrained),
+		next: "Its pods move to other providers, a few at a time. See how far that is: kubectl liqo-broker providers ID -o wide. " +
+			"Take it back with: kubectl liqo-broker enable ID",
+	},
+	{
+		verb: "enable", short: "Let pods come to a provider that was cordoned or drained", kind: "provider", done: "enabled",
+		value: string(v1alpha1.SchedulingActive),
+		next:  "New pods come to it where policies choose it. Those that have left do not return by themselves.",
+	},
+}
+
+var consumerSettings = []setting{
+	{
+		verb: "suspend", short: "Give a consumer nothing new; it keeps what it uses", kind: "consumer", done: "suspended",
+		value: string(v1alpha1.ConsumerSuspended),
+		next:  "It keeps what it uses, and its new pods wait. Let them go on with: kubectl liqo-broker resume ID",
+	},
+	{
+		verb: "resume", short: "Offer a consumer again what there is for it", kind: "consumer", done: "resumed",
+		value: string(v1alpha1.ConsumerActive),
+		next:  "It is offered what there is for it, and its waiting pods go on.",
+	},
+}
+
+func (r *reading) settingCommands() []*cobra.Command {
+	var all []*cobra.Command
+	for _, s := range providerSettings {
+		all = append(all, r.settingCommand(s, "PROVIDER", r.providerNames, func(id cluster.ID) (client.Object, *string) {
+			p := &v1alpha1.Provider{}
+			p.Name = string(id)
+			return p, (*string)(&p.Spec.Scheduling)
+		}))
+	}
+	for _, s := range consumerSettings {
+		all = append(all, r.settingCommand(s, "CONSUMER", r.consumerNames, func(id cluster.ID) (client.Object, *string) {
+			c := &v1alpha1.Consumer{}
+			c.Name = string(id)
+			return c, (*string)(&c.Spec.Scheduling)
+		}))
+	}
+	return all
+}
+
+// settingCommand returns a command. The object of a cluster comes with its field that is set.
+func (r *reading) settingCommand(
+	s setting, argument string, names identities, object func(cluster.ID) (client.Object, *string),
+) *cobra.Command {
+	dryRun := dryRunNone
+	command := &cobra.Command{
+		Use:               s.verb + " " + argument,
+		Short:             s.short,
+		Long:              s.short + ".\n\n" + argument + " is a name, a cluster ID, or the beginning of one of both that means one cluster only.",
+		Example:           fmt.Sprintf("  kubectl liqo-broker %s milan", s.verb),
+		Args:              usage(cobra.ExactArgs(1)),
+		ValidArgsFunction: r.complete(names, 1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if dryRun != dryRunNone && dryRun != dryRunServer {
+				return usageError{fmt.Errorf("--dry-run=%s is none of %s, %s", dryRun, dryRunNone, dryRunServer)}
+			}
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			return r.clear(r.set(command.Context(), c, s, names, object, args[0], dryRun == dryRunServer))
+		},
+	}
+	command.Flags().StringVar(&dryRun, "dry-run", dryRunNone, "none, or server: let the API server check the change and not keep it")
+	return command
+}
+
+// set sets the field of the cluster that a text means, and says what happens next.
+func (r *reading) set(
+	ctx context.Context, c client.Client, s setting, names identities, object func(cluster.ID) (client.Object, *string), text string, dryRun bool,
+) error {
+	all, err := names(ctx, c)
+	if err != nil {
+		return err
+	}
+	found, err := find(all, text)
+	if err != nil {
+		return err
+	}
+	o, is := object(found.ID)
+	if err := c.Get(ctx, types.NamespacedName{Name: string(found.ID)}, o); err != nil {
+		return fmt.Errorf("get %s %s: %w", s.kind, found.ID, err)
+	}
+	called := s.kind + " " + overview.Plain(found.String())
+	if *is == s.value || *is == "" && s.value == string(v1alpha1.SchedulingActive) {
+		fmt.Fprintf(r.Out, "%s is already %s\n", called, s.done)
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"scheduling": s.value}})
+	if err != nil {
+		return err
+	}
+	var options []client.PatchOption
+	if dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), options...); err != nil {
+		return fmt.Errorf("patch %s %s: %w", s.kind, found.ID, err)
+	}
+	if dryRun {
+		fmt.Fprintf(r.Out, "%s %s (server dry run)\n", called, s.done)
+		return nil
+	}
+	fmt.Fprintf(r.Out, "%s %s\n", called, s.done)
+	fmt.Fprintln(r.ErrOut, next(s.next, found.ID))
+	return nil
+}
+
+// next returns a sentence, with the ID where it has room for one.
+func next(sentence string, id cluster.ID) string {
+	return strings.ReplaceAll(sentence, "ID", string(id))
+}
