@@ -260,9 +260,11 @@ func TestFaults(t *testing.T) {
 		{&url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}, "this cluster cannot be reached: Get"},
 		{context.Canceled, "interrupted"},
 	} {
-		for _, line := range []string{"providers", "consumers", "cordon milan", "suspend rome"} {
+		for _, line := range []string{"providers", "consumers", "cordon milan", "suspend rome", "status"} {
 			c := &cli{client: interceptor.NewClient(newFake(t, federation()...), interceptor.Funcs{
-				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return fault.err },
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+					return fault.err
+				},
 			})}
 			out, _, err := c.run(t, line)
 			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || exitCode(err) != exitFailure || strings.Contains(err.Error(), "\n") {

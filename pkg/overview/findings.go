@@ -1,0 +1,206 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+)
+
+// Finding is something that should be looked at.
+type Finding struct {
+	// Problem is false where it may be meant to be so.
+	Problem bool   `json:"problem"`
+	What    string `json:"what"`
+	Do      string `json:"do"`
+}
+
+// remedy is what to do about a reason of a condition; the zero remedy is nothing.
+type remedy struct {
+	problem bool
+	do      string
+}
+
+func problem(do string) remedy { return remedy{true, do} }
+func hint(do string) remedy    { return remedy{false, do} }
+
+const (
+	lookAtPeering = "Look at the peering: liqoctl status peer %s"
+	lookAtLog     = "The log of the broker may say why: kubectl logs -n liqo-broker deploy/liqo-broker"
+)
+
+// providerRemedies are by the reason of the condition Ready of a provider; those reasons are missing that people have chosen.
+func providerRemedies(p *v1alpha1.Provider) map[string]remedy {
+	peering := fmt.Sprintf(lookAtPeering, argument(p.Status.ClusterName))
+	change := "kubectl edit provider.brokering.liqo.io " + p.Name
+	return map[string]remedy{
+		v1alpha1.ReasonNotPeered:          hint("Peer with it again, or, if it is not to return: kubectl delete provider.brokering.liqo.io " + p.Name),
+		v1alpha1.ReasonPeeringEnds:        hint("Wait until the peering has ended; pods are recreated elsewhere"),
+		v1alpha1.ReasonNoOffer:            problem(peering + ". It may offer nothing, or Liqo has not accepted the offer: kubectl get resourceoffers -A"),
+		v1alpha1.ReasonInvalidOffer:       problem("Only its administrator can correct the offer: kubectl describe provider.brokering.liqo.io " + p.Name),
+		v1alpha1.ReasonInvalidDeclaration: problem("Correct spec.capacity.declared: " + change),
+		v1alpha1.ReasonNothingDeclared:    problem("Declare what it has in spec.capacity.declared, or use another rule: " + change),
+		v1alpha1.ReasonNodeNotReady:       problem(peering + ", and whether it can be reached"),
+		v1alpha1.ReasonNodeUnknown:        problem("Look at the virtual kubelet on this cluster, in the tenant namespace of the provider: kubectl get pods -A -l app.kubernetes.io/component=virtual-kubelet"),
+		v1alpha1.ReasonNodeRefused:        problem("Look at the labels of its virtual node: kubectl describe provider.brokering.liqo.io " + p.Name),
+		v1alpha1.ReasonWithdrawn:          hint("It has withdrawn its offer, and pods leave it; ask its administrator whether that is meant"),
+		v1alpha1.ReasonClusterNameTaken:   problem("One of the two clusters must get another name at Liqo, and peer again"),
+		v1alpha1.ReasonCordoned:           {}, v1alpha1.ReasonDrained: {},
+	}
+}
+
+func consumerRemedies(c *v1alpha1.Consumer) map[string]remedy {
+	change := "kubectl edit consumer.brokering.liqo.io " + c.Name
+	return map[string]remedy{
+		v1alpha1.ReasonNotPeered:        hint("It has left. If it is not to return: kubectl delete consumer.brokering.liqo.io " + c.Name),
+		v1alpha1.ReasonPeeringEnds:      hint("Wait until the peering has ended"),
+		v1alpha1.ReasonPeeringPending:   hint("Wait a moment. If it stays so: " + fmt.Sprintf(lookAtPeering, argument(c.Status.ClusterName))),
+		v1alpha1.ReasonNoProvider:       problem("See which providers can be used, and what policies and limits leave: kubectl liqo-broker providers"),
+		v1alpha1.ReasonModeNotServed:    problem("Let the broker run the mode (--with-orchestrator, --with-aggregator), or change spec.mode: " + change),
+		v1alpha1.ReasonClusterNameTaken: problem("One of the two clusters must get another name at Liqo, and peer again"),
+		v1alpha1.ReasonSuspended:        {},
+	}
+}
+
+// argument returns the name of a cluster for a command that people copy: one that a shell would understand otherwise is left out.
+func argument(name string) string {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "NAME"
+	}
+	return name
+}
+
+// findings returns what should be looked at, problems first.
+func findings(o Observed) []Finding {
+	all := []Finding{}
+	all = append(all, ofBroker(brokerOf(o.Deployment))...)
+	if len(o.Providers) == 0 {
+		all = append(all, Finding{What: "No cluster provides", Do: "Peer with one: liqoctl peer out-of-band --help"})
+	}
+	for i := range o.Providers {
+		all = append(all, ofProvider(&o.Providers[i])...)
+	}
+	if len(o.Consumers) == 0 {
+		all = append(all, Finding{What: "No cluster consumes", Do: "Let one peer with the broker: liqoctl peer out-of-band --help"})
+	}
+	for i := range o.Consumers {
+		all = append(all, ofConsumer(&o.Consumers[i])...)
+	}
+	for i := range o.Policies {
+		all = append(all, ofPolicy(&o.Policies[i])...)
+	}
+	for i := range o.Queries {
+		q := &o.Queries[i]
+		if c := meta.FindStatusCondition(q.Status.Conditions, v1alpha1.ConditionMeasured); c != nil && c.Status == metav1.ConditionFalse {
+			all = append(all, found("Query "+q.Name, c, problem("See what Prometheus answers, and correct the query: kubectl edit providerquery.brokering.liqo.io "+q.Name)))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		switch {
+		case a.Problem == b.Problem:
+			return 0
+		case a.Problem:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return all
+}
+
+func ofBroker(b Broker) []Finding {
+	switch {
+	case !b.Installed:
+		return []Finding{{true, "There is no Deployment liqo-broker in namespace liqo-broker", "Install the broker, or finish it: kubectl liqo-broker install"}}
+	case b.Wanted == 0:
+		return []Finding{{true, "The broker is scaled to zero: nothing is decided", "Start it: kubectl scale -n liqo-broker deploy/liqo-broker --replicas=1"}}
+	case b.Ready < b.Wanted:
+		return []Finding{{true, fmt.Sprintf("%d of %d replicas of the broker are ready", b.Ready, b.Wanted), "See why: kubectl describe pods -n liqo-broker. " + lookAtLog}}
+	case len(b.Modes) == 0:
+		return []Finding{{true, "The broker has no mode among its flags", "Give it one of --with-catalog, --with-orchestrator and --with-aggregator"}}
+	default:
+		return nil
+	}
+}
+
+func ofProvider(p *v1alpha1.Provider) []Finding {
+	var all []Finding
+	of := "Provider " + ProviderIdentity(p).String()
+	all = append(all, mainFinding(of, p.Status.Conditions, providerRemedies(p))...)
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionObjectsRefused); c != nil && c.Status == metav1.ConditionTrue {
+		all = append(all, found(of, c, problem("Only its administrator can correct what Liqo has of it: kubectl describe provider.brokering.liqo.io "+p.Name)))
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDraining); c != nil && c.Reason == v1alpha1.ReasonPodsHeld {
+		all = append(all, found(of, c, problem("See why each stays, and make room elsewhere or allow gaps (spec.moveSingletons of the policy): kubectl describe provider.brokering.liqo.io "+p.Name)))
+	}
+	return all
+}
+
+func ofConsumer(c *v1alpha1.Consumer) []Finding {
+	of := "Consumer " + ConsumerIdentity(c).String()
+	all := mainFinding(of, c.Status.Conditions, consumerRemedies(c))
+	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonProvidersHidden {
+		all = append(all, found(of, ready, hint("Use spec.nodes One, or the mode Orchestrated: kubectl edit consumer.brokering.liqo.io "+c.Name)))
+	}
+	if met := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReservationMet); met != nil && met.Status == metav1.ConditionFalse && c.IsServed() {
+		all = append(all, found(of, met, problem("Change spec.capacity, or add providers: kubectl edit consumer.brokering.liqo.io "+c.Name)))
+	}
+	return all
+}
+
+func ofPolicy(p *v1alpha1.PlacementPolicy) []Finding {
+	of, why := "Policy "+p.Name, "See why: kubectl liqo-broker explain "+p.Name
+	var all []Finding
+	for _, c := range p.Status.Conditions {
+		switch bad := c.Status == metav1.ConditionFalse; {
+		case c.Type == v1alpha1.ConditionDecided && bad:
+			all = append(all, found(of, &c, problem(why)))
+		case c.Type == v1alpha1.ConditionDecided && c.Reason == v1alpha1.ReasonNoConsumer:
+			all = append(all, found(of, &c, hint("It waits for a consumer, or spec.appliesTo names none that there is")))
+		case c.Type == v1alpha1.ConditionShadowed && c.Status == metav1.ConditionTrue:
+			all = append(all, found(of, &c, hint("If that is not meant, change the scope or the priority of one of them")))
+		case c.Type == v1alpha1.ConditionKPIsKnown && bad:
+			all = append(all, found(of, &c, problem("Correct the name in spec.weights, or add a ProviderQuery of that name")))
+		case c.Type == v1alpha1.ConditionMeasured && bad:
+			all = append(all, found(of, &c, problem("See what Prometheus answers to the query of spec.scaling")))
+		}
+	}
+	if meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDecided) == nil {
+		all = append(all, notSeen(of))
+	}
+	return all
+}
+
+// mainFinding returns what the condition Ready says that is not as it should be.
+func mainFinding(of string, conditions []metav1.Condition, remedies map[string]remedy) []Finding {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return []Finding{notSeen(of)}
+	}
+	if ready.Status == metav1.ConditionTrue {
+		return nil
+	}
+	r, known := remedies[ready.Reason]
+	switch {
+	case !known:
+		r = problem(lookAtLog)
+	case r.do == "":
+		return nil // People want it so.
+	}
+	return []Finding{found(of, ready, r)}
+}
+
+func notSeen(of string) Finding {
+	return Finding{true, sentence(of + ": the broker has not looked at it yet"), "If it stays so, the daemon does not run. " + lookAtLog}
+}
+
+func found(of string, c *metav1.Condition, r remedy) Finding {
+	return Finding{r.problem, sentence(fmt.Sprintf("%s: %s (%s)", of, c.Message, c.Reason)), r.do}
+}
