@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -70,9 +71,10 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 	for _, child := range root.Commands() { // Those that reach a cluster are replaced.
 		root.RemoveCommand(child)
 	}
-	empty := ""
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.KubeConfig = &empty
+	root.ResetFlags()
+	flags.AddFlags(root.PersistentFlags())
 	r := newReading(&session{IOStreams: streams, flags: flags})
 	r.open, r.now = func() (client.Client, error) { return c.client, nil }, func() time.Time { return now }
 	root.AddCommand(r.commands()...)
@@ -260,7 +262,7 @@ func TestFaults(t *testing.T) {
 		{&url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}, "this cluster cannot be reached: Get"},
 		{context.Canceled, "interrupted"},
 	} {
-		for _, line := range []string{"providers", "consumers", "cordon milan", "suspend rome", "status"} {
+		for _, line := range []string{"providers", "consumers", "cordon milan", "suspend rome", "status", "where"} {
 			c := &cli{client: interceptor.NewClient(newFake(t, federation()...), interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 					return fault.err

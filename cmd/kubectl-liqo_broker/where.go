@@ -1,0 +1,162 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+)
+
+func (r *reading) whereCommand() *cobra.Command {
+	var out output
+	var all bool
+	command := &cobra.Command{
+		Use:   "where [NAMESPACE]",
+		Short: "Show where pods run: on the broker of all consumers, on a consumer its own",
+		Long: "Show where pods run that are there.\n\n" +
+			"On a broker: the pods of all consumers, or those of a namespace by its name on the broker or on its consumer, and the provider of each.\n" +
+			"On a consumer: the pods of a namespace that run on virtual nodes of a broker, with the provider, if the broker shows it, and the path:\n" +
+			"direct, or relay through the broker.",
+		Example:           "  kubectl liqo-broker where\n  kubectl liqo-broker where shop -o wide",
+		Args:              usage(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			namespace, err := r.namespace(args, all)
+			if err != nil {
+				return err
+			}
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			pods, broker, err := r.placed(command.Context(), c, namespace, all)
+			if err != nil {
+				return r.clear(err)
+			}
+			if done, err := out.value(r.Out, pods); done || err != nil {
+				return err
+			}
+			if len(pods) == 0 {
+				fmt.Fprintln(r.ErrOut, "No pods are there.")
+				return nil
+			}
+			return out.table(r.Out, overview.Pods(r.now(), pods, broker))
+		},
+	}
+	out.add(command, formatJSON, formatYAML, formatWide)
+	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "the pods of all namespaces, as on a broker without NAMESPACE")
+	return command
+}
+
+// namespace returns the namespace that the command line names; empty if it names none.
+func (r *reading) namespace(args []string, all bool) (string, error) {
+	var named string
+	if r.flags.Namespace != nil {
+		named = *r.flags.Namespace
+	}
+	switch {
+	case len(args) > 0 && named != "" && args[0] != named:
+		return "", usageError{fmt.Errorf("NAMESPACE is %q and --namespace is %q", args[0], named)}
+	case all && (len(args) > 0 || named != ""):
+		return "", usageError{errors.New("--all-namespaces and a namespace exclude each other")}
+	case len(args) > 0:
+		return args[0], nil
+	default:
+		return named, nil
+	}
+}
+
+// placed returns where pods are, and whether the cluster is a broker's.
+func (r *reading) placed(ctx context.Context, c client.Client, namespace string, all bool) (pods []overview.Placed, broker bool, err error) {
+	var on overview.OnBroker
+	providers, err := r.providers(ctx, c)
+	switch {
+	case meta.IsNoMatchError(err):
+		pods, err = r.placedOnConsumer(ctx, c, namespace, all)
+		return pods, false, err
+	case err != nil:
+		return nil, false, err
+	}
+	var namespaces corev1.NamespaceList
+	var nodes corev1.NodeList
+	var found corev1.PodList
+	group, inGroup := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		consumers, err := r.consumers(inGroup, c)
+		if err == nil {
+			on.Consumers = consumers.Items
+		}
+		return err
+	})
+	group.Go(func() error {
+		return listed("namespaces", c.List(inGroup, &namespaces, client.HasLabels{liqo.LabelRemoteClusterID}))
+	})
+	group.Go(func() error { return listed("nodes", c.List(inGroup, &nodes, virtualNodes())) })
+	group.Go(func() error {
+		return listed("pods", c.List(inGroup, &found, client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}))
+	})
+	if err := group.Wait(); err != nil {
+		return nil, true, err
+	}
+	on.Providers, on.Namespaces, on.Nodes, on.Pods = providers.Items, namespaces.Items, nodes.Items, found.Items
+	return on.Placed(namespace), true, nil
+}
+
+func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespace string, all bool) ([]overview.Placed, error) {
+	if namespace == "" && !all {
+		usual, _, err := r.flags.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
+			return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		}
+		namespace = usual
+	}
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes, virtualNodes()); err != nil {
+		return nil, listed("nodes", err)
+	}
+	uses := false
+	for i := range nodes.Items {
+		uses = uses || overview.OfBroker(&nodes.Items[i])
+	}
+	if !uses {
+		return nil, fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s", r.where(), liqo.LabelVirtualKubelet)
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return nil, listed("pods", err)
+	}
+	var foreign liqo.ForeignClusterList // Who may not read them sees IDs.
+	if err := c.List(ctx, &foreign); err != nil && !apierrors.IsForbidden(err) {
+		return nil, listed("foreign clusters", err)
+	}
+	peers := make([]cluster.Identity, len(foreign.Items))
+	for i := range foreign.Items {
+		peers[i] = liqo.Identity(&foreign.Items[i])
+	}
+	return overview.OnConsumer(nodes.Items, pods.Items, peers), nil
+}
+
+func virtualNodes() client.ListOption {
+	return client.MatchingLabels{liqo.LabelNodeType: liqo.NodeTypeVirtual}
+}
+
+// listed wraps the error of listing objects.
+func listed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("list %s: %w", what, err)
+}

@@ -1,0 +1,209 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Annotations by which virtual kubelets say on the consumer how a pod is reached.
+const (
+	annotationPath      = "brokering.liqo.io/path"
+	annotationProvider  = "brokering.liqo.io/provider"
+	annotationPathSince = "brokering.liqo.io/path-since"
+)
+
+// Placed is where one pod runs. What is not known is empty.
+type Placed struct {
+	// Namespace and Pod are how the consumer calls it.
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	// Consumer is whose pod it is; empty on the consumer itself.
+	Consumer *Cluster `json:"consumer,omitempty"`
+	// Twin is the namespace on the broker; empty on the consumer.
+	Twin string `json:"twin,omitempty"`
+	// Provider is nil while the pod is on none, and where the broker hides it.
+	Provider *Cluster `json:"provider,omitempty"`
+	// Path is by which path the consumer reaches it: direct or relay.
+	Path    string `json:"path,omitempty"`
+	Node    string `json:"node,omitempty"`
+	Address string `json:"address,omitempty"`
+	Status  string `json:"status"`
+	Ready   bool   `json:"ready"`
+	// Since is since when it is on its node or, on the consumer, since when by its path.
+	Since metav1.Time `json:"since,omitzero"`
+}
+
+// Cluster is what a cluster is called.
+type Cluster struct {
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+func (c *Cluster) called() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Name != "":
+		return c.Name
+	default:
+		return c.ID
+	}
+}
+
+// OnBroker is what a broker's cluster has of consumers' pods.
+type OnBroker struct {
+	Providers  []v1alpha1.Provider
+	Consumers  []v1alpha1.Consumer
+	Namespaces []corev1.Namespace
+	Nodes      []corev1.Node
+	Pods       []corev1.Pod
+}
+
+// Placed returns where the pods are of a namespace, which is meant by its name on the broker or on its consumer; of all
+// namespaces without a name.
+func (o *OnBroker) Placed(namespace string) []Placed {
+	providers, consumers := map[string]*Cluster{}, map[string]*Cluster{}
+	for i := range o.Providers {
+		p := &o.Providers[i]
+		providers[p.Name] = &Cluster{ID: p.Name, Name: p.Status.ClusterName}
+	}
+	for i := range o.Consumers {
+		c := &o.Consumers[i]
+		consumers[c.Name] = &Cluster{ID: c.Name, Name: c.Status.ClusterName}
+	}
+	nodes := map[string]*Cluster{}
+	for i := range o.Nodes {
+		if id := liqo.NodeCluster(&o.Nodes[i]); id != "" {
+			nodes[o.Nodes[i].Name] = cmp.Or(providers[string(id)], &Cluster{ID: string(id)})
+		}
+	}
+	type twin struct {
+		of   *Cluster
+		name string
+	}
+	twins := map[string]twin{}
+	for i := range o.Namespaces {
+		ns := &o.Namespaces[i]
+		id, is := liqo.TwinOf(ns)
+		if name := liqo.OriginalName(ns); is && (namespace == "" || namespace == ns.Name || namespace == name) {
+			twins[ns.Name] = twin{cmp.Or(consumers[string(id)], &Cluster{ID: string(id)}), name}
+		}
+	}
+	all := []Placed{}
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		t, is := twins[pod.Namespace]
+		if !is || podstate.Ended(pod) || !liqo.ShadowPodSelector().Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		placed := placedOf(pod, boundSince(pod))
+		placed.Consumer, placed.Namespace, placed.Twin, placed.Provider = t.of, t.name, pod.Namespace, nodes[pod.Spec.NodeName]
+		all = append(all, placed)
+	}
+	return order(all)
+}
+
+// OnConsumer returns where the pods are that run on virtual nodes of a broker, given the nodes and the pods of a consumer, and
+// the clusters that it is peered with.
+func OnConsumer(nodes []corev1.Node, pods []corev1.Pod, peers []cluster.Identity) []Placed {
+	names := map[string]string{}
+	for _, peer := range peers {
+		names[string(peer.ID)] = peer.Name
+	}
+	virtual := map[string]*corev1.Node{}
+	for i := range nodes {
+		if OfBroker(&nodes[i]) {
+			virtual[nodes[i].Name] = &nodes[i]
+		}
+	}
+	all := []Placed{}
+	for i := range pods {
+		pod := &pods[i]
+		node := virtual[pod.Spec.NodeName]
+		if node == nil || podstate.Ended(pod) {
+			continue
+		}
+		changed, err := time.Parse(time.RFC3339, pod.Annotations[annotationPathSince])
+		if err != nil {
+			changed = boundSince(pod).Time
+		}
+		placed := placedOf(pod, metav1.NewTime(changed))
+		placed.Path = pod.Annotations[annotationPath]
+		if id := cmp.Or(pod.Annotations[annotationProvider], node.Labels[liqo.LabelProvider]); id != "" {
+			placed.Provider = &Cluster{ID: id, Name: names[id]}
+		}
+		all = append(all, placed)
+	}
+	return order(all)
+}
+
+// OfBroker reports whether a node is a virtual one whose virtual kubelet is this project's.
+func OfBroker(node *corev1.Node) bool {
+	return liqo.NodeCluster(node) != "" && node.Labels[liqo.LabelVirtualKubelet] != ""
+}
+
+func placedOf(pod *corev1.Pod, at metav1.Time) Placed {
+	status := string(pod.Status.Phase)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		status = "Terminating"
+	case pod.Spec.NodeName == "":
+		status = "Waiting"
+	}
+	return Placed{
+		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Address: pod.Status.PodIP, Status: status, Ready: podstate.Ready(pod), Since: at,
+	}
+}
+
+// boundSince returns since when a pod is bound to its node; the zero time if it is not.
+func boundSince(pod *corev1.Pod) metav1.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime
+		}
+	}
+	return metav1.Time{}
+}
+
+func order(all []Placed) []Placed {
+	slices.SortFunc(all, func(a, b Placed) int {
+		return cmp.Or(cmp.Compare(a.Consumer.called(), b.Consumer.called()), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Twin, b.Twin), cmp.Compare(a.Pod, b.Pod))
+	})
+	return all
+}
+
+// Pods returns a row for each pod, in their order: with the consumer on the broker, and with the path on a consumer.
+func Pods(now time.Time, pods []Placed, broker bool) *metav1.Table {
+	usual := func(name string, cell func(Placed) string) column[Placed] {
+		return column[Placed]{name: name, cell: cell}
+	}
+	wide := func(name string, cell func(Placed) string) column[Placed] {
+		return column[Placed]{name: name, wide: true, cell: cell}
+	}
+	namespace, pod := usual("Namespace", func(p Placed) string { return p.Namespace }), usual("Pod", func(p Placed) string { return p.Pod })
+	provider := usual("Provider", func(p Placed) string { return p.Provider.called() })
+	status, ready := usual("Status", func(p Placed) string { return p.Status }), usual("Ready", func(p Placed) string { return map[bool]string{true: "True", false: "False"}[p.Ready] })
+	address, at := usual("Address", func(p Placed) string { return p.Address }), usual("Since", func(p Placed) string { return since(now, p.Since) })
+	node := wide("Node", func(p Placed) string { return p.Node })
+	if !broker {
+		path := usual("Path", func(p Placed) string { return p.Path })
+		return table(pods, []column[Placed]{namespace, pod, provider, path, status, ready, address, at, node})
+	}
+	consumer := usual("Consumer", func(p Placed) string { return p.Consumer.called() })
+	twin := wide("Here", func(p Placed) string { return p.Twin })
+	return table(pods, []column[Placed]{consumer, namespace, pod, provider, status, ready, address, at, node, twin})
+}
