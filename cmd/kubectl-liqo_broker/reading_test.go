@@ -262,7 +262,7 @@ func TestFaults(t *testing.T) {
 		{&url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}, "this cluster cannot be reached: Get"},
 		{context.Canceled, "interrupted"},
 	} {
-		for _, line := range []string{"providers", "consumers", "cordon milan", "suspend rome", "status", "where"} {
+		for _, line := range []string{"providers", "consumers", "cordon milan", "suspend rome", "status", "where", "explain cheapest"} {
 			c := &cli{client: interceptor.NewClient(newFake(t, federation()...), interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 					return fault.err

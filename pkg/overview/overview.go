@@ -26,11 +26,11 @@ const (
 // none is shown where there is nothing.
 const none = "-"
 
-// column is one column of a table; a wide one is for who asks for more.
+// column is one column of a table; a wide one is for who asks for more, and a long one has sentences.
 type column[T any] struct {
-	name string
-	wide bool
-	cell func(T) string
+	name       string
+	wide, long bool
+	cell       func(T) string
 }
 
 // table returns the rows of some items.
@@ -46,7 +46,11 @@ func table[T any](items []T, columns []column[T]) *metav1.Table {
 	for _, item := range items {
 		row := metav1.TableRow{Cells: make([]any, 0, len(columns))}
 		for _, c := range columns {
-			text := excerpt.Of(Plain(c.cell(item)), maxCell)
+			most := maxCell
+			if c.long {
+				most = maxSentence
+			}
+			text := excerpt.Of(Plain(c.cell(item)), most)
 			if text == "" {
 				text = none
 			}
@@ -57,14 +61,18 @@ func table[T any](items []T, columns []column[T]) *metav1.Table {
 	return t
 }
 
-// Plain returns a text in one line that leaves a terminal as it is: a question mark stands for each character that is not for
-// printing, such as those that move the cursor or turn the direction of writing.
+// Plain returns a text in one line that leaves a terminal as it is: a space stands for each tab and end of a line, and a
+// question mark for each other character that is not for printing, such as those that move the cursor or turn the direction of writing.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+		switch {
+		case unicode.IsPrint(r):
 			return r
+		case r == '\n' || r == '\t':
+			return ' '
+		default:
+			return '?'
 		}
-		return '?'
 	}, strings.ToValidUTF8(text, "?"))
 }
 

@@ -41,6 +41,7 @@ var floors = []floor{
 // allowed are imports between folders of one floor.
 var allowed = map[[2]string]string{
 	{"pkg/virtualkubelet", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
+	{"pkg/overview", "pkg/snapshot"}:                "It reads to whom policies apply as the daemon does.",
 	{"pkg/liqo", "pkg/lenient"}:                     "Liqo's objects are read leniently.",
 }
 

@@ -1,0 +1,129 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+)
+
+func (r *reading) explainCommand() *cobra.Command {
+	var out output
+	command := &cobra.Command{
+		Use:   "explain POLICY|NAMESPACE|NAMESPACE/POD",
+		Short: "Say why pods run where they do, and what excludes each other provider",
+		Long: "Say why pods run where they do, and what excludes each other provider, as the placement decisions have it: of a placement policy, of a\n" +
+			"consumer's namespace, by its name on the broker or on the consumer, or of a pod in such a namespace. What has the name is found out;\n" +
+			"of several all are explained. It is for the cluster of the broker.",
+		Example:           "  kubectl liqo-broker explain cheapest\n  kubectl liqo-broker explain shop\n  kubectl liqo-broker explain shop/web-1",
+		Args:              usage(cobra.ExactArgs(1)),
+		ValidArgsFunction: r.completePolicies,
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			placements, err := r.placements(command.Context(), c)
+			if err != nil {
+				return r.clear(err)
+			}
+			explained := placements.Explain(r.now(), args[0])
+			if !explained.Found() {
+				return fmt.Errorf("no placement policy, and no namespace or pod of a consumer, is called %q: see kubectl get placementpolicies, or kubectl liqo-broker where", args[0])
+			}
+			if done, err := out.value(r.Out, explained); done || err != nil {
+				return err
+			}
+			return explained.Print(r.Out, func(table *metav1.Table) error { return out.table(r.Out, table) })
+		},
+	}
+	out.add(command, formatJSON, formatYAML)
+	return command
+}
+
+// placements reads all that there is of placement, the kinds side by side.
+func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Placements, error) {
+	var (
+		policies    v1alpha1.PlacementPolicyList
+		decisions   v1alpha1.PlacementDecisionList
+		offloadings liqo.NamespaceOffloadingList
+		shadows     = liqo.NewShadowPodMetadataList()
+		namespaces  corev1.NamespaceList
+		nodes       corev1.NodeList
+		pods        corev1.PodList
+		p           overview.Placements
+	)
+	providers, err := r.providers(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	consumers, err := r.consumers(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, read := range []struct {
+		what    string
+		list    client.ObjectList
+		options []client.ListOption
+	}{
+		{"placement policies", &policies, nil},
+		{"placement decisions", &decisions, nil},
+		{"namespace offloadings", &offloadings, nil},
+		{"shadow pods", shadows, nil},
+		{"namespaces", &namespaces, []client.ListOption{client.HasLabels{liqo.LabelRemoteClusterID}}},
+		{"nodes", &nodes, []client.ListOption{virtualNodes()}},
+		{"pods", &pods, []client.ListOption{client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}}},
+	} {
+		group.Go(func() error { return listed(read.what, c.List(ctx, read.list, read.options...)) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	p.OnBroker = overview.OnBroker{
+		Providers: providers.Items, Consumers: consumers.Items, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items,
+	}
+	p.Policies, p.Decisions, p.Offloadings, p.Shadows = policies.Items, decisions.Items, offloadings.Items, shadows.Items
+	return &p, nil
+}
+
+// completePolicies lets a shell complete the names of policies and of consumers' namespaces.
+func (r *reading) completePolicies(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
+	defer cancel()
+	c, err := r.open()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var policies v1alpha1.PlacementPolicyList
+	var namespaces corev1.NamespaceList
+	if c.List(ctx, &policies) != nil || c.List(ctx, &namespaces, client.HasLabels{liqo.LabelRemoteClusterID}) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for i := range policies.Items {
+		names = append(names, policies.Items[i].Name+"\tpolicy")
+	}
+	for i := range namespaces.Items {
+		if _, twin := liqo.TwinOf(&namespaces.Items[i]); twin {
+			names = append(names, namespaces.Items[i].Name+"\tnamespace")
+		}
+	}
+	return slices.DeleteFunc(names, func(name cobra.Completion) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,329 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/binding"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// Placements is what a broker's cluster has of placement.
+type Placements struct {
+	OnBroker
+
+	Policies    []v1alpha1.PlacementPolicy
+	Decisions   []v1alpha1.PlacementDecision
+	Offloadings []liqo.NamespaceOffloading
+	// Shadows are the metadata of the ShadowPods of consumers.
+	Shadows []metav1.PartialObjectMetadata
+}
+
+// Explanation says why pods run where they do. What has the name that was asked for is in it, whatever it is.
+type Explanation struct {
+	Policies   []ExplainedPolicy    `json:"policies,omitempty"`
+	Namespaces []ExplainedNamespace `json:"namespaces,omitempty"`
+}
+
+// ExplainedPolicy is what a policy has decided.
+type ExplainedPolicy struct {
+	Name       string               `json:"name"`
+	Scope      v1alpha1.PolicyScope `json:"scope"`
+	Priority   int32                `json:"priority"`
+	Conditions []metav1.Condition   `json:"conditions,omitempty"`
+	Decisions  []ExplainedDecision  `json:"decisions,omitempty"`
+}
+
+// ExplainedDecision is what was decided for one consumer.
+type ExplainedDecision struct {
+	Consumer  Cluster     `json:"consumer"`
+	Providers []Candidate `json:"providers"`
+	// Complete is false if the decision does not explain all providers.
+	Complete bool `json:"complete"`
+}
+
+// Candidate is a provider that was looked at.
+type Candidate struct {
+	Cluster
+
+	// Chosen reports whether pods may go there.
+	Chosen bool `json:"chosen"`
+	// Score is up to 100; empty if there is none.
+	Score string `json:"score,omitempty"`
+	// Why is what excludes it, or what its score is made of.
+	Why []string `json:"why,omitempty"`
+}
+
+// ExplainedNamespace is a consumer's namespace on the broker.
+type ExplainedNamespace struct {
+	// Name is how the consumer calls it, and Twin the broker.
+	Name     string  `json:"name"`
+	Twin     string  `json:"twin"`
+	Consumer Cluster `json:"consumer"`
+	// Policy is the policy that it follows; empty if it follows none, so that all providers are used.
+	Policy string `json:"policy,omitempty"`
+	// Waiting says why new pods wait, as far as objects tell; empty if nothing tells that they do.
+	Waiting   string      `json:"waiting,omitempty"`
+	Providers []Candidate `json:"providers"`
+	// Complete is false if there are providers of which nothing is said.
+	Complete bool       `json:"complete"`
+	Pods     []Explained `json:"pods,omitempty"`
+}
+
+// Explained is a pod, with why it waits.
+type Explained struct {
+	Placed
+
+	Why string `json:"why,omitempty"`
+}
+
+// Found reports whether there is anything of the name.
+func (e *Explanation) Found() bool { return len(e.Policies)+len(e.Namespaces) > 0 }
+
+// Explain explains what has a name: a policy, a namespace by its name on the broker or on its consumer, or a pod of such a
+// namespace as NAMESPACE/NAME.
+func (p *Placements) Explain(now time.Time, name string) Explanation {
+	var e Explanation
+	namespace, pod, ofPod := strings.Cut(name, "/")
+	for i := range p.Policies {
+		if p.Policies[i].Name == name {
+			e.Policies = append(e.Policies, p.policy(now, &p.Policies[i]))
+		}
+	}
+	for i := range p.Namespaces {
+		ns := &p.Namespaces[i]
+		consumer, twin := liqo.TwinOf(ns)
+		if !twin || namespace != ns.Name && namespace != liqo.OriginalName(ns) {
+			continue
+		}
+		explained := p.namespace(now, ns, consumer)
+		if ofPod {
+			explained.Pods = slices.DeleteFunc(explained.Pods, func(other Explained) bool { return other.Pod != pod })
+			if len(explained.Pods) == 0 {
+				continue
+			}
+		}
+		e.Namespaces = append(e.Namespaces, explained)
+	}
+	return e
+}
+
+func (p *Placements) policy(now time.Time, policy *v1alpha1.PlacementPolicy) ExplainedPolicy {
+	e := ExplainedPolicy{
+		Name: policy.Name, Scope: policy.Spec.AppliesTo.Scope, Priority: policy.Spec.Priority, Conditions: policy.Status.Conditions,
+	}
+	for i := range p.Decisions {
+		if d := &p.Decisions[i]; d.IsOf(policy, d.Consumer) {
+			e.Decisions = append(e.Decisions, decided(now, &d.ConsumerDecision))
+		}
+	}
+	return e
+}
+
+// decided returns a decision with the candidates in their order: the best come first, then those that are excluded.
+func decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
+	e := ExplainedDecision{
+		Consumer: Cluster{d.Consumer, d.ConsumerName}, Providers: []Candidate{}, Complete: d.NotExplained == 0 && len(d.Explained) > 0,
+	}
+	said := map[string]*v1alpha1.ChosenProvider{}
+	for i := range d.Chosen {
+		said[d.Chosen[i].ID] = &d.Chosen[i]
+	}
+	add := func(c Candidate) {
+		if chosen := said[c.ID]; chosen != nil {
+			c.Chosen = true
+			c.Why = append(c.Why, remarks(now, chosen)...)
+			delete(said, c.ID)
+		}
+		for _, better := range d.Better {
+			if better.ID == c.ID {
+				c.Why = append(c.Why, "better than a chosen one for "+since(now, better.SinceTime)+", and takes its place when that has lasted")
+			}
+		}
+		e.Providers = append(e.Providers, c)
+	}
+	for _, x := range d.Explained {
+		c := Candidate{Cluster: Cluster{x.ID, x.Name}, Score: string(x.Score)}
+		switch {
+		case x.Excluded != "":
+			c.Why = append(c.Why, x.Excluded)
+		case said[x.ID] == nil:
+			c.Why = append(c.Why, "it passes the filters, and others come first")
+		}
+		for _, t := range x.Terms {
+			value := string(t.Value) + " " + t.Unit
+			if t.Unknown != "" {
+				value = t.Unknown
+			}
+			c.Why = append(c.Why, fmt.Sprintf("%s: %s (%s of 1, weight %d)", t.KPI, value, t.Normalized, t.Weight))
+		}
+		add(c)
+	}
+	for _, chosen := range d.Chosen {
+		if said[chosen.ID] != nil {
+			add(Candidate{Cluster: Cluster{chosen.ID, chosen.Name}})
+		}
+	}
+	return e
+}
+
+// remarks says what is special about a chosen provider.
+func remarks(now time.Time, c *v1alpha1.ChosenProvider) []string {
+	var all []string
+	if c.AwaySinceTime != nil {
+		all = append(all, "cannot be used for "+since(now, *c.AwaySinceTime)+", and keeps its place for a while")
+	}
+	if c.Substitute {
+		all = append(all, "stands in for one that cannot be used")
+	}
+	if c.Barred {
+		all = append(all, "gets no new pods while the policy cannot decide")
+	}
+	return all
+}
+
+// namespace explains a namespace of a consumer.
+func (p *Placements) namespace(now time.Time, ns *corev1.Namespace, id cluster.ID) ExplainedNamespace {
+	e := ExplainedNamespace{Name: liqo.OriginalName(ns), Twin: ns.Name, Consumer: Cluster{ID: string(id)}, Complete: true}
+	consumer := of(p.Consumers, string(id))
+	if consumer != nil {
+		e.Consumer.Name = consumer.Status.ClusterName
+	}
+	// The policy, and what it has decided.
+	wishes := map[string]bool{}
+	for i := range p.Shadows {
+		if wish := p.Shadows[i].Labels[liqo.LabelPolicy]; wish != "" && p.Shadows[i].Namespace == ns.Name {
+			wishes[wish] = true
+		}
+	}
+	e.Policy = binding.Follows(snapshot.Rules(p.Policies), binding.Twin{Consumer: id, OriginalName: e.Name, Labels: ns.Labels, Wishes: wishes})
+	if e.Policy == "" {
+		e.Providers = p.all()
+	} else {
+		decision := p.decisionFor(now, e.Policy, id)
+		e.Providers, e.Complete = decision.Providers, decision.Complete
+	}
+	// What keeps this namespace from providers, whatever the policy says.
+	p.hinder(ns, id, e.Providers)
+	e.Waiting = waiting(consumer, &e)
+	// The pods.
+	for _, placed := range p.Placed(ns.Name) {
+		if placed.Twin == ns.Name {
+			e.Pods = append(e.Pods, Explained{placed, p.unscheduled(placed)})
+		}
+	}
+	return e
+}
+
+// decisionFor returns what a policy has decided for a consumer; one without providers if nothing.
+func (p *Placements) decisionFor(now time.Time, policy string, consumer cluster.ID) ExplainedDecision {
+	for i := range p.Decisions {
+		if d := &p.Decisions[i]; d.IsOf(of(p.Policies, policy), string(consumer)) {
+			return decided(now, &d.ConsumerDecision)
+		}
+	}
+	return ExplainedDecision{Providers: []Candidate{}, Complete: true}
+}
+
+// all returns all providers as candidates of a namespace without a policy.
+func (p *Placements) all() []Candidate {
+	all := make([]Candidate, len(p.Providers))
+	for i := range p.Providers {
+		is := &p.Providers[i]
+		ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
+		all[i] = Candidate{Cluster: Cluster{is.Name, is.Status.ClusterName}, Chosen: ready != nil && ready.Status == metav1.ConditionTrue}
+		switch {
+		case ready == nil:
+			all[i].Why = []string{"The provider is not known yet"}
+		case !all[i].Chosen:
+			all[i].Why = []string{cmp.Or(ready.Message, ready.Reason)}
+		}
+	}
+	return all
+}
+
+// hinder takes the providers out to which a namespace cannot go, and says why.
+func (p *Placements) hinder(ns *corev1.Namespace, consumer cluster.ID, candidates []Candidate) {
+	var offloading *liqo.NamespaceOffloading
+	for i := range p.Offloadings {
+		if p.Offloadings[i].Namespace == ns.Name {
+			offloading = &p.Offloadings[i]
+		}
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		identity := cluster.Identity{ID: cluster.ID(c.ID), Name: c.Name}
+		why := ""
+		switch {
+		case identity.ID == consumer:
+			why = "It is the consumer itself"
+		case liqo.Passed(ns, identity):
+			why = "The namespace came from it, or through it"
+		case offloading != nil:
+			if _, refused := liqo.Refused(offloading, identity); refused {
+				why = "It cannot create the namespace: it may have another one of that name"
+			}
+		}
+		if why != "" {
+			c.Chosen, c.Why = false, append([]string{why}, c.Why...)
+		}
+	}
+}
+
+// waiting says why new pods of a namespace wait, as far as that can be seen.
+func waiting(consumer *v1alpha1.Consumer, e *ExplainedNamespace) string {
+	switch {
+	case consumer != nil && consumer.IsSuspended():
+		return "The consumer is suspended: kubectl liqo-broker resume " + consumer.Name
+	case consumer != nil && reason(consumer.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonModeNotServed:
+		return "The broker does not run the mode of the consumer"
+	case slices.ContainsFunc(e.Providers, func(c Candidate) bool { return c.Chosen }):
+		return ""
+	case e.Policy != "" && len(e.Providers) == 0:
+		return "The policy has not decided for the consumer yet"
+	default:
+		return "No provider can be used"
+	}
+}
+
+// unscheduled returns what the scheduler says of a pod that it has not placed.
+func (p *Placements) unscheduled(placed Placed) string {
+	for i := range p.Pods {
+		pod := &p.Pods[i]
+		if pod.Namespace != placed.Twin || pod.Name != placed.Pod {
+			continue
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				return c.Message
+			}
+		}
+	}
+	return ""
+}
+
+// of returns the object of a name; nil if there is none.
+func of[T any, P interface {
+	*T
+	GetName() string
+}](all []T, name string) P {
+	for i := range all {
+		if P(&all[i]).GetName() == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
