@@ -33,7 +33,7 @@ type reading struct {
 
 // commands returns the commands that look at a cluster, or change one field of one object.
 func (r *reading) commands() []*cobra.Command {
-	return append([]*cobra.Command{r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand()}, r.settingCommands()...)
+	return append([]*cobra.Command{r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand()}, r.settingCommands()...)
 }
 
 func newReading(s *session) *reading { return &reading{session: s, open: s.client, now: time.Now} }

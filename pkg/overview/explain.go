@@ -79,7 +79,7 @@ type ExplainedNamespace struct {
 	Waiting   string      `json:"waiting,omitempty"`
 	Providers []Candidate `json:"providers"`
 	// Complete is false if there are providers of which nothing is said.
-	Complete bool       `json:"complete"`
+	Complete bool        `json:"complete"`
 	Pods     []Explained `json:"pods,omitempty"`
 }
 

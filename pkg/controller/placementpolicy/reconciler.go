@@ -345,29 +345,34 @@ func (r *Reconciler) audience(ctx context.Context, p *v1alpha1.PlacementPolicy) 
 	if err := r.client.List(ctx, &consumers, client.UnsafeDisableDeepCopy); err != nil {
 		return audience{}, fmt.Errorf("list consumers: %w", err)
 	}
-	clusters := make([]measure.Cluster, len(consumers.Items))
-	for i := range consumers.Items {
-		c := &consumers.Items[i]
-		clusters[i] = measure.Cluster{ID: c.Name, Name: c.Status.ClusterName, Since: c.CreationTimestamp.Time}
-	}
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return audience{}, fmt.Errorf("list placement policies: %w", err)
 	}
-	rules := snapshot.Rules(policies.Items)
+	return audienceOf(p.Name, consumers.Items, policies.Items), nil
+}
+
+// audienceOf returns whom the policy of a name decides for. It reorders the consumers.
+func audienceOf(policy string, consumers []v1alpha1.Consumer, policies []v1alpha1.PlacementPolicy) audience {
+	clusters := make([]measure.Cluster, len(consumers))
+	for i := range consumers {
+		c := &consumers[i]
+		clusters[i] = measure.Cluster{ID: c.Name, Name: c.Status.ClusterName, Since: c.CreationTimestamp.Time}
+	}
+	rules := snapshot.Rules(policies)
 	to := audience{names: measure.NamesOf(clusters)}
-	at := slices.IndexFunc(rules, func(rule binding.Policy) bool { return rule.Name == p.Name })
+	at := slices.IndexFunc(rules, func(rule binding.Policy) bool { return rule.Name == policy })
 	if at < 0 { // It is being deleted.
-		return to, nil
+		return to
 	}
 	own := &rules[at]
 	to.shadows = binding.ShadowsOf(own, rules)
-	to.consumers = slices.DeleteFunc(consumers.Items, func(c v1alpha1.Consumer) bool {
+	to.consumers = slices.DeleteFunc(consumers, func(c v1alpha1.Consumer) bool {
 		id := cluster.ID(c.Name)
-		return binding.OfConsumer(rules, id) != p.Name && !own.MayApply(id)
+		return binding.OfConsumer(rules, id) != policy && !own.MayApply(id)
 	})
 	slices.SortFunc(to.consumers, func(a, b v1alpha1.Consumer) int { return strings.Compare(a.Name, b.Name) })
-	return to, nil
+	return to
 }
 
 // roster reads all providers.

@@ -1,0 +1,79 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementpolicy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// Trial is what a policy would decide if nothing had been decided before.
+type Trial struct {
+	// Invalid is what is wrong with the policy; nil if nothing is. Then it would decide nothing.
+	Invalid error
+	// Conditions are about other policies, and about KPIs.
+	Conditions []metav1.Condition
+	// Decisions are for the consumers to which the policy would apply, in order of their IDs; without any, there is one for a
+	// consumer without an ID, of which nothing is known.
+	Decisions []Tried
+	// Scales tells that it depends on a KPI that only the broker asks for how many are chosen. The trial takes it for unknown.
+	Scales bool
+}
+
+// Tried is what would be decided for one consumer.
+type Tried struct {
+	v1alpha1.ConsumerDecision
+
+	// Err is why nothing can be decided; nil if it can.
+	Err error
+}
+
+// Try returns what a policy would decide at a time with the providers, the consumers and the other policies of a cluster. A policy
+// of the same name there does not count. It writes nothing.
+func Try(ctx context.Context, c client.Client, now time.Time, p *v1alpha1.PlacementPolicy) (Trial, error) {
+	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil)})
+	roster, err := r.roster(ctx)
+	if err != nil {
+		return Trial{}, err
+	}
+	var consumers v1alpha1.ConsumerList
+	if err := c.List(ctx, &consumers); err != nil {
+		return Trial{}, fmt.Errorf("list consumers: %w", err)
+	}
+	var policies v1alpha1.PlacementPolicyList
+	if err := c.List(ctx, &policies); err != nil {
+		return Trial{}, fmt.Errorf("list placement policies: %w", err)
+	}
+	others := slices.DeleteFunc(policies.Items, func(o v1alpha1.PlacementPolicy) bool { return o.Name == p.Name })
+	to := audienceOf(p.Name, consumers.Items, append(others, *p))
+
+	s := &state{}
+	s.chooser, s.scaler, s.err = rules(p)
+	trial := Trial{Invalid: s.err, Scales: s.scaler != nil, Conditions: []metav1.Condition{shadowed(to.shadows)}}
+	if known, said := roster.kpisKnown(now, p.Spec.Weights); said {
+		trial.Conditions = append(trial.Conditions, known)
+	}
+	if trial.Invalid != nil {
+		return trial, nil
+	}
+	if len(to.consumers) == 0 {
+		to.consumers = make([]v1alpha1.Consumer, 1)
+	}
+	if s.scaler != nil {
+		s.scaler.names = to.names
+	}
+	for i := range to.consumers {
+		decision, _, err := roster.decide(now, s, &to.consumers[i], v1alpha1.ConsumerDecision{}, true)
+		trial.Decisions = append(trial.Decisions, Tried{decision, err})
+	}
+	return trial, nil
+}
