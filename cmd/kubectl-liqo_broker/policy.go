@@ -108,10 +108,10 @@ func (r *reading) check(ctx context.Context, c client.Client, p *v1alpha1.Placem
 		check.Problems = append(check.Problems, trial.Invalid.Error())
 	}
 	for _, condition := range trial.Conditions {
-		switch {
-		case condition.Reason == v1alpha1.ReasonUnknownKPI:
+		switch condition.Reason {
+		case v1alpha1.ReasonUnknownKPI:
 			check.Problems = append(check.Problems, condition.Message)
-		case condition.Reason == v1alpha1.ReasonOtherPolicy:
+		case v1alpha1.ReasonOtherPolicy:
 			check.Notes = append(check.Notes, condition.Message)
 		}
 	}

@@ -17,7 +17,7 @@ type TablePrinter func(*metav1.Table) error
 // Print writes an explanation for people, with tables that the printer writes to the same place.
 func (e *Explanation) Print(w io.Writer, tables TablePrinter) error {
 	for i := range e.Policies {
-		if err := e.Policies[i].print(w, tables); err != nil {
+		if err := e.Policies[i].write(w, tables); err != nil {
 			return err
 		}
 	}
@@ -25,14 +25,14 @@ func (e *Explanation) Print(w io.Writer, tables TablePrinter) error {
 		if i+len(e.Policies) > 0 {
 			fmt.Fprintln(w)
 		}
-		if err := e.Namespaces[i].print(w, tables); err != nil {
+		if err := e.Namespaces[i].write(w, tables); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *ExplainedPolicy) print(w io.Writer, tables TablePrinter) error {
+func (p *ExplainedPolicy) write(w io.Writer, tables TablePrinter) error {
 	fmt.Fprintf(w, "Policy %s: scope %s, priority %d\n", p.Name, p.Scope, p.Priority)
 	for _, c := range p.Conditions {
 		fmt.Fprintf(w, "  %s is %s (%s): %s\n", c.Type, c.Status, c.Reason, sentence(c.Message))
@@ -51,7 +51,7 @@ func (p *ExplainedPolicy) print(w io.Writer, tables TablePrinter) error {
 	return nil
 }
 
-func (n *ExplainedNamespace) print(w io.Writer, tables TablePrinter) error {
+func (n *ExplainedNamespace) write(w io.Writer, tables TablePrinter) error {
 	fmt.Fprintf(w, "Namespace %s of consumer %s, which is %s here\n", Plain(n.Name), Plain(n.Consumer.String()), n.Twin)
 	if n.Policy == "" {
 		fmt.Fprintln(w, "It follows no policy: all providers are used that can be.")

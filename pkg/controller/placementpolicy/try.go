@@ -63,7 +63,7 @@ func Try(ctx context.Context, c client.Client, now time.Time, p *v1alpha1.Placem
 		trial.Conditions = append(trial.Conditions, known)
 	}
 	if trial.Invalid != nil {
-		return trial, nil
+		return trial, nil //nolint:nilerr // What is wrong with the policy is the result.
 	}
 	if len(to.consumers) == 0 {
 		to.consumers = make([]v1alpha1.Consumer, 1)

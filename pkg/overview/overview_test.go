@@ -1,0 +1,107 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+)
+
+var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"milan": "milan", "Zürich 東京": "Zürich 東京", "a\x1b[2Jb": "a?[2Jb", "two\nlines\tand a tab": "two lines and a tab", "a\rb\x00\x7f\u009b": "a?b???",
+		"right\u202eleft\u200b": "right?left?", "not \xff UTF-8": "not ? UTF-8",
+	} {
+		if got := Plain(text); got != want {
+			t.Errorf("%q is shown as %q instead of %q", text, got, want)
+		}
+	}
+}
+
+// FuzzNames shows clusters with whatever name: nothing of it may be obeyed by a terminal, and all tables keep their shape.
+func FuzzNames(f *testing.F) {
+	f.Add("milan", "\x1b]0;owned\x07")
+	f.Fuzz(func(t *testing.T, name, message string) {
+		p := v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id"}}
+		p.Status.ClusterName = name
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoOffer, Message: message}}
+		status := Summarize(Observed{Providers: []v1alpha1.Provider{p}})
+		shown := []string{(&UnknownError{Known: []cluster.Identity{ProviderIdentity(&p)}}).Error()}
+		for _, row := range Providers(now, []v1alpha1.Provider{p}).Rows {
+			for _, cell := range row.Cells {
+				shown = append(shown, fmt.Sprint(cell))
+			}
+		}
+		for _, finding := range status.Next {
+			shown = append(shown, finding.What, finding.Do)
+		}
+		for _, text := range shown {
+			if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || len(text) > 2*maxSentence {
+				t.Errorf("%q", text)
+			}
+		}
+	})
+}
+
+func TestFind(t *testing.T) {
+	clusters := []cluster.Identity{
+		{ID: "aa11", Name: "milan"}, {ID: "aa22", Name: "milano"}, {ID: "bb11", Name: "twin"}, {ID: "bb22", Name: "twin"}, {ID: "cc", Name: "aa11"}, {ID: "dd"},
+	}
+	for text, want := range map[string]string{
+		"aa11": "aa11", // An ID goes before a name.
+		"aa2":  "aa22", "milan": "milan", "milano": "milano", "bb2": "bb22", "d": "dd",
+		"mila": "milan (aa11), milano (aa22)", "aa": "aa11 (cc), milan (aa11), milano (aa22)", "twin": "twin (bb11), twin (bb22)",
+		"": "unknown", "x": "unknown",
+	} {
+		found, err := Find(clusters, text)
+		var ambiguous *AmbiguousError
+		var unknown *UnknownError
+		switch {
+		case errors.As(err, &ambiguous):
+			if got := list(ambiguous.Candidates); got != want {
+				t.Errorf("%q can mean %s, not %s", text, got, want)
+			}
+		case errors.As(err, &unknown):
+			if want != "unknown" {
+				t.Errorf("%q is unknown", text)
+			}
+		case string(found.ID) != want && found.Name != want:
+			t.Errorf("%q means %s", text, found)
+		}
+	}
+	many := make([]cluster.Identity, 500)
+	for i := range many {
+		many[i].ID = cluster.ID(fmt.Sprintf("%0200d", i))
+	}
+	if _, err := Find(many, "0"); err == nil || len(err.Error()) > 4096 || !strings.HasSuffix(err.Error(), "and 490 more") {
+		t.Errorf("of many: %v", err)
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for _, c := range []struct{ cpu, memory, want string }{
+		{"1500m", "16Gi", "1.5 CPU, 16Gi"}, {"0", "0", "0 CPU, 0"}, {"8", "1536Mi", "8 CPU, 1.5Gi"}, {"1m", "512Ki", "0 CPU, 0.5Mi"}, {"1e18", "1Ei", "1000000000000000000 CPU, 1073741824Gi"},
+	} {
+		of := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.cpu), corev1.ResourceMemory: resource.MustParse(c.memory)}
+		if got := amount(of); got != c.want {
+			t.Errorf("%s and %s are %q instead of %q", c.cpu, c.memory, got, c.want)
+		}
+	}
+	if got := amount(nil); got != "" {
+		t.Errorf("nothing is %q", got)
+	}
+}
