@@ -54,25 +54,27 @@ func decidedFor() []client.Object {
 	milan := cluster.Identity{ID: "11111111-aaaa", Name: "milan"}
 	rome := cluster.Identity{ID: "33333333-dddd", Name: "rome"}
 	plain := liqotest.TwinNamespace("plain", rome)
-	through := liqotest.TwinNamespace("x-"+liqo.UniqueName(milan)+"-y", cluster.Identity{ID: "44444444-eeee", Name: "paris"})
+	through := liqotest.TwinNamespace("x-"+liqo.UniqueName(milan)+"-y", rome)
 	through.Annotations["liqo.io/original-name"] = "through"
 	offloading := liqo.ForgeOffloading("plain", "DefaultName", []cluster.ID{"11111111-aaaa", "22222222-bbbb"})
 	liqotest.PutInForce(plain, offloading)
 	liqotest.Refuse(offloading, milan, now)
 	waits := pod("plain", "waits", "", "")
 	waits.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/4 nodes are available:\n4 Insufficient cpu."}}
-	return append(workload(), cheapest, decision(cheapest), stale, idle, wish, plain, through, offloading, waits)
+	suspended := liqotest.TwinNamespace("suspended", cluster.Identity{ID: "44444444-eeee", Name: "paris"})
+	return append(workload(), suspended, cheapest, decision(cheapest), stale, idle, wish, plain, through, offloading, waits)
 }
 
 func TestExplain(t *testing.T) {
 	for name, line := range map[string]string{
-		"explain_policy.txt":            "explain cheapest",
-		"explain_policy_idle.txt":       "explain idle",
-		"explain_namespace.txt":         "explain shop",
-		"explain_namespace.yaml":        "explain shop-rome-abc -o yaml",
-		"explain_namespace_plain.txt":   "explain plain",
-		"explain_namespace_through.txt": "explain through",
-		"explain_pod.txt":               "explain plain/waits",
+		"explain_policy.txt":              "explain cheapest",
+		"explain_policy_idle.txt":         "explain idle",
+		"explain_namespace.txt":           "explain shop",
+		"explain_namespace.yaml":          "explain shop-rome-abc -o yaml",
+		"explain_namespace_plain.txt":     "explain plain",
+		"explain_namespace_through.txt":   "explain through",
+		"explain_namespace_suspended.txt": "explain suspended",
+		"explain_pod.txt":                 "explain plain/waits",
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut, err := newCLI(t, decidedFor()...).run(t, line)

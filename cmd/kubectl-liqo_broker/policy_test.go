@@ -73,18 +73,21 @@ spec:
 // TestPolicyCheckBesideItself checks a policy that is there with another spec, beside one that goes before it.
 func TestPolicyCheckBesideItself(t *testing.T) {
 	mine, other := policy("mine"), policy("other")
-	mine.Spec.Filters, other.Spec.Priority = []v1alpha1.Filter{"false"}, 5
+	mine.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"nobody"}}
+	other.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeNamespaces, Namespaces: &v1alpha1.NamespaceBinding{Names: []string{"shop"}}}
+	other.Spec.Priority = 5
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, []byte(header+"metadata: {name: mine}\nspec: {appliesTo: {scope: Default}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(header+"metadata: {name: mine}\nspec: {appliesTo: {scope: Namespaces, namespaces: {names: [shop]}}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	at := newCLI(t, append(federation(), mine, other)...)
 	out, _, err := at.run(t, "policy check "+file)
-	if err != nil || !strings.HasPrefix(out, "Policy mine is good\n* Other policies of the same scope go before this one, by priority or else by name: other") {
+	if err != nil || !strings.HasPrefix(out, "Policy mine is good\n* Other policies of the same scope go before this one, by priority or else by name: other") ||
+		!strings.Contains(out, "It would choose for consumer rome") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	var kept v1alpha1.PlacementPolicy
-	if err := at.client.Get(t.Context(), client.ObjectKey{Name: "mine"}, &kept); err != nil || len(kept.Spec.Filters) != 1 {
+	if err := at.client.Get(t.Context(), client.ObjectKey{Name: "mine"}, &kept); err != nil || kept.Spec.AppliesTo.Scope != v1alpha1.ScopeConsumers {
 		t.Errorf("it is now %+v, %v", kept.Spec, err)
 	}
 }
