@@ -18,13 +18,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// Annotations by which virtual kubelets say on the consumer how a pod is reached.
-const (
-	annotationPath      = "brokering.liqo.io/path"
-	annotationProvider  = "brokering.liqo.io/provider"
-	annotationPathSince = "brokering.liqo.io/path-since"
-)
-
 // Placed is where one pod runs. What is not known is empty.
 type Placed struct {
 	// Namespace and Pod are how the consumer calls it.
@@ -136,13 +129,13 @@ func OnConsumer(nodes []corev1.Node, pods []corev1.Pod, peers []cluster.Identity
 		if node == nil || podstate.Ended(pod) {
 			continue
 		}
-		changed, err := time.Parse(time.RFC3339, pod.Annotations[annotationPathSince])
+		changed, err := time.Parse(time.RFC3339, pod.Annotations[liqo.AnnotationPathSince])
 		if err != nil {
 			changed = boundSince(pod).Time
 		}
 		placed := placedOf(pod, metav1.NewTime(changed))
-		placed.Path = pod.Annotations[annotationPath]
-		if id := cmp.Or(pod.Annotations[annotationProvider], node.Labels[liqo.LabelProvider]); id != "" {
+		placed.Path = pod.Annotations[liqo.AnnotationPath]
+		if id := cmp.Or(pod.Annotations[liqo.AnnotationProvider], node.Labels[liqo.LabelProvider]); id != "" {
 			placed.Provider = &Cluster{ID: id, Name: names[id]}
 		}
 		all = append(all, placed)
