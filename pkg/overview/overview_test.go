@@ -23,7 +23,7 @@ var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func TestPlain(t *testing.T) {
 	for text, want := range map[string]string{
-		"milan": "milan", "Zürich 東京": "Zürich 東京", "a\x1b[2Jb": "a?[2Jb", "two\nlines\tand a tab": "two lines and a tab", "a\rb\x00\x7f\u009b": "a?b???",
+		"milan": "milan", "Zürich Łódź": "Zürich Łódź", "a\x1b[2Jb": "a?[2Jb", "two\nlines\tand a tab": "two lines and a tab", "a\rb\x00\x7f\u009b": "a?b???",
 		"right\u202eleft\u200b": "right?left?", "not \xff UTF-8": "not ? UTF-8",
 	} {
 		if got := Plain(text); got != want {
