@@ -39,7 +39,7 @@ demo: deps build images bin/demo ## Bring up a federation of four clusters with 
 	bin/demo up --kubernetes $(KUBERNETES)
 
 .PHONY: test
-test: deps test-unit test-patched test-values test-e2e ## Run everything: unit tests, the patches, bad values, the journeys on four clusters.
+test: deps test-unit test-chart test-patched test-values test-e2e ## Run everything: unit tests, the chart, the patches, bad values, the journeys on four clusters.
 
 ##@ Federation
 
@@ -72,10 +72,11 @@ text: ## Print what users read into the golden files: the help of the commands, 
 	go test ./cmd/... -run '^TestHelp$$' -update
 
 .PHONY: generate
-generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, and the code that is made from other code.
+generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, the chart from the manifests, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler
 	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
+	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/chart ./chart && .build/bin/chart
 	PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/remoteipam/remoteipamv1 \
 		--go_out=pkg/remoteipam/remoteipamv1 --go_opt=paths=source_relative \
 		--go-grpc_out=pkg/remoteipam/remoteipamv1 --go-grpc_opt=paths=source_relative remoteipam.proto
@@ -93,6 +94,12 @@ test-unit: deps ## Run the tests that need neither root nor a cluster, with the 
 .PHONY: test-fast
 test-fast: ## Run the unit tests of what has changed, without the race detector: for the inner loop.
 	go test ./...
+
+# Go would not see that files outside these modules have changed, and give the last result.
+.PHONY: test-chart
+test-chart: ## Render the Helm chart and compare it with what kubectl applies, and Liqo's chart with the patches.
+	go test -C build/tools -count=1 ./chart
+	go test -C test/chart -count=1 ./...
 
 .PHONY: test-patched
 test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
@@ -164,10 +171,12 @@ lint: $(GOLANGCI) ## Run the linters, and check the API against the conventions 
 .PHONY: verify
 verify: deps generate lint ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
 	go mod tidy
+	go mod tidy -C test/chart
 	go vet ./...
 	go vet -tags=e2e ./test/...
 	go vet -C build/tools ./...
-	git diff --exit-code -- go.mod go.sum deploy/crds pkg/api pkg/remoteipam/remoteipamv1
+	go vet -C test/chart ./...
+	git diff --exit-code -- go.mod go.sum test/chart deploy/crds deploy/chart pkg/api pkg/remoteipam/remoteipamv1
 
 ##@ Help
 

@@ -1,0 +1,111 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestChartEqualsKustomize holds that who installs with Helm has the same objects as who installs with kubectl, except for what
+// adapt lists.
+func TestChartEqualsKustomize(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		kubernetes string
+		dirs       []string
+	}{
+		"Policies":   {reason: "Admission policies are there where Kubernetes has them.", kubernetes: "v1.30.0", dirs: []string{"deploy", "deploy/admission"}},
+		"Vendor":     {reason: "A vendor's version is as good as another.", kubernetes: "v1.34.1-eks-3025e55", dirs: []string{"deploy", "deploy/admission"}},
+		"NoPolicies": {reason: "Kubernetes 1.28 has none, and takes the rest.", kubernetes: "v1.28.15", dirs: []string{"deploy"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var dirs []string
+			for _, dir := range tc.dirs {
+				dirs = append(dirs, filepath.Join(root, dir))
+			}
+			want := kustomized(t, dirs...)
+			got, _ := release{kubernetes: tc.kubernetes, set: "namespace.create=true"}.render(t, load(t, ours))
+			for _, key := range slices.Sorted(maps.Keys(got)) {
+				adapt(t, key, got[key])
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s -kustomize +chart\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// adapt checks what the chart alone has, and takes it out.
+func adapt(t *testing.T, key string, o object) {
+	t.Helper()
+	metadata := o["metadata"].(map[string]any)
+	switch o["kind"] {
+	case "CustomResourceDefinition":
+		// They stay when the release goes, and need no labels, as generated.
+		take(t, key, metadata["annotations"], "helm.sh/resource-policy", "keep")
+		return
+	case "Deployment":
+		spec := o["spec"].(map[string]any)
+		// The lab has no room for two.
+		if spec["replicas"] != 2.0 {
+			t.Errorf("%s has %v replicas, want 2", key, spec["replicas"])
+		}
+		spec["replicas"] = 1.0
+		// Pods are replaced when what they read at their start changes.
+		pod := spec["template"].(map[string]any)["metadata"].(map[string]any)
+		take(t, key, pod["annotations"], "brokering.liqo.io/pod-security", "baseline")
+		delete(pod, "annotations")
+	}
+	for label, value := range map[string]string{
+		"app.kubernetes.io/instance": "our-release", "app.kubernetes.io/version": "v0.1.0",
+		"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "liqo-broker-0.1.0",
+	} {
+		take(t, key, metadata["labels"], label, value)
+	}
+}
+
+// take removes a key from labels or annotations, which must have the value.
+func take(t *testing.T, of string, from any, key, want string) {
+	t.Helper()
+	texts, _ := from.(map[string]any)
+	if texts[key] != want {
+		t.Errorf("%s has %v for %s, want %s", of, texts[key], key, want)
+	}
+	delete(texts, key)
+}
+
+// TestVersions holds that chart, images and schema of the values are of one version, which is what make builds.
+func TestVersions(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := regexp.MustCompile(`(?m)^TAG +\?= (v(\S+))$`).FindSubmatch(makefile)
+	if tag == nil {
+		t.Fatal("the Makefile has no TAG")
+	}
+	metadata := load(t, ours).Metadata
+	if metadata.AppVersion != string(tag[1]) || metadata.Version != string(tag[2]) {
+		t.Errorf("the chart is %s of %s, want %s of %s", metadata.Version, metadata.AppVersion, tag[2], tag[1])
+	}
+}
+
+// text returns an object as it is compared with a pattern.
+func text(t *testing.T, v any) string {
+	t.Helper()
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

@@ -1,0 +1,155 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+const manager = "Deployment/liqo-controller-manager"
+
+// TestLiqoValues holds that Liqo's chart with our values gives its controller manager the flags that our patches give it, and changes
+// nothing else.
+func TestLiqoValues(t *testing.T) {
+	liqo := loadLiqo(t)
+	stock := renderLiqo(t, liqo, nil, "")
+	const noPlugin = "controllerManager.config.resourcePluginAddress="
+	const address = "virtualKubelet.extra.args={--remote-ipam=server=REMOTE_IPAM}"
+	cases := map[string]struct {
+		reason, values, set, patch string
+		without                    string // A flag that the patch has and the values alone do not.
+	}{
+		"Broker":   {reason: "The broker needs no patch of the controller manager.", values: "values-broker.yaml", patch: "controller-manager-broker.json"},
+		"Consumer": {reason: "Nor does a consumer that knows the address.", values: "values-consumer.yaml", set: address, patch: "controller-manager-consumer.json"},
+		"Before": {reason: "A consumer has the values before it knows the address.", values: "values-consumer.yaml", patch: "controller-manager-consumer.json",
+			without: "--kubelet-extra-args=--remote-ipam=server=REMOTE_IPAM"},
+		"Leaving": {reason: "A broker that is about to leave takes the plugin away, and nothing else.", values: "values-broker.yaml", set: noPlugin,
+			patch: "controller-manager-broker.json", without: "--resource-plugin-address=liqo-broker-resource-plugin.liqo-broker:7000"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			values, err := chartutil.ReadValuesFile(filepath.Join(root, "deploy/liqo", tc.values))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := renderLiqo(t, liqo, values, tc.set)
+			want := arguments(patched(t, stock[manager], tc.patch))
+			want = slices.DeleteFunc(want, func(flag string) bool { return flag == tc.without })
+			if diff := cmp.Diff(effective(t, want), effective(t, arguments(got[manager]))); diff != "" {
+				t.Errorf("%s -patched +values\n%s", tc.reason, diff)
+			}
+			setArguments(got[manager], arguments(stock[manager]))
+			if diff := cmp.Diff(stock, got); diff != "" {
+				t.Errorf("the values change more than the flags: -stock +values\n%s", diff)
+			}
+		})
+	}
+}
+
+// loadLiqo reads Liqo's chart from the Go module that this project is built from, as Liqo publishes it.
+func loadLiqo(t *testing.T) *chart.Chart {
+	t.Helper()
+	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", "github.com/liqotech/liqo")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("look up Liqo's module: %v", err)
+	}
+	dir, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	liqo := load(t, filepath.Join(dir, "deployments/liqo"))
+	liqo.Metadata.AppVersion = version
+	return liqo
+}
+
+// renderLiqo returns the objects of Liqo's chart that are the same each time it is rendered.
+func renderLiqo(t *testing.T, liqo *chart.Chart, values map[string]any, set string) map[string]object {
+	t.Helper()
+	// Where Liqo's own values are random.
+	fixed := "discovery.config.clusterName=name,discovery.config.clusterIDOverride=2f6a1d3c-5b8e-4c7f-8a90-3e1d2c4b5a69,telemetry.config.schedule=0 */12 * * *"
+	objects, _ := release{namespace: "liqo", set: strings.Trim(fixed+","+set, ","), values: values}.render(t, liqo)
+	if len(arguments(objects[manager])) == 0 {
+		t.Fatal("Liqo's chart has no controller manager with flags")
+	}
+	return objects
+}
+
+// container returns the first container of a Deployment.
+func container(deployment object) map[string]any {
+	spec, _ := deployment["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	pod, _ := template["spec"].(map[string]any)
+	containers, _ := pod["containers"].([]any)
+	if len(containers) == 0 {
+		return nil
+	}
+	first, _ := containers[0].(map[string]any)
+	return first
+}
+
+func arguments(deployment object) (flags []string) {
+	list, _ := container(deployment)["args"].([]any)
+	for _, flag := range list {
+		flags = append(flags, flag.(string))
+	}
+	return flags
+}
+
+func setArguments(deployment object, flags []string) {
+	list := make([]any, 0, len(flags))
+	for _, flag := range flags {
+		list = append(list, flag)
+	}
+	container(deployment)["args"] = list
+}
+
+// patched returns an object as kubectl patch --type json changes it.
+func patched(t *testing.T, o object, file string) (result object) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "patches/liqo-install", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := patch.Apply([]byte(text(t, o)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(changed, &result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// effective returns what Liqo makes of flags: of one that is there twice the last counts, and those of the virtual kubelet add up
+// (StringList in liqo/pkg/utils/args@v0.9.4), in any order.
+func effective(t *testing.T, flags []string) map[string]string {
+	t.Helper()
+	const adds = "--kubelet-extra-args"
+	result := map[string]string{}
+	for _, flag := range flags {
+		name, value, _ := strings.Cut(flag, "=")
+		if before, again := result[name]; again && name == adds {
+			value = before + "," + value
+		}
+		result[name] = value
+	}
+	list := strings.Split(result[adds], ",")
+	slices.Sort(list)
+	result[adds] = strings.Join(list, ",")
+	return result
+}

@@ -1,0 +1,220 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// TestSwitches sets values one by one, and looks at what becomes of the objects.
+func TestSwitches(t *testing.T) {
+	c := load(t, ours)
+	before, _ := release{}.render(t, c)
+	const deployment = "Deployment/liqo-broker/liqo-broker"
+	monitor := []string{
+		"ClusterRoleBinding/liqo-broker-metrics-reader", "PodMonitor/liqo-broker/liqo-broker",
+		"Secret/liqo-broker/liqo-broker-metrics-reader", "ServiceAccount/liqo-broker/liqo-broker-metrics-reader",
+	}
+	cases := map[string]struct {
+		release
+
+		reason   string
+		adds     []string // Keys of objects.
+		removes  string   // A pattern for keys of objects; all that match are gone.
+		object   string   // The key of an object ...
+		has      string   // ... and what must be in it, ...
+		hasNot   string   // ... and what must not.
+		reworded string   // A pattern of the notes.
+	}{
+		"Namespace": {release: release{set: "namespace.create=true", namespace: "default"}, reason: "The chart brings its namespace, which admits only restricted pods.",
+			adds: []string{"Namespace/liqo-broker"}, object: "Namespace/liqo-broker", has: `"pod-security.kubernetes.io/enforce":"restricted"`},
+		"Registry": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"}, reason: "Images come from where people say.",
+			object: deployment, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
+		"Digest": {release: release{set: "image.digest=sha256:" + strings.Repeat("a", 64)}, reason: "A digest names one image for ever.",
+			object: deployment, has: `"image":"capacitorset/liqo-broker@sha256:aaaa`},
+		"Pull": {release: release{set: "image.pullPolicy=Always,image.pullSecrets={mine}"}, reason: "Private registries need a Secret.",
+			object: deployment, has: `"imagePullSecrets":[{"name":"mine"}]`},
+		"Modes": {release: release{set: "modes.catalog=false,modes.orchestrator=false"}, reason: "Modes that are not wanted are not served.",
+			object: deployment, has: `"args":["--with-aggregator","--leader-elect"`},
+		"Flags": {release: release{set: `extraArgs={--give-back-after=5m,--namespace-quota=count/secrets=7}`}, reason: "Every flag can be given.",
+			object: deployment, has: `"--give-back-after=5m","--namespace-quota=count/secrets=7"]`},
+		"Replicas": {release: release{set: "replicas=3"}, reason: "More replicas answer.", object: deployment, has: `"replicas":3`},
+		"PodSecurity": {release: release{set: "podSecurity=restricted"}, reason: "Another level is another ConfigMap, and other pods.",
+			object: deployment, has: `"brokering.liqo.io/pod-security":"restricted"`},
+		"Level": {release: release{set: "podSecurity=restricted"}, reason: "Another level is another ConfigMap.",
+			object: "ConfigMap/liqo-broker/liqo-broker-pod-security", has: `"level":"restricted"`},
+		"Node": {release: release{set: "nodeSelector.disk=ssd,tolerations[0].key=infra,priorityClassName=system-cluster-critical"}, reason: "The daemon goes where people want it.",
+			object: deployment, has: `"nodeSelector":{"disk":"ssd"},"priorityClassName":"system-cluster-critical"`},
+		"NoCRDs": {release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`},
+		"CRDsGo": {release: release{set: "crds.keep=false"}, reason: "Who wants the CRDs gone is told what that means.",
+			object: "CustomResourceDefinition/providers.brokering.liqo.io", hasNot: "resource-policy", reworded: `(?s)Providers, Consumers and policies are deleted`},
+		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "Both network policies go.", removes: `^NetworkPolicy/`},
+		"NoBudget":          {release: release{set: "podDisruptionBudget.enabled=false"}, reason: "The budget goes.", removes: `^PodDisruptionBudget/`},
+		"NoRoles":           {release: release{set: "aggregatedRoles.enabled=false"}, reason: "Nobody gets rights by Kubernetes' roles.", removes: `^ClusterRole/liqo-broker-(view|edit|admin)$`},
+		"NoPolicies":        {release: release{set: "admissionPolicies.enabled=false"}, reason: "The policies go.", removes: `^ValidatingAdmissionPolicy`},
+		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"}, reason: "The operator gets a token and the CA.",
+			adds: monitor, object: "PodMonitor/liqo-broker/liqo-broker", has: `"serverName":"liqo-broker.liqo-broker.svc"`},
+		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
+			adds:   []string{"NetworkPolicy/elsewhere/liqo-broker-network-manager", "Role/elsewhere/liqo-broker-identity", "RoleBinding/elsewhere/liqo-broker-identity"},
+			object: deployment, has: `"--liqo-namespace=elsewhere"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, notes := tc.render(t, c)
+			var want []string
+			gone := regexp.MustCompile(tc.removes)
+			for key := range before {
+				if tc.removes == "" || !gone.MatchString(key) {
+					want = append(want, key)
+				}
+			}
+			if tc.removes != "" && len(want) == len(before) {
+				t.Errorf("nothing matches %s", tc.removes)
+			}
+			want = append(want, tc.adds...)
+			slices.Sort(want)
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Errorf("%s -want +got\n%s", tc.reason, diff)
+			}
+			if o := text(t, got[tc.object]); !strings.Contains(o, tc.has) || tc.hasNot != "" && strings.Contains(o, tc.hasNot) {
+				t.Errorf("%s %s is\n%s\nwant %s and not %s", tc.reason, tc.object, o, tc.has, tc.hasNot)
+			}
+			if !regexp.MustCompile(tc.reworded).MatchString(notes) {
+				t.Errorf("%s the notes do not say %s:\n%s", tc.reason, tc.reworded, notes)
+			}
+		})
+	}
+}
+
+// TestLiqoElsewhere holds that nothing is about namespace liqo where Liqo runs in another one.
+func TestLiqoElsewhere(t *testing.T) {
+	objects, _ := release{set: "liqo.namespace=elsewhere"}.render(t, load(t, ours))
+	about := regexp.MustCompile(`"(namespace|kubernetes\.io/metadata\.name)":"liqo"|'liqo'[^ ]*$|== 'liqo'`)
+	for key, o := range objects {
+		if found := about.FindString(text(t, o)); found != "" {
+			t.Errorf("%s has %s", key, found)
+		}
+	}
+}
+
+// TestRefusals holds that a typing error is refused before anything is applied.
+func TestRefusals(t *testing.T) {
+	c := load(t, ours)
+	cases := map[string]struct {
+		release
+
+		reason string
+		err    string
+	}{
+		"Unknown":      {release: release{set: "replica=2"}, reason: "A value that nothing reads is a typing error.", err: "replica"},
+		"UnknownBelow": {release: release{set: "image.name=x"}, reason: "Also inside.", err: "name"},
+		"NoMode":       {release: release{set: "modes.catalog=false,modes.orchestrator=false,modes.aggregator=false"}, reason: "The daemon would not start.", err: "modes"},
+		"Tag":          {release: release{set: "image.tag=a:b"}, reason: "A tag is no image.", err: "tag"},
+		"Repository":   {release: release{set: "image.repository=capacitorset/liqo-broker:v1"}, reason: "The tag is a value of its own.", err: "repository"},
+		"Digest":       {release: release{set: "image.digest=abc"}, reason: "A digest names its hash.", err: "digest"},
+		"Pull":         {release: release{set: "image.pullPolicy=Sometimes"}, reason: "Kubernetes knows three.", err: "pullPolicy"},
+		"PodSecurity":  {release: release{set: "podSecurity=none"}, reason: "Kubernetes knows three levels.", err: "podSecurity"},
+		"Replicas":     {release: release{set: "replicas=-1"}, reason: "Replicas are counted.", err: "replicas"},
+		"Memory":       {release: release{set: "resources.limits.memory=lots"}, reason: "Quantities are numbers.", err: "memory"},
+		"Flag":         {release: release{set: "extraArgs={give-back-after=5m}"}, reason: "Flags have two dashes.", err: "extraArgs"},
+		"Admission":    {release: release{set: "admissionPolicies.enabled=maybe"}, reason: "A switch has three positions.", err: "admissionPolicies"},
+		"OwnLabel":     {release: release{set: `podLabels.app\.kubernetes\.io/name=x`}, reason: "The label selects the pods.", err: "app.kubernetes.io/name"},
+		"Namespace":    {release: release{namespace: "default"}, reason: "The certificate of the webhooks is for one namespace.", err: "--namespace liqo-broker"},
+		"Kubernetes":   {release: release{kubernetes: "v1.27.3"}, reason: "Older ones are not tested.", err: "1.28"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := tc.files(c)
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s got %v, want an error about %s", tc.reason, err, tc.err)
+			}
+		})
+	}
+}
+
+// TestSchemaKnowsAllValues holds that each value has a schema, each schema a value, and that no object takes what it does not know.
+func TestSchemaKnowsAllValues(t *testing.T) {
+	read := func(file string) (content map[string]any) {
+		text, err := os.ReadFile(filepath.Join(ours, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, &content); err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	schema, values := read("values.schema.json"), read("values.yaml")
+	definitions := schema["definitions"].(map[string]any)
+	var compare func(path string, schema map[string]any, value any)
+	compare = func(path string, schema map[string]any, value any) {
+		if name, found := schema["$ref"].(string); found {
+			schema = definitions[strings.TrimPrefix(name, "#/definitions/")].(map[string]any)
+		}
+		if schema["type"] != "object" {
+			return
+		}
+		properties, hasProperties := schema["properties"].(map[string]any)
+		if schema["additionalProperties"] != false {
+			if _, typed := schema["additionalProperties"].(map[string]any); !typed || hasProperties {
+				t.Errorf("the schema of %s takes anything", path)
+			}
+			return
+		}
+		known, _ := value.(map[string]any)
+		if len(known) == 0 && path != "" { // As affinity: Kubernetes says what may be there.
+			return
+		}
+		if _, found := properties["global"]; found && path == "" {
+			delete(properties, "global")
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(properties)), slices.Sorted(maps.Keys(known))); diff != "" {
+			t.Errorf("%q: -schema +values\n%s", path, diff)
+		}
+		for name, property := range properties {
+			compare(strings.TrimPrefix(path+"."+name, "."), property.(map[string]any), known[name])
+		}
+	}
+	compare("", schema, values)
+}
+
+// TestObjectsAreKubernetes holds that Kubernetes knows every field of the objects, with all values that add some.
+func TestObjectsAreKubernetes(t *testing.T) {
+	set := "namespace.create=true,podMonitor.enabled=true,podMonitor.labels.a=b,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
+		"tolerations[0].key=a,affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1," +
+		"topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a,topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway," +
+		"extraVolumes[0].name=a,extraVolumes[0].secret.secretName=b,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,extraArgs={--a=b}"
+	objects, _ := release{set: set}.render(t, load(t, ours))
+	unknown := map[string]bool{}
+	for key, o := range objects {
+		kind := schema.FromAPIVersionAndKind(o["apiVersion"].(string), o["kind"].(string))
+		typed, err := scheme.Scheme.New(kind)
+		if err != nil {
+			unknown[kind.Kind] = true
+			continue
+		}
+		manifest, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict(manifest, typed); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"PodMonitor"}, slices.Sorted(maps.Keys(unknown))); diff != "" {
+		t.Errorf("kinds that are not checked: -want +got\n%s", diff)
+	}
+}
