@@ -67,6 +67,8 @@ func TestSwitches(t *testing.T) {
 		"NoPolicies":        {release: release{set: "admissionPolicies.enabled=false"}, reason: "The policies go.", removes: `^ValidatingAdmissionPolicy`},
 		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"}, reason: "The operator gets a token and the CA.",
 			adds: monitor, object: "PodMonitor/liqo-broker/liqo-broker", has: `"serverName":"liqo-broker.liqo-broker.svc"`},
+		"Rules": {release: release{set: "prometheusRule.enabled=true,prometheusRule.labels.release=prometheus"}, reason: "The operator gets the alerts.",
+			adds: []string{"PrometheusRule/liqo-broker/liqo-broker"}, object: "PrometheusRule/liqo-broker/liqo-broker", has: `"release":"prometheus"`},
 		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
 			adds:   []string{"NetworkPolicy/elsewhere/liqo-broker-network-manager", "Role/elsewhere/liqo-broker-identity", "RoleBinding/elsewhere/liqo-broker-identity"},
 			object: deployment, has: `"--liqo-namespace=elsewhere"`},
@@ -107,6 +109,22 @@ func TestLiqoElsewhere(t *testing.T) {
 		if found := about.FindString(text(t, o)); found != "" {
 			t.Errorf("%s has %s", key, found)
 		}
+	}
+}
+
+// TestRules holds that the operator gets the alerts as they are, which Helm could take for templates.
+func TestRules(t *testing.T) {
+	objects, _ := release{set: "prometheusRule.enabled=true"}.render(t, load(t, ours))
+	rules, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want any
+	if err := yaml.Unmarshal(rules, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, objects["PrometheusRule/liqo-broker/liqo-broker"]["spec"]); diff != "" {
+		t.Errorf("-deploy/monitoring +chart\n%s", diff)
 	}
 }
 
@@ -193,7 +211,7 @@ func TestSchemaKnowsAllValues(t *testing.T) {
 
 // TestObjectsAreKubernetes holds that Kubernetes knows every field of the objects, with all values that add some.
 func TestObjectsAreKubernetes(t *testing.T) {
-	set := "namespace.create=true,podMonitor.enabled=true,podMonitor.labels.a=b,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
+	set := "namespace.create=true,prometheusRule.enabled=true,podMonitor.enabled=true,podMonitor.labels.a=b,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
 		"tolerations[0].key=a,affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1," +
 		"topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a,topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway," +
 		"extraVolumes[0].name=a,extraVolumes[0].secret.secretName=b,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,extraArgs={--a=b}"
@@ -214,7 +232,7 @@ func TestObjectsAreKubernetes(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if diff := cmp.Diff([]string{"PodMonitor"}, slices.Sorted(maps.Keys(unknown))); diff != "" {
+	if diff := cmp.Diff([]string{"PodMonitor", "PrometheusRule"}, slices.Sorted(maps.Keys(unknown))); diff != "" {
 		t.Errorf("kinds that are not checked: -want +got\n%s", diff)
 	}
 }

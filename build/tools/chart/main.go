@@ -73,6 +73,11 @@ func generate(root string) (map[string]string, error) {
 			}
 		}
 	}
+	rules, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/rules.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	files["deploy/chart/files/rules.yaml"] = string(rules)
 	readme, err := reference(filepath.Join(root, "deploy/chart"))
 	if err != nil {
 		return nil, err
