@@ -106,9 +106,10 @@ test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
 	go test -modfile=$(PATCHED) -tags=patched ./test/patched
 
 .PHONY: test-values
-test-values: deps bin/lab ## Write junk into all fields that the broker reads, on a real API server; it must go on to decide.
-	LIQO_BROKER_TEST_PROGRAMS=$$(bin/lab build --kubernetes $(KUBERNETES)) \
-		go test -count=1 -timeout=10m -v -run '^TestJunk$$' ./cmd/broker
+test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, and install, upgrade and uninstall the chart.
+	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
+	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -count=1 -timeout=10m -v -run '^TestJunk$$' ./cmd/broker; \
+	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease$$' .
 
 .PHONY: test-e2e
 test-e2e: deps build images bin/lab ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
@@ -166,6 +167,7 @@ test-conformance: deps build images bin/lab bin/demo bin/conformance ## Run Kube
 .PHONY: lint
 lint: $(GOLANGCI) ## Run the linters, and check the API against the conventions of Kubernetes.
 	$(GOLANGCI) run ./...
+	cd test/chart && $(CURDIR)/$(GOLANGCI) run ./...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/apilint ./apilint && .build/bin/apilint -test=false ./pkg/api/...
 
 .PHONY: verify

@@ -58,17 +58,24 @@ func TestLiqoValues(t *testing.T) {
 	}
 }
 
-// loadLiqo reads Liqo's chart from the Go module that this project is built from, as Liqo publishes it.
-func loadLiqo(t *testing.T) *chart.Chart {
+// liqoModule returns the folder of the Go module of Liqo that this project is built from.
+func liqoModule(t *testing.T) string {
 	t.Helper()
-	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", "github.com/liqotech/liqo")
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("look up Liqo's module: %v", err)
 	}
-	dir, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	liqo := load(t, filepath.Join(dir, "deployments/liqo"))
+	return strings.TrimSpace(string(out))
+}
+
+// loadLiqo reads Liqo's chart, of the version that Liqo publishes it as.
+func loadLiqo(t *testing.T) *chart.Chart {
+	t.Helper()
+	module := liqoModule(t)
+	_, version, _ := strings.Cut(filepath.Base(module), "@")
+	liqo := load(t, filepath.Join(module, "deployments/liqo"))
 	liqo.Metadata.AppVersion = version
 	return liqo
 }

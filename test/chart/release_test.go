@@ -1,0 +1,303 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/registry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// programsVariable names the folder with kube-apiserver, which bin/lab build prints.
+const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
+
+const releaseName = "liqo-broker"
+
+// cluster is a real API server with Liqo's custom resources, on which Helm acts. Nothing else runs there.
+type cluster struct {
+	t      *testing.T
+	client client.Client
+	helm   *action.Configuration
+	ca     string // A CA certificate, as webhooks have it.
+}
+
+// TestRelease installs, upgrades, uninstalls and installs again on a real API server, with what a daemon and people have written
+// in the meantime.
+func TestRelease(t *testing.T) {
+	c := startCluster(t)
+	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo"}})
+	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo-broker"}})
+
+	// The version before has another image, and other custom resource definitions.
+	before, now := load(t, ours), load(t, ours)
+	before.Metadata.Version, before.Metadata.AppVersion = "0.0.9", "v0.0.9"
+	rewrite(t, before, "crd-brokering.liqo.io_providers.yaml", "- bprov\n", "- before\n")
+	c.install(before, false)
+
+	const pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+	provider := object{
+		"apiVersion": "brokering.liqo.io/v1alpha1", "kind": "Provider",
+		"metadata": map[string]any{"name": "7b0d5c5e-1f2a-4a0e-9d61-0d2f6c1b8a11"}, "spec": map[string]any{"scheduling": "Drained"},
+	}
+	c.eventually(func() error { return c.create(provider) })
+	c.change("ConfigMap/liqo-broker/liqo-broker-api-ca", func(o *unstructured.Unstructured) {
+		o.Object["data"] = map[string]any{"ca.crt": pem}
+	})
+	const webhooks = "MutatingWebhookConfiguration/liqo-broker"
+	c.change(webhooks, func(o *unstructured.Unstructured) {
+		for _, webhook := range o.Object["webhooks"].([]any) {
+			webhook.(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = c.ca
+		}
+	})
+	state := func(when string) {
+		t.Helper()
+		if got := text(t, c.get("Provider/7b0d5c5e-1f2a-4a0e-9d61-0d2f6c1b8a11")); !strings.Contains(got, `"scheduling":"Drained"`) {
+			t.Errorf("%s the Provider is %s", when, got)
+		}
+	}
+
+	upgrade := action.NewUpgrade(c.helm)
+	upgrade.Namespace = "liqo-broker"
+	if _, err := upgrade.Run(releaseName, now, nil); err != nil {
+		t.Fatalf("upgrade: %v", err)
+	}
+	state("after the upgrade")
+	for key, want := range map[string]string{
+		"Deployment/liqo-broker/liqo-broker":       `capacitorset/liqo-broker:v0.1.0"`,
+		"ConfigMap/liqo-broker/liqo-broker-api-ca": `BEGIN CERTIFICATE`,
+		webhooks: c.ca,
+		"CustomResourceDefinition/providers.brokering.liqo.io":         `"bprov"`,
+		"ValidatingAdmissionPolicy/daemon.brokering.liqo.io":           `system:serviceaccount:liqo-broker:liqo-broker`,
+		"ClusterRole/liqo-broker-view":                                 `aggregate-to-view`,
+		"NetworkPolicy/liqo/liqo-broker-network-manager":               `"Ingress"`,
+		"PodDisruptionBudget/liqo-broker/liqo-broker":                  `"maxUnavailable":1`,
+		"ValidatingWebhookConfiguration/liqo-broker":                   `isolate.brokering.liqo.io`,
+		"RoleBinding/kube-system/liqo-broker-network-manager":          `extension-apiserver-authentication-reader`,
+		"ValidatingAdmissionPolicyBinding/peers.brokering.liqo.io":     `liqo-clusterid-configmap`,
+		"CustomResourceDefinition/placementpolicies.brokering.liqo.io": `PlacementPolicy`,
+	} {
+		if got := text(t, c.get(key)); !strings.Contains(got, want) {
+			t.Errorf("after the upgrade %s has no %s: %s", key, want, got)
+		}
+	}
+
+	c.uninstall()
+	state("after it is uninstalled")
+	rendered, _ := release{}.render(t, now)
+	for _, key := range slices.Sorted(maps.Keys(rendered)) {
+		if kept := strings.HasPrefix(key, "CustomResourceDefinition/"); kept != (c.get(key) != nil) {
+			t.Errorf("%s must stay: %t", key, kept)
+		}
+	}
+
+	c.install(now, false)
+	state("after it is installed again")
+	c.uninstall()
+
+	// Who has installed with kubectl goes over to Helm, and loses nothing.
+	for _, o := range kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/admission")) {
+		c.apply(o)
+	}
+	c.install(now, true)
+	state("after Helm has taken over")
+}
+
+// startCluster starts etcd and an API server with Liqo's custom resources on the loopback interface.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	programs := os.Getenv(programsVariable)
+	if programs == "" {
+		t.Skipf("%s does not say where kube-apiserver is: make test-values", programsVariable)
+	}
+	etcd, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := &envtest.Environment{
+		CRDDirectoryPaths: []string{filepath.Join(liqoModule(t), "deployments/liqo/crds")}, ErrorIfCRDPathMissing: true,
+		BinaryAssetsDirectory:    t.TempDir(),
+		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
+	}
+	for name, program := range map[string]string{"etcd": etcd, "kube-apiserver": filepath.Join(programs, "kube-apiserver")} {
+		if err := os.Symlink(program, filepath.Join(environment.BinaryAssetsDirectory, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	environment.ControlPlane.Etcd = &envtest.Etcd{}
+	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
+	config, err := environment.Start()
+	if err != nil {
+		t.Fatalf("start the API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stop the API server: %v", err)
+		}
+	})
+	return newCluster(t, environment, config)
+}
+
+func newCluster(t *testing.T, environment *envtest.Environment, config *rest.Config) *cluster {
+	t.Helper()
+	direct, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := environment.AddUser(envtest.User{Name: "administrator", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := user.KubeConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := cli.New()
+	settings.KubeConfig = filepath.Join(t.TempDir(), "kubeconfig")
+	settings.SetNamespace("liqo-broker")
+	if err := os.WriteFile(settings.KubeConfig, kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	helm := new(action.Configuration)
+	if err := helm.Init(settings.RESTClientGetter(), "liqo-broker", "secrets", t.Logf); err != nil {
+		t.Fatal(err)
+	}
+	if helm.RegistryClient, err = registry.NewClient(registry.ClientOptWriter(io.Discard)); err != nil {
+		t.Fatal(err)
+	}
+	return &cluster{t: t, client: direct, helm: helm, ca: base64.StdEncoding.EncodeToString(config.CAData)}
+}
+
+func (c *cluster) install(what *chart.Chart, takesOver bool) {
+	c.t.Helper()
+	install := action.NewInstall(c.helm)
+	install.ReleaseName, install.Namespace, install.TakeOwnership = releaseName, "liqo-broker", takesOver
+	if _, err := install.Run(what, nil); err != nil {
+		c.t.Fatalf("install: %v", err)
+	}
+}
+
+func (c *cluster) uninstall() {
+	c.t.Helper()
+	response, err := action.NewUninstall(c.helm).Run(releaseName)
+	if err != nil {
+		c.t.Fatalf("uninstall: %v", err)
+	}
+	// Helm says what it leaves.
+	if !strings.Contains(response.Info, "providers.brokering.liqo.io") {
+		c.t.Errorf("Helm does not say that the custom resource definitions stay: %s", response.Info)
+	}
+}
+
+// apply writes an object as kubectl apply --server-side does, once the API server knows its kind.
+func (c *cluster) apply(o object) {
+	c.t.Helper()
+	c.eventually(func() error {
+		written := &unstructured.Unstructured{Object: copied(c.t, o)}
+		return c.client.Patch(c.t.Context(), written, client.Apply, client.FieldOwner("kubectl"), client.ForceOwnership)
+	})
+}
+
+func (c *cluster) create(o object) error {
+	return c.client.Create(c.t.Context(), &unstructured.Unstructured{Object: copied(c.t, o)})
+}
+
+// change changes an object that is there.
+func (c *cluster) change(key string, how func(*unstructured.Unstructured)) {
+	c.t.Helper()
+	o := c.get(key)
+	if o == nil {
+		c.t.Fatalf("there is no %s", key)
+	}
+	how(o)
+	if err := c.client.Update(c.t.Context(), o); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// get reads an object by its key, and returns nil if there is none.
+func (c *cluster) get(key string) *unstructured.Unstructured {
+	c.t.Helper()
+	kind, rest, _ := strings.Cut(key, "/")
+	namespace, name, namespaced := strings.Cut(rest, "/")
+	if !namespaced {
+		namespace, name = "", rest
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(c.kind(kind))
+	err := c.client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if apierrors.IsNotFound(err) || o.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if err != nil {
+		c.t.Fatalf("get %s: %v", key, err)
+	}
+	return o
+}
+
+// kind returns the group and the version of a kind of the chart.
+func (c *cluster) kind(kind string) schema.GroupVersionKind {
+	c.t.Helper()
+	rendered, _ := release{}.render(c.t, load(c.t, ours))
+	for key, o := range rendered {
+		if strings.HasPrefix(key, kind+"/") {
+			return schema.FromAPIVersionAndKind(o["apiVersion"].(string), kind)
+		}
+	}
+	return schema.GroupVersionKind{Group: "brokering.liqo.io", Version: "v1alpha1", Kind: kind}
+}
+
+// eventually tries until it works: the API server serves a custom resource a moment after its definition.
+func (c *cluster) eventually(try func() error) {
+	c.t.Helper()
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if err = try(); err == nil {
+			return
+		}
+	}
+	c.t.Fatal(err)
+}
+
+func copied(t *testing.T, o object) (result map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text(t, o)), &result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// rewrite changes a text in a template of a chart.
+func rewrite(t *testing.T, c *chart.Chart, template, from, to string) {
+	t.Helper()
+	for _, file := range c.Templates {
+		if filepath.Base(file.Name) == template {
+			changed := strings.Replace(string(file.Data), from, to, 1)
+			if changed == string(file.Data) {
+				t.Fatalf("%s has no %q", template, from)
+			}
+			file.Data = []byte(changed)
+			return
+		}
+	}
+	t.Fatalf("the chart has no %s", template)
+}
