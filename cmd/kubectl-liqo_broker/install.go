@@ -108,7 +108,7 @@ func imageFlags(c *cobra.Command, o *install.Options) {
 }
 
 func modeFlags(c *cobra.Command, o *install.Options) {
-	c.Flags().StringSliceVar(&o.Modes, "modes", nil, "modes of the broker: catalog, orchestrator, aggregator (default all)")
+	c.Flags().StringSliceVar(&o.Modes, "modes", nil, "modes of the broker: catalog, orchestrator, aggregator (default those that it has, or all)")
 }
 
 // noArguments refuses arguments, as an error of usage.

@@ -55,7 +55,13 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	withFlags := func(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, flags, i.outdated) }
 	return []step{
 		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
-		i.applying("run the daemon", base[kinds:], i.rollout(brokerNamespace, brokerName)),
+		{"run the daemon", func(ctx context.Context) ([]change, error) {
+			wanted, err := i.withChoices(ctx, base[kinds:])
+			if err != nil {
+				return nil, err
+			}
+			return i.apply(ctx, wanted)
+		}, i.rollout(brokerNamespace, brokerName)},
 		i.admission(),
 		{"let Liqo's gateway pass what it relays", patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }), i.rollout(liqoNamespace, gateway)},
 		{"run the remote IPAM beside Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error {
@@ -118,15 +124,12 @@ func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
 		}
 		container.Image = i.options.image(brokerName)
 		container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
-			mode, isMode := strings.CutPrefix(arg, "--with-")
-			return isMode && !slices.Contains(i.options.Modes, mode)
+			return isMode(arg) && !slices.Contains(i.options.Modes, strings.TrimPrefix(arg, modePrefix))
 		})
 		if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d); err != nil {
 			return nil, fmt.Errorf("write %s: %w", describe(object), err)
 		}
-		unstructured.RemoveNestedField(object.Object, "status")
-		unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
+		withoutZeros(object)
 	}
 	return base, nil
 }

@@ -26,8 +26,10 @@ import (
 type Options struct {
 	// Registry is the prefix of the names of the images, and Tag their tag; empty is what the manifests say.
 	Registry, Tag string
-	// Modes are those of the daemon: catalog, orchestrator, aggregator. None means all.
+	// Modes are those of the daemon: catalog, orchestrator, aggregator. None means those that it has, and all if it is not there.
 	Modes []string
+	// modesGiven is whether there are any.
+	modesGiven bool
 	// Broker names the cluster whose consumer this one is to be: by its name, its cluster ID or the beginning of that. It may be empty
 	// if there is only one.
 	Broker string
@@ -105,7 +107,7 @@ func (o *Options) complete() error {
 	if o.Tag == "" {
 		o.Tag = tag
 	}
-	if len(o.Modes) == 0 {
+	if o.modesGiven = len(o.Modes) > 0; !o.modesGiven {
 		o.Modes = modes
 	}
 	return nil

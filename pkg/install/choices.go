@@ -1,0 +1,113 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// withChoices returns manifests with what people have chosen since they were installed: the replicas, modes and further flags of the
+// daemon, and what is in ConfigMaps. Modes that are given now count for more.
+func (i *Installer) withChoices(ctx context.Context, wanted []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	chosen := make([]*unstructured.Unstructured, len(wanted))
+	for n, want := range wanted {
+		chosen[n] = want.DeepCopy()
+		var err error
+		switch want.GetKind() {
+		case "Deployment":
+			err = keep(ctx, i.objects, chosen[n], func(want, live *appsv1.Deployment) { keepDaemon(want, live, i.options.modesGiven) })
+		case "ConfigMap":
+			err = keep(ctx, i.objects, chosen[n], func(want, live *corev1.ConfigMap) { want.Data = live.Data })
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return chosen, nil
+}
+
+// keep lets a function take something of the object that is there into the one that is wanted, if there is one.
+func keep[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, o objects, object *unstructured.Unstructured, from func(want, live P)) error {
+	want, live := P(new(T)), P(new(T))
+	switch err := o.Get(ctx, client.ObjectKeyFromObject(object), live); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %s: %w", describe(object), err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, want); err != nil {
+		return fmt.Errorf("read the manifest of %s: %w", describe(object), err)
+	}
+	from(want, live)
+	kind := object.GroupVersionKind()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return fmt.Errorf("write the manifest of %s: %w", describe(object), err)
+	}
+	object.Object = content
+	object.SetGroupVersionKind(kind)
+	withoutZeros(object)
+	return nil
+}
+
+// withoutZeros removes what the conversion of a typed object adds, so that nobody claims to own it.
+func withoutZeros(object *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
+}
+
+// modePrefix begins the flags of the daemon that say what it does.
+const modePrefix = "--with-"
+
+// keepDaemon gives the Deployment that is wanted the replicas of the one that is there, its flags of other names, and its modes unless
+// they are given.
+func keepDaemon(want, live *appsv1.Deployment, modesGiven bool) {
+	if live.Spec.Replicas != nil {
+		want.Spec.Replicas = live.Spec.Replicas
+	}
+	to, err1 := first(want)
+	from, err2 := first(live)
+	if err1 != nil || err2 != nil {
+		return // The manifest is as good as it can be.
+	}
+	name := func(flag string) string {
+		name, _, _ := strings.Cut(flag, "=")
+		return name
+	}
+	if !modesGiven {
+		to.Args = slices.DeleteFunc(to.Args, isMode)
+	}
+	known := map[string]bool{}
+	for _, flag := range to.Args {
+		known[name(flag)] = true
+	}
+	for _, flag := range from.Args {
+		if !known[name(flag)] && (!modesGiven || !isMode(flag)) {
+			to.Args = append(to.Args, flag)
+		}
+	}
+	if slices.Equal(slices.Sorted(slices.Values(to.Args)), slices.Sorted(slices.Values(from.Args))) {
+		to.Args = from.Args // Another order is no change.
+	}
+}
+
+// isMode reports whether a flag says what the daemon does.
+func isMode(flag string) bool {
+	mode, is := strings.CutPrefix(flag, modePrefix)
+	return is && slices.Contains(modes, mode)
+}
