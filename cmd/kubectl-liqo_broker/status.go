@@ -14,14 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
-)
-
-// The Deployment of the daemon.
-const (
-	brokerNamespace  = "liqo-broker"
-	brokerDeployment = "liqo-broker"
 )
 
 func (r *reading) statusCommand() *cobra.Command {
@@ -84,11 +79,11 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 		})
 	}
 	group.Go(func() error {
-		err := c.Get(ctx, client.ObjectKey{Namespace: brokerNamespace, Name: brokerDeployment}, &deployment)
+		err := c.Get(ctx, client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, &deployment)
 		if missing = apierrors.IsNotFound(err); missing || err == nil {
 			return nil
 		}
-		return fmt.Errorf("get deployment %s/%s: %w", brokerNamespace, brokerDeployment, err)
+		return fmt.Errorf("get deployment %s/%s: %w", install.BrokerNamespace, install.BrokerName, err)
 	})
 	if err := group.Wait(); err != nil {
 		return overview.Observed{}, err

@@ -16,12 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
 func daemon(ready, wanted int32, args ...string) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: brokerNamespace, Name: brokerDeployment}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.BrokerNamespace, Name: install.BrokerName}}
 	d.Spec.Replicas, d.Status.ReadyReplicas = &wanted, ready
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "broker", Image: "registry.example/liqo-broker:v0.1.0", Args: args}}
 	return d

@@ -27,11 +27,10 @@ import (
 
 // The daemon, as deploy/broker has it.
 const (
-	brokerNamespace = "liqo-broker"
-	brokerName      = "liqo-broker"
+	// BrokerNamespace is its namespace, and BrokerName the name of its Deployment and its image.
+	BrokerNamespace = "liqo-broker"
+	BrokerName      = "liqo-broker"
 	labelName       = "app.kubernetes.io/name"
-	// taintCordoned is what the daemon puts on the virtual nodes of providers.
-	taintCordoned = "brokering.liqo.io/cordoned"
 )
 
 // brokerSteps are those of an installation: what Liqo asks is there before Liqo is told to ask it, and our virtual kubelets run before
@@ -61,7 +60,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 				return nil, err
 			}
 			return i.apply(ctx, wanted)
-		}, i.rollout(brokerNamespace, brokerName)},
+		}, i.rollout(BrokerNamespace, BrokerName)},
 		i.admission(),
 		{"let Liqo's gateway pass what it relays", patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }), i.rollout(liqoNamespace, gateway)},
 		{"run the remote IPAM beside Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error {
@@ -122,7 +121,7 @@ func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, err
 		}
-		container.Image = i.options.image(brokerName)
+		container.Image = i.options.image(BrokerName)
 		container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
 			return isMode(arg) && !slices.Contains(i.options.Modes, strings.TrimPrefix(arg, modePrefix))
 		})
@@ -417,7 +416,7 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 		}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 		taints, err := i.mutate(ctx, node, func() error {
-			node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintCordoned }))
+			node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned }))
 			return nil
 		})
 		return append(leases, taints...), err

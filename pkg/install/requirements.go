@@ -94,11 +94,11 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 		return err
 	}
 	var deployments appsv1.DeploymentList
-	if err := i.List(ctx, &deployments, client.MatchingLabels{labelName: brokerName}); err != nil {
+	if err := i.List(ctx, &deployments, client.MatchingLabels{labelName: BrokerName}); err != nil {
 		return fmt.Errorf("list the brokers of this cluster: %w", err)
 	}
 	for n := range deployments.Items {
-		if d := &deployments.Items[n]; d.Namespace != brokerNamespace {
+		if d := &deployments.Items[n]; d.Namespace != BrokerNamespace {
 			return requirement("this cluster has another broker already, in namespace %s", d.Namespace)
 		}
 	}
@@ -116,12 +116,12 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 
 // notABroker refuses to take from a broker what it needs.
 func (i *Installer) notABroker(ctx context.Context) error {
-	err := i.Get(ctx, client.ObjectKey{Namespace: brokerNamespace, Name: brokerName}, &appsv1.Deployment{})
+	err := i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: BrokerName}, &appsv1.Deployment{})
 	if err == nil {
 		return requirement("this cluster is a broker: remove that with uninstall")
 	}
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read Deployment %s/%s: %w", brokerNamespace, brokerName, err)
+		return fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
 	}
 	return nil
 }

@@ -126,3 +126,7 @@ func IsOwnLabel(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
 	return found && (domain == "liqo.io" || strings.HasSuffix(domain, ".liqo.io"))
 }
+
+// TaintCordoned keeps new pods from the virtual nodes of a provider that is cordoned or drained.
+// The pods that run there stay, or stay until they are moved.
+const TaintCordoned = "brokering.liqo.io/cordoned"

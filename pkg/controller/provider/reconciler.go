@@ -30,10 +30,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
-// TaintCordoned keeps new pods from the virtual nodes of a provider that is cordoned or drained.
-// The pods that run there stay, or stay until they are moved.
-const TaintCordoned = "brokering.liqo.io/cordoned"
-
 // annotationConsumes is on Providers that are drained because the cluster uses the broker, and
 // nobody has decided otherwise since.
 const annotationConsumes = "brokering.liqo.io/consumes"
@@ -148,14 +144,14 @@ func (r *Reconciler) ensureNote(ctx context.Context, p *v1alpha1.Provider) error
 
 // ensureTaint puts the taint on a node, or takes it away.
 func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bool) error {
-	ours := func(t corev1.Taint) bool { return t.Key == TaintCordoned }
+	ours := func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned }
 	if slices.ContainsFunc(node.Spec.Taints, ours) == want {
 		return nil
 	}
 	before := node.DeepCopy()
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, ours)
 	if want {
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: TaintCordoned, Effect: corev1.TaintEffectNoSchedule})
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: liqo.TaintCordoned, Effect: corev1.TaintEffectNoSchedule})
 	}
 	// The patch replaces the list of taints, so nobody else may have changed it.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -478,7 +478,7 @@ func TestToggleSurvivesThePeering(t *testing.T) {
 }
 
 func TestTaint(t *testing.T) {
-	isOurs := func(taint corev1.Taint) bool { return taint.Key == TaintCordoned }
+	isOurs := func(taint corev1.Taint) bool { return taint.Key == liqo.TaintCordoned }
 	c := snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), newProvider(drained),
 		liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true))

@@ -161,7 +161,7 @@ func TestTaintOfStrangers(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &node); err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintCordoned }); got != want {
+		if got := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == liqo.TaintCordoned }); got != want {
 			t.Errorf("%s is closed: %v, want %v", name, got, want)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -124,7 +123,7 @@ func (w *world) schedule() {
 		}
 		fit := slices.DeleteFunc(slices.Clone(w.providers), func(p cluster.Identity) bool {
 			node := w.node(p)
-			closed := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == provider.TaintCordoned })
+			closed := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned })
 			return !liqo.NodeReady(node) || closed || liqo.Excludes(pod, p.ID) || liqo.Waits(pod) ||
 				used[node.Name] >= node.Status.Allocatable.Cpu().Value()
 		})
