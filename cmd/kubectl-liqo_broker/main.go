@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
 // Exit codes.
@@ -28,7 +30,7 @@ func main() {
 	err := run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", overview.Plain(err.Error()))
 		os.Exit(exitCode(err))
 	}
 }

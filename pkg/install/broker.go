@@ -5,6 +5,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,15 +14,18 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/deploy"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -51,7 +55,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	withFlags := func(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, flags, i.outdated) }
+	withFlags := func(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return []step{
 		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
 		{"run the daemon", func(ctx context.Context) ([]change, error) {
@@ -154,13 +158,21 @@ func (i *Installer) ownFlag(flag string) bool {
 		}
 	}
 	name, value, _ := strings.Cut(flag, "=")
-	return name == flagImage && strings.Contains(value, "/liqo-broker-vk:") || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
+	return name == flagImage && ourKubelet(value) || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
 }
 
-// outdated reports whether a flag is one that an installation replaces. A cluster may be the consumer of several brokers: the address of
-// another one stays.
-func (i *Installer) outdated(flag string) bool {
-	return i.ownFlag(flag) && !strings.HasPrefix(flag, flagExtraArgs+"=")
+// ourKubelet reports whether an image is that of our virtual kubelet, of whatever registry and version.
+func ourKubelet(image string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return name == "liqo-broker-vk"
+}
+
+// outdated reports whether a flag is one that an installation replaces by another value: the image of our virtual kubelets. A cluster may be
+// a broker and the consumer of several others, whose flags stay.
+func outdated(flag string) bool {
+	image, is := strings.CutPrefix(flag, flagImage+"=")
+	return is && ourKubelet(image)
 }
 
 // applying is a step that makes objects as they are given.
@@ -229,30 +241,33 @@ func service(name string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: name}}
 }
 
-// nothingReached returns an error if a peer still has the twin of namespace liqo.
+// nothingReached returns an error while namespace liqo is offered to a peer, or while a virtual kubelet of Liqo would reflect it to one. With
+// force, what a peer says that does not answer is not waited for.
 func (i *Installer) nothingReached(ctx context.Context) error {
 	var maps liqo.NamespaceMapList
 	if err := i.List(ctx, &maps); err != nil {
 		return fmt.Errorf("list NamespaceMaps: %w", err)
 	}
 	for n := range maps.Items {
-		if m := &maps.Items[n]; liqo.Reaches(m, liqoNamespace) {
-			return fmt.Errorf("peer %s still has what it was offered of namespace %s", m.Name, liqoNamespace)
+		switch m := &maps.Items[n]; {
+		case liqo.Wanted(m, liqoNamespace):
+			return fmt.Errorf("namespace %s is still offered to peer %s", liqoNamespace, m.Name)
+		case !i.options.Force && liqo.Reflected(m, liqoNamespace):
+			return fmt.Errorf("peer %s still has what it was offered of namespace %s (--force does not wait for it)", m.Name, liqoNamespace)
 		}
 	}
 	return nil
 }
 
-// allReached returns an error unless all peers have the twin of namespace liqo.
+// allReached returns an error unless namespace liqo is offered to all peers.
 func (i *Installer) allReached(ctx context.Context) error {
 	var maps liqo.NamespaceMapList
 	if err := i.List(ctx, &maps); err != nil {
 		return fmt.Errorf("list NamespaceMaps: %w", err)
 	}
 	_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
-		peer := liqo.StandsFor(n)
-		if !slices.ContainsFunc(maps.Items, func(m liqo.NamespaceMap) bool { return m.Namespace == n.Namespace && liqo.Reaches(&m, liqoNamespace) }) {
-			return nil, fmt.Errorf("peer %s has not got the remote IPAM yet", peer.Name)
+		if liqo.HasNode(n) && !slices.ContainsFunc(maps.Items, func(m liqo.NamespaceMap) bool { return m.Namespace == n.Namespace && liqo.Wanted(&m, liqoNamespace) }) {
+			return nil, fmt.Errorf("peer %s has not been offered the remote IPAM yet", overview.Plain(liqo.StandsFor(n).Name))
 		}
 		return nil, nil
 	})
@@ -261,7 +276,7 @@ func (i *Installer) allReached(ctx context.Context) error {
 
 // withoutFlags removes from Liqo's controller manager what an installation adds.
 func (i *Installer) withoutFlags(_ context.Context, d *appsv1.Deployment) error {
-	return addFlags(d, nil, i.ownFlag)
+	return errors.Join(addFlags(d, nil, i.ownFlag), stockKubelet(d))
 }
 
 // configuring is the step that changes the flags of Liqo's controller manager.
@@ -319,7 +334,8 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(context
 	return step{name, changes, settled}
 }
 
-// eachVirtualNode calls a function for all virtual nodes, and returns what it returns.
+// eachVirtualNode calls a function for all virtual nodes but those that are about to go, which Liqo does not change any more, and returns
+// what it returns.
 func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNode) ([]change, error)) ([]change, error) {
 	var nodes liqo.VirtualNodeList
 	if err := i.List(ctx, &nodes); err != nil {
@@ -327,6 +343,9 @@ func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNo
 	}
 	var all []change
 	for n := range nodes.Items {
+		if !nodes.Items[n].DeletionTimestamp.IsZero() {
+			continue
+		}
 		changes, err := do(&nodes.Items[n])
 		if err != nil {
 			return nil, err
@@ -357,11 +376,14 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 	if err := i.rolledOut(ctx, at); err != nil {
 		return err
 	}
+	if !liqo.HasNode(n) {
+		return nil
+	}
 	var node corev1.Node
 	if err := i.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
 		return fmt.Errorf("read node %s: %w", n.Name, err)
 	}
-	if has := node.Labels[liqo.LabelVirtualKubelet] != ""; has != signed {
+	if has := node.Annotations[liqo.LabelVirtualKubelet] != ""; has != signed {
 		return fmt.Errorf("the virtual kubelet of node %s has not taken it over yet", n.Name)
 	}
 	return nil
@@ -379,6 +401,14 @@ func patching[T client.Object](o objects, object T, to func(T) error) func(conte
 // consumers and virtual kubelets were told, leases of virtual kubelets, taints, and the paths of pods.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	var all []change
+	var tenants corev1.NamespaceList
+	if err := i.List(ctx, &tenants, client.MatchingLabelsSelector{Selector: liqo.TenantNamespaceSelector()}); err != nil {
+		return nil, fmt.Errorf("list the tenant namespaces: %w", err)
+	}
+	inTenant := map[string]bool{}
+	for n := range tenants.Items {
+		inTenant[tenants.Items[n].Name] = true
+	}
 	for _, told := range []struct {
 		name string
 		list client.ObjectList
@@ -391,7 +421,7 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 			return nil, fmt.Errorf("list objects %s: %w", told.name, err)
 		}
 		err := meta.EachListItem(told.list, func(object runtime.Object) error {
-			if object, ok := object.(client.Object); ok {
+			if object, ok := object.(client.Object); ok && inTenant[object.GetNamespace()] {
 				all = append(all, i.deletion(object))
 			}
 			return nil
@@ -415,6 +445,9 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 			return nil, err
 		}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+		if err := i.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return leases, client.IgnoreNotFound(err)
+		}
 		taints, err := i.mutate(ctx, node, func() error {
 			node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned }))
 			return nil
@@ -433,20 +466,19 @@ func (i *Installer) paths(ctx context.Context) ([]change, error) {
 	var all []change
 	for n := range pods.Items {
 		pod := &pods.Items[n]
-		changes, err := i.mutateRead(pod, func() error {
-			for _, annotation := range []string{liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationPathSince} {
-				delete(pod.Annotations, annotation)
+		if pod.Annotations[liqo.AnnotationPath] == "" {
+			continue
+		}
+		// Whoever writes the pod at the same time does not matter, but another pod of its name does.
+		patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "annotations": {%q: null, %q: null, %q: null}}}`,
+			pod.UID, liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationPathSince)
+		all = append(all, change{verb: "patch", object: i.describe(pod), do: func(ctx context.Context) error {
+			err := i.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+			if apierrors.IsConflict(err) {
+				return nil // It is another pod.
 			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range changes {
-			do := c.do
-			c.do = func(ctx context.Context) error { return client.IgnoreNotFound(do(ctx)) } // The pod may have ended meanwhile.
-			all = append(all, c)
-		}
+			return client.IgnoreNotFound(err)
+		}})
 	}
 	return all, nil
 }

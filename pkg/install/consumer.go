@@ -14,30 +14,23 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
 // consumerSteps are those of a consumer.
-func (i *Installer) consumerSteps(broker cluster.Identity) []step {
-	withFlags := func(ctx context.Context, d *appsv1.Deployment) error {
-		address, err := i.remoteIPAM(ctx, broker)
-		if err != nil {
-			return err
-		}
-		flags, err := managerFlags("controller-manager-consumer.json", i.options.image("liqo-broker-vk"), address)
-		if err != nil {
-			return err
-		}
-		return addFlags(d, flags, i.outdated)
+func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
+	address := fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, liqo.LiqoTwin(broker))
+	flags, err := managerFlags("controller-manager-consumer.json", i.options.image("liqo-broker-vk"), address)
+	if err != nil {
+		return nil, err
 	}
+	withFlags := func(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return []step{
-		{"wait for the remote IPAM of " + broker.Name + " to arrive", nothing, func(ctx context.Context) error {
-			_, err := i.remoteIPAM(ctx, broker)
-			return err
-		}},
+		{fmt.Sprintf("wait for the remote IPAM of %s to arrive", called(broker)), nothing, func(ctx context.Context) error { return i.arrived(ctx, broker) }},
 		i.rightsOfVirtualKubelets(),
 		i.configuring("have Liqo use the broker's virtual kubelet", withFlags),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
-	}
+	}, nil
 }
 
 // consumerUndo are the steps back.
@@ -52,27 +45,21 @@ func (i *Installer) consumerUndo() []step {
 
 func nothing(context.Context) ([]change, error) { return nil, nil }
 
-// remoteIPAM returns the name under which virtual kubelets reach the remote IPAM of a broker; an error that says what is missing while
-// it has not arrived.
-func (i *Installer) remoteIPAM(ctx context.Context, broker cluster.Identity) (string, error) {
-	var namespaces corev1.NamespaceList
-	if err := i.List(ctx, &namespaces, client.MatchingLabels{liqo.LabelRemoteClusterID: string(broker.ID)}); err != nil {
-		return "", fmt.Errorf("list the namespaces of %s: %w", broker.Name, err)
+// arrived returns an error that says what is missing, unless the Service has arrived by which virtual kubelets reach the remote IPAM of a
+// broker.
+func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error {
+	at := client.ObjectKey{Namespace: liqo.LiqoTwin(broker), Name: networkManager}
+	err := i.Get(ctx, at, &corev1.Service{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no Service %s: the broker must be installed on %s, and peer with this cluster", at, called(broker))
 	}
-	for n := range namespaces.Items {
-		twin := namespaces.Items[n].Name
-		if !liqo.TwinOfLiqo(twin, broker) {
-			continue
-		}
-		var service corev1.Service
-		err := i.Get(ctx, client.ObjectKey{Namespace: twin, Name: networkManager}, &service)
-		switch {
-		case apierrors.IsNotFound(err):
-			return "", fmt.Errorf("namespace %s has no Service %s yet", twin, networkManager)
-		case err != nil:
-			return "", fmt.Errorf("read Service %s/%s: %w", twin, networkManager, err)
-		}
-		return fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, twin), nil
+	if err != nil {
+		return fmt.Errorf("read Service %s: %w", at, err)
 	}
-	return "", fmt.Errorf("%s has not offered its remote IPAM: the broker must be installed there, and peer with this cluster", broker.Name)
+	return nil
+}
+
+// called returns what a cluster is called, which chooses its name itself.
+func called(c cluster.Identity) string {
+	return fmt.Sprintf("%s (%s)", overview.Plain(c.Name), overview.Plain(string(c.ID)))
 }

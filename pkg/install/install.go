@@ -24,18 +24,19 @@ import (
 
 // Options are what people choose about an installation.
 type Options struct {
-	// Registry is the prefix of the names of the images, and Tag their tag; empty is what the manifests say.
+	// Registry is the prefix of the names of the images; empty is the one that the cluster uses already, or that of the manifests. Tag is
+	// their tag; empty is that of the manifests.
 	Registry, Tag string
 	// Modes are those of the daemon: catalog, orchestrator, aggregator. None means those that it has, and all if it is not there.
 	Modes []string
-	// modesGiven is whether there are any.
-	modesGiven bool
-	// Broker names the cluster whose consumer this one is to be: by its name, its cluster ID or the beginning of that. It may be empty
-	// if there is only one.
+	// modesGiven and registryGiven are whether there are any.
+	modesGiven, registryGiven bool
+	// Broker names the peer whose consumer this cluster is to be: by its cluster ID, its name, or the beginning of its ID. It may be empty
+	// if there is only one peer.
 	Broker string
 	// DryRun prints what would change, and changes nothing.
 	DryRun bool
-	// Force removes a broker that consumers still use.
+	// Force removes a broker that is used, and does not wait for peers that do not answer.
 	Force bool
 	// Timeout is for how long each step may wait; zero is DefaultTimeout.
 	Timeout time.Duration
@@ -101,7 +102,7 @@ func (o *Options) complete() error {
 	}
 	name, tag, _ := strings.Cut(k.image, ":")
 	registry := name[:strings.LastIndex(name, "/")]
-	if o.Registry == "" {
+	if o.registryGiven = o.Registry != ""; !o.registryGiven {
 		o.Registry = registry
 	}
 	if o.Tag == "" {
@@ -121,6 +122,9 @@ func (i *Installer) Install(ctx context.Context) error {
 	if err := i.brokerRequirements(ctx); err != nil {
 		return err
 	}
+	if err := i.sameRegistry(ctx); err != nil {
+		return err
+	}
 	steps, err := i.brokerSteps()
 	if err != nil {
 		return err
@@ -130,7 +134,7 @@ func (i *Installer) Install(ctx context.Context) error {
 
 // Uninstall undoes Install.
 func (i *Installer) Uninstall(ctx context.Context) error {
-	if err := i.liqoRequirements(ctx); err != nil {
+	if err := i.rights(ctx); err != nil {
 		return err
 	}
 	if err := i.unused(ctx); err != nil {
@@ -152,18 +156,47 @@ func (i *Installer) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.run.run(ctx, i.consumerSteps(broker))
+	if err := i.sameRegistry(ctx); err != nil {
+		return err
+	}
+	steps, err := i.consumerSteps(broker)
+	if err != nil {
+		return err
+	}
+	return i.run.run(ctx, steps)
 }
 
 // Unprepare undoes Prepare.
 func (i *Installer) Unprepare(ctx context.Context) error {
-	if err := i.liqoRequirements(ctx); err != nil {
+	if err := i.rights(ctx); err != nil {
 		return err
 	}
 	if err := i.notABroker(ctx); err != nil {
 		return err
 	}
 	return i.run.run(ctx, i.consumerUndo())
+}
+
+// sameRegistry takes the images from where the cluster has our virtual kubelet from, unless another place is given.
+func (i *Installer) sameRegistry(ctx context.Context) error {
+	if i.options.registryGiven {
+		return nil
+	}
+	manager := deployment(controllerManager)
+	if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
+		return fmt.Errorf("read %s: %w", i.describe(manager), err)
+	}
+	container, err := first(manager)
+	if err != nil {
+		return err
+	}
+	for _, arg := range container.Args {
+		image, is := strings.CutPrefix(arg, flagImage+"=")
+		if slash := strings.LastIndex(image, "/"); is && slash > 0 && ourKubelet(image) {
+			i.options.Registry = image[:slash]
+		}
+	}
+	return nil
 }
 
 // requirement is an error that says what is missing.

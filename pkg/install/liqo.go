@@ -186,19 +186,50 @@ func managerFlags(file, image, remoteIPAM string) ([]string, error) {
 	return flags, err
 }
 
-// addFlags appends flags to those of the first container, where the last of one name counts, and removes what stale selects.
+// addFlags gives flags to the first container, and removes what stale selects. The last flag of one name counts, but for those that may
+// be repeated.
 func addFlags(d *appsv1.Deployment, flags []string, stale func(flag string) bool) error {
 	container, err := first(d)
 	if err != nil {
 		return err
 	}
-	kept := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool { return stale(arg) && !slices.Contains(flags, arg) })
+	args := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool { return stale(arg) && !slices.Contains(flags, arg) })
 	for _, flag := range flags {
-		if !slices.Contains(kept, flag) {
-			kept = append(kept, flag)
+		if counts(args, flag) {
+			continue
+		}
+		args = append(slices.DeleteFunc(args, func(arg string) bool { return arg == flag }), flag)
+	}
+	container.Args = args
+	return nil
+}
+
+// counts reports whether a flag has its effect among others.
+func counts(args []string, flag string) bool {
+	name, _, _ := strings.Cut(flag, "=")
+	last := ""
+	for _, arg := range args {
+		if arg == flag && name == flagExtraArgs {
+			return true
+		}
+		if strings.HasPrefix(arg, name+"=") {
+			last = arg
 		}
 	}
-	container.Args = kept
+	return last == flag
+}
+
+// stockKubelet makes Liqo's controller manager say which virtual kubelet it has, as Liqo's chart does, if it says nothing any more.
+func stockKubelet(d *appsv1.Deployment) error {
+	container, err := first(d)
+	if err != nil || slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, flagImage+"=") }) {
+		return err
+	}
+	tag := tagOf(container.Image)
+	if tag == "" {
+		return fmt.Errorf("the flag %s of %s was replaced, and its image %s does not say which version of Liqo's virtual kubelet belongs to it: set the flag", flagImage, controllerManager, container.Image)
+	}
+	container.Args = append(container.Args, flagImage+"=ghcr.io/liqotech/virtual-kubelet:"+tag)
 	return nil
 }
 

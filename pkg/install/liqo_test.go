@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // pod returns a Deployment with one container, as Liqo's chart makes them.
@@ -134,14 +136,21 @@ func TestFlags(t *testing.T) {
 		stale       func(string) bool
 		want        func(args []string) bool
 	}{
-		"Stays": {[]string{stockImage, foreign}, broker, installer.outdated, func(args []string) bool {
+		"Stays": {[]string{stockImage, foreign}, broker, outdated, func(args []string) bool {
 			return len(args) == 2+len(broker) && args[0] == stockImage && args[1] == foreign
 		}},
-		"Upgrade": {append([]string{stockImage}, broker...), next, installer.outdated, func(args []string) bool {
+		"Upgrade": {append([]string{stockImage}, broker...), next, outdated, func(args []string) bool {
 			return len(args) == 1+len(next) && !slices.Contains(args, "--kubelet-image=team/liqo-broker-vk:v1")
 		}},
-		"SecondBroker": {append([]string{stockImage, secondBroker}, consumer...), consumer, installer.outdated, func(args []string) bool {
+		"SecondBroker": {append([]string{stockImage, secondBroker}, consumer...), consumer, outdated, func(args []string) bool {
 			return slices.Contains(args, secondBroker) && strings.Contains(strings.Join(args, " "), "address-1")
+		}},
+		"PrepareABroker": {append([]string{stockImage}, broker...), consumer, outdated, func(args []string) bool {
+			return slices.Contains(args, "--resource-plugin-address=liqo-broker-resource-plugin.liqo-broker:7000") && strings.Contains(strings.Join(args, " "), "address-1")
+		}},
+		"SomebodyElseLast": {append(slices.Clone(broker), stockImage), broker, outdated, func(args []string) bool {
+			k, err := kubeletOf(args)
+			return err == nil && k.image == "team/liqo-broker-vk:v1" && len(args) == len(broker)+1
 		}},
 		"Undo": {append([]string{stockImage, foreign}, append(broker, consumer...)...), nil, installer.ownFlag, func(args []string) bool {
 			return slices.Equal(args, []string{stockImage, foreign})
@@ -196,6 +205,53 @@ func TestKubelet(t *testing.T) {
 		if _, err := kubeletOf(args); err == nil {
 			t.Errorf("kubeletOf(%v) has no error", args)
 		}
+	}
+}
+
+// TestStockKubelet has somebody put our image in the place of Liqo's, as the flag of the seed says: what is left is what Liqo's chart says.
+func TestStockKubelet(t *testing.T) {
+	installer, err := New(nil, Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := pod("controller-manager", "--verbose", "--kubelet-image=capacitorset/liqo-broker-vk@sha256:abc")
+	for range 2 {
+		if err := installer.withoutFlags(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if args := d.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"--verbose", "--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4"}) {
+		t.Errorf("the flags are %v", args)
+	}
+	d.Spec.Template.Spec.Containers[0] = corev1.Container{Image: "liqo@sha256:abc"}
+	if err := installer.withoutFlags(t.Context(), d); err == nil {
+		t.Error("nobody says which virtual kubelet Liqo has, and there is no error")
+	}
+}
+
+func TestChoosePeer(t *testing.T) {
+	broker, impostor, other := cluster.Identity{ID: "0a11", Name: "broker"}, cluster.Identity{ID: "0b22", Name: "0a11"}, cluster.Identity{ID: "0a33", Name: "broker"}
+	for name, tc := range map[string]struct {
+		reason string
+		peers  []cluster.Identity
+		wanted string
+		want   cluster.ID
+	}{
+		"Only":      {"there is no other", []cluster.Identity{broker}, "", broker.ID},
+		"None":      {"there is none", nil, "", ""},
+		"Which":     {"whoever is first is not meant by that", []cluster.Identity{broker, impostor}, "", ""},
+		"ID":        {"an ID counts for more than a name", []cluster.Identity{impostor, broker}, "0a11", broker.ID},
+		"Beginning": {"the beginning of an ID is enough", []cluster.Identity{impostor, other}, "0a3", other.ID},
+		"Name":      {"a name is enough", []cluster.Identity{impostor, broker}, "broker", broker.ID},
+		"Two":       {"but not one that two have", []cluster.Identity{broker, other}, "broker", ""},
+		"Unknown":   {"nobody has it", []cluster.Identity{broker}, "nobody", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := choosePeer(tc.peers, tc.wanted)
+			if got.ID != tc.want || (err == nil) != (tc.want != "") {
+				t.Errorf("%s: choosePeer(%q) = %v, %v, want %q", tc.reason, tc.wanted, got, err, tc.want)
+			}
+		})
 	}
 }
 

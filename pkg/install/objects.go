@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -186,11 +187,19 @@ func (o objects) pullable(ctx context.Context, d *appsv1.Deployment) error {
 	if err := o.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return fmt.Errorf("list the pods of Deployment %s: %w", client.ObjectKeyFromObject(d), err)
 	}
+	wanted := map[string]bool{}
+	for _, c := range containers(&d.Spec.Template.Spec) {
+		wanted[c.Image] = true
+	}
 	for i := range pods.Items {
 		status := pods.Items[i].Status
+		if !pods.Items[i].DeletionTimestamp.IsZero() {
+			continue
+		}
 		for _, c := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
 			switch waiting := c.State.Waiting; {
-			case waiting == nil:
+			case waiting == nil || !slices.ContainsFunc(containers(&pods.Items[i].Spec), func(of *corev1.Container) bool { return of.Name == c.Name && wanted[of.Image] }):
+				// It runs, or is about to be replaced.
 			case waiting.Reason == "ImagePullBackOff", waiting.Reason == "InvalidImageName", waiting.Reason == "ErrImageNeverPull":
 				return hopelessError{fmt.Errorf("pod %s cannot have image %s: %s (--registry and --tag say which one it is)",
 					client.ObjectKeyFromObject(&pods.Items[i]), c.Image, waiting.Message)}

@@ -5,7 +5,9 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -108,10 +110,23 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 	}
 	for n := range peers.Items {
 		if liqo.InBand(&peers.Items[n]) {
-			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again", peers.Items[n].Name)
+			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again", called(liqo.Identity(&peers.Items[n])))
 		}
 	}
-	return nil
+	return i.unclaimed(ctx)
+}
+
+// unclaimed returns an error if a peer has put the label of our virtual kubelets into its offer before the broker's rules were there to
+// refuse it: its node would seem to have one.
+func (i *Installer) unclaimed(ctx context.Context) error {
+	_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
+		if _, claimed := n.Spec.Labels[liqo.LabelVirtualKubelet]; claimed {
+			return nil, requirement("peer %s gives its node the label %s, which says that Secrets are safe from it: end the peering with it",
+				called(liqo.StandsFor(n)), liqo.LabelVirtualKubelet)
+		}
+		return nil, nil
+	})
+	return err
 }
 
 // notABroker refuses to take from a broker what it needs.
@@ -123,22 +138,38 @@ func (i *Installer) notABroker(ctx context.Context) error {
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
 	}
+	var maps liqo.NamespaceMapList
+	if err := i.List(ctx, &maps); err != nil {
+		return fmt.Errorf("list NamespaceMaps: %w", err)
+	}
+	for n := range maps.Items {
+		if m := &maps.Items[n]; liqo.Wanted(m, liqoNamespace) {
+			return requirement("namespace %s is offered to peer %s, and Liqo's own virtual kubelet would hand it all Secrets there: run uninstall, or delete "+
+				"the NamespaceOffloading in it", liqoNamespace, m.Name)
+		}
+	}
 	return nil
 }
 
-// unused returns an error if namespaces of consumers are here, unless that does not matter.
+// unused returns an error if namespaces of consumers are here, or if this cluster is a consumer too, unless that does not matter.
 func (i *Installer) unused(ctx context.Context) error {
 	if i.options.Force {
 		return nil
 	}
 	var namespaces corev1.NamespaceList
-	if err := i.List(ctx, &namespaces); err != nil {
-		return fmt.Errorf("list namespaces: %w", err)
+	var peers liqo.ForeignClusterList
+	if err := errors.Join(i.List(ctx, &namespaces), i.List(ctx, &peers)); err != nil {
+		return fmt.Errorf("list the namespaces of peers: %w", err)
+	}
+	ofLiqo := map[string]bool{}
+	for n := range peers.Items {
+		ofLiqo[liqo.LiqoTwin(liqo.Identity(&peers.Items[n]))] = true
 	}
 	var twins []string
 	for n := range namespaces.Items {
-		if _, twin := liqo.TwinOf(&namespaces.Items[n]); twin {
-			twins = append(twins, namespaces.Items[n].Name)
+		name := namespaces.Items[n].Name
+		if _, twin := liqo.TwinOf(&namespaces.Items[n]); twin && !ofLiqo[name] {
+			twins = append(twins, name)
 		}
 	}
 	if len(twins) > 0 {
@@ -146,52 +177,59 @@ func (i *Installer) unused(ctx context.Context) error {
 		return requirement("consumers still use this broker: %d namespaces of theirs are here (%s). Have them take these back; with --force, what "+
 			"runs goes on, and nobody places new pods", len(twins), strings.Join(twins[:min(shown, len(twins))], ", "))
 	}
+	return i.noConsumer(ctx)
+}
+
+// noConsumer returns an error if this cluster is the consumer of another broker, which shares the virtual kubelet with the broker.
+func (i *Installer) noConsumer(ctx context.Context) error {
+	manager := deployment(controllerManager)
+	if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
+		return fmt.Errorf("read %s: %w", i.describe(manager), err)
+	}
+	container, err := first(manager)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=") }) {
+		return requirement("this cluster is the consumer of another broker besides: with --force it is none any more, until prepare is run again")
+	}
 	return nil
 }
 
-// findBroker returns the peer whose consumer this cluster is to be.
+// findBroker returns the peer whose consumer this cluster is to be. An ID counts for more than a name, which peers choose themselves.
 func (i *Installer) findBroker(ctx context.Context) (cluster.Identity, error) {
 	var peers liqo.ForeignClusterList
 	if err := i.List(ctx, &peers); err != nil {
 		return cluster.Identity{}, fmt.Errorf("list the peers of this cluster: %w", err)
 	}
-	var found []cluster.Identity
-	var names []string
+	identities := make([]cluster.Identity, len(peers.Items))
 	for n := range peers.Items {
-		peer := liqo.Identity(&peers.Items[n])
-		wanted := i.options.Broker
-		switch {
-		case wanted == "":
-			// Without a name, it is the only peer that shows the Service already, or the only peer.
-		case peer.Name != wanted && !strings.HasPrefix(string(peer.ID), wanted):
-			continue
-		}
-		found = append(found, peer)
-		names = append(names, peer.Name)
+		identities[n] = liqo.Identity(&peers.Items[n])
 	}
-	if i.options.Broker == "" && len(found) > 1 {
-		found = i.withService(ctx, found)
+	return choosePeer(identities, i.options.Broker)
+}
+
+// choosePeer returns the one of some peers that is meant.
+func choosePeer(peers []cluster.Identity, wanted string) (cluster.Identity, error) {
+	var found []cluster.Identity
+	for _, peer := range peers {
+		if string(peer.ID) == wanted {
+			return peer, nil
+		}
+		if wanted == "" || peer.Name == wanted || strings.HasPrefix(string(peer.ID), wanted) {
+			found = append(found, peer)
+		}
 	}
 	switch len(found) {
 	case 0:
-		return cluster.Identity{}, requirement("no peer of this cluster is the broker (--broker=%q): peer with it first", i.options.Broker)
+		return cluster.Identity{}, requirement("no peer of this cluster is the broker (--broker=%q): peer with it first", wanted)
 	case 1:
 		return found[0], nil
 	default:
-		return cluster.Identity{}, requirement("which peer is the broker? Say --broker with one of %s", strings.Join(names, ", "))
-	}
-}
-
-// withService returns those of peers whose remote IPAM has arrived here; all of them if none has.
-func (i *Installer) withService(ctx context.Context, peers []cluster.Identity) []cluster.Identity {
-	var with []cluster.Identity
-	for _, peer := range peers {
-		if _, err := i.remoteIPAM(ctx, peer); err == nil {
-			with = append(with, peer)
+		names := make([]string, len(found))
+		for n := range found {
+			names[n] = called(found[n])
 		}
+		return cluster.Identity{}, requirement("which peer is the broker? Say --broker with the ID of one of %s", strings.Join(names, ", "))
 	}
-	if len(with) == 0 {
-		return peers
-	}
-	return with
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
 // A step brings a part of the cluster into a state. It can be taken any number of times, and begins where another one was interrupted.
@@ -127,7 +129,7 @@ func (r *runner) wait(ctx context.Context, settled func(context.Context) error) 
 		if hopeless := (hopelessError{}); err == nil || errors.As(err, &hopeless) {
 			return err
 		}
-		if why := firstLine(err.Error()); ctx.Err() == nil && why != said {
+		if why := overview.Plain(firstLine(err.Error())); ctx.Err() == nil && why != said {
 			said = why
 			fmt.Fprintf(r.out, "      waiting: %s\n", why)
 		}

@@ -117,7 +117,8 @@ func mayClaim(key, value string) bool {
 // LabelVirtualKubelet is on virtual nodes whose virtual kubelet is this project's, with its
 // version. A virtual kubelet of Liqo that takes over the node removes it: each writes the
 // labels that it knows, and removes those that the one before it wrote
-// (prepareThreewayPatchBytesForNodeStatus in virtual-kubelet/node/node.go@v1.10.0).
+// (prepareThreewayPatchBytesForNodeStatus in virtual-kubelet/node/node.go@v1.10.0). It is
+// an annotation besides, which no peer can put there.
 const LabelVirtualKubelet = "brokering.liqo.io/virtual-kubelet"
 
 // IsOwnLabel reports whether a label is one of Liqo's, so that it says nothing

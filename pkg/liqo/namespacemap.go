@@ -30,9 +30,14 @@ func OffloadedTo(namespaces *NamespaceMap) (cluster.ID, []string, bool) {
 	return cluster.ID(target), names, true
 }
 
-// Reaches reports whether a namespace of this cluster is offloaded to the cluster of a namespace map, or is not gone from there.
-func Reaches(namespaces *NamespaceMap, name string) bool {
+// Wanted reports whether a namespace of this cluster is offloaded to the cluster of a namespace map.
+func Wanted(namespaces *NamespaceMap, name string) bool {
 	_, wanted := namespaces.Spec.DesiredMapping[name]
-	_, there := namespaces.Status.CurrentMapping[name]
-	return namespaces.Labels[LabelReplicated] == "" && (wanted || there)
+	return wanted && namespaces.Labels[LabelReplicated] == ""
+}
+
+// Reflected reports whether a virtual kubelet of Liqo reflects a namespace to the cluster of a namespace map: that cluster says that it
+// has accepted it (liqo/pkg/virtualKubelet/reflection/namespacemap/namespace.go@v0.9.4).
+func Reflected(namespaces *NamespaceMap, name string) bool {
+	return namespaces.Labels[LabelReplicated] == "" && namespaces.Status.CurrentMapping[name].Phase == vkv1alpha1.MappingAccepted
 }

@@ -31,3 +31,6 @@ func StandsFor(n *VirtualNode) cluster.Identity {
 	}
 	return cluster.Identity{ID: cluster.ID(id.ClusterID), Name: id.ClusterName}
 }
+
+// HasNode reports whether there is to be a node for a virtual node.
+func HasNode(n *VirtualNode) bool { return n.Spec.CreateNode == nil || *n.Spec.CreateNode }

@@ -83,7 +83,7 @@ func TestOwnNodeLabels(t *testing.T) {
 	claimed := map[string]string{
 		consts.RemoteClusterID: "victim-id", consts.TypeLabel: "worker", corev1.LabelHostname: "victim", "node-role.kubernetes.io/control-plane": "",
 		"topology.kubernetes.io/region": "north", corev1.LabelArchStable: "arm64", consts.ProviderClusterLabel: "kubeadm", "certified": "yes",
-		"brokering.liqo.io/carbon-gco2e-per-kwh": "312",
+		"brokering.liqo.io/carbon-gco2e-per-kwh": "312", "brokering.liqo.io/virtual-kubelet": "forged",
 	}
 	server := &nodeServer{t: t, virtual: vkv1alpha1.VirtualNode{
 		TypeMeta:   metav1.TypeMeta{APIVersion: vkv1alpha1.SchemeGroupVersion.String(), Kind: "VirtualNode"},
@@ -122,7 +122,9 @@ func TestOwnNodeLabels(t *testing.T) {
 			t.Errorf("label %s is %q, want %q", key, got[key], want)
 		}
 	}
-	if _, is := got["node-role.kubernetes.io/control-plane"]; is {
-		t.Error("the node has a role that the foreign cluster gave to it")
+	for _, key := range []string{"node-role.kubernetes.io/control-plane", "brokering.liqo.io/virtual-kubelet"} {
+		if _, is := got[key]; is {
+			t.Errorf("the node has the label %s, which the foreign cluster gave to it", key)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,30 +76,32 @@ func TestSignatureIsShown(t *testing.T) {
 	}
 	no := func() bool { return false }
 	for name, tc := range map[string]struct {
-		before map[string]string
-		sign   bool
-		want   string
+		labels, annotations map[string]string
+		sign                bool
+		want                string
 	}{
 		"NotYet":    {},
 		"Signed":    {sign: true, want: signature()},
-		"Successor": {before: map[string]string{liqo.LabelVirtualKubelet: "v0"}, want: signature()},
+		"Successor": {annotations: map[string]string{liqo.LabelVirtualKubelet: "v0"}, want: signature()},
+		"Forged":    {labels: map[string]string{liqo.LabelVirtualKubelet: "v0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSteadyNode(&innerNode{}, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
 			before := liqoNode(true, true)
-			before.Labels = tc.before
+			before.Labels, before.Annotations = tc.labels, tc.annotations
 			s.begin(before)
 			if tc.sign {
 				s.sign()
 			}
 			s.told = liqoNode(true, true)
+			s.told.Labels = maps.Clone(tc.labels)
 			if _, now := s.current(); now == nil || now.Labels[liqo.LabelVirtualKubelet] != tc.want {
 				t.Errorf("the node is shown as %+v, want the label %q", now, tc.want)
 			}
 			if got := s.labeled(s.told).Labels[liqo.LabelVirtualKubelet]; got != tc.want {
 				t.Errorf("the node is created with the label %q, want %q", got, tc.want)
 			}
-			if len(s.told.Labels) > 0 {
+			if !maps.Equal(s.told.Labels, tc.labels) {
 				t.Errorf("Liqo's node is changed: %v", s.told.Labels)
 			}
 		})

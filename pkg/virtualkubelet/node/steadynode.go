@@ -80,11 +80,11 @@ type steadyNode struct {
 const settling = 30 * time.Second
 
 // begin tells how the node was before this virtual kubelet began, if it was there. What was signed stays so: this virtual kubelet
-// replaces another one of this project.
+// replaces another one of this project. The annotation counts, and not the label: labels of a node may come from a peer.
 func (s *steadyNode) begin(before *corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.signed = s.signed || before.Labels[liqo.LabelVirtualKubelet] != ""
+	s.signed = s.signed || before.Annotations[liqo.LabelVirtualKubelet] != ""
 	if liqo.NodeReady(before) {
 		s.readySince = liqo.NodeCondition(before, corev1.NodeReady).LastTransitionTime
 		s.settled = s.clock().Add(settling)
@@ -106,11 +106,16 @@ func (s *steadyNode) isSigned() bool {
 	return s.signed
 }
 
-// label puts the label that says so on a node, if it does. The caller holds the lock.
+// label puts the label that says so on a node, and the same as an annotation, if it does, and otherwise takes them off. The caller holds
+// the lock.
 func (s *steadyNode) label(node *corev1.Node) {
-	if s.signed {
-		metav1.SetMetaDataLabel(&node.ObjectMeta, liqo.LabelVirtualKubelet, signature())
+	if !s.signed {
+		delete(node.Labels, liqo.LabelVirtualKubelet)
+		delete(node.Annotations, liqo.LabelVirtualKubelet)
+		return
 	}
+	metav1.SetMetaDataLabel(&node.ObjectMeta, liqo.LabelVirtualKubelet, signature())
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, liqo.LabelVirtualKubelet, signature())
 }
 
 // labeled returns a copy of a node with the labels that it is to have.
