@@ -384,9 +384,28 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 		return fmt.Errorf("read node %s: %w", n.Name, err)
 	}
 	if has := node.Annotations[liqo.LabelVirtualKubelet] != ""; has != signed {
-		return fmt.Errorf("the virtual kubelet of node %s has not taken it over yet", n.Name)
+		return i.notTakenOver(ctx, n, spec.Template.Spec.Containers[0].Image)
 	}
 	return nil
+}
+
+// notTakenOver returns the error that a node is not that of its virtual kubelet yet, and who keeps it from that: virtual kubelets of another
+// image that still run.
+func (i *Installer) notTakenOver(ctx context.Context, n *liqo.VirtualNode, image string) error {
+	var pods corev1.PodList
+	if err := i.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
+		return fmt.Errorf("list the virtual kubelets of node %s: %w", n.Name, err)
+	}
+	var others []string
+	for p := range pods.Items {
+		if pod := &pods.Items[p]; len(pod.Spec.Containers) > 0 && pod.Spec.Containers[0].Image != image {
+			others = append(others, pod.Name)
+		}
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("the virtual kubelet of node %s waits for the end of pods of another image: %s", n.Name, strings.Join(others, ", "))
+	}
+	return fmt.Errorf("the virtual kubelet of node %s has not taken it over yet", n.Name)
 }
 
 // patching returns what computes the change that a function makes to an object, which need not have been read.

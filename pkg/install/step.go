@@ -124,18 +124,22 @@ func (r *runner) wait(ctx context.Context, settled func(context.Context) error) 
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	said := ""
+	var last error // Of a look that had the time it needed.
 	for {
 		err := settled(ctx)
 		if hopeless := (hopelessError{}); err == nil || errors.As(err, &hopeless) {
 			return err
 		}
-		if why := overview.Plain(firstLine(err.Error())); ctx.Err() == nil && why != said {
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if why := overview.Plain(firstLine(last.Error())); why != said {
 			said = why
 			fmt.Fprintf(r.out, "      waiting: %s\n", why)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not so after %s: %w", r.timeout, err)
+			return fmt.Errorf("not so after %s: %w", r.timeout, last)
 		case <-ticker.C:
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,12 +103,19 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 		t.Error("no event on the offloading says that it was taken back")
 	}
 
-	// While any virtual kubelet of Liqo runs for the provider, as in a rollout that is slow to end, ours does not let it have the namespace.
+	// While any virtual kubelet of Liqo runs for the provider, as in a rollout that is slow to end, ours does not let it have the namespace, and
+	// the installation waits.
 	endStraggler := straggler(t, provider)
-	if err := fed.Install(ctx, federation.NewProgress(t.Output())); err != nil {
-		t.Fatal(err)
+	var installing errgroup.Group
+	installing.Go(func() error { return fed.Install(ctx, federation.NewProgress(t.Output())) })
+	ours := func(ctx context.Context) error {
+		pods, err := fed.Broker.VirtualKubelets(ctx, provider)
+		if err == nil && (len(pods) != 1 || !strings.Contains(pods[0].Spec.Containers[0].Image, "liqo-broker-vk")) {
+			err = fmt.Errorf("%d virtual kubelets run, want one of ours", len(pods))
+		}
+		return err
 	}
-	installed = true
+	eventually(t, time.Minute, ours)
 	for range 5 {
 		time.Sleep(time.Second)
 		node, err := fed.Broker.VirtualNode(ctx, provider)
@@ -119,6 +127,10 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 		}
 	}
 	endStraggler()
+	if err := installing.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	installed = true
 	eventually(t, time.Minute, func(context.Context) error {
 		if twins := twinsOfLiqo(t, provider); len(twins) != 1 {
 			return fmt.Errorf("%s has %v, want one twin of namespace liqo", provider.Name, twins)

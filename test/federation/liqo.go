@@ -164,7 +164,7 @@ func (c *Cluster) RunVirtualKubelets(ctx context.Context, other *Cluster, replic
 		return err
 	}
 	return Until(ctx, patience, func(ctx context.Context) error {
-		pods, err := c.virtualKubelets(ctx, other)
+		pods, err := c.VirtualKubelets(ctx, other)
 		if err != nil {
 			return err
 		}
@@ -181,8 +181,8 @@ func (c *Cluster) RunVirtualKubelets(ctx context.Context, other *Cluster, replic
 	})
 }
 
-// virtualKubelets returns the pods of the virtual kubelet by which a cluster shows another one, those that end as well.
-func (c *Cluster) virtualKubelets(ctx context.Context, other *Cluster) ([]corev1.Pod, error) {
+// VirtualKubelets returns the pods of the virtual kubelet by which a cluster shows another one, those that end as well.
+func (c *Cluster) VirtualKubelets(ctx context.Context, other *Cluster) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods); err != nil {
 		return nil, err
