@@ -13,7 +13,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
@@ -26,6 +28,7 @@ const (
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // The client's library complains on the terminal otherwise, in the middle of a long command.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()

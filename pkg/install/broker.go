@@ -35,6 +35,7 @@ const (
 	BrokerNamespace = "liqo-broker"
 	BrokerName      = "liqo-broker"
 	labelName       = "app.kubernetes.io/name"
+	kindDeployment  = "Deployment"
 )
 
 // brokerSteps are those of an installation: what Liqo asks is there before Liqo is told to ask it, and our virtual kubelets run before
@@ -114,7 +115,7 @@ func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	for _, object := range base {
-		if object.GetKind() != "Deployment" {
+		if object.GetKind() != kindDeployment {
 			continue
 		}
 		var d appsv1.Deployment

@@ -25,7 +25,7 @@ func (i *Installer) withChoices(ctx context.Context, wanted []*unstructured.Unst
 		chosen[n] = want.DeepCopy()
 		var err error
 		switch want.GetKind() {
-		case "Deployment":
+		case kindDeployment:
 			err = keep(ctx, i.objects, chosen[n], func(want, live *appsv1.Deployment) { keepDaemon(want, live, i.options.modesGiven) })
 		case "ConfigMap":
 			err = keep(ctx, i.objects, chosen[n], func(want, live *corev1.ConfigMap) { want.Data = live.Data })

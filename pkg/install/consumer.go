@@ -19,7 +19,7 @@ import (
 
 // consumerSteps are those of a consumer.
 func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
-	address := fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, liqo.LiqoTwin(broker))
+	address := fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, liqo.TwinNameOfLiqo(broker))
 	flags, err := managerFlags("controller-manager-consumer.json", i.options.image("liqo-broker-vk"), address)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func nothing(context.Context) ([]change, error) { return nil, nil }
 // arrived returns an error that says what is missing, unless the Service has arrived by which virtual kubelets reach the remote IPAM of a
 // broker.
 func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error {
-	at := client.ObjectKey{Namespace: liqo.LiqoTwin(broker), Name: networkManager}
+	at := client.ObjectKey{Namespace: liqo.TwinNameOfLiqo(broker), Name: networkManager}
 	err := i.Get(ctx, at, &corev1.Service{})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no Service %s: the broker must be installed on %s, and peer with this cluster", at, called(broker))

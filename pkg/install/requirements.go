@@ -163,7 +163,7 @@ func (i *Installer) unused(ctx context.Context) error {
 	}
 	ofLiqo := map[string]bool{}
 	for n := range peers.Items {
-		ofLiqo[liqo.LiqoTwin(liqo.Identity(&peers.Items[n]))] = true
+		ofLiqo[liqo.TwinNameOfLiqo(liqo.Identity(&peers.Items[n]))] = true
 	}
 	var twins []string
 	for n := range namespaces.Items {

@@ -84,11 +84,11 @@ func passedThrough(namespace string, id cluster.Identity) bool {
 // DefaultNamespace under Liqo's default mapping. A broker reflects that one to all
 // its peers, for the sake of one Service.
 func TwinOfLiqo(namespace string, peer cluster.Identity) bool {
-	return namespace == LiqoTwin(peer)
+	return namespace == TwinNameOfLiqo(peer)
 }
 
-// LiqoTwin returns the name of that namespace.
-func LiqoTwin(peer cluster.Identity) string { return DefaultNamespace + "-" + UniqueName(peer) }
+// TwinNameOfLiqo returns the name of that namespace.
+func TwinNameOfLiqo(peer cluster.Identity) string { return DefaultNamespace + "-" + UniqueName(peer) }
 
 // InBand reports whether a peering carries Liqo's control plane through its own tunnel, so that the API servers do not reach each other
 // without it.
