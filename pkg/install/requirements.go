@@ -120,7 +120,7 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 // refuse it: its node would seem to have one.
 func (i *Installer) unclaimed(ctx context.Context) error {
 	_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
-		if _, claimed := n.Spec.Labels[liqo.LabelVirtualKubelet]; claimed {
+		if liqo.ClaimsVirtualKubelet(n) {
 			return nil, requirement("peer %s gives its node the label %s, which says that Secrets are safe from it: end the peering with it",
 				called(liqo.StandsFor(n)), liqo.LabelVirtualKubelet)
 		}

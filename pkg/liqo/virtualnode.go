@@ -34,3 +34,9 @@ func StandsFor(n *VirtualNode) cluster.Identity {
 
 // HasNode reports whether there is to be a node for a virtual node.
 func HasNode(n *VirtualNode) bool { return n.Spec.CreateNode == nil || *n.Spec.CreateNode }
+
+// ClaimsVirtualKubelet reports whether a peer has put LabelVirtualKubelet into its offer, from where Liqo takes the labels of its node.
+func ClaimsVirtualKubelet(n *VirtualNode) bool {
+	_, claims := n.Spec.Labels[LabelVirtualKubelet]
+	return claims
+}
