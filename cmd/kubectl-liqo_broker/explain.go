@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (r *reading) explainCommand() *cobra.Command {
 			"of several all are explained. It is for the cluster of the broker.",
 		Example:           "  kubectl liqo-broker explain cheapest\n  kubectl liqo-broker explain shop\n  kubectl liqo-broker explain shop/web-1",
 		Args:              usage(cobra.ExactArgs(1)),
-		ValidArgsFunction: r.completePolicies,
+		ValidArgsFunction: r.completing(1, policiesAndNamespaces),
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := r.open()
 			if err != nil {
@@ -100,21 +101,13 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	return &p, nil
 }
 
-// completePolicies lets a shell complete the names of policies and of consumers' namespaces.
-func (r *reading) completePolicies(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
-	defer cancel()
-	c, err := r.open()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+// policiesAndNamespaces offers the names of policies and of consumers' namespaces.
+func policiesAndNamespaces(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error) {
 	var policies v1alpha1.PlacementPolicyList
 	var namespaces corev1.NamespaceList
-	if c.List(ctx, &policies) != nil || c.List(ctx, &namespaces, client.HasLabels{liqo.LabelRemoteClusterID}) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	err := errors.Join(c.List(ctx, &policies), c.List(ctx, &namespaces, client.HasLabels{liqo.LabelRemoteClusterID}))
+	if err != nil {
+		return nil, err
 	}
 	var names []cobra.Completion
 	for i := range policies.Items {
@@ -125,5 +118,5 @@ func (r *reading) completePolicies(command *cobra.Command, args []string, begun 
 			names = append(names, namespaces.Items[i].Name+"\tnamespace")
 		}
 	}
-	return slices.DeleteFunc(names, func(name cobra.Completion) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
+	return slices.DeleteFunc(names, func(name cobra.Completion) bool { return !strings.HasPrefix(name, begun) }), nil
 }

@@ -71,7 +71,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 
 func (s *session) installationCommand(c installation) *cobra.Command {
 	var options install.Options
-	command := &cobra.Command{Use: c.use, Short: c.short, Long: c.long, Args: noArguments}
+	command := &cobra.Command{Use: c.use, Short: c.short, Long: c.long, Args: usage(cobra.NoArgs)}
 	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "print what would change, and change nothing")
 	command.Flags().DurationVar(&options.Timeout, "timeout", install.DefaultTimeout, "for how long each step may wait")
 	if c.flags != nil {
@@ -109,12 +109,4 @@ func imageFlags(c *cobra.Command, o *install.Options) {
 
 func modeFlags(c *cobra.Command, o *install.Options) {
 	c.Flags().StringSliceVar(&o.Modes, "modes", nil, "modes of the broker: catalog, orchestrator, aggregator (default those that it has, or all)")
-}
-
-// noArguments refuses arguments, as an error of usage.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return usageError{err}
-	}
-	return nil
 }

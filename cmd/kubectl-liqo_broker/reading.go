@@ -76,8 +76,8 @@ func (r *reading) where() string {
 // providers returns all providers, in order of their names.
 func (r *reading) providers(ctx context.Context, c client.Client) (*v1alpha1.ProviderList, error) {
 	var all v1alpha1.ProviderList
-	if err := c.List(ctx, &all); err != nil {
-		return nil, fmt.Errorf("list providers: %w", err)
+	if err := listed("providers", c.List(ctx, &all)); err != nil {
+		return nil, err
 	}
 	overview.SortProviders(all.Items)
 	return &all, nil
@@ -86,8 +86,8 @@ func (r *reading) providers(ctx context.Context, c client.Client) (*v1alpha1.Pro
 // consumers returns all consumers, in order of their names.
 func (r *reading) consumers(ctx context.Context, c client.Client) (*v1alpha1.ConsumerList, error) {
 	var all v1alpha1.ConsumerList
-	if err := c.List(ctx, &all); err != nil {
-		return nil, fmt.Errorf("list consumers: %w", err)
+	if err := listed("consumers", c.List(ctx, &all)); err != nil {
+		return nil, err
 	}
 	overview.SortConsumers(all.Items)
 	return &all, nil
@@ -166,6 +166,15 @@ func (r *reading) consumerNames(ctx context.Context, c client.Client) ([]cluster
 
 // complete lets a shell complete names and IDs in at most so many arguments.
 func (r *reading) complete(names identities, most int) cobra.CompletionFunc {
+	return r.completing(most, func(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error) {
+		all, err := names(ctx, c)
+		return overview.Completions(all, begun), err
+	})
+}
+
+// completing lets a shell complete at most so many arguments with what a function offers for the beginning of one. Without an answer in
+// time, it offers nothing.
+func (r *reading) completing(most int, offer func(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error)) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -176,11 +185,11 @@ func (r *reading) complete(names identities, most int) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		all, err := names(ctx, c)
+		offered, err := offer(ctx, c, begun)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return overview.Completions(all, begun), cobra.ShellCompDirectiveNoFileComp
+		return offered, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -71,12 +71,7 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 		"providers": &providers, "consumers": &consumers, "placement policies": &policies, "provider queries": &queries,
 		"placement decisions": &decisions, "resource offers": &offers,
 	} {
-		group.Go(func() error {
-			if err := c.List(ctx, list); err != nil {
-				return fmt.Errorf("list %s: %w", what, err)
-			}
-			return nil
-		})
+		group.Go(func() error { return listed(what, c.List(ctx, list)) })
 	}
 	group.Go(func() error {
 		err := c.Get(ctx, client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, &deployment)

@@ -36,6 +36,8 @@ const (
 	BrokerName      = "liqo-broker"
 	labelName       = "app.kubernetes.io/name"
 	kindDeployment  = "Deployment"
+	// kubeletImage is the name of the image of our virtual kubelets.
+	kubeletImage = "liqo-broker-vk"
 )
 
 // brokerSteps are those of an installation: what Liqo asks is there before Liqo is told to ask it, and our virtual kubelets run before
@@ -52,11 +54,11 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
 	})
-	flags, err := managerFlags("controller-manager-broker.json", i.options.image("liqo-broker-vk"), "")
+	flags, err := managerFlags("controller-manager-broker.json", i.options.image(kubeletImage), "")
 	if err != nil {
 		return nil, err
 	}
-	withFlags := func(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
+	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return []step{
 		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
 		{"run the daemon", func(ctx context.Context) ([]change, error) {
@@ -96,8 +98,8 @@ func (i *Installer) brokerUndo() ([]step, error) {
 	}
 	return []step{
 		i.removing("take back what is offered of namespace liqo", offering, i.nothingReached),
-		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", i.withoutFlags),
-		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, i.withoutFlags),
+		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", withoutFlags),
+		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
 		i.removing("remove the rules that hold without the daemon", admission, nil),
 		i.removing("remove the daemon and its kinds", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
 		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
@@ -118,22 +120,20 @@ func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
 		if object.GetKind() != kindDeployment {
 			continue
 		}
-		var d appsv1.Deployment
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
-			return nil, fmt.Errorf("read %s: %w", describe(object), err)
-		}
-		container, err := first(&d)
+		err := edit(object, func(d *appsv1.Deployment) error {
+			container, err := first(d)
+			if err != nil {
+				return err
+			}
+			container.Image = i.options.image(BrokerName)
+			container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
+				return isMode(arg) && !slices.Contains(i.options.Modes, strings.TrimPrefix(arg, modePrefix))
+			})
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		container.Image = i.options.image(BrokerName)
-		container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
-			return isMode(arg) && !slices.Contains(i.options.Modes, strings.TrimPrefix(arg, modePrefix))
-		})
-		if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&d); err != nil {
-			return nil, fmt.Errorf("write %s: %w", describe(object), err)
-		}
-		withoutZeros(object)
 	}
 	return base, nil
 }
@@ -148,7 +148,7 @@ func (i *Installer) offering() ([]*unstructured.Unstructured, error) {
 }
 
 // ownFlag reports whether a flag of Liqo's controller manager is one that an installation adds, of this or another image or address.
-func (i *Installer) ownFlag(flag string) bool {
+func ownFlag(flag string) bool {
 	for _, file := range []string{"controller-manager-broker.json", "controller-manager-consumer.json"} {
 		flags, err := additions[string](file)
 		if err != nil {
@@ -159,14 +159,14 @@ func (i *Installer) ownFlag(flag string) bool {
 		}
 	}
 	name, value, _ := strings.Cut(flag, "=")
-	return name == flagImage && ourKubelet(value) || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
+	return outdated(flag) || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
 }
 
 // ourKubelet reports whether an image is that of our virtual kubelet, of whatever registry and version.
 func ourKubelet(image string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-	return name == "liqo-broker-vk"
+	return name == kubeletImage
 }
 
 // outdated reports whether a flag is one that an installation replaces by another value: the image of our virtual kubelets. A cluster may be
@@ -242,15 +242,37 @@ func service(name string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: name}}
 }
 
+// namespaceMaps returns what is offered to peers, and by peers.
+func (i *Installer) namespaceMaps(ctx context.Context) ([]liqo.NamespaceMap, error) {
+	var maps liqo.NamespaceMapList
+	if err := i.List(ctx, &maps); err != nil {
+		return nil, fmt.Errorf("list NamespaceMaps: %w", err)
+	}
+	return maps.Items, nil
+}
+
+// managerArgs returns the command line of Liqo's controller manager.
+func (i *Installer) managerArgs(ctx context.Context) ([]string, error) {
+	manager := deployment(controllerManager)
+	if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
+		return nil, fmt.Errorf("read %s: %w", i.describe(manager), err)
+	}
+	container, err := first(manager)
+	if err != nil {
+		return nil, err
+	}
+	return container.Args, nil
+}
+
 // nothingReached returns an error while namespace liqo is offered to a peer, or while a virtual kubelet of Liqo would reflect it to one. With
 // force, what a peer says that does not answer is not waited for.
 func (i *Installer) nothingReached(ctx context.Context) error {
-	var maps liqo.NamespaceMapList
-	if err := i.List(ctx, &maps); err != nil {
-		return fmt.Errorf("list NamespaceMaps: %w", err)
+	maps, err := i.namespaceMaps(ctx)
+	if err != nil {
+		return err
 	}
-	for n := range maps.Items {
-		switch m := &maps.Items[n]; {
+	for n := range maps {
+		switch m := &maps[n]; {
 		case liqo.Wanted(m, liqoNamespace):
 			return fmt.Errorf("namespace %s is still offered to peer %s", liqoNamespace, m.Name)
 		case !i.options.Force && liqo.Reflected(m, liqoNamespace):
@@ -262,12 +284,12 @@ func (i *Installer) nothingReached(ctx context.Context) error {
 
 // allReached returns an error unless namespace liqo is offered to all peers.
 func (i *Installer) allReached(ctx context.Context) error {
-	var maps liqo.NamespaceMapList
-	if err := i.List(ctx, &maps); err != nil {
-		return fmt.Errorf("list NamespaceMaps: %w", err)
+	maps, err := i.namespaceMaps(ctx)
+	if err != nil {
+		return err
 	}
-	_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
-		if liqo.HasNode(n) && !slices.ContainsFunc(maps.Items, func(m liqo.NamespaceMap) bool { return m.Namespace == n.Namespace && liqo.Wanted(&m, liqoNamespace) }) {
+	_, err = i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
+		if liqo.HasNode(n) && !slices.ContainsFunc(maps, func(m liqo.NamespaceMap) bool { return m.Namespace == n.Namespace && liqo.Wanted(&m, liqoNamespace) }) {
 			return nil, fmt.Errorf("peer %s has not been offered the remote IPAM yet", overview.Plain(liqo.StandsFor(n).Name))
 		}
 		return nil, nil
@@ -276,15 +298,13 @@ func (i *Installer) allReached(ctx context.Context) error {
 }
 
 // withoutFlags removes from Liqo's controller manager what an installation adds.
-func (i *Installer) withoutFlags(_ context.Context, d *appsv1.Deployment) error {
-	return errors.Join(addFlags(d, nil, i.ownFlag), stockKubelet(d))
+func withoutFlags(d *appsv1.Deployment) error {
+	return errors.Join(addFlags(d, nil, ownFlag), stockKubelet(d))
 }
 
 // configuring is the step that changes the flags of Liqo's controller manager.
-func (i *Installer) configuring(name string, flags func(context.Context, *appsv1.Deployment) error) step {
-	return step{name, func(ctx context.Context) ([]change, error) {
-		return patching(i.objects, deployment(controllerManager), func(d *appsv1.Deployment) error { return flags(ctx, d) })(ctx)
-	}, i.rollout(liqoNamespace, controllerManager)}
+func (i *Installer) configuring(name string, flags func(*appsv1.Deployment) error) step {
+	return step{name, patching(i.objects, deployment(controllerManager), flags), i.rollout(liqoNamespace, controllerManager)}
 }
 
 // rightsOfVirtualKubelets is the step that gives virtual kubelets the rights that ours need besides.
@@ -303,13 +323,13 @@ func virtualKubeletRights() *rbacv1.ClusterRole {
 // virtualKubelets is the step that makes the virtual kubelets that exist what Liqo's controller manager would make now: it reads its
 // flags only when it makes one. These are as the step before makes them, by the function flags. The nodes are signed then, or not
 // (liqo.LabelVirtualKubelet).
-func (i *Installer) virtualKubelets(name string, signed bool, flags func(context.Context, *appsv1.Deployment) error) step {
+func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1.Deployment) error) step {
 	changes := func(ctx context.Context) ([]change, error) {
 		manager := deployment(controllerManager)
 		if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
 			return nil, fmt.Errorf("read %s: %w", i.describe(manager), err)
 		}
-		if err := flags(ctx, manager); err != nil {
+		if err := flags(manager); err != nil {
 			return nil, err
 		}
 		container, err := first(manager)

@@ -42,25 +42,39 @@ func keep[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, o objects, object *unstructured.Unstructured, from func(want, live P)) error {
-	want, live := P(new(T)), P(new(T))
+	live := P(new(T))
 	switch err := o.Get(ctx, client.ObjectKeyFromObject(object), live); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("read %s: %w", describe(object), err)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, want); err != nil {
-		return fmt.Errorf("read the manifest of %s: %w", describe(object), err)
+	return edit(object, func(want P) error {
+		from(want, live)
+		return nil
+	})
+}
+
+// edit changes a manifest as an object of its type.
+func edit[T any, P interface {
+	*T
+	client.Object
+}](manifest *unstructured.Unstructured, to func(P) error) error {
+	typed := P(new(T))
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, typed); err != nil {
+		return fmt.Errorf("read the manifest of %s: %w", describe(manifest), err)
 	}
-	from(want, live)
-	kind := object.GroupVersionKind()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err := to(typed); err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
-		return fmt.Errorf("write the manifest of %s: %w", describe(object), err)
+		return fmt.Errorf("write the manifest of %s: %w", describe(manifest), err)
 	}
-	object.Object = content
-	object.SetGroupVersionKind(kind)
-	withoutZeros(object)
+	kind := manifest.GroupVersionKind()
+	manifest.Object = content
+	manifest.SetGroupVersionKind(kind)
+	withoutZeros(manifest)
 	return nil
 }
 

@@ -20,11 +20,11 @@ import (
 // consumerSteps are those of a consumer.
 func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 	address := fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, liqo.TwinNameOfLiqo(broker))
-	flags, err := managerFlags("controller-manager-consumer.json", i.options.image("liqo-broker-vk"), address)
+	flags, err := managerFlags("controller-manager-consumer.json", i.options.image(kubeletImage), address)
 	if err != nil {
 		return nil, err
 	}
-	withFlags := func(_ context.Context, d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
+	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return []step{
 		{fmt.Sprintf("wait for the remote IPAM of %s to arrive", called(broker)), nothing, func(ctx context.Context) error { return i.arrived(ctx, broker) }},
 		i.rightsOfVirtualKubelets(),
@@ -36,8 +36,8 @@ func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 // consumerUndo are the steps back.
 func (i *Installer) consumerUndo() []step {
 	return []step{
-		i.configuring("have Liqo use its own virtual kubelet", i.withoutFlags),
-		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, i.withoutFlags),
+		i.configuring("have Liqo use its own virtual kubelet", withoutFlags),
+		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
 		i.noRightsOfVirtualKubelets(),
 		{"remove what the broker's virtual kubelets have written", i.traces, nil},
 	}

@@ -182,15 +182,11 @@ func (i *Installer) sameRegistry(ctx context.Context) error {
 	if i.options.registryGiven {
 		return nil
 	}
-	manager := deployment(controllerManager)
-	if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
-		return fmt.Errorf("read %s: %w", i.describe(manager), err)
-	}
-	container, err := first(manager)
+	args, err := i.managerArgs(ctx)
 	if err != nil {
 		return err
 	}
-	for _, arg := range container.Args {
+	for _, arg := range args {
 		image, is := strings.CutPrefix(arg, flagImage+"=")
 		if slash := strings.LastIndex(image, "/"); is && slash > 0 && ourKubelet(image) {
 			i.options.Registry = image[:slash]

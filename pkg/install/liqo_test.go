@@ -118,10 +118,6 @@ func TestRules(t *testing.T) {
 
 // TestFlags gives Liqo's controller manager flags, other ones in an upgrade, and takes them; the flags of somebody else stay.
 func TestFlags(t *testing.T) {
-	installer, err := New(nil, Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	manager := func(args ...string) *appsv1.Deployment { return pod("controller-manager", args...) }
 	const stockImage, foreign = "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-extra-args=--pods=5"
 	broker, err1 := managerFlags("controller-manager-broker.json", "team/liqo-broker-vk:v1", "")
@@ -152,7 +148,7 @@ func TestFlags(t *testing.T) {
 			k, err := kubeletOf(args)
 			return err == nil && k.image == "team/liqo-broker-vk:v1" && len(args) == len(broker)+1
 		}},
-		"Undo": {append([]string{stockImage, foreign}, append(broker, consumer...)...), nil, installer.ownFlag, func(args []string) bool {
+		"Undo": {append([]string{stockImage, foreign}, append(broker, consumer...)...), nil, ownFlag, func(args []string) bool {
 			return slices.Equal(args, []string{stockImage, foreign})
 		}},
 	} {
@@ -210,13 +206,9 @@ func TestKubelet(t *testing.T) {
 
 // TestStockKubelet has somebody put our image in the place of Liqo's, as the flag of the seed says: what is left is what Liqo's chart says.
 func TestStockKubelet(t *testing.T) {
-	installer, err := New(nil, Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := pod("controller-manager", "--verbose", "--kubelet-image=capacitorset/liqo-broker-vk@sha256:abc")
 	for range 2 {
-		if err := installer.withoutFlags(t.Context(), d); err != nil {
+		if err := withoutFlags(d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,7 +216,7 @@ func TestStockKubelet(t *testing.T) {
 		t.Errorf("the flags are %v", args)
 	}
 	d.Spec.Template.Spec.Containers[0] = corev1.Container{Image: "liqo@sha256:abc"}
-	if err := installer.withoutFlags(t.Context(), d); err == nil {
+	if err := withoutFlags(d); err == nil {
 		t.Error("nobody says which virtual kubelet Liqo has, and there is no error")
 	}
 }

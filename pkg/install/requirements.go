@@ -138,12 +138,12 @@ func (i *Installer) notABroker(ctx context.Context) error {
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
 	}
-	var maps liqo.NamespaceMapList
-	if err := i.List(ctx, &maps); err != nil {
-		return fmt.Errorf("list NamespaceMaps: %w", err)
+	maps, err := i.namespaceMaps(ctx)
+	if err != nil {
+		return err
 	}
-	for n := range maps.Items {
-		if m := &maps.Items[n]; liqo.Wanted(m, liqoNamespace) {
+	for n := range maps {
+		if m := &maps[n]; liqo.Wanted(m, liqoNamespace) {
 			return requirement("namespace %s is offered to peer %s, and Liqo's own virtual kubelet would hand it all Secrets there: run uninstall, or delete "+
 				"the NamespaceOffloading in it", liqoNamespace, m.Name)
 		}
@@ -182,15 +182,11 @@ func (i *Installer) unused(ctx context.Context) error {
 
 // noConsumer returns an error if this cluster is the consumer of another broker, which shares the virtual kubelet with the broker.
 func (i *Installer) noConsumer(ctx context.Context) error {
-	manager := deployment(controllerManager)
-	if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
-		return fmt.Errorf("read %s: %w", i.describe(manager), err)
-	}
-	container, err := first(manager)
+	args, err := i.managerArgs(ctx)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=") }) {
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=") }) {
 		return requirement("this cluster is the consumer of another broker besides: with --force it is none any more, until prepare is run again")
 	}
 	return nil
