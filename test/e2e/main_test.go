@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run brings a federation up unless there is one, runs the tests, and removes it if it brought it up and nothing failed.
+// run brings a federation up unless there is one that is whole, runs the tests, and removes it if it brought it up and nothing
+// failed.
 func run(ctx context.Context, m *testing.M) (int, error) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -46,6 +47,10 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	}
 	wasUp := lab("status").Run() == nil
 	if !wasUp {
+		// A run that was stopped, or a restart of the machine, left the folder of a lab, or half of one.
+		if err := lab("down").Run(); err != nil {
+			return 1, fmt.Errorf("remove what is left of a lab: %w", err)
+		}
 		up := lab("up", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34"),
 			"--topology", cmp.Or(os.Getenv("LIQO_BROKER_TOPOLOGY"), "overlapping"))
 		if err := up.Run(); err != nil {
