@@ -26,7 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
 	"github.com/capacitorset/liqo-broker/pkg/controller/offering"
-	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/managed"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
@@ -236,7 +236,7 @@ func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m 
 		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
 		kpis.Setup(b.mgr, kpis.Config{Client: objects, Live: b.mgr.GetAPIReader(), Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
-		placementpolicy.Setup(b.mgr, placementpolicy.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
+		managed.Setup(b.mgr, managed.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
 		twin.Setup(b.mgr, b.twinConfig(own, m)),
 	}
 	if b.cfg.giveBackAfter > 0 {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -22,11 +21,11 @@ import (
 // session is one run of the plugin: how it reaches the cluster, and where it writes.
 type session struct {
 	genericiooptions.IOStreams
-	flags *genericclioptions.ConfigFlags
+	to connection
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true)}
+	s := &session{IOStreams: streams}
 	command := &cobra.Command{
 		Use:           "kubectl-liqo_broker",
 		Short:         "Install, watch and leave a broker of Liqo clusters",
@@ -41,7 +40,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	s.flags.AddFlags(command.PersistentFlags())
+	s.to.add(command.PersistentFlags())
 	addInstallation(command, s)
 	command.AddCommand(newReading(s).commands()...)
 	return command
@@ -49,7 +48,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 // config returns how to reach the API server.
 func (s *session) config() (*rest.Config, error) {
-	config, err := s.flags.ToRESTConfig()
+	config, err := s.to.config().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}

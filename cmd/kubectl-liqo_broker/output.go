@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -58,13 +57,18 @@ func (o *output) objects(w io.Writer, scheme *runtime.Scheme, list client.Object
 	if o.format != formatJSON && o.format != formatYAML && o.format != formatName {
 		return o.table(w, table)
 	}
-	flags := genericclioptions.NewPrintFlags("").WithTypeSetter(scheme).WithDefaultOutput(o.format)
-	printer, err := flags.ToPrinter()
-	if err != nil {
-		return err
+	var printer printers.ResourcePrinter
+	switch o.format {
+	case formatJSON:
+		printer = &printers.JSONPrinter{}
+	case formatYAML:
+		printer = &printers.YAMLPrinter{}
+	default:
+		printer = &printers.NamePrinter{}
 	}
+	printer = printers.NewTypeSetter(scheme).ToPrinter(printer)
 	items := []runtime.Object{}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
+	err := meta.EachListItem(list, func(item runtime.Object) error {
 		kind, err := apiutil.GVKForObject(item, scheme)
 		item.GetObjectKind().SetGroupVersionKind(kind)
 		items = append(items, item)

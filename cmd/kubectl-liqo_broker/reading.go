@@ -62,12 +62,8 @@ func (r *reading) clear(err error) error {
 
 // where says in a sentence which cluster is meant.
 func (r *reading) where() string {
-	config, err := r.flags.ToRawKubeConfigLoader().RawConfig()
-	name := config.CurrentContext
-	if r.flags.Context != nil && *r.flags.Context != "" {
-		name = *r.flags.Context
-	}
-	if err != nil || name == "" {
+	name := r.to.context()
+	if name == "" {
 		return "this cluster"
 	}
 	return fmt.Sprintf("the cluster of context %q", name)

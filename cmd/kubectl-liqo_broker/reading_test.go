@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,10 +71,10 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 		root.RemoveCommand(child)
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	flags := genericclioptions.NewConfigFlags(true)
 	root.ResetFlags()
-	flags.AddFlags(root.PersistentFlags())
-	r := newReading(&session{IOStreams: streams, flags: flags})
+	s := &session{IOStreams: streams}
+	s.to.add(root.PersistentFlags())
+	r := newReading(s)
 	r.open, r.now = func() (client.Client, error) { return c.client, nil }, func() time.Time { return now }
 	root.AddCommand(r.commands()...)
 	root.SetArgs(args)

@@ -63,10 +63,7 @@ func (r *reading) whereCommand() *cobra.Command {
 
 // namespace returns the namespace that the command line names; empty if it names none.
 func (r *reading) namespace(args []string, all bool) (string, error) {
-	var named string
-	if r.flags.Namespace != nil {
-		named = *r.flags.Namespace
-	}
+	named := r.to.overrides.Context.Namespace
 	switch {
 	case len(args) > 0 && named != "" && args[0] != named:
 		return "", usageError{fmt.Errorf("NAMESPACE is %q and --namespace is %q", args[0], named)}
@@ -117,7 +114,7 @@ func (r *reading) placed(ctx context.Context, c client.Client, namespace string,
 
 func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespace string, all bool) ([]overview.Placed, error) {
 	if namespace == "" && !all {
-		usual, _, err := r.flags.ToRawKubeConfigLoader().Namespace()
+		usual, _, err := r.to.config().Namespace()
 		if err != nil {
 			return nil, fmt.Errorf("read the kubeconfig: %w", err)
 		}

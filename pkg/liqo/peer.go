@@ -17,7 +17,6 @@ import (
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
-	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -106,6 +105,10 @@ const (
 	maxPeerObject = 256 << 10
 	maxMappings   = 1000
 )
+
+// tenantNamePrefix begins the names of tenant namespaces (liqo/pkg/tenantNamespace/const.go@v0.9.4, which imports all informers of
+// Kubernetes).
+const tenantNamePrefix = "liqo-tenant"
 
 // peerTypes are the types of these objects. What does not fit them, Liqo's own controllers could not read, nor anything
 // else of that kind.
@@ -211,7 +214,7 @@ func (w *PeerWrite) checkMap(_, own cluster.ID) error {
 		return fmt.Errorf("spec.desiredMapping has %d namespaces: a peer may offload up to %d", n, maxMappings)
 	}
 	for _, name := range slices.Sorted(maps.Keys(namespaces.Spec.DesiredMapping)) {
-		if to := namespaces.Spec.DesiredMapping[name]; strings.HasPrefix(to, tenantnamespace.NamePrefix+"-") {
+		if to := namespaces.Spec.DesiredMapping[name]; strings.HasPrefix(to, tenantNamePrefix+"-") {
 			return fmt.Errorf("spec.desiredMapping[%s] is %q: only Liqo itself creates namespaces of that name", name, to)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/resourcereader"
 )
 
 const (
@@ -76,7 +76,7 @@ type Server struct {
 	subscribers map[chan struct{}]bool // Each has room for one signal.
 }
 
-var _ liqo.ResourceReader = (*Server)(nil)
+var _ resourcereader.Reader = (*Server)(nil)
 
 // New returns a Server that notifies a subscriber of a change at once, and of the
 // next ones after a pause.
@@ -102,7 +102,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		grpc.StatsHandler(sessions{}),
 		grpc.WaitForHandlers(true),
 	)
-	liqo.RegisterResourceReader(g, s)
+	resourcereader.Register(g, s)
 	healthv1.RegisterHealthServer(g, health.NewServer())
 
 	served := make(chan struct{})
@@ -147,7 +147,7 @@ func (s *Server) Subscribers() int {
 }
 
 // Read returns what to offer to a consumer, which must be a peer of this cluster.
-func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.PluginPool, error) {
+func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]resourcereader.Pool, error) {
 	if consumer == "" {
 		return nil, status.Error(codes.InvalidArgument, "the cluster ID is missing")
 	}
@@ -164,9 +164,9 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]liqo.PluginPo
 	}
 	offered := snap.NodeOffers(consumer)
 	caller.tell(consumer, offered)
-	pools := make([]liqo.PluginPool, len(offered))
+	pools := make([]resourcereader.Pool, len(offered))
 	for i, p := range offered {
-		pools[i] = liqo.PluginPool{Name: p.Node, Resources: p.Offered}
+		pools[i] = resourcereader.Pool{Name: p.Node, Resources: p.Offered}
 	}
 	return pools, nil
 }

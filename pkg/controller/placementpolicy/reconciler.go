@@ -1,6 +1,12 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package placementpolicy decides by placement policies which providers are used for which
+// consumers, and writes the decisions and their explanation into PlacementDecisions, one
+// for each policy and consumer.
+//
+// How to decide is in package choice. It moves no pod and selects no provider:
+// package twin does, by what it reads in the decisions.
 package placementpolicy
 
 import (
@@ -20,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
@@ -92,22 +98,22 @@ func New(cfg Config) *Reconciler {
 
 // Reconcile decides for every consumer that a policy applies to, and writes a
 // PlacementDecision for each.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	p := &v1alpha1.PlacementPolicy{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
-		return ctrl.Result{}, nil
+		return reconcile.Result{}, nil
 	} else if err != nil {
-		return ctrl.Result{}, fmt.Errorf("get placement policy %s: %w", req.Name, err)
+		return reconcile.Result{}, fmt.Errorf("get placement policy %s: %w", req.Name, err)
 	}
 	if !p.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	now := r.clock.Now()
 	s := r.state(req.NamespacedName, p)
 	seen := p.Status.ObservedGeneration == p.Generation || s.refused == p.Generation
 	if wait := pause - now.Sub(s.decided); wait > 0 && wait <= pause && seen {
-		return ctrl.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	s.decided = now
 	if s.scaler != nil {
@@ -117,13 +123,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// What is decided.
 	had, err := r.stored(ctx)
 	if err != nil {
-		return ctrl.Result{}, err
+		return reconcile.Result{}, err
 	}
 	next := p.DeepCopy()
 	next.Status.ObservedGeneration = p.Generation
 	decisions, wait, err := r.decide(ctx, now, s, &next.Status, p, had)
 	if err != nil {
-		return ctrl.Result{}, err
+		return reconcile.Result{}, err
 	}
 
 	// The decisions are written before the status that says so.
@@ -133,7 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		s.written = now
 	}
 	if errors.Is(failed, errStale) {
-		return ctrl.Result{RequeueAfter: pause}, nil
+		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 	if failed != nil {
 		// In place of the condition before: else it would seem to change each time.
@@ -147,9 +153,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		})
 	}
 	if err := r.writeStatus(ctx, now, s, p, next, scores); err != nil || failed != nil {
-		return ctrl.Result{}, errors.Join(failed, err)
+		return reconcile.Result{}, errors.Join(failed, err)
 	}
-	return ctrl.Result{RequeueAfter: min(wait, interval)}, nil
+	return reconcile.Result{RequeueAfter: min(wait, interval)}, nil
 }
 
 // writeStatus writes the status of a policy if it has changed; if only a message with a value has, then if scores is true.

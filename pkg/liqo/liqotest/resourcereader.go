@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/resourcereader"
 )
 
 // ResourceReaderClient asks a resource plugin as Liqo does.
@@ -25,14 +25,14 @@ func NewResourceReaderClient(conn grpc.ClientConnInterface) *ResourceReaderClien
 }
 
 // Read returns what the plugin offers to a consumer.
-func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]liqo.PluginPool, error) {
+func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]resourcereader.Pool, error) {
 	answer, err := c.client.ReadResources(ctx, &resourcemonitors.ClusterIdentity{ClusterID: string(consumer)})
 	if err != nil {
 		return nil, err
 	}
-	pools := make([]liqo.PluginPool, len(answer.GetResourceLists()))
+	pools := make([]resourcereader.Pool, len(answer.GetResourceLists()))
 	for i, pool := range answer.GetResourceLists() {
-		pools[i] = liqo.PluginPool{Name: pool.GetPoolName(), Resources: corev1.ResourceList{}}
+		pools[i] = resourcereader.Pool{Name: pool.GetPoolName(), Resources: corev1.ResourceList{}}
 		for name, quantity := range pool.GetResources() {
 			pools[i].Resources[corev1.ResourceName(name)] = *quantity
 		}

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package liqo_test
+package resourcereader_test
 
 import (
 	"context"
@@ -24,12 +24,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/resourcereader"
 )
 
 // answers is a resource plugin that answers with what a test wants.
-type answers []liqo.PluginPool
+type answers []resourcereader.Pool
 
-func (a *answers) Read(context.Context, cluster.ID) ([]liqo.PluginPool, error) { return *a, nil }
+func (a *answers) Read(context.Context, cluster.ID) ([]resourcereader.Pool, error) { return *a, nil }
 
 func (a *answers) Remove(context.Context, cluster.ID) error { return nil }
 
@@ -52,7 +53,7 @@ func TestPoolsBecomeOffers(t *testing.T) {
 	plugin := &answers{}
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer()
-	liqo.RegisterResourceReader(server, plugin)
+	resourcereader.Register(server, plugin)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -69,8 +70,8 @@ func TestPoolsBecomeOffers(t *testing.T) {
 	home := discoveryv1alpha1.ClusterIdentity{ClusterID: "id-broker", ClusterName: "broker"}
 	updater := resourcerequests.NewOfferUpdater(t.Context(), c, home, nil, monitor, 5, "", false)
 
-	pool := func(name, cpu string) liqo.PluginPool {
-		return liqo.PluginPool{Name: name, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	pool := func(name, cpu string) resourcereader.Pool {
+		return resourcereader.Pool{Name: name, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
 	for _, step := range []struct {
 		reason string

@@ -1,13 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placementpolicy decides by placement policies which providers are used for which
-// consumers, and writes the decisions and their explanation into PlacementDecisions, one
-// for each policy and consumer.
+// Package managed registers the controller of placement policies with a manager, and says what makes it decide again. It is apart from the
+// controller, so that a program that only tries a policy is not made of all that a manager needs.
 //
-// How to decide is in package choice. It moves no pod and selects no provider:
-// package twin does, by what it reads in the decisions.
-package placementpolicy
+// It does not know how policies decide.
+package managed
 
 import (
 	"context"
@@ -26,12 +24,15 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
 )
+
+// Config is what the controller needs.
+type Config = placementpolicy.Config
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	r := New(cfg)
-	all := handler.EnqueueRequestsFromMapFunc(r.all)
+	all := handler.EnqueueRequestsFromMapFunc(all(cfg.Client))
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("placementpolicy").
 		For(&v1alpha1.PlacementPolicy{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -43,25 +44,27 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(policyOf), builder.WithPredicates(meddled())).
 		// One policy that waits for Prometheus does not keep others from deciding.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-		Complete(conflict.Requeue(r))
+		Complete(conflict.Requeue(placementpolicy.New(cfg)))
 	if err != nil {
 		return fmt.Errorf("set up the controller of placement policies: %w", err)
 	}
 	return nil
 }
 
-// all returns every policy.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	var policies v1alpha1.PlacementPolicyList
-	if err := r.client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the placement policies")
-		return nil
+// all returns what finds every policy.
+func all(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var policies v1alpha1.PlacementPolicyList
+		if err := c.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the placement policies")
+			return nil
+		}
+		requests := make([]reconcile.Request, len(policies.Items))
+		for i := range policies.Items {
+			requests[i].Name = policies.Items[i].Name
+		}
+		return requests
 	}
-	requests := make([]reconcile.Request, len(policies.Items))
-	for i := range policies.Items {
-		requests[i].Name = policies.Items[i].Name
-	}
-	return requests
 }
 
 // policyOf returns the policy of a decision.

@@ -1,7 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package liqo
+// Package resourcereader serves Liqo's resource plugin, in the wire format of Liqo v0.9.4, to whoever knows what to offer. It is apart from
+// package liqo because only the daemon needs Liqo's own code for it, and all that this depends on.
+//
+// It does not know what is offered.
+package resourcereader
 
 import (
 	"context"
@@ -14,13 +18,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
-// ResourceReader answers Liqo's questions about what to offer to consumers. Its
+// Reader answers Liqo's questions about what to offer to consumers. Its
 // errors reach Liqo as they are, so they should be gRPC statuses.
-type ResourceReader interface {
+type Reader interface {
 	// Read returns what to offer to a consumer: a virtual node for each pool. Liqo
 	// never takes back a pool that it was told of, so that one that ceases to exist
 	// has to be in the answers, as zero.
-	Read(ctx context.Context, consumer cluster.ID) ([]PluginPool, error)
+	Read(ctx context.Context, consumer cluster.ID) ([]Pool, error)
 	// Remove forgets a consumer.
 	Remove(ctx context.Context, consumer cluster.ID) error
 	// Subscribe calls notify for each consumer whose offer may have changed, with
@@ -28,27 +32,27 @@ type ResourceReader interface {
 	Subscribe(ctx context.Context, notify func(cluster.ID) error) error
 }
 
-// PluginPool is what Liqo offers to a consumer on one virtual node.
-type PluginPool struct {
+// Pool is what Liqo offers to a consumer on one virtual node.
+type Pool struct {
 	// Name is what the node is called at the consumer. Without a name, it is called
 	// after this cluster.
 	Name      string
 	Resources corev1.ResourceList
 }
 
-// RegisterResourceReader serves r as Liqo's resource plugin, in the wire format
+// Register serves r as Liqo's resource plugin, in the wire format
 // of Liqo v0.9.4 (service resource_reader).
-func RegisterResourceReader(s grpc.ServiceRegistrar, r ResourceReader) {
-	resourcemonitors.RegisterResourceReaderServer(s, &resourceReaderServer{reader: r})
+func Register(s grpc.ServiceRegistrar, r Reader) {
+	resourcemonitors.RegisterResourceReaderServer(s, &server{reader: r})
 }
 
-type resourceReaderServer struct {
+type server struct {
 	resourcemonitors.UnimplementedResourceReaderServer
-	reader ResourceReader
+	reader Reader
 }
 
 // ReadResources answers with a virtual node for each pool.
-func (s *resourceReaderServer) ReadResources(
+func (s *server) ReadResources(
 	ctx context.Context, id *resourcemonitors.ClusterIdentity,
 ) (*resourcemonitors.PoolResourceList, error) {
 	pools, err := s.reader.Read(ctx, cluster.ID(id.GetClusterID()))
@@ -66,7 +70,7 @@ func (s *resourceReaderServer) ReadResources(
 	return answer, nil
 }
 
-func (s *resourceReaderServer) RemoveCluster(
+func (s *server) RemoveCluster(
 	ctx context.Context, id *resourcemonitors.ClusterIdentity,
 ) (*resourcemonitors.Empty, error) {
 	if err := s.reader.Remove(ctx, cluster.ID(id.GetClusterID())); err != nil {
@@ -75,7 +79,7 @@ func (s *resourceReaderServer) RemoveCluster(
 	return &resourcemonitors.Empty{}, nil
 }
 
-func (s *resourceReaderServer) Subscribe(
+func (s *server) Subscribe(
 	_ *resourcemonitors.Empty, stream resourcemonitors.ResourceReader_SubscribeServer,
 ) error {
 	return s.reader.Subscribe(stream.Context(), func(id cluster.ID) error {
