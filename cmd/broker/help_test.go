@@ -5,7 +5,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
@@ -16,4 +20,7 @@ func TestHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "help.txt", out.String())
+	var flags strings.Builder // Those of people that an upgrade keeps.
+	newCommand().Flags().VisitAll(func(f *pflag.Flag) { fmt.Fprintln(&flags, f.Name) })
+	golden.Check(t, "../../../pkg/install/flags.txt", flags.String())
 }

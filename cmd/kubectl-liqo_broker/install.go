@@ -18,8 +18,8 @@ type installation struct {
 	do               func(*install.Installer, context.Context) error
 	// flags are those that it has besides the ones of all.
 	flags func(*cobra.Command, *install.Options)
-	// done says what comes next.
-	done string
+	// done says what comes next; doneOne does so if one broker is named.
+	done, doneOne string
 }
 
 // addInstallation adds the commands that install and remove.
@@ -60,9 +60,13 @@ func addInstallation(parent *cobra.Command, s *session) {
 		},
 		{
 			use: "unprepare", short: "Make a consumer a cluster with nothing but Liqo again",
-			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the broker.",
-			do:   (*install.Installer).Unprepare,
-			done: "Nothing of the broker is left on this cluster.",
+			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the broker. With " +
+				"--broker, a consumer of several brokers leaves one of them.",
+			do: (*install.Installer).Unprepare,
+			flags: func(c *cobra.Command, o *install.Options) {
+				c.Flags().StringVar(&o.Broker, "broker", "", "the broker to leave: its name, or the beginning of its cluster ID (default all)")
+			},
+			done: "Nothing of the broker is left on this cluster.", doneOne: "This cluster is no consumer of that broker any more.",
 		},
 	} {
 		parent.AddCommand(s.installationCommand(c))
@@ -95,6 +99,9 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 		if options.DryRun {
 			fmt.Fprintln(s.Out, "Nothing was changed.")
 			return nil
+		}
+		if c.doneOne != "" && options.Broker != "" {
+			c.done = c.doneOne
 		}
 		fmt.Fprintln(s.Out, c.done)
 		return nil

@@ -5,6 +5,7 @@ package install
 
 import (
 	"context"
+	_ "embed" // For the flags.
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
 // withChoices returns manifests with what people have chosen since they were installed: the replicas, modes and further flags of the
@@ -26,7 +29,11 @@ func (i *Installer) withChoices(ctx context.Context, wanted []*unstructured.Unst
 		var err error
 		switch want.GetKind() {
 		case kindDeployment:
-			err = keep(ctx, i.objects, chosen[n], func(want, live *appsv1.Deployment) { keepDaemon(want, live, i.options.modesGiven) })
+			err = keep(ctx, i.objects, chosen[n], func(want, live *appsv1.Deployment) {
+				for _, flag := range keepDaemon(want, live, i.options.modesGiven) {
+					fmt.Fprintf(i.run.out, "      without %s, which this version of the broker does not have\n", overview.Plain(flag))
+				}
+			})
 		case "ConfigMap":
 			err = keep(ctx, i.objects, chosen[n], func(want, live *corev1.ConfigMap) { want.Data = live.Data })
 		}
@@ -88,16 +95,21 @@ func withoutZeros(object *unstructured.Unstructured) {
 // modePrefix begins the flags of the daemon that say what it does.
 const modePrefix = "--with-"
 
+// flags are those that the daemon has, one a line; a test beside the daemon compares them.
+//
+//go:embed flags.txt
+var flags string
+
 // keepDaemon gives the Deployment that is wanted the replicas of the one that is there, its flags of other names, and its modes unless
-// they are given.
-func keepDaemon(want, live *appsv1.Deployment, modesGiven bool) {
+// they are given. It returns the flags that it drops because the daemon has them no more, and would not start with them.
+func keepDaemon(want, live *appsv1.Deployment, modesGiven bool) (dropped []string) {
 	if live.Spec.Replicas != nil {
 		want.Spec.Replicas = live.Spec.Replicas
 	}
 	to, err1 := first(want)
 	from, err2 := first(live)
 	if err1 != nil || err2 != nil {
-		return // The manifest is as good as it can be.
+		return nil // The manifest is as good as it can be.
 	}
 	name := func(flag string) string {
 		name, _, _ := strings.Cut(flag, "=")
@@ -106,18 +118,24 @@ func keepDaemon(want, live *appsv1.Deployment, modesGiven bool) {
 	if !modesGiven {
 		to.Args = slices.DeleteFunc(to.Args, isMode)
 	}
-	known := map[string]bool{}
+	given := map[string]bool{}
 	for _, flag := range to.Args {
-		known[name(flag)] = true
+		given[name(flag)] = true
 	}
+	known := strings.Fields(flags)
 	for _, flag := range from.Args {
-		if !known[name(flag)] && (!modesGiven || !isMode(flag)) {
+		switch {
+		case given[name(flag)] || modesGiven && isMode(flag):
+		case strings.HasPrefix(flag, "--") && !slices.Contains(known, strings.TrimPrefix(name(flag), "--")):
+			dropped = append(dropped, flag)
+		default:
 			to.Args = append(to.Args, flag)
 		}
 	}
 	if slices.Equal(slices.Sorted(slices.Values(to.Args)), slices.Sorted(slices.Values(from.Args))) {
 		to.Args = from.Args // Another order is no change.
 	}
+	return dropped
 }
 
 // isMode reports whether a flag says what the daemon does.

@@ -6,6 +6,8 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +21,7 @@ import (
 
 // consumerSteps are those of a consumer.
 func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
-	address := fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, liqo.TwinNameOfLiqo(broker))
-	flags, err := managerFlags("controller-manager-consumer.json", i.options.image(kubeletImage), address)
+	flags, err := managerFlags("controller-manager-consumer.json", i.options.image(kubeletImage), remoteIPAMOf(broker))
 	if err != nil {
 		return nil, err
 	}
@@ -62,4 +63,41 @@ func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error 
 // called returns what a cluster is called, which chooses its name itself.
 func called(c cluster.Identity) string {
 	return fmt.Sprintf("%s (%s)", overview.Plain(c.Name), overview.Plain(string(c.ID)))
+}
+
+// leaveOne makes this cluster the consumer of one broker less, and reports whether that is the last thing that it is: then nothing is done.
+func (i *Installer) leaveOne(ctx context.Context) (last bool, err error) {
+	broker, err := i.findBroker(ctx)
+	if err != nil {
+		return false, err
+	}
+	args, err := i.managerArgs(ctx)
+	if err != nil {
+		return false, err
+	}
+	const remote = flagExtraArgs + "=" + flagRemoteIPAM + "="
+	flag := remote + "server=" + remoteIPAMOf(broker)
+	if !slices.Contains(args, flag) {
+		return false, requirement("this cluster is no consumer of %s: %s has no flag %s", called(broker), controllerManager, flag)
+	}
+	err = i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: BrokerName}, &appsv1.Deployment{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
+	}
+	other := func(arg string) bool { return strings.HasPrefix(arg, remote) && arg != flag }
+	if err != nil && !slices.ContainsFunc(args, other) {
+		return true, nil
+	}
+	without := func(d *appsv1.Deployment) error {
+		return addFlags(d, nil, func(arg string) bool { return arg == flag })
+	}
+	return false, i.run.run(ctx, []step{
+		i.configuring(fmt.Sprintf("have Liqo ask %s for no addresses", called(broker)), without),
+		i.virtualKubelets("have its virtual kubelets ask it for none", true, without),
+	})
+}
+
+// remoteIPAMOf returns the address under which the remote IPAM of a broker is reached.
+func remoteIPAMOf(broker cluster.Identity) string {
+	return fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, liqo.TwinNameOfLiqo(broker))
 }

@@ -119,13 +119,17 @@ func (o *Options) image(name string) string { return o.Registry + "/" + name + "
 
 // Install makes the cluster a broker.
 func (i *Installer) Install(ctx context.Context) error {
+	l, err := i.requirements(ctx)
+	if err != nil {
+		return err
+	}
 	if err := i.brokerRequirements(ctx); err != nil {
 		return err
 	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
 	}
-	steps, err := i.brokerSteps()
+	steps, err := l.broker(i)
 	if err != nil {
 		return err
 	}
@@ -134,13 +138,17 @@ func (i *Installer) Install(ctx context.Context) error {
 
 // Uninstall undoes Install.
 func (i *Installer) Uninstall(ctx context.Context) error {
-	if err := i.rights(ctx); err != nil {
+	l, err := i.requirements(ctx)
+	if err != nil {
+		return err
+	}
+	if err := i.notOfHelm(ctx); err != nil {
 		return err
 	}
 	if err := i.unused(ctx); err != nil {
 		return err
 	}
-	steps, err := i.brokerUndo()
+	steps, err := l.brokerUndo(i)
 	if err != nil {
 		return err
 	}
@@ -149,7 +157,8 @@ func (i *Installer) Uninstall(ctx context.Context) error {
 
 // Prepare makes the cluster the consumer of a broker with which it peers.
 func (i *Installer) Prepare(ctx context.Context) error {
-	if err := i.liqoRequirements(ctx); err != nil {
+	l, err := i.requirements(ctx)
+	if err != nil {
 		return err
 	}
 	broker, err := i.findBroker(ctx)
@@ -159,22 +168,32 @@ func (i *Installer) Prepare(ctx context.Context) error {
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
 	}
-	steps, err := i.consumerSteps(broker)
+	steps, err := l.consumer(i, broker)
 	if err != nil {
 		return err
 	}
 	return i.run.run(ctx, steps)
 }
 
-// Unprepare undoes Prepare.
+// Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others.
 func (i *Installer) Unprepare(ctx context.Context) error {
-	if err := i.rights(ctx); err != nil {
+	l, err := i.requirements(ctx)
+	if err != nil {
 		return err
+	}
+	if i.options.Broker != "" {
+		if only, err := i.leaveOne(ctx); err != nil || !only {
+			return err
+		}
 	}
 	if err := i.notABroker(ctx); err != nil {
 		return err
 	}
-	return i.run.run(ctx, i.consumerUndo())
+	steps, err := l.consumerUndo(i)
+	if err != nil {
+		return err
+	}
+	return i.run.run(ctx, steps)
 }
 
 // sameRegistry takes the images from where the cluster has our virtual kubelet from, unless another place is given.

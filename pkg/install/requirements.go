@@ -14,47 +14,19 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// liqoLine is the line of Liqo's versions that the steps are for.
-const liqoLine = "v0.9."
-
-// liqoRequirements returns an error unless Liqo runs here, of a version that the steps know, and the caller may change it.
-func (i *Installer) liqoRequirements(ctx context.Context) error {
-	_, err := i.RESTMapper().RESTMapping(schema.GroupKind{Group: "discovery.liqo.io", Kind: "ForeignCluster"})
-	if meta.IsNoMatchError(err) {
-		if _, err := i.RESTMapper().RESTMapping(schema.GroupKind{Group: "core.liqo.io", Kind: "ForeignCluster"}); err == nil {
-			return requirement("Liqo 1.x is not supported yet; this cluster has it, and the broker needs Liqo 0.9")
-		}
-		return requirement("this cluster has no Liqo: install Liqo 0.9 first")
-	}
+// requirements returns the line of Liqo that runs here, or an error unless it is one that is supported, and the caller may change it.
+func (i *Installer) requirements(ctx context.Context) (line, error) {
+	l, err := i.line(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the API server for Liqo's kinds: %w", err)
+		return nil, err
 	}
-	var d appsv1.Deployment
-	err = i.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: controllerManager}, &d)
-	switch {
-	case apierrors.IsNotFound(err):
-		return requirement("this cluster has Liqo's kinds, but no Deployment %s/%s: Liqo must run in namespace %s", liqoNamespace, controllerManager, liqoNamespace)
-	case apierrors.IsForbidden(err):
-		return requirement("you may not read Liqo's installation: %w", err)
-	case err != nil:
-		return fmt.Errorf("read Deployment %s/%s: %w", liqoNamespace, controllerManager, err)
-	}
-	container, err := first(&d)
-	if err != nil {
-		return err
-	}
-	if tag := tagOf(container.Image); !strings.HasPrefix(tag, liqoLine) {
-		return requirement("Liqo's controller manager has the image %s, and the broker needs Liqo %sx", container.Image, liqoLine)
-	}
-	return i.rights(ctx)
+	return l, i.rights(ctx)
 }
 
 // tagOf returns the tag of an image, without a digest; empty if it has none.
@@ -92,7 +64,7 @@ func (i *Installer) rights(ctx context.Context) error {
 
 // brokerRequirements returns an error unless the cluster can be a broker.
 func (i *Installer) brokerRequirements(ctx context.Context) error {
-	if err := i.liqoRequirements(ctx); err != nil {
+	if err := i.notOfHelm(ctx); err != nil {
 		return err
 	}
 	var deployments appsv1.DeploymentList
@@ -114,6 +86,23 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 		}
 	}
 	return i.unclaimed(ctx)
+}
+
+// notOfHelm returns an error if the broker is a release of Helm, which would take for drift what is changed beside it, and undo it.
+func (i *Installer) notOfHelm(ctx context.Context) error {
+	var d appsv1.Deployment
+	err := i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: BrokerName}, &d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
+	case d.Labels[liqo.LabelBrokerManaged] == "Helm":
+		release, namespace := d.Annotations["meta.helm.sh/release-name"], d.Annotations["meta.helm.sh/release-namespace"]
+		return requirement("the broker is release %q of Helm in namespace %q: use helm upgrade and helm uninstall", release, namespace)
+	default:
+		return nil
+	}
 }
 
 // unclaimed returns an error if a peer has put the label of our virtual kubelets into its offer before the broker's rules were there to

@@ -1,0 +1,124 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+)
+
+// A line of Liqo's versions says how such a Liqo is made a broker's or a consumer's, and stock again. One that is known and not supported
+// says so in its check, and has no steps.
+type line interface {
+	// name is what people call it.
+	name() string
+	// kind is one of its kinds that no other line has.
+	kind() schema.GroupKind
+	// check returns its version; an error unless it runs here, of a version that the steps are for.
+	check(ctx context.Context, o objects) (version string, err error)
+	// broker and consumer are the steps of an installation, and the others those back.
+	broker(i *Installer) ([]step, error)
+	brokerUndo(i *Installer) ([]step, error)
+	consumer(i *Installer, broker cluster.Identity) ([]step, error)
+	consumerUndo(i *Installer) ([]step, error)
+}
+
+// lines returns those that are known.
+func lines() []line { return []line{line09{}, line1{}} }
+
+// lineHere returns the line of Liqo that the API server has the kinds of.
+func (i *Installer) lineHere() (line, error) {
+	for _, l := range lines() {
+		_, err := i.RESTMapper().RESTMapping(l.kind())
+		switch {
+		case err == nil:
+			return l, nil
+		case !meta.IsNoMatchError(err):
+			return nil, fmt.Errorf("ask the API server for Liqo's kinds: %w", err)
+		}
+	}
+	return nil, requirement("this cluster has no Liqo: install Liqo 0.9 first")
+}
+
+// line returns the line of Liqo that runs here, if it is supported.
+func (i *Installer) line(ctx context.Context) (line, error) {
+	l, err := i.lineHere()
+	if err != nil {
+		return nil, err
+	}
+	_, err = l.check(ctx, i.objects)
+	return l, err
+}
+
+// line09 is Liqo 0.9: its controller manager has flags for the virtual kubelets and for a resource plugin.
+type line09 struct{}
+
+// versions09 begins the tags of its images.
+const versions09 = "v0.9."
+
+func (line09) name() string { return "0.9" }
+
+func (line09) kind() schema.GroupKind {
+	return schema.GroupKind{Group: "discovery.liqo.io", Kind: "ForeignCluster"}
+}
+
+func (line09) check(ctx context.Context, o objects) (string, error) {
+	var d appsv1.Deployment
+	err := o.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: controllerManager}, &d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", requirement("this cluster has Liqo's kinds, but no Deployment %s/%s: Liqo must run in namespace %s", liqoNamespace, controllerManager, liqoNamespace)
+	case apierrors.IsForbidden(err):
+		return "", requirement("you may not read Liqo's installation: %w", err)
+	case err != nil:
+		return "", fmt.Errorf("read Deployment %s/%s: %w", liqoNamespace, controllerManager, err)
+	}
+	container, err := first(&d)
+	if err != nil {
+		return "", err
+	}
+	tag := tagOf(container.Image)
+	if !strings.HasPrefix(tag, versions09) {
+		return "", requirement("Liqo's controller manager has the image %s, and the broker needs Liqo %sx", container.Image, versions09)
+	}
+	return tag, nil
+}
+
+func (line09) broker(i *Installer) ([]step, error)     { return i.brokerSteps() }
+func (line09) brokerUndo(i *Installer) ([]step, error) { return i.brokerUndo() }
+
+func (line09) consumer(i *Installer, broker cluster.Identity) ([]step, error) {
+	return i.consumerSteps(broker)
+}
+
+func (line09) consumerUndo(i *Installer) ([]step, error) { return i.consumerUndo(), nil }
+
+// line1 is Liqo 1.x, which has neither these flags nor a resource plugin.
+type line1 struct{}
+
+func (line1) name() string { return "1.x" }
+
+func (line1) kind() schema.GroupKind {
+	return schema.GroupKind{Group: "core.liqo.io", Kind: "ForeignCluster"}
+}
+
+func (line1) unsupported() error {
+	return requirement("Liqo 1.x is not supported yet; this cluster has it, and the broker needs Liqo 0.9")
+}
+
+func (l line1) check(context.Context, objects) (string, error) { return "", l.unsupported() }
+func (l line1) broker(*Installer) ([]step, error)              { return nil, l.unsupported() }
+func (l line1) brokerUndo(*Installer) ([]step, error)          { return nil, l.unsupported() }
+
+func (l line1) consumer(*Installer, cluster.Identity) ([]step, error) { return nil, l.unsupported() }
+func (l line1) consumerUndo(*Installer) ([]step, error)               { return nil, l.unsupported() }

@@ -1,0 +1,205 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// mapper knows the kinds of a line of Liqo; nil those of none.
+func mapper(of line) meta.RESTMapper {
+	if of == nil {
+		return meta.NewDefaultRESTMapper(nil)
+	}
+	kind := of.kind().WithVersion("v1alpha1")
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{kind.GroupVersion()})
+	m.Add(kind, meta.RESTScopeRoot)
+	return m
+}
+
+// at returns a client of a cluster that serves a line of Liqo and has some objects; its user may do everything, but for what an
+// interceptor says.
+func at(t *testing.T, of line, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	if funcs.Create == nil {
+		funcs.Create = func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if review, is := o.(*authorizationv1.SelfSubjectAccessReview); is {
+				review.Status.Allowed = true
+				return nil
+			}
+			return c.Create(ctx, o, options...)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper(of)).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+}
+
+func peer(id, name string) *liqo.ForeignCluster {
+	fc := &liqo.ForeignCluster{}
+	fc.Name, fc.Spec.ClusterIdentity.ClusterID, fc.Spec.ClusterIdentity.ClusterName = id, id, name
+	return fc
+}
+
+func daemonOfHelm() *appsv1.Deployment {
+	d := pod("broker")
+	d.Namespace, d.Name = BrokerNamespace, BrokerName
+	d.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	d.Annotations = map[string]string{"meta.helm.sh/release-name": "mine", "meta.helm.sh/release-namespace": "liqo-broker"}
+	return d
+}
+
+// TestRefused has each command meet a cluster for which it is not made: nothing is written, and the error names what it is.
+func TestRefused(t *testing.T) {
+	writes := 0
+	counting := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		writes++
+		return nil
+	}}
+	denied := counting
+	denied.Create = func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return nil } // Nothing is allowed.
+	forbidden, gone := counting, counting
+	forbidden.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, controllerManager, errors.New("no role"))
+	}
+	gone.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return &url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}
+	}
+	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4")
+	old := pod("controller-manager")
+	old.Spec.Template.Spec.Containers[0].Image = "liqo/liqo-controller-manager:v0.8.3"
+	install, uninstall := (*Installer).Install, (*Installer).Uninstall
+	prepare, unprepare := (*Installer).Prepare, (*Installer).Unprepare
+	all := []func(*Installer, context.Context) error{install, uninstall, prepare, unprepare}
+	second := pod("broker")
+	second.Namespace, second.Name, second.Labels = "elsewhere", BrokerName, map[string]string{labelName: BrokerName}
+	for name, tc := range map[string]struct {
+		line    line
+		funcs   interceptor.Funcs
+		objects []client.Object
+		options Options
+		do      []func(*Installer, context.Context) error
+		says    string
+	}{
+		"NoLiqo":        {nil, counting, nil, Options{}, all, "this cluster has no Liqo"},
+		"Line1":         {line1{}, counting, nil, Options{}, all, "Liqo 1.x is not supported yet"},
+		"KindsOnly":     {line09{}, counting, nil, Options{}, all, "no Deployment liqo/liqo-controller-manager"},
+		"OldLiqo":       {line09{}, counting, []client.Object{old}, Options{}, all, "has the image liqo/liqo-controller-manager:v0.8.3, and the broker needs Liqo v0.9.x"},
+		"Forbidden":     {line09{}, forbidden, []client.Object{manager}, Options{}, all, "you may not read Liqo's installation"},
+		"NoRights":      {line09{}, denied, []client.Object{manager}, Options{}, all, "you lack the rights of an administrator"},
+		"Unreachable":   {line09{}, gone, []client.Object{manager}, Options{}, all, "connection refused"},
+		"OfHelm":        {line09{}, counting, []client.Object{manager, daemonOfHelm()}, Options{}, all[:2], `release "mine" of Helm in namespace "liqo-broker": use helm upgrade`},
+		"SecondBroker":  {line09{}, counting, []client.Object{manager, second}, Options{}, all[:1], "another broker already, in namespace elsewhere"},
+		"Nobody":        {line09{}, counting, []client.Object{manager}, Options{}, []func(*Installer, context.Context) error{prepare}, "no peer of this cluster is the broker"},
+		"TwoPeers":      {line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{}, all[2:3], "which peer is the broker?"},
+		"NotItsBroker":  {line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{Broker: "turin"}, all[3:], "no consumer of turin (b)"},
+		"UnknownBroker": {line09{}, counting, []client.Object{manager, peer("a", "milan")}, Options{Broker: "oslo"}, all[2:], `(--broker="oslo")`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n, do := range tc.do {
+				var out strings.Builder
+				i, err := New(at(t, tc.line, tc.funcs, tc.objects...), tc.options, &out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = do(i, t.Context())
+				if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n") || writes > 0 {
+					t.Errorf("command %d: %v, want %q; %d writes", n, err, tc.says, writes)
+				}
+			}
+		})
+	}
+}
+
+// TestLeaveOne has a consumer of two brokers leave one, and then the other.
+func TestLeaveOne(t *testing.T) {
+	milan, turin := cluster.Identity{ID: "a", Name: "milan"}, cluster.Identity{ID: "b", Name: "turin"}
+	flag := func(broker cluster.Identity) string {
+		return "--kubelet-extra-args=--remote-ipam=server=" + remoteIPAMOf(broker)
+	}
+	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", flag(milan), flag(turin))
+	manager.Status.UpdatedReplicas, manager.Status.Replicas, manager.Status.AvailableReplicas = 1, 1, 1
+	role := virtualKubeletRights()
+	c := at(t, line09{}, interceptor.Funcs{}, manager, role, peer("a", "milan"), peer("b", "turin"))
+	for _, step := range []struct {
+		leave cluster.Identity
+		want  []string
+	}{
+		{milan, []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", flag(turin)}},
+		{turin, []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}},
+	} {
+		var out strings.Builder
+		i, err := New(c, Options{Broker: step.leave.Name}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := i.Unprepare(t.Context()); err != nil && !strings.Contains(err.Error(), "metadata.name") { // The fake client selects by no field.
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		var d appsv1.Deployment
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(manager), &d); err != nil {
+			t.Fatal(err)
+		}
+		if args := d.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, step.want) {
+			t.Errorf("without %s the flags are %v, want %v", step.leave.Name, args, step.want)
+		}
+	}
+}
+
+// TestLostInTheMiddle loses the connection, and has somebody press Ctrl-C, at each write of an installation in turn: the error names the step
+// and says how to go on, and nothing is written after it.
+func TestLostInTheMiddle(t *testing.T) {
+	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4")
+	for _, interrupt := range []bool{false, true} {
+		for at1 := 1; at1 <= 3; at1++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			writes := 0
+			c := at(t, line09{}, interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+				if writes++; writes < at1 {
+					return nil
+				}
+				if interrupt {
+					cancel()
+					return ctx.Err()
+				}
+				return &url.Error{Op: "Patch", URL: "https://example", Err: errors.New("connection reset")}
+			}}, manager)
+			var out strings.Builder
+			i, err := New(c, Options{}, &out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = i.Install(ctx)
+			cancel()
+			want := "connection reset"
+			if interrupt {
+				want = "interrupted; run the same command again to go on"
+			}
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "step 1 of") || writes != at1 {
+				t.Errorf("interrupted %t at write %d of %d: %v", interrupt, at1, writes, err)
+			}
+		}
+	}
+}

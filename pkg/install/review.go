@@ -1,0 +1,143 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Setup is what an installation has made of a cluster, as far as that shows.
+type Setup struct {
+	// Line is what the line of Liqo's versions is called that runs here, and Version that of its controller manager.
+	Line, Version string
+	// Broker is whether the cluster is one, or about to become or to cease to be one; Helm is whether it is a release of Helm.
+	Broker, Helm bool
+	// RemoteIPAMs are the addresses, without a port, at which the cluster's virtual kubelets ask brokers for addresses. They may be the
+	// same as those of the peers Brokers; a cluster that is no consumer has none.
+	RemoteIPAMs []string
+	Brokers     []cluster.Identity
+}
+
+// Look returns what an installation has made of this cluster. Its error is a requirement that the cluster does not meet, or says why
+// that cannot be known.
+func (i *Installer) Look(ctx context.Context) (Setup, error) {
+	var s Setup
+	l, err := i.lineHere()
+	if err != nil {
+		return s, err
+	}
+	s.Line = l.name()
+	if s.Version, err = l.check(ctx, i.objects); err != nil {
+		return s, err
+	}
+
+	// The broker, and what tells Liqo of it.
+	var d appsv1.Deployment
+	err = i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: BrokerName}, &d)
+	if client.IgnoreNotFound(err) != nil {
+		return s, fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
+	}
+	s.Broker, s.Helm = err == nil, err == nil && d.Labels[liqo.LabelBrokerManaged] == "Helm"
+	args, err := i.managerArgs(ctx)
+	if err != nil {
+		return s, err
+	}
+	for _, arg := range args {
+		s.Broker = s.Broker || strings.HasPrefix(arg, "--resource-plugin-address="+BrokerName)
+		if address, is := strings.CutPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=server="); is {
+			host, _, _ := strings.Cut(address, ":")
+			s.RemoteIPAMs = append(s.RemoteIPAMs, host)
+		}
+	}
+
+	// Which peers the addresses are those of.
+	var peers liqo.ForeignClusterList
+	if err := i.List(ctx, &peers); err != nil {
+		return s, fmt.Errorf("list the peers of this cluster: %w", err)
+	}
+	for n := range peers.Items {
+		if id := liqo.Identity(&peers.Items[n]); slices.Contains(s.RemoteIPAMs, remoteIPAMOf(id)) {
+			s.Brokers = append(s.Brokers, id)
+		}
+	}
+	return s, nil
+}
+
+// Reviewed is what was found of one step of an installation that was taken before.
+type Reviewed struct {
+	// Name is that of the step.
+	Name string
+	// Changes are what it would write now, such as "patch Deployment liqo/liqo-gateway"; none if all is as it should be.
+	Changes []string
+	// Awaits is what the step would wait for; nil for nothing.
+	Awaits error
+	// Err says why that cannot be known; nil if it can. Then there is nothing else.
+	Err error
+}
+
+// Review returns what is found of the steps by which this cluster became what a setup says. It writes nothing.
+func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
+	l, err := i.line(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.sameRegistry(ctx); err != nil {
+		return nil, err
+	}
+	var steps []step
+	if s.Broker {
+		if steps, err = l.broker(i); err != nil {
+			return nil, err
+		}
+	}
+	for _, broker := range s.Brokers {
+		of, err := l.consumer(i, broker)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, of...)
+	}
+	reviewed := make([]Reviewed, 0, len(steps))
+	seen := map[string]bool{} // A broker that is a consumer too has some steps of both.
+	for _, s := range steps {
+		if !seen[s.name] {
+			seen[s.name] = true
+			reviewed = append(reviewed, review(ctx, s))
+		}
+	}
+	return reviewed, nil
+}
+
+// review looks at one step.
+func review(ctx context.Context, s step) Reviewed {
+	r := Reviewed{Name: s.name}
+	changes, err := s.changes(ctx)
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	for _, c := range changes {
+		r.Changes = append(r.Changes, c.verb+" "+c.object)
+	}
+	if s.settled == nil {
+		return r
+	}
+	switch err := s.settled(ctx); {
+	case apierrors.IsForbidden(err) || ctx.Err() != nil:
+		return Reviewed{Name: s.name, Err: err}
+	default:
+		r.Awaits = err
+		return r
+	}
+}
