@@ -51,24 +51,12 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
-	})
 	flags, err := managerFlags("controller-manager-broker.json", i.options.image(kubeletImage), "")
 	if err != nil {
 		return nil, err
 	}
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
-	return []step{
-		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
-		{"run the daemon", func(ctx context.Context) ([]change, error) {
-			wanted, err := i.withChoices(ctx, base[kinds:])
-			if err != nil {
-				return nil, err
-			}
-			return i.apply(ctx, wanted)
-		}, i.rollout(BrokerNamespace, BrokerName)},
-		i.admission(),
+	return append(i.daemonSteps(base), []step{
 		{"let Liqo's gateway pass what it relays", patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }), i.rollout(liqoNamespace, gateway)},
 		{"run the remote IPAM beside Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error {
 			return addSidecars(d, i.options.image("liqo-broker-network-manager"))
@@ -78,7 +66,30 @@ func (i *Installer) brokerSteps() ([]step, error) {
 		i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 		i.applying("offer the remote IPAM to the peers", offering, i.allReached),
-	}, nil
+	}...), nil
+}
+
+// daemonSteps are those that run the daemon. One that is a release of Helm is only waited for: Helm would take what is changed beside it for
+// drift, and undo it.
+func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
+	running := i.rollout(BrokerNamespace, BrokerName)
+	if i.ofHelm {
+		return []step{{"wait for the daemon, which Helm runs", nothing, running}}
+	}
+	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
+	})
+	return []step{
+		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
+		{"run the daemon", func(ctx context.Context) ([]change, error) {
+			wanted, err := i.withChoices(ctx, base[kinds:])
+			if err != nil {
+				return nil, err
+			}
+			return i.apply(ctx, wanted)
+		}, running},
+		i.admission(),
+	}
 }
 
 // brokerUndo are the steps back: nothing is offered any more before Liqo's own virtual kubelets come, and Liqo asks nobody any more
@@ -261,7 +272,7 @@ func (i *Installer) managerArgs(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return container.Args, nil
+	return separate(container.Args), nil
 }
 
 // nothingReached returns an error while namespace liqo is offered to a peer, or while a virtual kubelet of Liqo would reflect it to one. With

@@ -73,6 +73,7 @@ type Installer struct {
 
 	options Options
 	run     runner
+	ofHelm  bool // The daemon is a release of Helm.
 }
 
 // New returns an Installer that tells of its steps; the client knows the kinds of Kubernetes and of package liqo.
@@ -140,9 +141,6 @@ func (i *Installer) Install(ctx context.Context) error {
 func (i *Installer) Uninstall(ctx context.Context) error {
 	l, err := i.requirements(ctx)
 	if err != nil {
-		return err
-	}
-	if err := i.notOfHelm(ctx); err != nil {
 		return err
 	}
 	if err := i.unused(ctx); err != nil {

@@ -6,6 +6,7 @@ package install
 import (
 	"context"
 	"errors"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func TestRefused(t *testing.T) {
 		"Forbidden":     {line09{}, forbidden, []client.Object{manager}, Options{}, all, "you may not read Liqo's installation"},
 		"NoRights":      {line09{}, denied, []client.Object{manager}, Options{}, all, "you lack the rights of an administrator"},
 		"Unreachable":   {line09{}, gone, []client.Object{manager}, Options{}, all, "connection refused"},
-		"OfHelm":        {line09{}, counting, []client.Object{manager, daemonOfHelm()}, Options{}, all[:2], `release "mine" of Helm in namespace "liqo-broker": use helm upgrade`},
+		"OfHelm":        {line09{}, counting, []client.Object{manager, daemonOfHelm()}, Options{Modes: modes[:1]}, all[:1], `release "mine" of Helm in namespace "liqo-broker", and its modes are values of that: use helm upgrade`},
 		"SecondBroker":  {line09{}, counting, []client.Object{manager, second}, Options{}, all[:1], "another broker already, in namespace elsewhere"},
 		"Nobody":        {line09{}, counting, []client.Object{manager}, Options{}, []func(*Installer, context.Context) error{prepare}, "no peer of this cluster is the broker"},
 		"TwoPeers":      {line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{}, all[2:3], "which peer is the broker?"},
@@ -201,5 +202,36 @@ func TestLostInTheMiddle(t *testing.T) {
 				t.Errorf("interrupted %t at write %d of %d: %v", interrupt, at1, writes, err)
 			}
 		}
+	}
+}
+
+// TestDaemonOfHelm installs what is missing beside a daemon that Helm runs: nothing of that is written.
+func TestDaemonOfHelm(t *testing.T) {
+	i, err := New(at(t, line09{}, interceptor.Funcs{}, daemonOfHelm()), Options{}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func() (names []string) {
+		if err := i.lookForHelm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		steps, err := i.brokerSteps()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range steps {
+			names = append(names, s.name)
+		}
+		return names
+	}
+	ofHelm := names()
+	d := daemonOfHelm()
+	d.Labels = nil
+	if err := i.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if own := names(); len(own) != len(ofHelm)+2 || ofHelm[0] != "wait for the daemon, which Helm runs" || slices.Contains(ofHelm, "run the daemon") ||
+		!slices.Contains(own, "run the daemon") || !slices.Equal(own[3:], ofHelm[1:]) {
+		t.Errorf("the steps beside Helm are %q, else %q", ofHelm, own)
 	}
 }

@@ -193,15 +193,35 @@ func addFlags(d *appsv1.Deployment, flags []string, stale func(flag string) bool
 	if err != nil {
 		return err
 	}
-	args := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool { return stale(arg) && !slices.Contains(flags, arg) })
+	is := separate(container.Args)
+	args := slices.DeleteFunc(slices.Clone(is), func(arg string) bool { return stale(arg) && !slices.Contains(flags, arg) })
 	for _, flag := range flags {
 		if counts(args, flag) {
 			continue
 		}
 		args = append(slices.DeleteFunc(args, func(arg string) bool { return arg == flag }), flag)
 	}
-	container.Args = args
+	if !slices.Equal(is, args) {
+		container.Args = args
+	}
 	return nil
+}
+
+// separate returns a command line with a flag for each further argument of virtual kubelets: Liqo takes several in one flag, between
+// commas (pkg/utils/args/stringlist.go@v0.9.4), and its chart makes use of that.
+func separate(args []string) []string {
+	var all []string
+	for _, arg := range args {
+		list, is := strings.CutPrefix(arg, flagExtraArgs+"=")
+		if !is {
+			all = append(all, arg)
+			continue
+		}
+		for value := range strings.SplitSeq(list, ",") {
+			all = append(all, flagExtraArgs+"="+value)
+		}
+	}
+	return all
 }
 
 // counts reports whether a flag has its effect among others.
@@ -250,7 +270,7 @@ type kubelet struct {
 // kubeletOf reads that from its command line; the last flag of one name counts.
 func kubeletOf(args []string) (kubelet, error) {
 	var k kubelet
-	for _, arg := range args {
+	for _, arg := range separate(args) {
 		name, value, _ := strings.Cut(arg, "=")
 		var err error
 		switch name {

@@ -127,6 +127,8 @@ func TestFlags(t *testing.T) {
 		t.Fatal(err1, err2, err3)
 	}
 	const secondBroker = "--kubelet-extra-args=--remote-ipam=server=address-2"
+	// Liqo's chart puts all arguments into one flag.
+	const ofChart = "--kubelet-extra-args=--remote-ipam=server=address-1,--enable-apiserver-support=true"
 	for name, tc := range map[string]struct {
 		before, add []string
 		stale       func(string) bool
@@ -147,6 +149,15 @@ func TestFlags(t *testing.T) {
 		"SomebodyElseLast": {append(slices.Clone(broker), stockImage), broker, outdated, func(args []string) bool {
 			k, err := kubeletOf(args)
 			return err == nil && k.image == "team/liqo-broker-vk:v1" && len(args) == len(broker)+1
+		}},
+		"OfChart": {[]string{ofChart}, consumer, outdated, func(args []string) bool {
+			return len(args) == 1+len(consumer) && args[0] == "--kubelet-extra-args=--remote-ipam=server=address-1"
+		}},
+		"AsTheChart": {[]string{ofChart}, []string{"--kubelet-extra-args=--remote-ipam=server=address-1"}, outdated, func(args []string) bool {
+			return slices.Equal(args, []string{ofChart})
+		}},
+		"UndoOfChart": {[]string{stockImage, ofChart}, nil, ownFlag, func(args []string) bool {
+			return slices.Equal(args, []string{stockImage, "--kubelet-extra-args=--enable-apiserver-support=true"})
 		}},
 		"Undo": {append([]string{stockImage, foreign}, append(broker, consumer...)...), nil, ownFlag, func(args []string) bool {
 			return slices.Equal(args, []string{stockImage, foreign})

@@ -64,7 +64,7 @@ func (i *Installer) rights(ctx context.Context) error {
 
 // brokerRequirements returns an error unless the cluster can be a broker.
 func (i *Installer) brokerRequirements(ctx context.Context) error {
-	if err := i.notOfHelm(ctx); err != nil {
+	if err := i.lookForHelm(ctx); err != nil {
 		return err
 	}
 	var deployments appsv1.DeploymentList
@@ -88,22 +88,23 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 	return i.unclaimed(ctx)
 }
 
-// notOfHelm returns an error if the broker is a release of Helm, which would take for drift what is changed beside it, and undo it.
-func (i *Installer) notOfHelm(ctx context.Context) error {
+// lookForHelm notes whether the broker is a release of Helm. What only its values can say is an error.
+func (i *Installer) lookForHelm(ctx context.Context) error {
 	var d appsv1.Deployment
 	err := i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: BrokerName}, &d)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
-	case d.Labels[liqo.LabelBrokerManaged] == "Helm":
-		release, namespace := d.Annotations["meta.helm.sh/release-name"], d.Annotations["meta.helm.sh/release-namespace"]
-		return requirement("the broker is release %q of Helm in namespace %q: use helm upgrade and helm uninstall", release, namespace)
-	default:
-		return nil
 	}
+	i.ofHelm = err == nil && ofHelm(&d)
+	if i.ofHelm && i.options.modesGiven {
+		release, namespace := d.Annotations["meta.helm.sh/release-name"], d.Annotations["meta.helm.sh/release-namespace"]
+		return requirement("the broker is release %q of Helm in namespace %q, and its modes are values of that: use helm upgrade", release, namespace)
+	}
+	return nil
 }
+
+// ofHelm reports whether the daemon's Deployment belongs to a release of Helm.
+func ofHelm(d *appsv1.Deployment) bool { return d.Labels[liqo.LabelBrokerManaged] == "Helm" }
 
 // unclaimed returns an error if a peer has put the label of our virtual kubelets into its offer before the broker's rules were there to
 // refuse it: its node would seem to have one.

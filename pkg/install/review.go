@@ -48,7 +48,7 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return s, fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
 	}
-	s.Broker, s.Helm = err == nil, err == nil && d.Labels[liqo.LabelBrokerManaged] == "Helm"
+	s.Broker, s.Helm = err == nil, err == nil && ofHelm(&d)
 	args, err := i.managerArgs(ctx)
 	if err != nil {
 		return s, err
@@ -96,6 +96,7 @@ func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 		return nil, err
 	}
 	var steps []step
+	i.ofHelm = s.Helm
 	if s.Broker {
 		if steps, err = l.broker(i); err != nil {
 			return nil, err
