@@ -112,7 +112,7 @@ test-values: deps bin/lab ## On a real API server, write junk into all fields th
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease$$' .
 
 .PHONY: test-e2e
-test-e2e: deps build images bin/lab ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
+test-e2e: deps build images bin/lab bin/helm ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
 	go test -tags=e2e -count=1 -timeout=60m -v -skip '$(ON_ITS_OWN)' ./test/e2e
 
 .PHONY: test-cidrs
@@ -197,6 +197,10 @@ bin/lab: FORCE
 
 bin/demo: FORCE
 	CGO_ENABLED=0 go build -trimpath -o $@ ./test/demo
+
+# Of the version with whose library the chart is tested: the journeys run what the documents say.
+bin/helm: FORCE
+	CGO_ENABLED=0 go build -C test/chart -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v3/cmd/helm
 
 bin/conformance: FORCE
 	CGO_ENABLED=0 go build -trimpath -o $@ ./test/conformance

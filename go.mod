@@ -17,6 +17,7 @@ require (
 	github.com/spf13/pflag v1.0.9
 	github.com/virtual-kubelet/virtual-kubelet v1.10.0
 	github.com/vishvananda/netlink v1.2.1-beta.2
+	github.com/yuin/goldmark v1.8.7
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.27.0
 	golang.org/x/net v0.41.0

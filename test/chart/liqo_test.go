@@ -58,6 +58,27 @@ func TestLiqoValues(t *testing.T) {
 	}
 }
 
+// TestStockValues holds that a broker or a consumer that leaves has the Liqo that it would have without a broker.
+func TestStockValues(t *testing.T) {
+	liqo := loadLiqo(t)
+	stock := renderLiqo(t, liqo, nil, "")
+	for _, file := range []string{"values-broker.yaml", "values-consumer.yaml"} {
+		values := map[string]chartutil.Values{}
+		for _, name := range []string{file, "values-stock.yaml"} {
+			read, err := chartutil.ReadValuesFile(filepath.Join(root, "deploy/liqo", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			values[name] = read
+		}
+		// As helm upgrade --reset-then-reuse-values does.
+		got := renderLiqo(t, liqo, chartutil.CoalesceTables(values["values-stock.yaml"], values[file]), "")
+		if diff := cmp.Diff(stock, got); diff != "" {
+			t.Errorf("who had %s: -stock +left\n%s", file, diff)
+		}
+	}
+}
+
 // liqoModule returns the folder of the Go module of Liqo that this project is built from.
 func liqoModule(t *testing.T) string {
 	t.Helper()

@@ -10,8 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,67 +32,191 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// TestFrontDoor removes the broker with the plugin of kubectl, sees that nothing of it is left and that Liqo is as on a cluster that never
-// had one, and installs it again, killed on the way. All the while no Secret of namespace liqo is anywhere but at home.
+// TestFrontDoor takes clusters that peer and run nothing but Liqo to a workload that is offloaded, reached, explained and drained, and
+// back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home.
 func TestFrontDoor(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	ctx := t.Context()
 	if err := removals.wait(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := fed.Install(context.WithoutCancel(ctx), federation.NewProgress(t.Output())); err != nil {
-			t.Error(err)
-			return
-		}
-		err := federation.Until(context.WithoutCancel(ctx), time.Minute, func(ctx context.Context) error {
-			token, err := fed.APIToken(ctx)
-			if err != nil {
-				return err
-			}
-			_, _, err = fed.AskAPI(ctx, token, "/api/clusters")
-			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { installAgain(t) })
 	secrets := watchTwinSecrets(t)
-
 	if err := fed.HideAPI(ctx); err != nil {
 		t.Fatal(err)
 	}
-
-	// Back to stock.
+	// The pages say nothing of images that nobody has published: they have the names that the pages take for granted.
+	if err := fed.LoadImages(ctx, releaseTag(t)); err != nil {
+		t.Fatal(err)
+	}
 	began := time.Now()
 	mustPlugin(t, fed.Broker, "uninstall")
 	mustPlugin(t, fed.Consumer, "unprepare")
 	t.Logf("removed in %.1f s", time.Since(began).Seconds())
+	stockEverywhere(t)
+
+	t.Run("Plugin", func(t *testing.T) {
+		// Killed twice on the way, and finished by the third run.
+		for _, step := range []string{"[5/", "[9/"} {
+			killAt(t, fed.Broker, step, "install")
+		}
+		r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
+		r.start("")
+		r.next("kubectl liqo-broker install")
+		if out := mustPlugin(t, fed.Broker, "install"); strings.Contains(out, "done in") {
+			t.Errorf("installed twice, the second time changes something:\n%s", out)
+		}
+		r.next("kubectl liqo-broker prepare")
+		eventually(t, time.Minute, fed.CheckOffer)
+		r.next("kubectl liqo-broker status")
+		r.next("kubectl --namespace liqo delete secret auth-token")
+
+		r.next("kubectl create namespace shop")
+		pods := copies(t, "shop", 2)
+		checkAddresses(t, pods)
+		where := r.next("kubectl liqo-broker where shop")
+		for _, pod := range pods {
+			if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) || !strings.Contains(where, pod.RunsOn.Name) && !strings.Contains(where, string(pod.RunsOn.ID)) {
+				t.Errorf("pod %s at %s of %s is not in\n%s", pod.Name, pod.Address[fed.Consumer.Name], pod.RunsOn.Name, where)
+			}
+		}
+		explained := r.next("kubectl liqo-broker explain shop")
+		for _, provider := range fed.Providers() {
+			if !strings.Contains(explained, provider.Name) {
+				t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
+			}
+		}
+		r.next("kubectl liqo-broker drain PROVIDER")
+		checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
+		if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
+			t.Errorf("a pod is still on the provider that is drained:\n%s", where)
+		}
+		r.next("kubectl liqo-broker enable PROVIDER")
+
+		r.next("kubectl delete namespace shop")
+		r.next("kubectl liqo-broker uninstall")
+		r.end()
+		stockEverywhere(t)
+	})
+	t.Run("ByHand", func(t *testing.T) {
+		r := read(t, "docs/install.md", "TestFrontDoor", nil)
+		r.start("")
+		r.next("kubectl apply -k deploy")
+		r.next("kubectl apply -k deploy/admission")
+		r.next("kubectl patch clusterrole")
+		r.brokerByHand()
+		r.next("kubectl patch clusterrole")
+		r.values = arrived(t)
+		r.next("kubectl get services -A")
+		r.next("sed s/REMOTE_IPAM/")
+		r.next("kubectl get virtualnodes")
+		r.end()
+		completeAndLeave(t)
+	})
+	t.Run("Helm", func(t *testing.T) {
+		r := read(t, "docs/helm.md", "TestFrontDoor", nil)
+		r.start(serveLiqosCharts(t))
+		r.next("kubectl apply -f deploy/broker/namespace.yaml")
+		r.next("helm repo add liqo")
+		byHand := read(t, "docs/install.md", "TestFrontDoor", nil)
+		byHand.start("")
+		byHand.skip(3)
+		byHand.brokerByHand()
+		r.values = arrived(t)
+		r.next("helm repo add liqo")
+		byHand.values = r.values
+		byHand.skip(3)
+		byHand.next("kubectl get virtualnodes")
+		complete(t)
+		r.next("kubectl liqo-broker unprepare")
+		r.next("kubectl liqo-broker uninstall")
+		r.end()
+		stockEverywhere(t)
+	})
+	secrets.none(t)
+}
+
+// brokerByHand gives virtual nodes our virtual kubelet, waits until they have it, and offers namespace liqo.
+func (r *reader) brokerByHand() {
+	r.t.Helper()
+	r.next("kubectl get virtualnodes")
+	r.next("kubectl apply -f deploy/liqo/namespaceoffloading.yaml")
+}
+
+// arrived waits until the Service of the broker has arrived at the consumer, and returns what stands for what in the pages.
+func arrived(t *testing.T) map[string]string {
+	t.Helper()
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		_, err := fed.ReflectedNetworkManager(ctx)
+		return err
+	})
+	return placeholders(t, "")
+}
+
+// complete fails the test unless the plugin finds nothing to do for an installation, and the consumer is offered what there is.
+func complete(t *testing.T) {
+	t.Helper()
+	for c, args := range map[*federation.Cluster][]string{fed.Broker: {"install"}, fed.Consumer: {"prepare", "--broker=" + fed.Broker.Name}} {
+		if out := mustPlugin(t, c, append(args, "--dry-run")...); strings.Contains(out, "would") {
+			t.Errorf("%s is not as the plugin installs it:\n%s", c.Name, out)
+		}
+	}
+	eventually(t, 2*time.Minute, fed.CheckOffer)
+}
+
+// completeAndLeave does so, and has the plugin remove what was done by hand.
+func completeAndLeave(t *testing.T) {
+	t.Helper()
+	complete(t)
+	mustPlugin(t, fed.Consumer, "unprepare")
+	mustPlugin(t, fed.Broker, "uninstall")
+	stockEverywhere(t)
+}
+
+// installAgain gives the federation the broker that the other tests expect.
+func installAgain(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	if err := fed.Install(ctx, federation.NewProgress(t.Output())); err != nil {
+		t.Error(err)
+		return
+	}
+	err := federation.Until(ctx, time.Minute, func(ctx context.Context) error {
+		token, err := fed.APIToken(ctx)
+		if err != nil {
+			return err
+		}
+		_, _, err = fed.AskAPI(ctx, token, "/api/clusters")
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// releaseTag returns the tag that the manifests give the images.
+func releaseTag(t *testing.T) string {
+	t.Helper()
+	patch, err := os.ReadFile(filepath.Join(root, "patches/liqo-install/controller-manager-broker.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`/liqo-broker-vk:([^"]+)"`).FindSubmatch(patch)
+	if found == nil {
+		t.Fatal("the patch of the controller manager has no image of ours")
+	}
+	return string(found[1])
+}
+
+// stockEverywhere fails the test unless the broker and the consumer are as clusters that never had a broker.
+func stockEverywhere(t *testing.T) {
+	t.Helper()
 	for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
 		if diff := cmp.Diff(stockLiqo(t, fed.ProviderA), stockLiqo(t, c)); diff != "" {
 			t.Errorf("Liqo of %s is not as on a cluster without a broker (-there, +here):\n%s", c.Name, diff)
 		}
 		nothingLeft(t, c)
 	}
-
-	// Killed twice on the way, and finished by the third run.
-	options, err := fed.InstallFlags(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	install := append([]string{"install"}, options...)
-	for _, step := range []string{"[5/", "[9/"} {
-		killAt(t, fed.Broker, step, install...)
-	}
-	began = time.Now()
-	mustPlugin(t, fed.Broker, install...)
-	mustPlugin(t, fed.Consumer, append([]string{"prepare", "--broker=" + fed.Broker.Name}, options...)...)
-	t.Logf("installed in %.1f s, after two runs that were killed", time.Since(began).Seconds())
-	if out := mustPlugin(t, fed.Broker, install...); strings.Contains(out, "done in") {
-		t.Errorf("installed twice, the second time changes something:\n%s", out)
-	}
-	eventually(t, time.Minute, fed.CheckOffer)
-	secrets.none(t)
 }
 
 // TestInstallRefuses runs commands of the plugin where they must not work: each says in one line what is missing.

@@ -40,7 +40,7 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"load the images into the broker and the consumer", func(ctx context.Context) error { return f.loadImages(ctx, options.Tag) }},
+		{"load the images into the broker and the consumer", func(ctx context.Context) error { return f.LoadImages(ctx, options.Tag) }},
 		{"broker: kubectl liqo-broker install", func(ctx context.Context) error {
 			return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
 		}},
@@ -97,8 +97,8 @@ func (f *Federation) archive(image string) string {
 	return f.path("bin", "images", image+".tar")
 }
 
-// loadImages loads our images into the clusters that run them, under a tag.
-func (f *Federation) loadImages(ctx context.Context, tag string) error {
+// LoadImages loads our images into the clusters that run them, under a tag.
+func (f *Federation) LoadImages(ctx context.Context, tag string) error {
 	for _, image := range ourImages {
 		for _, c := range image.on(f) {
 			if err := c.load(ctx, f.archive(image.name), tag); err != nil {
@@ -234,5 +234,5 @@ func (f *Federation) InstallFlags(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{"--tag=" + options.Tag}, f.loadImages(ctx, options.Tag)
+	return []string{"--tag=" + options.Tag}, f.LoadImages(ctx, options.Tag)
 }

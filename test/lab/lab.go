@@ -151,6 +151,9 @@ func (c *Cluster) KubectlPath() string {
 	return filepath.Join(c.lab.state.Artifacts.Kubernetes, "kubectl")
 }
 
+// LiqoPath is the folder of what Liqo's release has: liqoctl, and the chart in the folder chart.
+func (c *Cluster) LiqoPath() string { return c.lab.state.Artifacts.Liqo }
+
 // RESTConfig is the administrator's access to the cluster.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.KubeconfigPath())

@@ -1,0 +1,14 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs reads the commands out of the project's documents and runs them, so that what a person copies from a page works.
+//
+// A block of commands in a page is preceded by a comment, which a reader of the page does not see:
+//
+//	<!-- run on broker -->                     run it there, with the other blocks of the page, in their order
+//	<!-- run on broker in TestFrontDoor -->    the same, but that journey runs it when it is its turn
+//	<!-- not run: why not -->                  nobody runs it
+//
+// and `<!-- commands run on broker -->` says the first for all blocks that follow and have no comment of their own. The package does not
+// know what the commands do, or what clusters there are.
+package docs

@@ -1,0 +1,109 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capacitorset/liqo-broker/test/docs"
+)
+
+const page = "# A page\n" + `
+<!-- run on broker -->
+
+    kubectl get providers
+    # a comment
+
+    kubectl get consumers
+
+Text.
+
+    $ kubectl liqo-broker providers mi
+    error: a session
+
+ 1. An item:
+
+    <!-- run on consumer in TestX -->
+
+        a=$(kubectl get nodes)
+        if true; then
+            echo "$a"
+        fi
+
+    more of the item, which is no block:
+    kubectl get nothing
+
+<!-- not run: it needs the internet -->
+
+    helm repo add liqo https://example.org
+
+<!-- run on broker -->
+
+This sentence is between the comment and the block.
+
+    kubectl get policies
+
+<!-- commands run on provider -->
+
+` + "```sh\nkubectl get pods\n```\n" + `
+    {"kubectl": "get nodes"}
+`
+
+func TestCommands(t *testing.T) {
+	got, err := docs.Commands("page.md", page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []docs.Block{
+		{Page: "page.md", Line: 5, On: "broker", Text: "kubectl get providers\n# a comment\n\nkubectl get consumers\n"},
+		{Page: "page.md", Line: 19, On: "consumer", In: "TestX", Text: "a=$(kubectl get nodes)\nif true; then\n    echo \"$a\"\nfi\n"},
+		{Page: "page.md", Line: 29, Reason: "it needs the internet", Text: "helm repo add liqo https://example.org\n"},
+		{Page: "page.md", Line: 35, Text: "kubectl get policies\n"},
+		{Page: "page.md", Line: 40, On: "provider", Text: "kubectl get pods\n"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Commands(): -want +got\n%s", diff)
+	}
+	if _, err := docs.Commands("page.md", "<!-- run at broker -->\n"); err == nil || !strings.Contains(err.Error(), "page.md:1") {
+		t.Errorf("a comment that cannot be understood: error %v", err)
+	}
+}
+
+func TestFill(t *testing.T) {
+	b := docs.Block{Page: "page.md", Line: 1, Text: "kubectl get provider PROVIDER_ID PROVIDER -n NAMESPACE $POD_IP\n"}
+	got, err := b.Fill(map[string]string{"PROVIDER_ID": "id", "PROVIDER": "name", "NAMESPACE": "shop"})
+	if want := "kubectl get provider id name -n shop $POD_IP\n"; got != want || err != nil {
+		t.Errorf("Fill(): %q, %v, want %q", got, err, want)
+	}
+	if _, err := b.Fill(nil); err == nil || !strings.Contains(err.Error(), "NAMESPACE") {
+		t.Errorf("Fill() without values: %v", err)
+	}
+}
+
+// TestShell runs scripts that share variables and a program in the background, and one that fails.
+func TestShell(t *testing.T) {
+	s, err := docs.NewShell(t.Context(), t.TempDir(), t.TempDir(), "MORE=more")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, tc := range []struct{ script, want string }{
+		{"x=1\nsleep 1000 &\n", ""},
+		{"echo $x $WHERE $MORE\necho error >&2\n", "1 there more\nerror\n"},
+	} {
+		if got, err := s.Run("WHERE", "there", tc.script); got != tc.want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", tc.script, got, err, tc.want)
+		}
+	}
+	if got, err := s.Run("WHERE", "there", "echo before\nfalse | true\necho after\n"); err == nil || got != "before\n" {
+		t.Errorf("a script that fails: %q, %v", got, err)
+	}
+}

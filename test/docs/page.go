@@ -1,0 +1,132 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	gmtext "github.com/yuin/goldmark/text"
+)
+
+// Block is a block of commands in a page.
+type Block struct {
+	// Page is the path of the page in the repository, and Line where the block begins, from 1.
+	Page string
+	Line int
+	// Text is what stands in the block, without its indentation.
+	Text string
+	// On is the name of the cluster on which it runs; empty if it does not.
+	On string
+	// In is the test that runs it; empty for the one that runs the pages.
+	In string
+	// Reason says why nobody runs it; empty if somebody does, or if nothing is said.
+	Reason string
+}
+
+func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
+
+var (
+	comment = regexp.MustCompile(`(?s)^\s*<!-- (.*?) -->\s*$`)
+	runOn   = regexp.MustCompile(`^(commands )?run on (\w[\w-]*)(?: in (Test\w+))?$`)
+	notRun  = regexp.MustCompile(`^not run: (.+)$`)
+	program = regexp.MustCompile(`^\s*(?:sudo )?(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|crane|promtool|sha256sum|tar|export|[a-z_]+=\$?\()`)
+)
+
+// Commands returns the blocks of a page that have commands, in their order.
+func Commands(page, text string) ([]Block, error) {
+	source := []byte(text)
+	var blocks []Block
+	var said, always Block
+	visit := func(n ast.Node) error {
+		at := 1
+		if lines := n.Lines(); lines.Len() > 0 {
+			at += bytes.Count(source[:lines.At(0).Start], []byte("\n"))
+		}
+		found := comment.FindSubmatch(n.Lines().Value(source))
+		switch {
+		case n.Kind() == ast.KindHTMLBlock && found != nil:
+			next, isDefault, err := parse(string(found[1]))
+			if err != nil {
+				return fmt.Errorf("%s:%d: %w", page, at, err)
+			}
+			if isDefault {
+				always = next
+			} else {
+				said = next
+			}
+			return nil
+		case n.Kind() == ast.KindCodeBlock || n.Kind() == ast.KindFencedCodeBlock:
+			b := said
+			if b == (Block{}) {
+				b = always
+			}
+			b.Page, b.Line, b.Text = page, at, string(n.Lines().Value(source))
+			if hasCommand(b.Text) {
+				blocks = append(blocks, b)
+			}
+		}
+		said = Block{} // What is said is about the very next block.
+		return nil
+	}
+	err := ast.Walk(goldmark.DefaultParser().Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch {
+		case !entering || n.Type() == ast.TypeInline:
+			return ast.WalkSkipChildren, nil
+		case n.HasChildren() && n.FirstChild().Type() == ast.TypeBlock:
+			return ast.WalkContinue, nil
+		default:
+			return ast.WalkSkipChildren, visit(n)
+		}
+	})
+	return blocks, err
+}
+
+// parse reads a comment. One that is about something else says nothing.
+func parse(text string) (said Block, isDefault bool, err error) {
+	if found := runOn.FindStringSubmatch(text); found != nil {
+		return Block{On: found[2], In: found[3]}, found[1] != "", nil
+	}
+	if found := notRun.FindStringSubmatch(text); found != nil {
+		return Block{Reason: found[1]}, false, nil
+	}
+	if strings.HasPrefix(text, "run") || strings.HasPrefix(text, "not run") || strings.HasPrefix(text, "commands") {
+		return Block{}, false, fmt.Errorf("comment %q cannot be understood", text)
+	}
+	return Block{}, false, nil
+}
+
+// hasCommand reports whether a line of a block starts a program. A session, whose commands follow a prompt, shows what is printed too:
+// nobody copies it.
+func hasCommand(text string) bool {
+	for line := range strings.Lines(text) {
+		if program.MatchString(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// placeholders are what stands for something in commands.
+var placeholders = regexp.MustCompile(`\b(?:PROVIDER|CONSUMER|BROKER)(?:_ID)?\b|\b(?:TWIN_|TENANT_|REMOTE_)?NAMESPACE\b|\b(?:POD|DEPLOYMENT|POLICY|NODE)\b`)
+
+// Fill returns the text of a block with values in the place of placeholders. It is an error if there is none for one.
+func (b Block) Fill(values map[string]string) (string, error) {
+	var missing []string
+	text := placeholders.ReplaceAllStringFunc(b.Text, func(name string) string {
+		value, known := values[name]
+		if !known {
+			missing = append(missing, name)
+		}
+		return value
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("%s: no value for %s", b, strings.Join(missing, ", "))
+	}
+	return text, nil
+}
