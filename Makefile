@@ -10,6 +10,9 @@ VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo
 PACKAGE      := github.com/capacitorset/liqo-broker
 REPOSITORY   ?= capacitorset
 TAG          ?= v0.1.0
+OUT          ?= dist
+REVISION     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
 BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager
@@ -21,7 +24,14 @@ TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
 ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed
-GO_BUILD     := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
+# The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
+GO_BUILD     := CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
+
+# What a release is for: the images, and the plugin of kubectl.
+IMAGE_PLATFORMS  ?= linux/amd64 linux/arm64
+PLUGIN_PLATFORMS ?= $(IMAGE_PLATFORMS) darwin/amd64 darwin/arm64 windows/amd64
+RELEASE      := .build/bin/release
+RELEASED     := .build/release
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
 # build and for tests with the race detector, and Prometheus for the tests that ask one.
@@ -39,7 +49,7 @@ demo: deps build images bin/demo ## Bring up a federation of four clusters with 
 	bin/demo up --kubernetes $(KUBERNETES)
 
 .PHONY: test
-test: deps test-unit test-chart test-patched test-values test-e2e ## Run everything: unit tests, the chart, the patches, bad values, the journeys on four clusters.
+test: deps test-unit test-chart test-release test-patched test-values test-e2e ## Run everything: unit tests, the chart, the release, the patches, bad values, the journeys on four clusters.
 
 ##@ Federation
 
@@ -66,6 +76,31 @@ build: $(BINARIES:%=bin/%) ## Build the three programs and the plugin of kubectl
 .PHONY: images
 images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that containerd and docker load, to bin/images/.
 
+.PHONY: release
+release: $(PATCHED) $(RELEASE) ## Write what people get to OUT, for VERSION=v1.2.3: images, chart, plugin, manifests, and papers about them.
+	rm -rf $(RELEASED)
+	build() { GOOS=$${1%/*} GOARCH=$${1#*/} $(GO_BUILD) "$${@:3}" -o $(RELEASED)/$${1/\//-}/$$2 ./cmd/$${2%.exe}; }; \
+	for platform in $(IMAGE_PLATFORMS); do \
+		build $$platform broker; build $$platform network-manager; build $$platform virtual-kubelet -modfile=$(PATCHED); \
+	done; \
+	for platform in $(PLUGIN_PLATFORMS); do \
+		case $$platform in windows/*) build $$platform kubectl-liqo_broker.exe;; *) build $$platform kubectl-liqo_broker;; esac; \
+	done
+	$(RELEASE) pack -version '$(VERSION)' -revision '$(REVISION)' -epoch '$(SOURCE_DATE_EPOCH)' -binaries $(RELEASED) \
+		-images '$(IMAGE_PLATFORMS)' -plugins '$(PLUGIN_PLATFORMS)' -o $(OUT)
+
+.PHONY: release-reproducible
+release-reproducible: ## Release VERSION from two clones in different folders, and compare all that comes out.
+	build/reproducible.sh '$(VERSION)' '$(OUT)'
+
+.PHONY: publish
+publish: $(RELEASE) ## Push the images of the release in OUT to REGISTRY, with the credentials that docker has.
+	$(RELEASE) publish -folder '$(OUT)' -registry '$(REGISTRY)'
+
+.PHONY: set-version
+set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents that name the version of the images.
+	$(RELEASE) set-version -version '$(VERSION)'
+
 .PHONY: text
 text: ## Print what users read into the golden files: the help of the commands, all sentences, columns and refusals of the CRDs.
 	go test ./test/text -update
@@ -83,7 +118,7 @@ generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the
 
 .PHONY: clean
 clean: ## Remove what the build made; the lab's cache of built programs stays.
-	rm -rf bin .build/patched
+	rm -rf bin .build/patched $(RELEASED)
 
 ##@ Check
 
@@ -100,6 +135,11 @@ test-fast: ## Run the unit tests of what has changed, without the race detector:
 test-chart: ## Render the Helm chart and compare it with what kubectl applies, and Liqo's chart with the patches.
 	go test -C build/tools -count=1 ./chart
 	go test -C test/chart -count=1 ./...
+
+# Go would not see that the programs or the documents have changed.
+.PHONY: test-release
+test-release: ## Pack small programs as a release does, twice, push them to a registry, and check the licences of all that is linked.
+	go test -C build/release -count=1 ./...
 
 .PHONY: test-patched
 test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
@@ -168,17 +208,20 @@ test-conformance: deps build images bin/lab bin/demo bin/conformance ## Run Kube
 lint: $(GOLANGCI) ## Run the linters, and check the API against the conventions of Kubernetes.
 	$(GOLANGCI) run ./...
 	cd test/chart && $(CURDIR)/$(GOLANGCI) run ./...
+	cd build/release && $(CURDIR)/$(GOLANGCI) run ./...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/apilint ./apilint && .build/bin/apilint -test=false ./pkg/api/...
 
 .PHONY: verify
 verify: deps generate lint ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
 	go mod tidy
 	go mod tidy -C test/chart
+	go mod tidy -C build/release
 	go vet ./...
 	go vet -tags=e2e ./test/...
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
-	git diff --exit-code -- go.mod go.sum test/chart deploy/crds deploy/chart pkg/api pkg/remoteipam/remoteipamv1
+	go vet -C build/release ./...
+	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/chart pkg/api pkg/remoteipam/remoteipamv1
 
 ##@ Help
 
@@ -223,10 +266,13 @@ bin/%: FORCE
 bin/images/liqo-broker.tar: bin/broker
 bin/images/liqo-broker-vk.tar: bin/virtual-kubelet
 bin/images/liqo-broker-network-manager.tar: bin/network-manager
-bin/images/%.tar: bin/lab
+bin/images/%.tar: $(RELEASE)
 	@mkdir -p $(@D)
-	bin/lab image --name $(REPOSITORY)/$*:$(TAG) --name $(REPOSITORY)/$*:latest --binary $(filter-out bin/lab,$^) \
-		--as /usr/bin/$(notdir $(filter-out bin/lab,$^)) -o $@
+	$(RELEASE) image -version '$(VERSION)' -revision '$(REVISION)' -epoch '$(SOURCE_DATE_EPOCH)' \
+		-name $(REPOSITORY)/$*:$(TAG) -binary $(filter-out $(RELEASE),$^) -o $@
+
+$(RELEASE): FORCE
+	CGO_ENABLED=0 go build -C build/release -trimpath -buildvcs=false -o $(CURDIR)/$@ .
 
 $(PATCHED): go.mod go.sum $(wildcard patches/*.patch build/patch/*.go)
 	go run ./build/patch -patches patches -out $(@D)

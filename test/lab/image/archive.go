@@ -253,30 +253,6 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// nonRoot is whom Program's images run as: a number that Kubernetes can tell from root.
-const nonRoot = "65532:65532"
-
-// certificates are those of the authorities that this machine trusts.
-const certificates = "/etc/ssl/certs/ca-certificates.crt"
-
-// Program is an image for others than the lab: one static binary, a folder for temporary files and the certificates of
-// public authorities, under several names, and not run as root.
-func Program(tags []string, binary, as string) []Image {
-	image := Single("", binary, as)
-	image.User = nonRoot
-	image.Layers = append([]Layer{{
-		{Path: strings.TrimPrefix(certificates, "/"), Source: certificates},
-		{Path: "etc/passwd", Content: "root:x:0:0:root:/:/\nnonroot:x:65532:65532:nonroot:/tmp:/\n"},
-		{Path: "etc/group", Content: "root:x:0:\nnonroot:x:65532:\n"},
-	}}, image.Layers...)
-	images := make([]Image, len(tags))
-	for i, tag := range tags {
-		images[i] = image
-		images[i].Tag = tag
-	}
-	return images
-}
-
 // Single is an image with nothing but one static binary and a folder for temporary files.
 func Single(tag, binary, as string) Image {
 	as = strings.TrimPrefix(as, "/")

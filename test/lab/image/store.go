@@ -24,6 +24,7 @@ const (
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
 	configType   = "application/vnd.oci.image.config.v1+json"
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
+	gzipType     = layerType + "+gzip"
 )
 
 // Store is a folder of images: blobs by digest, and tags that point to manifests.
@@ -119,6 +120,9 @@ func (s Store) tag(m manifest, files map[string]descriptor) ([]string, error) {
 			continue
 		}
 		d.MediaType = layerType
+		if strings.HasSuffix(name, ".gz") {
+			d.MediaType = gzipType
+		}
 		out.Layers = append(out.Layers, d)
 	}
 	data, err := json.Marshal(out)

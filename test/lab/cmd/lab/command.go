@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/build"
-	"github.com/capacitorset/liqo-broker/test/lab/image"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
@@ -38,7 +36,7 @@ func newCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&o.dir, "state", o.dir, "folder of the lab (environment: LIQO_BROKER_LAB)")
 	root.AddCommand(
 		newUp(o), newDown(o), newStatus(o), newKubeconfig(o), newExec(o), newLoad(o), newLogs(o),
-		newBuild(), newImage(), newPeer(o), newUnpeer(o), newLink(o),
+		newBuild(), newPeer(o), newUnpeer(o), newLink(o),
 	)
 	return root
 }
@@ -274,41 +272,6 @@ func newLogs(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is added")
-	return cmd
-}
-
-func newImage() *cobra.Command {
-	var binary, as, output string
-	var names []string
-	cmd := &cobra.Command{
-		Use:   "image --name NAME:TAG... --binary FILE [--as PATH] -o OUT.tar",
-		Short: "Pack one static binary into an image that does not run as root, as a docker-archive",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if as == "" {
-				as = "/usr/bin/" + binary[strings.LastIndexByte(binary, '/')+1:]
-			}
-			file, err := os.Create(output)
-			if err != nil {
-				return fmt.Errorf("make image %s: %w", names[0], err)
-			}
-			defer file.Close()
-			if err := image.WriteArchive(file, runtime.GOARCH, image.Program(names, binary, as)...); err != nil {
-				return err
-			}
-			return file.Close()
-		},
-	}
-	f := cmd.Flags()
-	f.StringSliceVar(&names, "name", nil, "name and tag of the image; may be repeated")
-	f.StringVar(&binary, "binary", "", "the static binary")
-	f.StringVar(&as, "as", "", "path of the binary in the image (default: /usr/bin and the binary's name)")
-	f.StringVarP(&output, "output", "o", "", "the archive to write")
-	for _, flag := range []string{"name", "binary", "output"} {
-		if err := cmd.MarkFlagRequired(flag); err != nil {
-			panic(err) // A flag of that name was added above.
-		}
-	}
 	return cmd
 }
 
