@@ -1,0 +1,104 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// allowed are the licences of what may be linked. A licence that asks for more than its text and a notice needs a decision, and a line in
+// NOTICE.
+var allowed = map[string]bool{"Apache-2.0": true, "BSD-2-Clause": true, "BSD-3-Clause": true, "ISC": true, "MIT": true}
+
+// TestLinkedLicences reads the licences of all modules that the programs of this project link, on each platform of a release.
+func TestLinkedLicences(t *testing.T) {
+	licences, err := sources(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[linkedModule]bool{}
+	for on, programs := range map[platform]string{
+		{"linux", "amd64"}: "./cmd/...", {"linux", "arm64"}: "./cmd/...",
+		{"darwin", "arm64"}: "./cmd/" + plugin, {"windows", "amd64"}: "./cmd/" + plugin,
+	} {
+		for _, m := range dependencies(t, on, programs) {
+			linked[m] = true
+		}
+	}
+	if len(linked) < 50 {
+		t.Fatalf("only %d modules are found", len(linked))
+	}
+	for m := range linked {
+		found, err := licences.read("go", []linkedModule{m})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for id := range strings.SplitSeq(found[1].ID, " AND ") {
+			if !allowed[id] {
+				t.Errorf("%s is under %s", m.Path, id)
+			}
+		}
+		if text := string(thirdPartyText(found)); !strings.Contains(text, m.Path+" "+m.Version) || !strings.Contains(text, strings.TrimSpace(string(found[1].Texts[0].Data))) {
+			t.Errorf("a release lacks the licence of %s", m.Path)
+		}
+	}
+}
+
+// dependencies asks Go which modules packages link on a platform.
+func dependencies(t *testing.T, on platform, packages string) (modules []linkedModule) {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", packages)
+	list.Dir = root
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+on.OS, "GOARCH="+on.Architecture)
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("list what %s links on %s: %v", packages, on, err)
+	}
+	for line := range strings.Lines(string(output)) {
+		var m linkedModule
+		if count, _ := fmt.Sscan(line, &m.Path, &m.Version); count == 2 {
+			modules = append(modules, m)
+		}
+	}
+	return modules
+}
+
+func TestIdentify(t *testing.T) {
+	const bsd = "Redistribution and use in source and binary forms, with or without modification, are permitted."
+	const mit = "Permission is hereby granted, free of charge, to any person\nobtaining a copy of this software"
+	cases := map[string]struct{ reason, text, want, refusal string }{
+		"MIT":     {reason: "Lines break anywhere.", text: mit, want: "MIT"},
+		"BSD2":    {reason: "Without the clause about names.", text: bsd, want: "BSD-2-Clause"},
+		"BSD3":    {reason: "With it.", text: bsd + " Neither the name of the owner nor", want: "BSD-3-Clause"},
+		"Both":    {reason: "A file may have two.", text: mit + "\nApache License\n   Version 2.0", want: "Apache-2.0 AND MIT"},
+		"MPL":     {reason: "Its text names the GPL, which it does not ask for.", text: "Mozilla Public License Version 2.0 Secondary License GNU General Public License", want: "MPL-2.0"},
+		"GPL":     {reason: "Not ours to link.", text: "GNU GENERAL PUBLIC LICENSE Version 3", refusal: "it names the GNU GENERAL PUBLIC LICENSE"},
+		"AGPL":    {reason: "Nor this, also beside another one.", text: mit + " GNU Affero General Public License", refusal: "it names the GNU Affero"},
+		"Unknown": {reason: "Somebody has to read it first.", text: "You may use this on Tuesdays.", refusal: "none of those that are known"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := identify(tc.text)
+			if got != tc.want || (err == nil) != (tc.refusal == "") || err != nil && !strings.Contains(err.Error(), tc.refusal) {
+				t.Errorf("%s It is %q, %v", tc.reason, got, err)
+			}
+		})
+	}
+}
+
+func TestModuleWithoutLicence(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "license.go"), []byte("package license"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := licenceOf(linkedModule{Path: "example.com/a", Version: "v1.0.0"}, folder); err == nil {
+		t.Error("a module without a licence is accepted")
+	}
+}
