@@ -6,6 +6,7 @@
 //
 //	release image   packs one program into an image for this machine, for the lab and for docker load
 //	release pack    writes a release into a folder
+//	release chart   packs the Helm chart alone
 //	release publish pushes the images of a release
 //	release set-version writes another version into the manifests
 package main
@@ -38,7 +39,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	commands := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer) error{
-		"image": runImage, "pack": runPack, "publish": runPublish, "set-version": runSetVersion,
+		"image": runImage, "pack": runPack, "chart": runChart, "publish": runPublish, "set-version": runSetVersion,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return fmt.Errorf("what to do is one of: %s", strings.Join(sortedKeys(commands), ", "))
@@ -150,6 +151,27 @@ func runPack(ctx context.Context, flags *flag.FlagSet, args []string, out io.Wri
 		return errors.New("-o is missing")
 	}
 	return p.pack(*folder)
+}
+
+// runChart packs the chart as it is in the repository, for tests that read it with Helm.
+func runChart(_ context.Context, flags *flag.FlagSet, args []string, _ io.Writer) error {
+	read := sourceFlags(flags)
+	output := flags.String("o", "", "the file to write")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	s, err := read()
+	if err != nil {
+		return err
+	}
+	if s.Version, err = s.manifestVersion(); err != nil {
+		return err
+	}
+	packed, err := packageChart(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*output, packed, 0o644)
 }
 
 func runPublish(ctx context.Context, flags *flag.FlagSet, args []string, out io.Writer) error {
