@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -130,7 +131,7 @@ func zipped(at time.Time, entries []entry) ([]byte, error) {
 func untarred(r io.Reader, do func(header *tar.Header, content io.Reader) error) error {
 	for in := tar.NewReader(r); ; {
 		header, err := in.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

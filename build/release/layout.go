@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -56,22 +56,23 @@ func ociArchive(at time.Time, index v1.ImageIndex, image string, tags []string) 
 	return tarred(at, files)
 }
 
-// unpackLayout writes an OCI archive of a release as a folder, and opens that. Only the files that a layout has are written.
+// unpackLayout writes an OCI archive of a release as a folder, and opens that. Nothing is written outside of the folder.
 func unpackLayout(archive, folder string) (layout.Path, error) {
 	in, err := os.Open(archive)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
+	within, err := os.OpenRoot(folder)
+	if err != nil {
+		return "", err
+	}
+	defer within.Close()
 	err = untarred(in, func(header *tar.Header, content io.Reader) error {
-		if !filepath.IsLocal(header.Name) {
-			return fs.ErrInvalid
-		}
-		target := filepath.Join(folder, header.Name)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		if err := within.MkdirAll(filepath.Dir(header.Name), 0o755); err != nil {
 			return err
 		}
-		out, err := os.Create(target)
+		out, err := within.Create(header.Name)
 		if err != nil {
 			return err
 		}

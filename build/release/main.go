@@ -4,11 +4,11 @@
 // Command release makes of built programs what people get: images, archives of the plugin, the chart, manifests, and papers about all of
 // them. The same commit and the same Go give the same bytes, on any machine. It does not know how programs are built: the Makefile does.
 //
-//	release image   packs one program into an image for this machine, for the lab and for docker load
-//	release pack    writes a release into a folder
-//	release chart   packs the Helm chart alone
-//	release publish pushes the images of a release
-//	release set-version writes another version into the manifests
+//	image        packs one program into an image for this machine, for the lab and for docker load
+//	pack         writes a release into a folder
+//	chart        packs the Helm chart alone
+//	publish      pushes the images of a release
+//	set-version  writes another version into the manifests
 package main
 
 import (

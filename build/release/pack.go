@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/v1"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // An artifact is a file of a release.

@@ -10,6 +10,7 @@ import (
 	"compress/gzip"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"log"
@@ -27,7 +28,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	"github.com/google/go-containerregistry/pkg/v1"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	spdxjson "github.com/spdx/tools-golang/json"
@@ -249,7 +250,7 @@ func imageIsWhole(t *testing.T, image v1.Image, program program, on platform, p 
 	defer content.Close()
 	for in := tar.NewReader(content); ; {
 		header, err := in.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
