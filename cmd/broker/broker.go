@@ -40,6 +40,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
@@ -80,8 +81,10 @@ type broker struct {
 	peers    peernet.Peers
 	api      *httpapi.API
 
-	certificate    certificate
-	metricsReaders *delegatedauth.Reviewer
+	certificate certificate
+	// webhookCertificate returns what the API server is shown.
+	webhookCertificate diagnostics.GetCertificate
+	metricsReaders     *delegatedauth.Reviewer
 }
 
 // newBroker makes the parts of the daemon that need no API server.
@@ -141,6 +144,10 @@ func (b *broker) setup(ctx context.Context) error {
 	}
 	b.metricsReaders = newReaders(direct)
 	certificate, announcer := newCertificate(direct)
+	b.webhookCertificate = certificate.Get
+	if err := register(metrics.Registry, b.programMetrics()...); err != nil {
+		return err
+	}
 	managed := ctrl.Options{
 		Scheme:                 b.scheme,
 		Logger:                 b.cfg.log,
@@ -236,7 +243,7 @@ func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m 
 		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
 		kpis.Setup(b.mgr, kpis.Config{Client: objects, Live: b.mgr.GetAPIReader(), Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
-		managed.Setup(b.mgr, managed.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
+		managed.Setup(b.mgr, managed.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker, Decisions: m.decisions.WithLabelValues(aboutPolicy)}),
 		twin.Setup(b.mgr, b.twinConfig(own, m)),
 	}
 	if b.cfg.giveBackAfter > 0 {
@@ -268,7 +275,7 @@ func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config 
 		Own:           own,
 		Strategy:      b.cfg.strategy,
 		MaxNamespaces: b.cfg.maxNamespaces,
-		Recreated:     m.recreated,
+		Metrics:       m.twin,
 		Clock:         clock.RealClock{},
 	}
 }

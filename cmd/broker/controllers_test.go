@@ -38,7 +38,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	b.planner = twin.NewPlanner(nil, clock.RealClock{})
 	m := newBrokerMetrics(b.mgr.GetClient(), nil)
 	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
-	if twins.MaxNamespaces != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Recreated != m.recreated {
+	if twins.MaxNamespaces != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Metrics != m.twin {
 		t.Errorf("the controller of twin namespaces goes by %+v", twins)
 	}
 	if givesBack.After != 3*time.Minute || givesBack.Given != m.given {

@@ -9,53 +9,70 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 )
 
 // scrapeTimeout bounds the reads for one scrape, which come from the cache.
 const scrapeTimeout = time.Second
 
-// brokerMetrics are the daemon's own metrics, beside those of controller-runtime.
+// programName is what the daemon is called in its metrics.
+const programName = "broker"
+
+// Whom a decision is about: the values of the label.
+const (
+	aboutPolicy    = "policy"
+	aboutNamespace = "namespace"
+)
+
+// brokerMetrics are the daemon's own metrics, beside those of controller-runtime. What is known of clusters is read when it is asked
+// for, so that a cluster that is gone leaves no series.
 type brokerMetrics struct {
 	reader      client.Reader
-	plugin      *resourceplugin.Server
-	recreated   prometheus.Counter
-	given       prometheus.Counter
-	providers   *prometheus.Desc
-	offered     *prometheus.Desc
-	used        *prometheus.Desc
-	subscribers *prometheus.Desc
+	subscribers prometheus.GaugeFunc
+	given       *prometheus.CounterVec
+	decisions   *prometheus.HistogramVec
+	twin        *twin.Metrics
+	clusters    *clusterDescs
 }
 
 func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brokerMetrics {
-	return &brokerMetrics{
+	m := &brokerMetrics{
 		reader: reader,
-		plugin: plugin,
-		recreated: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "liqo_broker_pods_recreated_total",
-			Help: "Pods that were recreated because they ran or waited in the wrong place.",
-		}),
-		given: prometheus.NewCounter(prometheus.CounterOpts{
+		subscribers: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "liqo_broker_resource_plugin_subscribers",
+			Help: "Subscribers of the resource plugin: Liqo's controller managers that ask what to offer.",
+		}, func() float64 { return float64(plugin.Subscribers()) }),
+		given: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_pods_given_back_total",
-			Help: "Pods that were ended because no provider could take them.",
-		}),
-		providers: prometheus.NewDesc("liqo_broker_providers",
-			"Providers by state: the reason of their Ready condition.", []string{"state"}, nil),
-		offered: prometheus.NewDesc("liqo_broker_offered",
-			"Sum of what the providers offer, in the resource's base unit (cores, bytes, pods).", []string{"resource"}, nil),
-		used: prometheus.NewDesc("liqo_broker_used",
-			"Sum of what pods request of the providers, in the resource's base unit.", []string{"resource"}, nil),
-		subscribers: prometheus.NewDesc("liqo_broker_resource_plugin_subscribers",
-			"Subscribers of the resource plugin.", nil, nil),
+			Help: "Pods that were ended because no provider could take them, by consumer.",
+		}, []string{"consumer"}),
+		decisions: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "liqo_broker_decision_duration_seconds",
+			Help: "Time to read what a decision needs and to decide, without writing it, by what is decided about: " +
+				"a placement policy for all its consumers, or a namespace.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"about"}),
+		clusters: newClusterDescs(),
 	}
+	m.decisions.WithLabelValues(aboutPolicy)
+	m.twin = twin.NewMetrics(m.decisions.WithLabelValues(aboutNamespace))
+	return m
 }
 
+// register registers all metrics but those of what a program of any mode has.
 func (m *brokerMetrics) register(r prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{m, m.recreated, m.given} {
+	return register(r, append(m.twin.Collectors(), m, m.subscribers, m.decisions)...)
+}
+
+// register registers metrics.
+func register(r prometheus.Registerer, all ...prometheus.Collector) error {
+	for _, c := range all {
 		if err := r.Register(c); err != nil {
 			return fmt.Errorf("register the metrics: %w", err)
 		}
@@ -63,50 +80,40 @@ func (m *brokerMetrics) register(r prometheus.Registerer) error {
 	return nil
 }
 
+// programMetrics are those of a daemon of any mode: which version runs, and until when its certificates are valid.
+func (b *broker) programMetrics() []prometheus.Collector {
+	return []prometheus.Collector{
+		diagnostics.BuildInfo(programName),
+		diagnostics.NewExpiry(map[string]diagnostics.GetCertificate{"api": b.certificate.get, "webhook": b.webhookCertificate}),
+	}
+}
+
 // Describe implements prometheus.Collector.
 func (m *brokerMetrics) Describe(descs chan<- *prometheus.Desc) {
-	descs <- m.providers
-	descs <- m.offered
-	descs <- m.used
-	descs <- m.subscribers
+	m.clusters.describe(descs)
+	m.given.Describe(descs)
 }
 
 // Collect implements prometheus.Collector.
 func (m *brokerMetrics) Collect(values chan<- prometheus.Metric) {
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		values <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-	}
-	gauge(m.subscribers, float64(m.plugin.Subscribers()))
-
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	var list v1alpha1.ProviderList
-	if err := m.reader.List(ctx, &list); err != nil {
-		values <- prometheus.NewInvalidMetric(m.providers, fmt.Errorf("list providers: %w", err))
-		return
-	}
-	states := map[string]float64{}
-	offered, used := map[string]float64{}, map[string]float64{}
-	for i := range list.Items {
-		state := "Unknown"
-		if c := meta.FindStatusCondition(list.Items[i].Status.Conditions, v1alpha1.ConditionReady); c != nil {
-			state = c.Reason
-		}
-		states[state]++
-		for name, quantity := range list.Items[i].Status.Offered {
-			offered[string(name)] += quantity.AsApproximateFloat64()
-		}
-		for name, quantity := range list.Items[i].Status.Used {
-			used[string(name)] += quantity.AsApproximateFloat64()
+	var providers v1alpha1.ProviderList
+	var consumers v1alpha1.ConsumerList
+	var pods corev1.PodList
+	var nodes corev1.NodeList
+	var namespaces corev1.NamespaceList
+	for _, list := range []client.ObjectList{&providers, &consumers, &pods, &nodes, &namespaces} {
+		if err := m.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			values <- prometheus.NewInvalidMetric(m.clusters.providers, fmt.Errorf("list %T: %w", list, err))
+			return
 		}
 	}
-	for state, n := range states {
-		gauge(m.providers, n, state)
+	counted := countPods(pods.Items, nodes.Items, namespaces.Items)
+	m.clusters.collectProviders(values, providers.Items, counted.ofProvider)
+	m.clusters.collectConsumers(values, consumers.Items, counted.ofConsumer)
+	for i := range consumers.Items {
+		m.given.WithLabelValues(consumers.Items[i].Name) // Zero is told as well.
 	}
-	for name, amount := range offered {
-		gauge(m.offered, amount, name)
-	}
-	for name, amount := range used {
-		gauge(m.used, amount, name)
-	}
+	m.given.Collect(values)
 }

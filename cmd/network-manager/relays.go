@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 )
 
 const (
@@ -44,26 +45,58 @@ type observedRelays struct {
 	mappings relay.NatMappings
 	events   record.EventRecorder
 	refused  *prometheus.CounterVec
+	mapping  *prometheus.HistogramVec
 	held     *prometheus.Desc
 	shared   *prometheus.Desc
 }
 
+// The values of the label result of the time that a relay address takes: it is given out, refused for a reason that the consumer is
+// told, or Liqo's IPAM or the API server fails.
+const (
+	resultMapped  = "mapped"
+	resultRefused = "refused"
+	resultFailed  = "failed"
+)
+
+// refusals are the values of the label reason.
+var refusals = [...]string{"not-offloaded", "external-cidr-full", "taken", "too-many", "failed"}
+
 func newObservedRelays(relays server.RelayMapper, mappings relay.NatMappings, events record.EventRecorder) *observedRelays {
-	return &observedRelays{
+	o := &observedRelays{
 		RelayMapper: relays, mappings: mappings, events: events,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_relay_refusals_total",
 			Help: "Relay addresses that were not given out, by reason: not-offloaded, external-cidr-full, taken, too-many or failed.",
 		}, []string{"consumer", "reason"}),
+		mapping: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "liqo_broker_relay_mapping_duration_seconds",
+			Help:    "Time that the remote IPAM took for one relay address, by result: mapped, refused or failed.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"result"}),
 		held: prometheus.NewDesc("liqo_broker_relay_addresses",
 			"Relay addresses that lead a cluster to others through this one.", []string{"cluster"}, nil),
 		shared: prometheus.NewDesc("liqo_broker_relay_addresses_shared",
 			"Relay addresses that lead a cluster to more than one address, of which it reaches one.", []string{"cluster"}, nil),
 	}
+	for _, result := range []string{resultMapped, resultRefused, resultFailed} {
+		o.mapping.WithLabelValues(result)
+	}
+	return o
 }
 
 func (o *observedRelays) register(r prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{o, o.refused} {
+	for _, c := range []prometheus.Collector{o, o.refused, o.mapping} {
+		if err := r.Register(c); err != nil {
+			return fmt.Errorf("register the metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// registerProgram registers which version runs, and until when the certificate of the remote IPAM is valid.
+func registerProgram(r prometheus.Registerer, certificate diagnostics.GetCertificate) error {
+	expiry := diagnostics.NewExpiry(map[string]diagnostics.GetCertificate{"remote-ipam": certificate})
+	for _, c := range []prometheus.Collector{diagnostics.BuildInfo("network-manager"), expiry} {
 		if err := r.Register(c); err != nil {
 			return fmt.Errorf("register the metrics: %w", err)
 		}
@@ -73,9 +106,16 @@ func (o *observedRelays) register(r prometheus.Registerer) error {
 
 // MapRelay implements server.RelayMapper.
 func (o *observedRelays) MapRelay(ctx context.Context, consumer cluster.ID, address netip.Addr) (netip.Addr, error) {
+	begun := time.Now()
 	mapped, err := o.RelayMapper.MapRelay(ctx, consumer, address)
+	result := resultRefused
+	defer func() { o.mapping.WithLabelValues(result).Observe(time.Since(begun).Seconds()) }()
+	for _, reason := range refusals {
+		o.refused.WithLabelValues(string(consumer), reason) // Zero is told as well, so that the first refusal is an increase.
+	}
 	switch {
 	case err == nil:
+		result = resultMapped
 	case errors.Is(err, relay.ErrNotOffloaded):
 		o.refused.WithLabelValues(string(consumer), "not-offloaded").Inc()
 	case errors.Is(err, ipamclient.ErrExternalCIDRFull):
@@ -92,6 +132,7 @@ func (o *observedRelays) MapRelay(ctx context.Context, consumer cluster.ID, addr
 		o.events.Eventf(aConsumer(consumer), corev1.EventTypeWarning, reasonTaken,
 			"Liqo's IPAM gave out an address twice: the consumer cannot reach the pod at %s through the broker until the other pod is gone", address)
 	default:
+		result = resultFailed
 		o.refused.WithLabelValues(string(consumer), "failed").Inc()
 	}
 	return mapped, err

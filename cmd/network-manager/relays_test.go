@@ -21,6 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/test/metrictable"
 )
 
 // failing answers with an error.
@@ -85,6 +87,9 @@ func TestRelayAddressesAreCounted(t *testing.T) {
 	}
 	got := map[string]float64{}
 	for _, family := range families {
+		if family.GetName() == "liqo_broker_relay_mapping_duration_seconds" {
+			continue
+		}
 		for _, metric := range family.GetMetric() {
 			got[family.GetName()+" "+metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
 		}
@@ -92,5 +97,28 @@ func TestRelayAddressesAreCounted(t *testing.T) {
 	want := map[string]float64{"liqo_broker_relay_addresses consumer": 4, "liqo_broker_relay_addresses_shared consumer": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// TestMetricTable compares what the sidecar measures with the reference.
+func TestMetricTable(t *testing.T) {
+	mappings := &liqo.NatMapping{}
+	mappings.Name, mappings.Spec.ClusterID = "nat", "consumer"
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(mappings).Build()
+	relays := newObservedRelays(failing{relay.ErrNotOffloaded}, relay.NatMappings{Reader: api}, nil)
+	shown, _ := servingtest.Certificate(t, "remote-ipam")
+	registry := prometheus.NewRegistry()
+	if err := errors.Join(relays.register(registry), registerProgram(registry, shown.Get)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := relays.MapRelay(t.Context(), "consumer", netip.MustParseAddr("10.90.0.13")); !errors.Is(err, relay.ErrNotOffloaded) {
+		t.Fatal(err)
+	}
+	metrictable.Check(t, registry)
+	if n := testutil.CollectAndCount(relays.refused); n != len(refusals) {
+		t.Errorf("%d reasons are told of a consumer, want all %d", n, len(refusals))
+	}
+	if n := testutil.CollectAndCount(relays.mapping); n != 3 {
+		t.Errorf("%d results are told, want 3", n)
 	}
 }

@@ -176,7 +176,7 @@ func (s *sidecar) newRelays() (*observedRelays, error) {
 		return nil, fmt.Errorf("set up the collector of relay addresses: %w", err)
 	}
 	relays := newObservedRelays(allocator, mappings, s.mgr.GetEventRecorderFor("remote-ipam"))
-	return relays, relays.register(ctrlmetrics.Registry)
+	return relays, errors.Join(relays.register(ctrlmetrics.Registry), registerProgram(ctrlmetrics.Registry, s.certificate.Get))
 }
 
 // run runs the sidecar until ctx ends or one of its parts fails, and returns when all parts have

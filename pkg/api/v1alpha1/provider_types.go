@@ -59,6 +59,19 @@ const (
 	ReasonCordoned = "Cordoned"
 )
 
+// StateUnknown is the state of a Provider without a Ready condition.
+const StateUnknown = "Unknown"
+
+// ProviderStates returns all states of a Provider: the reasons of its Ready condition, and
+// StateUnknown.
+func ProviderStates() []string {
+	return []string{
+		ReasonOffering, ReasonNotPeered, ReasonNoOffer, ReasonInvalidOffer, ReasonInvalidDeclaration, ReasonNothingDeclared,
+		ReasonNodeNotReady, ReasonNodeUnknown, ReasonWithdrawn, ReasonNodeRefused, ReasonClusterNameTaken, ReasonPeeringEnds,
+		ReasonCordoned, ReasonDrained, StateUnknown,
+	}
+}
+
 // Reasons of a Provider's Draining condition.
 const (
 	ReasonNotDraining = "NotDraining"

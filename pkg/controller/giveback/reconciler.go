@@ -52,8 +52,8 @@ type Config struct {
 	Reader *snapshot.Reader
 	// After is how long a pod waits for a provider.
 	After time.Duration
-	// Given counts the pods that were given back.
-	Given prometheus.Counter
+	// Given counts the pods that were given back, by consumer.
+	Given *prometheus.CounterVec
 	Clock clock.PassiveClock
 }
 
@@ -131,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.patience.note(workload, made, now, wait)
-	r.Given.Inc()
+	r.Given.WithLabelValues(string(consumer)).Inc()
 	ctrl.LoggerFrom(ctx).Info("Gave back a pod that no provider could take", "waited", wait, "why", why)
 	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back", wait)
 	return ctrl.Result{}, nil

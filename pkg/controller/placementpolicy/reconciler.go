@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,11 +55,12 @@ const (
 
 // Reconciler decides by one policy.
 type Reconciler struct {
-	client   client.Client
-	reader   *snapshot.Reader
-	recorder record.EventRecorder
-	clock    clock.PassiveClock
-	asker    promquery.Asker
+	client    client.Client
+	reader    *snapshot.Reader
+	recorder  record.EventRecorder
+	clock     clock.PassiveClock
+	asker     promquery.Asker
+	decisions prometheus.Observer
 
 	mu    sync.Mutex
 	known map[types.NamespacedName]*state
@@ -87,12 +89,14 @@ type Config struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Asker    promquery.Asker
+	// Decisions are how long a policy took to read what it needs and decide; nil if nobody wants to know.
+	Decisions prometheus.Observer
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
-		client: cfg.Client, reader: cfg.Reader, recorder: cfg.Recorder, clock: cfg.Clock, asker: cfg.Asker, known: map[types.NamespacedName]*state{},
+		client: cfg.Client, reader: cfg.Reader, recorder: cfg.Recorder, clock: cfg.Clock, asker: cfg.Asker, decisions: cfg.Decisions, known: map[types.NamespacedName]*state{},
 	}
 }
 
@@ -121,6 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	// What is decided.
+	begun := r.clock.Now()
 	had, err := r.stored(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -130,6 +135,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	decisions, wait, err := r.decide(ctx, now, s, &next.Status, p, had)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if r.decisions != nil {
+		r.decisions.Observe(r.clock.Since(begun).Seconds())
 	}
 
 	// The decisions are written before the status that says so.

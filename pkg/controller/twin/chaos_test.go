@@ -75,7 +75,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
 		Client: cached, Live: x.c, Reader: snapshot.New(cached, "", nil), Clock: x.clock, Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock), Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
-		Recreated: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	x.twin.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, x.clock)
 	x.twin.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, x.clock)

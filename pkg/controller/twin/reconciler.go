@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,33 +60,37 @@ const lookForRoom = 10 * time.Second
 
 // Reconciler offloads one twin namespace.
 type Reconciler struct {
-	client    client.Client
-	live      client.Reader
-	reader    *snapshot.Reader
-	recorder  record.EventRecorder
-	own       cluster.Identity
-	strategy  liqo.MappingStrategy
-	most      int
-	recreated prometheus.Counter
-	backoff   *flowcontrol.Backoff
-	pacer     *pacer
-	planner   *Planner
+	client   client.Client
+	live     client.Reader
+	reader   *snapshot.Reader
+	recorder record.EventRecorder
+	own      cluster.Identity
+	strategy liqo.MappingStrategy
+	most     int
+	metrics  *Metrics
+	moves    *moves
+	backoff  *flowcontrol.Backoff
+	pacer    *pacer
+	planner  *Planner
+	clock    clock.Clock
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
-		client:    cfg.Client,
-		live:      cfg.Live,
-		reader:    cfg.Reader,
-		recorder:  cfg.Recorder,
-		own:       cfg.Own,
-		strategy:  cfg.Strategy,
-		most:      cfg.MaxNamespaces,
-		recreated: cfg.Recreated,
-		backoff:   flowcontrol.NewBackOff(firstBackoff, maxBackoff),
-		pacer:     newPacer(cfg.Clock),
-		planner:   cfg.Planner,
+		client:   cfg.Client,
+		live:     cfg.Live,
+		reader:   cfg.Reader,
+		recorder: cfg.Recorder,
+		own:      cfg.Own,
+		strategy: cfg.Strategy,
+		most:     cfg.MaxNamespaces,
+		metrics:  cfg.Metrics,
+		moves:    newMoves(cfg.Metrics),
+		backoff:  flowcontrol.NewBackOff(firstBackoff, maxBackoff),
+		pacer:    newPacer(cfg.Clock),
+		planner:  cfg.Planner,
+		clock:    cfg.Clock,
 	}
 }
 
@@ -98,6 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
 		r.planner.forget(req.Name)
+		r.moves.forget(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
@@ -105,10 +110,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if ours, err := isOurs(ctx, r.reader, &ns); err != nil || !ours {
 		return ctrl.Result{}, err
 	}
+	begun := r.clock.Now()
 	twin, err := r.reader.Twin(ctx, &ns)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.moves.arrived(r.clock.Now(), ns.Name, twin.Pods)
 	if o := twin.Offloading; o != nil && !liqo.Managed(o) {
 		r.recorder.Event(o, corev1.EventTypeWarning, reasonForeignOffloading, messageForeignOffloading)
 		return ctrl.Result{}, nil
@@ -122,6 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	// Decide, and select providers.
 	plan, again := r.planner.Plan(ctx, &ns, twin)
+	r.metrics.Decisions.Observe(r.clock.Since(begun).Seconds())
 	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
 	if reason, message := waiting(twin, plan); reason != "" {
 		r.recorder.Event(&ns, corev1.EventTypeWarning, reason, message)
@@ -137,17 +145,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	// Delete what has to go, at the pace that is allowed.
 	replace, afterReplace := r.due(twin, plan.Replace)
-	lost, unconfirmed, err := r.confirmLost(ctx, twin, replace)
+	unreachable, unconfirmed, err := r.confirmLost(ctx, twin, replace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.recreate(ctx, twin, lost, r.replace); err != nil {
+	if err := r.recreate(ctx, twin, unreachable, lost, r.replace); err != nil {
 		return ctrl.Result{}, err
 	}
 	recreate, afterRecreate := r.due(twin, plan.Recreate)
 	moves, afterMoves := r.due(twin, plan.Move)
 	moves, wait := r.pacer.allow(twin.Policy, moves)
-	if err := r.recreate(ctx, twin, slices.Concat(recreate, moves), r.move); err != nil {
+	if err := r.recreate(ctx, twin, recreate, misplaced, r.move); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.recreate(ctx, twin, moves, preferred, r.move); err != nil {
 		return ctrl.Result{}, err
 	}
 
@@ -200,7 +211,7 @@ func isUnasked(twin *snapshot.Twin, pod *corev1.Pod) bool {
 // confirmLost returns those of some pods whose virtual nodes are at this moment as the cache
 // has them, and when to look again at the others; zero for never. A broker that was late
 // itself knows only how they were.
-func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Twin, names []string) (lost []string, again time.Duration, err error) {
+func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Twin, names []string) (unreachable []string, again time.Duration, err error) {
 	confirmed := map[string]bool{}
 	for _, name := range names {
 		on := twin.Pods[name].Spec.NodeName
@@ -210,12 +221,12 @@ func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Twin, names
 			}
 		}
 		if confirmed[on] {
-			lost = append(lost, name)
+			unreachable = append(unreachable, name)
 		} else {
 			again = lateness
 		}
 	}
-	return lost, again, nil
+	return unreachable, again, nil
 }
 
 // isAsCached reports whether a node is as ready as the cache has it.
@@ -281,14 +292,16 @@ func backoffID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // recreate deletes pods, in the order of the plan: the next snapshot then sees all
 // deletions up to some pod, so that a plan from it is not larger than it should be.
-func (r *Reconciler) recreate(ctx context.Context, twin *snapshot.Twin, names []string, remove func(context.Context, *corev1.Pod) error) error {
+func (r *Reconciler) recreate(
+	ctx context.Context, twin *snapshot.Twin, names []string, why cause, remove func(context.Context, *corev1.Pod) error,
+) error {
 	for _, name := range names {
 		pod := twin.Pods[name]
 		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete pod %s: %w", client.ObjectKeyFromObject(pod), err)
 		}
 		r.backoff.Next(backoffID(pod), r.backoff.Clock.Now())
-		r.recreated.Inc()
+		r.moves.left(r.clock.Now(), pod, why, origin(twin, name))
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 	}, objects...)
 	h.r = New(Config{
 		Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
-		Recreated: prometheus.NewCounter(prometheus.CounterOpts{}),
+		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	return h
 }
@@ -707,7 +707,7 @@ func TestWriteFails(t *testing.T) {
 			return nil
 		},
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
-	r := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Strategy: "DefaultName"})
+	r := New(Config{Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Strategy: "DefaultName"})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)
 	}

@@ -14,7 +14,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,9 +52,9 @@ type Config struct {
 	// MaxNamespaces is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
 	MaxNamespaces int
-	// Recreated counts the pods that were recreated.
-	Recreated prometheus.Counter
-	Clock     clock.Clock
+	// Metrics are what the controller counts and measures.
+	Metrics *Metrics
+	Clock   clock.Clock
 }
 
 // Setup registers the controller with a manager.

@@ -64,7 +64,7 @@ func (w *world) newProcess() *process {
 		own.Reconciler = made(c, snapshot.New(c, broker.ID, nil))
 		p.controllers[name] = own
 	}
-	recorder, count := &record.FakeRecorder{}, func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{}) }
+	recorder := &record.FakeRecorder{}
 	planner := twin.NewPlanner(recorder, clock.RealClock{})
 	with("provider", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}, Plans: planner})
@@ -80,12 +80,12 @@ func (w *world) newProcess() *process {
 	})
 	with("giveback", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return giveback.New(giveback.Config{
-			Client: c, Recorder: recorder, Reader: r, After: giveBackAfter, Given: count(), Clock: clock.RealClock{},
+			Client: c, Recorder: recorder, Reader: r, After: giveBackAfter, Given: prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"consumer"}), Clock: clock.RealClock{},
 		})
 	})
 	with("twin", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return twin.New(twin.Config{
-			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName", Recreated: count(), Clock: clock.RealClock{},
+			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName", Metrics: twin.NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})), Clock: clock.RealClock{},
 		})
 	})
 	return p
