@@ -47,6 +47,8 @@ type Options struct {
 	// ClientCA tells which authority signs the certificates with which the API server of
 	// this cluster calls kubelets: NAMESPACE/CONFIGMAP/KEY.
 	ClientCA string
+	// MetricsAuthentication serves the metrics over TLS, to who may get those of the virtual node; else to everybody, in clear.
+	MetricsAuthentication bool
 }
 
 // endpointsPerCluster is far more than Services of one consumer have on one provider;
@@ -59,7 +61,7 @@ const rolePatch = "patches/liqo-install/virtual-kubelet-role.json"
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster, ClientCA: serve.DefaultClientCA}
+	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster, ClientCA: serve.DefaultClientCA, MetricsAuthentication: true}
 }
 
 // AddFlags binds the options to flags.
@@ -74,6 +76,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"Maximum number of endpoint addresses of each cluster that offloads to this one that are passed on to the foreign cluster")
 	flags.StringVar(&o.ClientCA, "kubelet-client-ca", o.ClientCA,
 		"CA that signs the client certificates that the kubelet API accepts, as NAMESPACE/CONFIGMAP/KEY")
+	flags.BoolVar(&o.MetricsAuthentication, "metrics-authentication", o.MetricsAuthentication,
+		"Serve the metrics over TLS, to callers that may get nodes/metrics of the virtual node; if false to everybody, in clear, as Liqo does")
 }
 
 // guardedNamespace returns the namespace of which only the Service of the IPAM is reflected.

@@ -81,6 +81,10 @@ func newReflection(
 		return nil, err
 	}
 
+	if addresses := translation.Addresses(); addresses != nil {
+		addresses.Measure(metrics.Mapped)
+	}
+
 	// Liqo's reflectors, and ours around and in place of some.
 	pods := workload.NewPodReflector(remote, remoteMetrics.MetricsV1beta1().PodMetricses, translation.Client(), &workload.PodReflectorConfig{
 		APIServerSupport:    apiServer,

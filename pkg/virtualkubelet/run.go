@@ -141,7 +141,12 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		group.Go(func() error { return serve.HTTP(ctx, "profiles", serve.ProfileAddress, serve.Profiles()) })
 	}
 	if o.EnableMetrics {
-		group.Go(func() error { return serve.HTTP(ctx, "metrics", o.MetricsAddress, metrics.Handler()) })
+		group.Go(func() error {
+			if !o.MetricsAuthentication {
+				return serve.HTTP(ctx, "metrics", o.MetricsAddress, metrics.Handler())
+			}
+			return server.RunMetrics(ctx, o.MetricsAddress, metrics.Handler())
+		})
 	}
 	if o.CreateNode {
 		group.Go(func() error { return virtual.Run(ctx) })

@@ -109,3 +109,27 @@ func text(t *testing.T, v any) string {
 	}
 	return string(out)
 }
+
+// TestMonitors holds that who installs without Helm has the same monitors.
+func TestMonitors(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/podmonitors.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, _ := release{}.render(t, load(t, ours))
+	got, _ := release{set: "podMonitor.enabled=true"}.render(t, load(t, ours))
+	want := map[string]object{}
+	for _, o := range decode(t, "podmonitors.yaml", string(file)) {
+		want[o.key()] = o
+	}
+	for key := range got {
+		if _, also := without[key]; also {
+			delete(got, key)
+			continue
+		}
+		adapt(t, key, got[key])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-deploy/monitoring +chart\n%s", diff)
+	}
+}

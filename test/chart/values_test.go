@@ -26,6 +26,7 @@ func TestSwitches(t *testing.T) {
 	const deployment = "Deployment/liqo-broker/liqo-broker"
 	monitor := []string{
 		"ClusterRoleBinding/liqo-broker-metrics-reader", "PodMonitor/liqo-broker/liqo-broker",
+		"PodMonitor/liqo-broker/liqo-broker-network-manager", "PodMonitor/liqo-broker/liqo-broker-virtual-kubelet",
 		"Secret/liqo-broker/liqo-broker-metrics-reader", "ServiceAccount/liqo-broker/liqo-broker-metrics-reader",
 	}
 	cases := map[string]struct {

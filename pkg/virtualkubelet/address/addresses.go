@@ -65,6 +65,8 @@ type Addresses struct {
 	// checkTunnel is whether the tunnel to the foreign cluster matters; without it,
 	// Liqo is told to leave networks alone.
 	checkTunnel bool
+	// measured is told how long it took to translate the address of a pod, and of the error; nil if nobody wants to know.
+	measured func(time.Duration, error)
 
 	mu    sync.Mutex
 	peers map[cluster.ID]addressing.Peer
@@ -89,6 +91,10 @@ func New(local ipam.IpamClient, foreign cluster.ID, relay Relay) *Addresses {
 	return &Addresses{IpamClient: local, foreign: foreign, relay: relay, peers: map[cluster.ID]addressing.Peer{}}
 }
 
+// Measure has a function told how long it takes to translate the address of a pod, or to fail. It must be called before the addresses
+// are in use.
+func (a *Addresses) Measure(measured func(time.Duration, error)) { a.measured = measured }
+
 // GetHomePodIP translates the address of a pod, as the foreign cluster reports
 // it, into the one that reaches it from here. It fails rather than return an
 // address that could be another pod's.
@@ -102,7 +108,11 @@ func (a *Addresses) GetHomePodIP(
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s reports a pod at %q: %w", a.foreign, request.GetIp(), err)
 	}
+	begun := time.Now()
 	address, err := a.translate(ctx, reported)
+	if a.measured != nil {
+		a.measured(time.Since(begun), err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	liqometrics "github.com/liqotech/liqo/pkg/virtualKubelet/metrics"
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 )
 
 // ProfileAddress is where profiles are served: they tell what is in memory, so that
@@ -29,7 +31,15 @@ type Metrics struct {
 	RefusedEndpoints prometheus.Counter
 	// Pods counts the pods of this cluster that a broker runs on providers, by path.
 	Pods *prometheus.GaugeVec
+
+	mapping *prometheus.HistogramVec
 }
+
+// The values of the label result.
+const (
+	resultMapped = "mapped"
+	resultFailed = "failed"
+)
 
 // NewMetrics registers Liqo's metrics and our own.
 func NewMetrics() *Metrics {
@@ -43,13 +53,31 @@ func NewMetrics() *Metrics {
 			Name: "liqo_broker_vk_pods",
 			Help: "The pods of this cluster that a broker runs on its providers, by the path of their packets: direct, or relay.",
 		}, []string{"path"}),
+		mapping: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "liqo_broker_vk_mapping_duration_seconds",
+			Help: "Time to find the address under which a pod of the foreign cluster is reached from here, by result: mapped or failed. " +
+				"It is more than some microseconds only if a broker is asked.",
+			Buckets: []float64{.00001, .0001, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"result"}),
+	}
+	for _, result := range []string{resultMapped, resultFailed} {
+		m.mapping.WithLabelValues(result)
 	}
 	for _, path := range []addressing.Path{addressing.PathDirect, addressing.PathRelay} {
 		m.Pods.WithLabelValues(path.String()) // Zero is told as well.
 	}
-	m.registry.MustRegister(liqometrics.ErrorsCounter, liqometrics.ItemsCounter, m.RefusedEndpoints, m.Pods,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(liqometrics.ErrorsCounter, liqometrics.ItemsCounter, m.RefusedEndpoints, m.Pods, m.mapping,
+		diagnostics.BuildInfo("virtual-kubelet"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// Mapped measures how long it took to find an address, or to fail.
+func (m *Metrics) Mapped(took time.Duration, err error) {
+	result := resultMapped
+	if err != nil {
+		result = resultFailed
+	}
+	m.mapping.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // Handler serves the metrics and nothing else. The default mux of net/http, which Liqo's
@@ -60,7 +88,7 @@ func (m *Metrics) Handler() http.Handler {
 	return mux
 }
 
-// maxScrapes are answered at once; the address has no authentication, as in Liqo.
+// maxScrapes are answered at once.
 const maxScrapes = 4
 
 // Profiles serves the profiles of this process.

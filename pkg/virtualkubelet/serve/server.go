@@ -145,6 +145,32 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
+// RunMetrics serves metrics at an address of their own, over TLS and to who may get the metrics of the virtual node, as those of any
+// kubelet, until the context ends. The server must run: it has the certificate.
+func (s *Server) RunMetrics(ctx context.Context, address string, metrics http.Handler) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	return s.serveMetrics(ctx, listener, metrics)
+}
+
+// serveMetrics serves metrics at a listener, which it closes.
+func (s *Server) serveMetrics(ctx context.Context, listener net.Listener, metrics http.Handler) error {
+	server := &http.Server{
+		Handler: s.admission.guard(metrics), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ConnContext: withConnection, TLSConfig: s.http.TLSConfig.Clone(),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	bounded := httpserver.Bound(netutil.LimitListener(listener, maxConnections), httpserver.Bounds{Of: s.admission.source, All: maxStrangers, Each: maxStrangersEach})
+	if err := server.ServeTLS(bounded, "", ""); ctx.Err() == nil {
+		return fmt.Errorf("serve metrics on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
 // withExitCode makes the exit code of a command the outermost error, where
 // virtual-kubelet v1.10.0 (node/api/exec.go) looks for it; Liqo wraps it.
 func withExitCode(run api.ContainerExecHandlerFunc) api.ContainerExecHandlerFunc {
