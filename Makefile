@@ -102,9 +102,10 @@ set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents
 	$(RELEASE) set-version -version '$(VERSION)'
 
 .PHONY: text
-text: ## Print what users read into the golden files: the help of the commands, all sentences, columns and refusals of the CRDs.
+text: ## Print what users read into the golden files and docs/reference: help, sentences, columns and refusals of the CRDs, metrics, events.
 	go test ./test/text -update
-	go test ./cmd/... -run '^TestHelp$$' -update
+	go test ./cmd/... ./pkg/virtualkubelet/serve -run '^(TestHelp|TestMetricTable)$$' -update
+	go test ./test/reference -update
 
 .PHONY: generate
 generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, the chart from the manifests, and the code that is made from other code.

@@ -1,0 +1,89 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/test/golden"
+)
+
+func TestAPI(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "deploy/crds/brokering.liqo.io_*.yaml"))
+	if err != nil || len(files) < 6 {
+		t.Fatalf("only %d CRDs are found: %v", len(files), err)
+	}
+	var out strings.Builder
+	out.WriteString("# API\n\n" + written + "All kinds are of the group `brokering.liqo.io` and belong to no namespace. `kubectl explain KIND.spec` says the same.\n\n")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, version := range crd.Spec.Versions {
+			schema := version.Schema.OpenAPIV3Schema
+			fmt.Fprintf(&out, "## %s (%s)\n\n%s\n\n| field | type | default | what it is |\n|---|---|---|---|\n", crd.Spec.Names.Kind, version.Name, line(schema.Description))
+			for _, name := range []string{"spec", "status"} {
+				if part, found := schema.Properties[name]; found {
+					printFields(&out, name, &part, slices.Contains(schema.Required, name))
+				}
+			}
+			out.WriteString("\n")
+		}
+	}
+	golden.Check(t, page("api.md"), strings.TrimSuffix(out.String(), "\n"))
+}
+
+// printFields prints a field and those below it.
+func printFields(out *strings.Builder, path string, schema *apiextensionsv1.JSONSchemaProps, required bool) {
+	about := line(schema.Description)
+	if required {
+		about = "Required. " + about
+	}
+	if len(schema.Enum) > 0 {
+		var values []string
+		for _, value := range schema.Enum {
+			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
+		}
+		about += " One of " + strings.Join(values, ", ") + "."
+	}
+	fallback := ""
+	if schema.Default != nil {
+		fallback = "`" + line(string(schema.Default.Raw)) + "`"
+	}
+	kind := schema.Type
+	if kind == "" {
+		kind = "integer or string"
+	}
+	fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", path, kind, fallback, about)
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		field := schema.Properties[name]
+		printFields(out, path+"."+name, &field, slices.Contains(schema.Required, name))
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		item := schema.Items.Schema
+		for _, name := range slices.Sorted(maps.Keys(item.Properties)) {
+			field := item.Properties[name]
+			printFields(out, path+"[]."+name, &field, slices.Contains(item.Required, name))
+		}
+	}
+}
+
+// line returns a text as a cell of a table.
+func line(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(strings.Join(strings.Fields(text), " "))
+}
