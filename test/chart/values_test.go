@@ -70,6 +70,11 @@ func TestSwitches(t *testing.T) {
 			adds: monitor, object: "PodMonitor/liqo-broker/liqo-broker", has: `"serverName":"liqo-broker.liqo-broker.svc"`},
 		"Rules": {release: release{set: "prometheusRule.enabled=true,prometheusRule.labels.release=prometheus"}, reason: "The operator gets the alerts.",
 			adds: []string{"PrometheusRule/liqo-broker/liqo-broker"}, object: "PrometheusRule/liqo-broker/liqo-broker", has: `"release":"prometheus"`},
+		"Dashboards": {release: release{set: "dashboards.enabled=true,dashboards.labels.team=a"}, reason: "Grafana finds them by a label.",
+			adds: []string{
+				"ConfigMap/liqo-broker/liqo-broker-dashboard-consumer", "ConfigMap/liqo-broker/liqo-broker-dashboard-overview",
+				"ConfigMap/liqo-broker/liqo-broker-dashboard-provider",
+			}, object: "ConfigMap/liqo-broker/liqo-broker-dashboard-overview", has: `"grafana_dashboard":"1","helm.sh/chart"`},
 		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
 			adds:   []string{"NetworkPolicy/elsewhere/liqo-broker-network-manager", "Role/elsewhere/liqo-broker-identity", "RoleBinding/elsewhere/liqo-broker-identity"},
 			object: deployment, has: `"--liqo-namespace=elsewhere"`},
@@ -126,6 +131,22 @@ func TestRules(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, objects["PrometheusRule/liqo-broker/liqo-broker"]["spec"]); diff != "" {
 		t.Errorf("-deploy/monitoring +chart\n%s", diff)
+	}
+}
+
+// TestDashboards holds that Grafana gets the dashboards as they are, which have braces that Helm could take for its own.
+func TestDashboards(t *testing.T) {
+	objects, _ := release{set: "dashboards.enabled=true"}.render(t, load(t, ours))
+	for _, name := range []string{"overview", "provider", "consumer"} {
+		text, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/dashboards", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _ := objects["ConfigMap/liqo-broker/liqo-broker-dashboard-"+name]["data"].(map[string]any)
+		shown, _ := data[name+".json"].(string)
+		if diff := cmp.Diff(strings.TrimSpace(string(text)), strings.TrimSpace(shown)); diff != "" {
+			t.Errorf("%s: -deploy/monitoring +chart\n%s", name, diff)
+		}
 	}
 }
 
@@ -212,7 +233,7 @@ func TestSchemaKnowsAllValues(t *testing.T) {
 
 // TestObjectsAreKubernetes holds that Kubernetes knows every field of the objects, with all values that add some.
 func TestObjectsAreKubernetes(t *testing.T) {
-	set := "namespace.create=true,prometheusRule.enabled=true,podMonitor.enabled=true,podMonitor.labels.a=b,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
+	set := "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true,podMonitor.enabled=true,podMonitor.labels.a=b,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
 		"tolerations[0].key=a,affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1," +
 		"topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a,topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway," +
 		"extraVolumes[0].name=a,extraVolumes[0].secret.secretName=b,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,extraArgs={--a=b}"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command chart generates what the Helm chart has in common with the manifests that kubectl applies: the templates of the CRDs
-// and of all objects without values of their own, the alert rules, and the reference of the values in the chart's README, which
+// and of all objects without values of their own, the alert rules, the dashboards, and the reference of the values in the chart's README, which
 // comes from the comments in values.yaml.
 //
 // It runs in the root folder of the repository, and writes below deploy/chart. What people write there it leaves alone.
@@ -73,11 +73,21 @@ func generate(root string) (map[string]string, error) {
 			}
 		}
 	}
-	rules, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/rules.yaml"))
+	copied, err := filepath.Glob(filepath.Join(root, "deploy/monitoring/dashboards/*.json"))
 	if err != nil {
 		return nil, err
 	}
-	files["deploy/chart/files/rules.yaml"] = string(rules)
+	for _, name := range append(copied, filepath.Join(root, "deploy/monitoring/rules.yaml")) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		from, err := filepath.Rel(filepath.Join(root, "deploy/monitoring"), name)
+		if err != nil {
+			return nil, err
+		}
+		files[filepath.Join("deploy/chart/files", from)] = string(text)
+	}
 	readme, err := reference(filepath.Join(root, "deploy/chart"))
 	if err != nil {
 		return nil, err
