@@ -179,7 +179,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// TestDeploymentHasMemory compares the memory that deploy/broker gives to the daemon with what docs/placement.md says that it holds.
+// TestDeploymentHasMemory compares the memory that deploy/broker gives to the daemon with what docs/placement/scale.md says that it holds.
 func TestDeploymentHasMemory(t *testing.T) {
 	largest := resource.MustParse("142Mi") // Live, with 1,000 providers and each namespace on all of them.
 	manifest, err := os.ReadFile("../../deploy/broker/deployment.yaml")

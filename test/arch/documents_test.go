@@ -4,9 +4,11 @@
 package arch
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -40,4 +42,88 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLinksLeadSomewhere follows every relative link of every page of the repository, to the file and to the heading in it.
+func TestLinksLeadSomewhere(t *testing.T) {
+	pages := map[string]string{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "." || path == "bin" || path == "dist"):
+			return fs.SkipDir
+		case filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(root, path))
+		pages[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed := 0
+	for page, text := range pages {
+		for _, link := range relativeLinks(text) {
+			followed++
+			path, anchor, _ := strings.Cut(link, "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s: %v", page, link, err)
+				continue
+			}
+			if anchor != "" && filepath.Ext(target) == ".md" && !anchors(pages[target])[anchor] {
+				t.Errorf("%s links to %s: %s has no such heading", page, link, target)
+			}
+		}
+	}
+	if followed < 100 {
+		t.Errorf("all pages have %d links", followed)
+	}
+}
+
+var (
+	// What fence and span find shows a text as it is, and has no links.
+	fence   = regexp.MustCompile("(?ms)^[ ]*```.*?^[ ]*```[ ]*$")
+	span    = regexp.MustCompile("`[^`\n]+`")
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?)\s*$`)
+	named   = regexp.MustCompile(`<a (?:name|id)="([^"]+)"`)
+	// In the name of a heading, a link is its text, and mute characters are left out.
+	linked = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	mute   = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// relativeLinks returns the links of a page that lead into the repository.
+func relativeLinks(text string) []string {
+	var links []string
+	for _, found := range link.FindAllStringSubmatch(span.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), -1) {
+		if !strings.Contains(found[1], "://") && !strings.HasPrefix(found[1], "mailto:") {
+			links = append(links, found[1])
+		}
+	}
+	return links
+}
+
+// anchors returns the names of the headings of a page, as GitHub gives them.
+func anchors(text string) map[string]bool {
+	names := map[string]bool{}
+	text = fence.ReplaceAllString(text, "")
+	for _, found := range heading.FindAllStringSubmatch(text, -1) {
+		name := linked.ReplaceAllString(found[1], "$1")
+		name = strings.ReplaceAll(mute.ReplaceAllString(strings.ToLower(name), ""), " ", "-")
+		unique := name
+		for n := 1; names[unique]; n++ {
+			unique = name + "-" + strconv.Itoa(n)
+		}
+		names[unique] = true
+	}
+	for _, found := range named.FindAllStringSubmatch(text, -1) {
+		names[found[1]] = true
+	}
+	return names
 }

@@ -97,7 +97,7 @@ var reasons = []struct {
 	{
 		regexp.MustCompile(`Job should allow to use (a|the) pod failure policy|Should recreate evicted statefulset`),
 		"Its pods use the disk or a port of their node (`hostPath`, `hostPort`), which a broker refuses from strangers. With " +
-			"`--pod-security=privileged` it admits them (docs/placement.md).",
+			"`--pod-security=privileged` it admits them (docs/placement/isolation.md).",
 	},
 	{
 		regexp.MustCompile(`KubeletManagedEtcHosts`),

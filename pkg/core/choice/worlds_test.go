@@ -65,12 +65,12 @@ func anyWeights(r *rand.Rand) map[string]int {
 	return map[string]int{"price": r.IntN(21) - 10, "rtt": r.IntN(21) - 10, "up": r.IntN(21) - 10}
 }
 
-// known is what docs/placement.md calls a known value.
+// known is what docs/placement/kpis.md calls a known value.
 func known(f kpi.KPI) bool {
 	return !f.Measured.IsZero() && !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) && now.Before(f.Expires) && !f.Measured.After(now.Add(time.Minute))
 }
 
-// documented returns the scores as docs/placement.md defines them.
+// documented returns the scores as docs/placement/policies.md defines them.
 func documented(weights map[string]int, providers []Provider) map[cluster.ID]float64 {
 	scores, total := map[cluster.ID]float64{}, 0.0
 	for _, weight := range weights {
