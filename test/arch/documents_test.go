@@ -44,6 +44,37 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestPolicyExamplesAreFiles compares the policies that the page about placement shows with the files that people apply.
+func TestPolicyExamplesAreFiles(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/placement/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want, folder = 3, "deploy/examples/placementpolicies"
+	files, err := os.ReadDir(filepath.Join(root, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, file := range files {
+		manifest, err := os.ReadFile(filepath.Join(root, folder, file.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, object, found := strings.Cut(string(manifest), "apiVersion:")
+		if !found {
+			t.Fatalf("%s has no apiVersion", file.Name())
+		}
+		object = strings.TrimSpace("apiVersion:" + object)
+		if strings.Contains(string(page), "    "+strings.ReplaceAll(object, "\n", "\n    ")+"\n\n") {
+			shown++
+		}
+	}
+	if blocks := strings.Count(string(page), "    kind: PlacementPolicy\n"); shown != blocks || shown != want {
+		t.Errorf("docs/placement/README.md shows %d policies, of which %d are files; want %d", blocks, shown, want)
+	}
+}
+
 // TestLinksLeadSomewhere follows every relative link of every page of the repository, to the file and to the heading in it.
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages := map[string]string{}
