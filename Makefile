@@ -20,6 +20,7 @@ PATCHED      := .build/patched/go.mod
 GOLANGCI     := .build/bin/golangci-lint
 GOLANGCI_VERSION := v2.11.4
 GRPC_PLUGIN_VERSION := v1.5.1
+OAPI_CODEGEN_VERSION := v2.8.2
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
@@ -108,7 +109,7 @@ text: ## Print what users read into the golden files and docs/reference: help, s
 	go test ./test/reference -update
 
 .PHONY: generate
-generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the CRDs, the chart from the manifests, and the code that is made from other code.
+generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi-codegen ## Generate the CRDs, the chart from the manifests, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler
 	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
@@ -116,6 +117,8 @@ generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc ## Generate the
 	PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/remoteipam/remoteipamv1 \
 		--go_out=pkg/remoteipam/remoteipamv1 --go_opt=paths=source_relative \
 		--go-grpc_out=pkg/remoteipam/remoteipamv1 --go-grpc_opt=paths=source_relative remoteipam.proto
+	go run ./build/openapi docs/api/openapi.yaml .build/openapi-3.0.json
+	.build/bin/oapi-codegen -config test/apiclient/config.yaml -o test/apiclient/client.gen.go .build/openapi-3.0.json
 
 .PHONY: clean
 clean: ## Remove what the build made; the lab's cache of built programs stays.
@@ -181,7 +184,7 @@ test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults 
 
 .PHONY: bench
 bench: deps bin/lab ## Print how long decisions take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
-	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/core/choice ./pkg/core/capacity ./pkg/core/placement ./pkg/controller/placementpolicy
+	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/core/choice ./pkg/core/capacity ./pkg/core/placement ./pkg/controller/placementpolicy ./pkg/httpapi
 	programs=$$(bin/lab build); \
 	for benchmark in Memory Daemon/100 Daemon/1000; do \
 		LIQO_BROKER_TEST_PROGRAMS=$$programs \
@@ -222,7 +225,7 @@ verify: deps generate lint ## Check that generated files and go.mod are up to da
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
 	go vet -C build/release ./...
-	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/chart pkg/api pkg/remoteipam/remoteipamv1
+	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/chart pkg/api pkg/remoteipam/remoteipamv1 docs/api test/apiclient
 
 ##@ Help
 
@@ -283,6 +286,9 @@ $(PATCHED): go.mod go.sum $(wildcard patches/*.patch build/patch/*.go)
 
 .build/bin/protoc-gen-go-grpc:
 	GOBIN=$(CURDIR)/$(@D) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(GRPC_PLUGIN_VERSION)
+
+.build/bin/oapi-codegen:
+	GOBIN=$(CURDIR)/$(@D) go install github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@$(OAPI_CODEGEN_VERSION)
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -38,6 +38,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
@@ -80,6 +81,9 @@ type broker struct {
 	planner  *twin.Planner // Nil if the daemon is only a catalog.
 	peers    peernet.Peers
 	api      *httpapi.API
+	own      cluster.Identity // Of the broker's cluster; empty if the daemon is only a catalog.
+
+	authorities *callers.Authorities // Who sign the certificates of consumers; nil if the daemon is only a catalog.
 
 	certificate certificate
 	// webhookCertificate returns what the API server is shown.
@@ -184,7 +188,7 @@ func (b *broker) setup(ctx context.Context) error {
 	}
 
 	// What people ask.
-	if err := b.setupAPI(direct); err != nil {
+	if err := b.setupAPI(ctx, direct); err != nil {
 		return err
 	}
 	close(b.watching)
@@ -192,11 +196,18 @@ func (b *broker) setup(ctx context.Context) error {
 }
 
 // setupAPI makes what answers people.
-func (b *broker) setupAPI(direct client.Client) (err error) {
+func (b *broker) setupAPI(ctx context.Context, direct client.Client) (err error) {
 	config := httpapi.Config{
 		Client: b.mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
 		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
-		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog,
+		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog, Origins: b.cfg.apiOrigins, Own: b.own,
+	}
+	if b.plugin != nil {
+		consumers, authorities, err := b.watchCallers(ctx, direct)
+		if err != nil {
+			return err
+		}
+		config.Identify, b.authorities = consumers.identify, authorities
 	}
 	if b.planner != nil {
 		config.Explainer = &twin.Explainer{Client: b.mgr.GetClient(), Reader: b.reader, Planner: b.planner, MaxNamespaces: b.cfg.maxNamespaces}
@@ -204,8 +215,11 @@ func (b *broker) setupAPI(direct client.Client) (err error) {
 	if b.api, err = httpapi.New(config); err != nil {
 		return err
 	}
-	if err := b.mgr.Add(everyReplica(b.certificate.run)); err != nil {
-		return fmt.Errorf("add the certificate of the HTTP API: %w", err)
+	if err := b.api.Watch(ctx, b.mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := errors.Join(b.mgr.Add(everyReplica(b.certificate.run)), b.mgr.Add(everyReplica(b.api.Start))); err != nil {
+		return fmt.Errorf("add the HTTP API: %w", err)
 	}
 	return nil
 }
@@ -219,6 +233,7 @@ func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error
 	if err != nil {
 		return err
 	}
+	b.own = own
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
 	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, modes.Serves)
 	b.capacity = snapshot.NewCapacityCache(b.reader)

@@ -81,6 +81,14 @@ func TestCommandLine(t *testing.T) {
 			reason: "Tokens for the API server must not be asked for by accident.", args: []string{"--with-catalog", "--api-audience="}, code: exitUsage,
 			err: "--api-audience must not be empty",
 		},
+		"Origin": {
+			reason: "All origins cannot be allowed.", args: []string{"--with-catalog", "--api-cors-origin=*"}, code: exitUsage,
+			err: "--api-cors-origin=* is not SCHEME://HOST[:PORT], such as https://dashboard.example.com",
+		},
+		"OriginWithPath": {
+			reason: "A browser sends no path.", args: []string{"--with-catalog", "--api-cors-origin=https://a.example/"}, code: exitUsage,
+			err: "--api-cors-origin=https://a.example/ is not SCHEME://HOST[:PORT], such as https://dashboard.example.com",
+		},
 		"PlainAddress": {
 			reason: "A bad second address names the flag.", args: []string{"--with-catalog", "--plain-api-address=8001"}, code: exitUsage,
 			err: "--plain-api-address=8001 is not [HOST]:PORT: address 8001: missing port in address",
@@ -156,6 +164,11 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(document), &m); err != nil {
 			t.Fatal(err)
 		}
+		if m.Kind == "RoleBinding" && m.Namespace == metav1.NamespaceSystem && strings.Contains(document, "name: extension-apiserver-authentication-reader\n") {
+			granted[m.Namespace] = grants(t, []rbacv1.PolicyRule{{ // The role is Kubernetes' own.
+				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"extension-apiserver-authentication"}, Verbs: []string{"get", "list", "watch"},
+			}})
+		}
 		if m.Kind == "ClusterRole" || m.Kind == "Role" {
 			var role rbacv1.ClusterRole // A Role has the same fields.
 			if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
@@ -164,7 +177,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 			granted[role.Namespace] = grants(t, role.Rules)
 		}
 	}
-	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}, "liqo": {}}
+	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}, "liqo": {}, metav1.NamespaceSystem: {}}
 	all := options{
 		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", namespace: "liqo-broker",
 		liqoNamespace: liqo.DefaultNamespace,
@@ -491,7 +504,9 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}},
 			Containers: []corev1.Container{{Resources: all}},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Reason: "why", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Reason: "why", PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		}},
 	}
 	strip := stripPod(&liqo.Compactor{})
 	got, err := strip(pod)

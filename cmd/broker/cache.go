@@ -102,7 +102,7 @@ func stripPod(compactor *liqo.Compactor) toolscache.TransformFunc {
 	}
 }
 
-// keptPod returns where a pod is and may be, how it does, and what it requests: all
+// keptPod returns where a pod is and since when, where it may be, how it does, and what it requests: all
 // of that in one container, instead of the many fields of each.
 func keptPod(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
@@ -122,14 +122,17 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 			Affinity:    pod.Spec.Affinity,
 			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: soundRequests(&pod.Spec)}}},
 		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, PodIP: pod.Status.PodIP},
 	}
 	if wish, ok := pod.Annotations[giveback.AnnotationGiveBack]; ok {
 		kept.Annotations = map[string]string{giveback.AnnotationGiveBack: wish}
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+		switch {
+		case c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
 			kept.Status.Conditions = append(kept.Status.Conditions, c)
+		case c.Type == corev1.PodScheduled:
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	return kept

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -55,6 +56,7 @@ type options struct {
 	tlsKeyFile   string
 	tlsNames     []string
 	apiAudiences []string
+	apiOrigins   []string
 
 	webhookAllow        netflag.Prefixes
 	webhookClientCAFile string
@@ -109,6 +111,11 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	}
 	if len(o.apiAudiences) == 0 {
 		return "", errors.New("--api-audience must not be empty")
+	}
+	for _, origin := range o.apiOrigins {
+		if u, err := url.Parse(origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
+			return "", fmt.Errorf("--api-cors-origin=%s is not SCHEME://HOST[:PORT], such as https://dashboard.example.com", origin)
+		}
 	}
 	if o.maxNamespaces < 0 {
 		return "", fmt.Errorf("--max-namespaces=%d must not be negative", o.maxNamespaces)
@@ -220,6 +227,8 @@ func newCommand() *cobra.Command {
 		"additional DNS name or IP address in the daemon's own certificate, beside those of its Service; may be repeated")
 	flags.StringSliceVar(&o.apiAudiences, "api-audience", []string{httpapi.Audience},
 		"audience of the tokens that the HTTP API accepts; may be repeated")
+	flags.StringSliceVar(&o.apiOrigins, "api-cors-origin", nil,
+		"origin whose web pages may use /api/v1 from a browser, with tokens of their own, such as https://dashboard.example.com; may be repeated; none if empty")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
 		"address that serves the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",

@@ -27,7 +27,7 @@ import (
 func (b *broker) ports() []ports.Port {
 	all := []ports.Port{
 		{Flag: "--api-address", Address: b.cfg.apiAddress, Ready: b.synced, Serve: func(ctx context.Context, l net.Listener) error {
-			return b.api.Run(ctx, l, b.tls())
+			return b.api.Run(ctx, l, b.apiTLS())
 		}},
 		{Flag: "--plain-api-address", Address: b.cfg.plainAPIAddress, Ready: b.synced, Serve: func(ctx context.Context, l net.Listener) error {
 			return b.api.Run(ctx, l, nil)

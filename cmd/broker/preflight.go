@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 )
 
@@ -96,6 +97,7 @@ func needs(o *options) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
 			need{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: []string{"get"}},
+			need{version: "v1", resource: "configmaps", namespace: callers.AuthoritiesNamespace, name: callers.AuthoritiesName, verbs: read},
 		)
 	}
 	if o.leaderElect {

@@ -1,9 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpapi serves the broker's HTTP API: the list of clusters, the toggle that
-// activates or drains a provider, the decisions of the placement policies with their
-// reasons, and the plans for consumers' namespaces.
+// Package httpapi serves the broker's HTTP API: version 1, which shows what the broker knows,
+// decides and advises, with an OpenAPI document of it; the list of clusters and the toggle
+// that activates or drains a provider; and the plans for consumers' namespaces.
 //
 // It says what people ask for (the spec of a Provider), and shows what Liqo records of
 // the peers, what policies have decided and what is planned. It neither places workloads
@@ -17,11 +17,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
@@ -45,11 +47,17 @@ type Config struct {
 	// Source tells for whom an address counts; nil for its network.
 	Source source.Func
 	Log    logr.Logger
+	// Identify tells consumers by their certificates; nil if no certificate counts.
+	Identify Identify
+	// Own is the broker's cluster.
+	Own cluster.Identity
+	// Origins are those whose web pages may use version 1 of the API, such as https://example.com.
+	Origins []string
 	// Explainer explains the plans for namespaces; nil if there are none.
 	Explainer Explainer
 	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
-	// of clusters is served by a catalog and an orchestrator, the toggle and the
-	// decisions only by an orchestrator.
+	// of clusters is served by a catalog and an orchestrator, the toggle only by an
+	// orchestrator, and version 1 by an orchestrator and an aggregator.
 	Catalog      bool
 	Orchestrator bool
 	Aggregator   bool
@@ -69,6 +77,8 @@ func (c *Config) brokers() bool { return c.Orchestrator || c.Aggregator }
 type API struct {
 	cfg    Config
 	limits *limits
+	mux    *http.ServeMux
+	v1     *v1 // Nil if there are no consumers.
 }
 
 // New returns the API.
@@ -79,26 +89,51 @@ func New(cfg Config) (*API, error) {
 	if cfg.Source == nil {
 		cfg.Source = source.Network
 	}
-	return &API{cfg: cfg, limits: newLimits(cfg.Source, cfg.Reviewer.Known)}, nil
+	a := &API{cfg: cfg, limits: newLimits(cfg.Source, cfg.Reviewer.Known), mux: http.NewServeMux()}
+	if cfg.brokers() {
+		var err error
+		if a.v1, err = newV1(&a.cfg, a.mux); err != nil {
+			return nil, err
+		}
+	}
+	a.routes()
+	return a, nil
+}
+
+// Start keeps ready what version 1 shows, until ctx ends.
+func (a *API) Start(ctx context.Context) error {
+	if a.v1 == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return a.v1.feed.Run(ctx)
+}
+
+// paths are the paths, for who asks for another one.
+const paths = "the paths are /api/clusters, /api/toggle, /api/v1/openapi.yaml and those that it describes, and /debug/namespaces/NAME"
+
+// routes adds all paths but those of version 1.
+func (a *API) routes() {
+	a.mux.HandleFunc("GET /api/clusters", a.clusters)
+	a.mux.HandleFunc("GET /api/toggle", a.toggle)
+	a.mux.HandleFunc("POST /api/toggle", a.toggle)
+	a.mux.HandleFunc("GET /debug/namespaces/{name}", a.namespace)
+	a.mux.HandleFunc("HEAD /api/toggle", notAllowed("GET, POST"))
+	a.mux.HandleFunc("/api/clusters", notAllowed("GET, HEAD"))
+	a.mux.HandleFunc("/api/toggle", notAllowed("GET, POST"))
+	a.mux.HandleFunc("/debug/namespaces/{name}", notAllowed("GET, HEAD"))
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if a.v1 == nil && strings.HasPrefix(r.URL.Path, base+"/") {
+			writeProblem(w, http.StatusNotFound, "version 1 of the API is not served: the broker runs neither as orchestrator nor as aggregator")
+			return
+		}
+		writeProblem(w, http.StatusNotFound, "not found: "+paths)
+	})
 }
 
 // Handler returns the handler of all paths.
 func (a *API) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/clusters", a.clusters)
-	mux.HandleFunc("GET /api/toggle", a.toggle)
-	mux.HandleFunc("POST /api/toggle", a.toggle)
-	mux.HandleFunc("GET /api/decisions", a.decisions)
-	mux.HandleFunc("GET /debug/namespaces/{name}", a.namespace)
-	mux.HandleFunc("HEAD /api/toggle", notAllowed("GET, POST"))
-	mux.HandleFunc("/api/clusters", notAllowed("GET, HEAD"))
-	mux.HandleFunc("/api/decisions", notAllowed("GET, HEAD"))
-	mux.HandleFunc("/api/toggle", notAllowed("GET, POST"))
-	mux.HandleFunc("/debug/namespaces/{name}", notAllowed("GET, HEAD"))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, http.StatusNotFound, "not found: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME")
-	})
-	return a.limits.handler(withoutTokenInClear(mux))
+	return a.limits.handler(withoutTokenInClear(crossOrigin(a.cfg.Origins, a.mux)))
 }
 
 func notAllowed(allowed string) http.HandlerFunc {
@@ -124,5 +159,5 @@ func withoutTokenInClear(next http.Handler) http.Handler {
 // Without a TLS configuration it accepts no tokens.
 func (a *API) Run(ctx context.Context, listener net.Listener, config *tls.Config) error {
 	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: a.cfg.Source, All: maxConnections, Each: maxConnectionsEach})
-	return httpserver.Server{Name: "the HTTP API", Handler: a.Handler(), TLS: config, Timeout: requestTimeout}.Run(ctx, bounded)
+	return httpserver.Server{Name: "the HTTP API", Handler: a.Handler(), TLS: config, Timeout: requestTimeout, Endless: endless}.Run(ctx, bounded)
 }

@@ -298,7 +298,7 @@ func TestTokenInClear(t *testing.T) {
 	}}
 	c := newClient(t, funcs, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
 	h := newHandler(t, Config{Client: c, Catalog: true, Orchestrator: true, AnonymousToggle: true})
-	for _, path := range []string{"/api/clusters", "/api/decisions", "/api/toggle?enable=false&id=" + providerID, "/debug/namespaces/shop"} {
+	for _, path := range []string{"/api/clusters", "/api/v1/decisions", "/api/toggle?enable=false&id=" + providerID, "/debug/namespaces/shop"} {
 		if w := call(t, h, http.MethodPost, "http://"+host+path, "Authorization", "Bearer good"); w.Code != http.StatusForbidden {
 			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, http.StatusForbidden)
 		}
@@ -459,7 +459,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 		},
 		"Elsewhere": {
 			reason: "Other paths say which there are.", cfg: all, target: "/api/nothing",
-			code: http.StatusNotFound, detail: "not found: the paths are /api/clusters, /api/decisions, /api/toggle and /debug/namespaces/NAME",
+			code: http.StatusNotFound, detail: "not found: " + paths,
 		},
 		"Broken": {
 			reason: "What went wrong inside is not shown.", cfg: all, token: "lister", target: "/api/clusters",

@@ -4,10 +4,13 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 
+	"github.com/danielgtaylor/huma/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,30 +38,39 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	p := &v1alpha1.Provider{}
-	if err := a.cfg.Client.Get(r.Context(), client.ObjectKey{Name: id}, p); apierrors.IsNotFound(err) {
-		writeProblem(w, http.StatusNotFound, fmt.Sprintf("no provider has the cluster ID %q", id))
-		return
-	} else if err != nil {
-		a.cfg.Log.Error(err, "Cannot get a provider", "provider", id)
-		writeProblem(w, http.StatusInternalServerError, "the provider cannot be read")
-		return
-	}
 	wanted := v1alpha1.SchedulingDrained
 	if enable {
 		wanted = v1alpha1.SchedulingActive
 	}
-	if p.Spec.Scheduling != wanted {
-		before := p.DeepCopy()
-		p.Spec.Scheduling = wanted
-		if err := a.cfg.Client.Patch(r.Context(), p, client.MergeFrom(before)); err != nil {
-			a.cfg.Log.Error(err, "Cannot patch a provider", "provider", id)
-			writeProblem(w, http.StatusInternalServerError, "the provider cannot be changed")
-			return
-		}
-		a.cfg.Log.Info("Toggled a provider", "provider", id, "scheduling", wanted)
+	p, err := a.cfg.schedule(r.Context(), id, wanted)
+	var told huma.StatusError
+	if errors.As(err, &told) {
+		writeProblem(w, told.GetStatus(), told.Error())
+		return
 	}
 	writeJSON(w, toggled{ID: id, ClusterName: p.Status.ClusterName, Enabled: enable})
+}
+
+// schedule says what people want of a provider. The error is a refusal.
+func (c *Config) schedule(ctx context.Context, id string, wanted v1alpha1.Scheduling) (*v1alpha1.Provider, error) {
+	p := &v1alpha1.Provider{}
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: id}, p); apierrors.IsNotFound(err) {
+		return nil, refusal(http.StatusNotFound, fmt.Sprintf("no provider has the cluster ID %q", id))
+	} else if err != nil {
+		c.Log.Error(err, "Cannot get a provider", "provider", id)
+		return nil, refusal(http.StatusInternalServerError, "the provider cannot be read")
+	}
+	if p.Spec.Scheduling == wanted {
+		return p, nil
+	}
+	before := p.DeepCopy()
+	p.Spec.Scheduling = wanted
+	if err := c.Client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+		c.Log.Error(err, "Cannot patch a provider", "provider", id)
+		return nil, refusal(http.StatusInternalServerError, "the provider cannot be changed")
+	}
+	c.Log.Info("Changed the scheduling of a provider", "provider", id, "scheduling", wanted)
+	return p, nil
 }
 
 // mayToggle answers the request if the caller may not toggle. Links are followed without

@@ -72,7 +72,7 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 		Home:         home,
 		External:     external,
 		HomeExternal: homeExternal,
-		Connected:    tunnel.Status.Connection.Status == netv1alpha1.Connected,
+		Connected:    Connected(tunnel),
 	}, nil
 }
 
@@ -95,6 +95,9 @@ func SeenPrefixes(tunnel *TunnelEndpoint) []netip.Prefix {
 	}
 	return seen
 }
+
+// Connected reports whether a tunnel is up.
+func Connected(tunnel *TunnelEndpoint) bool { return tunnel.Status.Connection.Status == netv1alpha1.Connected }
 
 // TunnelEndpointList is a list of them.
 type TunnelEndpointList = netv1alpha1.TunnelEndpointList

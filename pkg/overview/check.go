@@ -24,7 +24,7 @@ type PolicyCheck struct {
 
 // Add adds what would be decided for a consumer, or why that is nothing.
 func (c *PolicyCheck) Add(now time.Time, d *v1alpha1.ConsumerDecision, err error) {
-	explained := decided(now, d)
+	explained := Decided(now, d)
 	c.Decisions = append(c.Decisions, explained)
 	if err != nil {
 		c.Problems = append(c.Problems, fmt.Sprintf("For %s: %s", forWhom(explained.Consumer), err))

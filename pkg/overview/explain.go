@@ -127,14 +127,14 @@ func (p *Placements) policy(now time.Time, policy *v1alpha1.PlacementPolicy) Exp
 	}
 	for i := range p.Decisions {
 		if d := &p.Decisions[i]; d.IsOf(policy, d.Consumer) {
-			e.Decisions = append(e.Decisions, decided(now, &d.ConsumerDecision))
+			e.Decisions = append(e.Decisions, Decided(now, &d.ConsumerDecision))
 		}
 	}
 	return e
 }
 
-// decided returns a decision with the candidates in their order: the best come first, then those that are excluded.
-func decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
+// Decided returns a decision with the candidates in their order: the best come first, then those that are excluded.
+func Decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
 	e := ExplainedDecision{
 		Consumer: Cluster{d.Consumer, d.ConsumerName}, Providers: []Candidate{}, Complete: d.NotExplained == 0 && len(d.Explained) > 0,
 	}
@@ -232,7 +232,7 @@ func (p *Placements) namespace(now time.Time, ns *corev1.Namespace, id cluster.I
 func (p *Placements) decisionFor(now time.Time, policy string, consumer cluster.ID) ExplainedDecision {
 	for i := range p.Decisions {
 		if d := &p.Decisions[i]; d.IsOf(of(p.Policies, policy), string(consumer)) {
-			return decided(now, &d.ConsumerDecision)
+			return Decided(now, &d.ConsumerDecision)
 		}
 	}
 	return ExplainedDecision{Providers: []Candidate{}, Complete: true}

@@ -39,6 +39,9 @@ type Server struct {
 	TLS *tls.Config
 	// Timeout is how long a request may take.
 	Timeout time.Duration
+	// Endless reports whether a request is answered for as long as both sides wish, and ends with the server: its handler
+	// bounds what it reads and writes itself. It is nil if there are no such requests.
+	Endless func(*http.Request) bool
 	// Once ends a connection after one request, so that none of the bounded places is held.
 	Once bool
 }
@@ -51,7 +54,7 @@ func (s Server) Run(ctx context.Context, listener net.Listener) error {
 		listener = tls.NewListener(listener, config)
 	}
 	server := &http.Server{
-		Handler:           http.TimeoutHandler(s.Handler, s.Timeout, "the request took too long"),
+		Handler:           s.handler(ctx),
 		ReadHeaderTimeout: min(headerTimeout, s.Timeout),
 		ReadTimeout:       s.Timeout,
 		WriteTimeout:      s.Timeout + headerTimeout,
@@ -82,4 +85,22 @@ func (s Server) Run(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serve %s on %s: %w", s.Name, listener.Addr(), err)
 	}
 	return nil
+}
+
+// handler returns the handler with its bounds of time.
+func (s Server) handler(ctx context.Context) http.Handler {
+	bounded := http.TimeoutHandler(s.Handler, s.Timeout, "the request took too long")
+	if s.Endless == nil {
+		return bounded
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.Endless(r) {
+			bounded.ServeHTTP(w, r)
+			return
+		}
+		streaming, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		s.Handler.ServeHTTP(w, r.WithContext(streaming))
+	})
 }

@@ -21,7 +21,6 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Path is where the webhook is served.
@@ -83,7 +83,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return refuse(ctx, err)
 	}
 	id := cluster.ID(request.Subject.CommonName)
-	known, err := h.keyOf(ctx, id)
+	// Liqo makes the tenant namespace of who asks before it asks for the certificate.
+	known, err := snapshot.AnnouncedKey(ctx, h.reader, id)
 	switch {
 	case errors.Is(err, liqo.ErrNoTenant):
 		return refuse(ctx, errors.New("the certificate is for another cluster than the one that asks for it"))
@@ -137,20 +138,4 @@ func check(request *x509.CertificateRequest) error {
 		return errors.New("no other names are allowed")
 	}
 	return nil
-}
-
-// keyOf returns the hash of the key that a cluster has a certificate for; empty if it has
-// none, or the remote IPAM has not told yet. The error may be [liqo.ErrNoTenant]: Liqo
-// makes the tenant namespace of who asks before it asks for the certificate.
-func (h *Handler) keyOf(ctx context.Context, id cluster.ID) (string, error) {
-	namespace, err := liqo.TenantNamespaceOf(ctx, h.reader, id)
-	if err != nil {
-		return "", err
-	}
-	var announcement corev1.ConfigMap
-	key := client.ObjectKey{Namespace: namespace.Name, Name: remoteipam.AnnouncementName}
-	if err := h.reader.Get(ctx, key, &announcement); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read ConfigMap %s: %w", key, err)
-	}
-	return remoteipam.AnnouncedClient(announcement.Data), nil
 }

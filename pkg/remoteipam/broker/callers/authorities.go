@@ -20,11 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Where kube-apiserver publishes the authorities of its clients' certificates
-// (k8s.io/apiserver, the ConfigMap that extension servers read).
+// AuthoritiesNamespace and AuthoritiesName name the ConfigMap in which kube-apiserver publishes
+// the authorities of its clients' certificates (k8s.io/apiserver, the ConfigMap that extension
+// servers read).
 const (
-	authoritiesNamespace = "kube-system"
-	authoritiesName      = "extension-apiserver-authentication"
+	AuthoritiesNamespace = "kube-system"
+	AuthoritiesName      = "extension-apiserver-authentication"
 	authoritiesKey       = "client-ca-file"
 )
 
@@ -45,9 +46,9 @@ type Runner interface {
 // runs they follow the cluster's.
 func NewAuthorities(ctx context.Context, client kubernetes.Interface, runner Runner, log logr.Logger) (*Authorities, error) {
 	a := &Authorities{client: client, log: log}
-	configMap, err := client.CoreV1().ConfigMaps(authoritiesNamespace).Get(ctx, authoritiesName, metav1.GetOptions{})
+	configMap, err := client.CoreV1().ConfigMaps(AuthoritiesNamespace).Get(ctx, AuthoritiesName, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("read the CA of the cluster's clients from ConfigMap %s/%s: %w", authoritiesNamespace, authoritiesName, err)
+		return nil, fmt.Errorf("read the CA of the cluster's clients from ConfigMap %s/%s: %w", AuthoritiesNamespace, AuthoritiesName, err)
 	}
 	if err := a.set(configMap); err != nil {
 		return nil, err
@@ -64,13 +65,13 @@ func (a *Authorities) Pool() *x509.CertPool { return a.pool.Load() }
 // follow follows the authorities until ctx ends: new ones are trusted, and old ones are not
 // any more. What cannot be understood is logged, and changes nothing.
 func (a *Authorities) follow(ctx context.Context) error {
-	informer := corev1informers.NewFilteredConfigMapInformer(a.client, authoritiesNamespace, 0, toolscache.Indexers{},
+	informer := corev1informers.NewFilteredConfigMapInformer(a.client, AuthoritiesNamespace, 0, toolscache.Indexers{},
 		func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, authoritiesName).String()
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, AuthoritiesName).String()
 		})
 	changed := func(object any) {
 		configMap, ok := object.(*corev1.ConfigMap)
-		if !ok || configMap.Name != authoritiesName {
+		if !ok || configMap.Name != AuthoritiesName {
 			return
 		}
 		if err := a.set(configMap); err != nil {
@@ -91,7 +92,7 @@ func (a *Authorities) follow(ctx context.Context) error {
 func (a *Authorities) set(configMap *corev1.ConfigMap) error {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(configMap.Data[authoritiesKey])) {
-		return errors.New("ConfigMap " + authoritiesNamespace + "/" + authoritiesName + " has no certificate under " + authoritiesKey +
+		return errors.New("ConfigMap " + AuthoritiesNamespace + "/" + AuthoritiesName + " has no certificate under " + authoritiesKey +
 			": this cluster does not authenticate its clients by certificates")
 	}
 	a.pool.Store(pool)

@@ -99,7 +99,7 @@ func configMap(authorities ...*authority) *corev1.ConfigMap {
 		bundle = append(bundle, encode(a.certificate)...)
 	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: authoritiesNamespace, Name: authoritiesName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: AuthoritiesNamespace, Name: AuthoritiesName},
 		Data:       map[string]string{authoritiesKey: string(bundle)},
 	}
 }
@@ -166,7 +166,7 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 	}
 	for _, step := range steps {
 		if step.contents != nil {
-			if _, err := client.CoreV1().ConfigMaps(authoritiesNamespace).Update(ctx, step.contents, metav1.UpdateOptions{}); err != nil {
+			if _, err := client.CoreV1().ConfigMaps(AuthoritiesNamespace).Update(ctx, step.contents, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}

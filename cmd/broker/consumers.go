@@ -1,0 +1,99 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/httpapi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// watchCallers returns what knows by which certificates consumers call, and the authorities that sign them. It follows both.
+func (b *broker) watchCallers(ctx context.Context, direct client.Client) (*certified, *callers.Authorities, error) {
+	clientset, err := kubernetes.NewForConfig(b.cfg.rest)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
+	}
+	authorities, err := callers.NewAuthorities(ctx, clientset, inEveryReplica{b.mgr}, b.cfg.log.WithName("callers"))
+	if err != nil {
+		return nil, nil, err
+	}
+	issued := func(ctx context.Context, id cluster.ID) (string, error) {
+		hash, err := snapshot.AnnouncedKey(ctx, direct, id)
+		if errors.Is(err, liqo.ErrNoTenant) {
+			return "", nil
+		}
+		return hash, err
+	}
+	return &certified{objects: b.mgr.GetClient(), callers: callers.New(authorities, issued)}, authorities, nil
+}
+
+// inEveryReplica runs what is added also where another replica leads.
+type inEveryReplica struct{ mgr manager.Manager }
+
+// Add implements callers.Runner.
+func (r inEveryReplica) Add(runnable manager.Runnable) error { return r.mgr.Add(everyReplica(runnable.Start)) }
+
+// apiTLS serves the HTTP API with the daemon's certificate. Clients may show a certificate, which is looked at when they ask for
+// something: not everybody has one.
+func (b *broker) apiTLS() *tls.Config {
+	config := b.tls()
+	if b.authorities == nil {
+		return config
+	}
+	config.ClientAuth = tls.RequestClientCert
+	served := config.Clone()
+	served.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		current := config.Clone()
+		current.NextProtos = []string{"http/1.1"}
+		current.ClientCAs = b.authorities.Pool() // So that browsers offer no others.
+		return current, nil
+	}
+	return served
+}
+
+// certified tells consumers by the certificates that Liqo issued to them when they peered.
+type certified struct {
+	objects client.Reader
+	callers interface {
+		Name(connection *tls.ConnectionState) (cluster.ID, error)
+		Check(ctx context.Context, id cluster.ID, connection *tls.ConnectionState) error
+	}
+}
+
+// identify implements httpapi.Identify. The cluster's authority signs other certificates too, and Liqo signs any name: who is
+// named must be a consumer, and the certificate the one that was written down for it. The API server is asked only about
+// consumers, which are few.
+func (c *certified) identify(ctx context.Context, connection *tls.ConnectionState) (cluster.ID, error) {
+	id, err := c.callers.Name(connection)
+	if err != nil {
+		return "", httpapi.ErrNoConsumer
+	}
+	var consumer v1alpha1.Consumer
+	if err := c.objects.Get(ctx, client.ObjectKey{Name: string(id)}, &consumer); apierrors.IsNotFound(err) {
+		return "", httpapi.ErrNoConsumer
+	} else if err != nil {
+		return "", fmt.Errorf("get consumer %s: %w", id, err)
+	}
+	switch err := c.callers.Check(ctx, id, connection); {
+	case errors.Is(err, callers.ErrNotIssued):
+		return "", httpapi.ErrNoConsumer
+	case err != nil:
+		return "", err
+	}
+	return id, nil
+}

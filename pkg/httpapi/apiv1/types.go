@@ -1,0 +1,188 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiv1 is what the HTTP API v1 answers: its types, from which the OpenAPI document is generated, how they are made of the
+// broker's objects, and what of them a consumer may see. It works on values.
+//
+// It does not know of HTTP, nor who asks.
+package apiv1
+
+import "time"
+
+// Cluster is what a cluster is called.
+type Cluster struct {
+	ID   string `json:"id" doc:"Liqo's cluster ID."`
+	Name string `json:"name,omitempty" doc:"The name for people. It need not be unique."`
+}
+
+// Resources are quantities as Kubernetes writes them, by the name of the resource.
+type Resources map[string]string
+
+// Condition is what is true of an object, as in Kubernetes.
+type Condition struct {
+	Type    string    `json:"type"`
+	Status  string    `json:"status" enum:"True,False,Unknown"`
+	Reason  string    `json:"reason" doc:"A word for programs."`
+	Message string    `json:"message,omitempty" doc:"A sentence for people. A consumer that must not learn of providers does not get it."`
+	Since   time.Time `json:"since"`
+}
+
+// Provider is a cluster that shares its resources with the broker.
+type Provider struct {
+	Cluster
+
+	Scheduling       string      `json:"scheduling" enum:"Active,Cordoned,Drained"`
+	Ready            bool        `json:"ready" doc:"Pods can be placed there."`
+	Reason           string      `json:"reason,omitempty" doc:"Why it is ready or not."`
+	UnreachableSince time.Time   `json:"unreachableSince,omitzero" doc:"Since when it is out of reach."`
+	Capacity         Capacity    `json:"capacity"`
+	Price            *Price      `json:"price,omitempty" doc:"What people have written that it costs. What it offers itself is among the KPIs."`
+	KPIs             []KPI       `json:"kpis,omitempty" nullable:"false"`
+	Link             *Link       `json:"link,omitempty" doc:"The broker's tunnel to it."`
+	Conditions       []Condition `json:"conditions,omitempty" nullable:"false"`
+	Created          time.Time   `json:"created"`
+}
+
+// Capacity is what a provider has.
+type Capacity struct {
+	Rule              string    `json:"rule,omitempty" doc:"Whom the broker believes: Measured, Declared or Min."`
+	Declared          Resources `json:"declared,omitempty" doc:"What people say that it has."`
+	OvercommitPercent int32     `json:"overcommitPercent" doc:"How much of it the broker offers."`
+	Measured          Resources `json:"measured,omitempty" doc:"What it offers to the broker through Liqo."`
+	Offered           Resources `json:"offered,omitempty" doc:"What it adds to what the broker offers."`
+	Used              Resources `json:"used,omitempty" doc:"What the pods there request."`
+	Free              Resources `json:"free,omitempty" doc:"What is offered and not used."`
+	LargestPod        Resources `json:"largestPod,omitempty" doc:"The largest pod that can be placed there."`
+}
+
+// Price is what a provider costs.
+type Price struct {
+	Currency      string  `json:"currency" doc:"ISO 4217."`
+	PeriodSeconds float64 `json:"periodSeconds" doc:"The time that the amounts are for."`
+	CPU           string  `json:"cpu,omitempty" doc:"One core."`
+	Memory        string  `json:"memory,omitempty" doc:"One GiB."`
+}
+
+// KPI is a measured value. It counts until it expires.
+type KPI struct {
+	Name     string    `json:"name"`
+	Value    float64   `json:"value"`
+	Unit     string    `json:"unit"`
+	Source   string    `json:"source" enum:"Broker,Prometheus" doc:"Who measures it."`
+	Measured time.Time `json:"measured"`
+	Expires  time.Time `json:"expires"`
+}
+
+// Link is a tunnel between two clusters.
+type Link struct {
+	From             Cluster   `json:"from"`
+	To               Cluster   `json:"to"`
+	Kind             string    `json:"kind" enum:"Broker,Direct" doc:"Broker: between the broker and a peer. Direct: between a consumer and a provider, as the consumer has told the broker."`
+	Connected        bool      `json:"connected"`
+	RoundTripSeconds float64   `json:"roundTripSeconds,omitempty" doc:"Missing if nothing was measured."`
+	Measured         time.Time `json:"measured,omitzero"`
+	Outgoing         string    `json:"outgoing,omitempty" enum:"None,Pending,Established,Ending" doc:"The peering by which the peer provides."`
+	Incoming         string    `json:"incoming,omitempty" enum:"None,Pending,Established,Ending" doc:"The peering by which the peer consumes."`
+}
+
+// Consumer is a cluster that uses the broker.
+type Consumer struct {
+	Cluster
+
+	Mode       string      `json:"mode,omitempty" doc:"Orchestrated or Aggregated; missing while the broker does not serve it."`
+	Scheduling string      `json:"scheduling" enum:"Active,Suspended"`
+	Ready      bool        `json:"ready"`
+	Reason     string      `json:"reason,omitempty" doc:"Why it is ready or not."`
+	Nodes      string      `json:"nodes,omitempty" doc:"One or PerProvider: by which virtual nodes it sees the providers."`
+	Reserved   Resources   `json:"reserved,omitempty" doc:"What is kept for it."`
+	Limit      Resources   `json:"limit,omitempty" doc:"The most that it is offered."`
+	Share      int32       `json:"sharePercent" doc:"The part that it is offered of what is free."`
+	Offered    Resources   `json:"offered,omitempty" doc:"What the broker offers to it."`
+	Used       Resources   `json:"used,omitempty" doc:"What its pods on the providers request."`
+	Conditions []Condition `json:"conditions,omitempty" nullable:"false"`
+	Created    time.Time   `json:"created"`
+}
+
+// Offer is what a consumer is offered.
+type Offer struct {
+	Consumer Cluster     `json:"consumer"`
+	Offered  Resources   `json:"offered,omitempty" doc:"What the broker offers now."`
+	Granted  Resources   `json:"granted,omitempty" doc:"What Liqo has told the consumer last."`
+	Used     Resources   `json:"used,omitempty"`
+	Nodes    []NodeOffer `json:"nodes,omitempty" nullable:"false" doc:"What each of several virtual nodes is offered."`
+}
+
+// NodeOffer is what a virtual node of a consumer is offered.
+type NodeOffer struct {
+	Node     string    `json:"node,omitempty" doc:"Missing for the one that stands for the broker."`
+	Provider string    `json:"provider,omitempty" doc:"The ID of the only provider to which its pods go."`
+	Offered  Resources `json:"offered,omitempty"`
+}
+
+// Policy says which providers are chosen for whom.
+type Policy struct {
+	Name         string           `json:"name"`
+	Scope        string           `json:"scope" enum:"Default,Consumers,Namespaces,OnRequest"`
+	Consumers    []string         `json:"consumers,omitempty" nullable:"false" doc:"The IDs of the consumers to which it applies; missing for all."`
+	Namespaces   []string         `json:"namespaces,omitempty" nullable:"false" doc:"The names of namespaces to which it applies."`
+	Priority     int32            `json:"priority"`
+	Filters      []string         `json:"filters,omitempty" nullable:"false" doc:"CEL expressions that a provider must fulfil."`
+	Weights      map[string]int32 `json:"weights,omitempty" doc:"How much each KPI counts."`
+	MaxProviders int32            `json:"maxProviders,omitempty"`
+	Decided      int32            `json:"decided" doc:"For how many consumers it has decided."`
+	Summary      string           `json:"summary,omitempty" doc:"Some of the providers that it has chosen."`
+	Conditions   []Condition      `json:"conditions,omitempty" nullable:"false"`
+	Created      time.Time        `json:"created"`
+}
+
+// Decision is what a policy has decided for a consumer, and why.
+type Decision struct {
+	Policy    string      `json:"policy"`
+	Consumer  Cluster     `json:"consumer"`
+	Complete  bool        `json:"complete" doc:"All providers are explained."`
+	Providers []Candidate `json:"providers" nullable:"false" doc:"The best first, then those that are excluded."`
+}
+
+// Candidate is a provider that a policy has looked at.
+type Candidate struct {
+	Cluster
+
+	Chosen   bool     `json:"chosen" doc:"New pods may go there."`
+	Score    *float64 `json:"score,omitempty" doc:"Up to 100; missing if it has none."`
+	Excluded string   `json:"excluded,omitempty" doc:"Why it does not come into question."`
+	Why      []string `json:"why,omitempty" nullable:"false" doc:"What excludes it, or what its score is made of."`
+}
+
+// Workload is a pod of a consumer.
+type Workload struct {
+	Consumer        Cluster   `json:"consumer"`
+	Namespace       string    `json:"namespace" doc:"As the consumer calls it."`
+	BrokerNamespace string    `json:"brokerNamespace" doc:"As the broker calls it."`
+	Pod             string    `json:"pod"`
+	Provider        *Cluster  `json:"provider,omitempty" doc:"Missing while it is on none, and for who must not learn of providers."`
+	Path            string    `json:"path,omitempty" enum:"direct,relay" doc:"By which path the consumer reaches it, as far as the broker knows."`
+	Address         string    `json:"address,omitempty" doc:"Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one."`
+	Status          string    `json:"status" doc:"Its phase, or Waiting or Terminating."`
+	Ready           bool      `json:"ready"`
+	Since           time.Time `json:"since,omitzero" doc:"Since when it is bound to its node."`
+}
+
+// Advice says with which providers a consumer should have a peering of its own now.
+type Advice struct {
+	Consumer Cluster `json:"consumer"`
+	Done     bool    `json:"done" doc:"There is nothing to do: the consumer has told the broker of a tunnel to each of the peers."`
+	Message  string  `json:"message" doc:"A sentence for people."`
+	Peers    []Peer  `json:"peers" nullable:"false" doc:"First those to which there is no tunnel yet, and that run most of its pods."`
+	More     int     `json:"more,omitempty" doc:"How many further peers there are."`
+}
+
+// Peer is a provider with which a consumer should have a peering.
+type Peer struct {
+	Provider  Cluster  `json:"provider"`
+	Running   int      `json:"running" doc:"How many pods of the consumer are there."`
+	Policies  []string `json:"policies,omitempty" nullable:"false" doc:"Those that have chosen it for the consumer."`
+	Reasons   []string `json:"reasons" nullable:"false" doc:"Why, for people."`
+	Connected bool     `json:"connected" doc:"The consumer has told the broker of its tunnel. False also where it has not told."`
+	AuthURL   string   `json:"authURL,omitempty" doc:"Where the provider authenticates who peers with it."`
+	Check     string   `json:"check" doc:"How the consumer sees whether the peering is there: a command on the consumer."`
+}

@@ -1,0 +1,281 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+)
+
+const eventsPath = "/events"
+
+// Bounds of the watchers in all, and of each caller: each holds a connection.
+const maxWatchers, maxWatchersEach = 64, 4
+
+// timing is how long what takes of a stream of events.
+type timing struct {
+	// heartbeat is after how long without an event there is a sign of life, and the caller's rights are looked at again.
+	heartbeat time.Duration
+	// write is how long a watcher may take to read what is sent at once.
+	write time.Duration
+	// life is how long a stream is: then the watcher calls again, and goes on where it was.
+	life time.Duration
+}
+
+var defaultTiming = timing{heartbeat: 15 * time.Second, write: 10 * time.Second, life: time.Hour}
+
+// The events.
+const (
+	eventReset   = "reset"   // What the watcher knows is no more: all that there is follows.
+	eventSet     = "set"     // Something is new or has changed.
+	eventDeleted = "deleted" // Something is gone.
+	eventSynced  = "synced"  // The watcher knows all that there is.
+)
+
+// Event is what an event is about: one of the things is there, but with an event deleted only their key.
+type Event struct {
+	Kind     string          `json:"kind" enum:"providers,consumers,offers,policies,decisions,workloads,links,advice"`
+	Key      string          `json:"key" doc:"What the thing is known by in the stream."`
+	Provider *apiv1.Provider `json:"provider,omitempty"`
+	Consumer *apiv1.Consumer `json:"consumer,omitempty"`
+	Offer    *apiv1.Offer    `json:"offer,omitempty"`
+	Policy   *apiv1.Policy   `json:"policy,omitempty"`
+	Decision *apiv1.Decision `json:"decision,omitempty"`
+	Workload *apiv1.Workload `json:"workload,omitempty"`
+	Link     *apiv1.Link     `json:"link,omitempty"`
+	Advice   *apiv1.Advice   `json:"advice,omitempty"`
+}
+
+type eventsInput struct {
+	Kinds       []string `query:"kinds" required:"true" minItems:"1" maxItems:"8" uniqueItems:"true" enum:"providers,consumers,offers,policies,decisions,workloads,links,advice" doc:"What is watched, with commas between."`
+	LastEventID string   `header:"Last-Event-ID" maxLength:"256" doc:"The ID of the last event that was received: the stream goes on from there."`
+}
+
+// register adds the stream of events.
+func (v *v1) register(api huma.API) {
+	op := v.operation("watchEvents", http.MethodGet, eventsPath, access{verb: "watch", resource: "objects", own: true}, "Watch what changes, by server-sent events")
+	op.Description = "Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, " +
+		"placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.\n\n" +
+		"At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data " +
+		"of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. " +
+		"A watcher that does not read fast enough is dropped."
+	op.Middlewares = huma.Middlewares{private, accepts(eventsType)}
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The events", Content: map[string]*huma.MediaType{eventsType: {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}}
+	api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Event](), true, "Event")
+	op.Middlewares = append(op.Middlewares, v.admitWatcher)
+	huma.Register(api, op, func(_ context.Context, in *eventsInput) (*huma.StreamResponse, error) {
+		return &huma.StreamResponse{Body: func(ctx huma.Context) { v.stream(ctx, in) }}, nil
+	})
+}
+
+// needs returns what it takes to watch some kinds.
+func needs(of []string) (found []feed.Kind, needed []access) {
+	for _, k := range kinds() {
+		if slices.Contains(of, string(k.kind)) {
+			k.verb = "watch"
+			found, needed = append(found, k.kind), append(needed, k.access)
+		}
+	}
+	return found, needed
+}
+
+// admitWatcher admits those who may watch what they ask for.
+func (v *v1) admitWatcher(ctx huma.Context, next func(huma.Context)) {
+	request, _ := humago.Unwrap(ctx)
+	_, needed := needs(strings.Split(ctx.Query("kinds"), ","))
+	if len(needed) == 0 {
+		needed = []access{named()} // Who it is, before it is told what is wrong.
+	}
+	who, err := v.identify(ctx.Context(), request, needed...)
+	if err != nil {
+		v.refuse(ctx, err)
+		return
+	}
+	next(huma.WithValue(ctx, callerKey{}, who))
+}
+
+// stream sends a watcher what it watches, until it goes away, is too slow, loses its rights, or has watched for long.
+func (v *v1) stream(ctx huma.Context, in *eventsInput) {
+	request, w := humago.Unwrap(ctx)
+	who := callerOf(ctx.Context())
+	watched, needed := needs(in.Kinds)
+
+	// A place among the watchers.
+	leave, ok := v.watchers.Enter(source.Caller(who.called()))
+	if !ok {
+		v.refuse(ctx, refusal(http.StatusTooManyRequests, fmt.Sprintf("too many streams of events: there may be %d of each caller, and %d in all",
+			maxWatchersEach, maxWatchers), "Retry-After", "10"))
+		return
+	}
+	defer leave()
+	living, cancel := context.WithTimeout(ctx.Context(), v.timing.life)
+	defer cancel()
+	cursor, all, err := v.feed.Watch(living, watched, who.called(), in.LastEventID)
+	if err != nil {
+		v.refuse(ctx, err)
+		return
+	}
+
+	// All that there is, unless the watcher goes on.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // Nothing more is read. Where there are no deadlines, there is no connection.
+	w.Header().Set("Content-Type", eventsType)
+	out := &eventWriter{v: v, w: w, control: control, who: who}
+	out.hides = v.hides(living, who)
+	if all != nil {
+		out.event("0", eventReset, nil)
+		for i, view := range all {
+			for _, item := range view.Items {
+				out.item("", watched[i], item, false)
+			}
+			if out.flush() != nil {
+				return
+			}
+		}
+		out.event(cursor.ID(), eventSynced, nil)
+	}
+
+	// What changes.
+	checked := time.Now()
+	for {
+		if out.sign(cursor.ID()); out.flush() != nil {
+			return
+		}
+		entries, err := cursor.Next(living, v.timing.heartbeat)
+		if err != nil {
+			return // It calls again, or has gone.
+		}
+		if time.Since(checked) >= v.timing.heartbeat {
+			if again, err := v.identify(living, request, needed...); err != nil || again != who {
+				return
+			}
+			checked = time.Now()
+		}
+		out.hides = v.hides(living, who)
+		for _, e := range entries {
+			out.item(cursor.IDOf(e.Number), e.Kind, e.Item, e.Deleted)
+		}
+	}
+}
+
+// eventWriter writes events for one watcher.
+type eventWriter struct {
+	v       *v1
+	w       http.ResponseWriter
+	control *http.ResponseController
+	who     caller
+	hides   bool
+	buffer  bytes.Buffer
+}
+
+// flushed is how many bytes are sent at once, about.
+const flushed = 64 << 10
+
+// item writes that something is there or gone, if the watcher may know of it.
+func (e *eventWriter) item(id string, kind feed.Kind, item feed.Item, deleted bool) {
+	if !e.who.sees(item.Consumer) {
+		return
+	}
+	event := Event{Kind: string(kind), Key: item.Key}
+	name := eventSet
+	if deleted {
+		name = eventDeleted
+	} else if !event.fill(item.Value, e.who.consumer != "", e.hides) {
+		return
+	}
+	e.event(id, name, event)
+	if e.buffer.Len() > flushed {
+		_ = e.flush() // The next one fails too.
+	}
+}
+
+// fill adds the value; false if a consumer sees nothing of it.
+func (e *Event) fill(value any, own, hides bool) bool {
+	switch value := value.(type) {
+	case apiv1.Consumer:
+		e.Consumer = pointerTo(value, own, hides)
+		return true
+	case apiv1.Offer:
+		e.Offer = pointerTo(value, own, hides)
+		return true
+	case apiv1.Workload:
+		e.Workload = pointerTo(value, own, hides)
+		return true
+	case apiv1.Advice:
+		e.Advice = pointerTo(value, own, hides)
+		return true
+	}
+	if own {
+		return false
+	}
+	switch value := value.(type) {
+	case apiv1.Provider:
+		e.Provider = &value
+	case apiv1.Policy:
+		e.Policy = &value
+	case apiv1.Decision:
+		e.Decision = &value
+	case apiv1.Link:
+		e.Link = &value
+	}
+	return true
+}
+
+func pointerTo[T owned[T]](value T, own, hides bool) *T {
+	if own {
+		value = value.Own(hides)
+	}
+	return &value
+}
+
+// event writes an event. Without an ID, the one before counts.
+func (e *eventWriter) event(id, name string, data any) {
+	text := []byte("{}")
+	if data != nil {
+		var err error
+		if text, err = json.Marshal(data); err != nil {
+			e.v.cfg.Log.Error(err, "Cannot write an event")
+			return
+		}
+	}
+	if id != "" {
+		fmt.Fprintf(&e.buffer, "id: %s\n", id)
+	}
+	fmt.Fprintf(&e.buffer, "event: %s\ndata: %s\n\n", name, text)
+}
+
+// sign writes a sign of life, with how far the watcher has come.
+func (e *eventWriter) sign(id string) { fmt.Fprintf(&e.buffer, ": alive\nid: %s\n\n", id) }
+
+// flush sends what is written. It fails if the watcher does not read it in time.
+func (e *eventWriter) flush() error {
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.v.timing.write)) // Where there are no deadlines, there is no connection.
+	if _, err := e.w.Write(e.buffer.Bytes()); err != nil {
+		return fmt.Errorf("send events: %w", err)
+	}
+	e.buffer.Reset()
+	if err := e.control.Flush(); err != nil {
+		return fmt.Errorf("send events: %w", err)
+	}
+	return nil
+}
+
+// endless reports whether a request is for a stream.
+func endless(r *http.Request) bool { return r.Method == http.MethodGet && r.URL.Path == base+eventsPath }

@@ -1,0 +1,240 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+	"github.com/capacitorset/liqo-broker/test/apiclient"
+)
+
+func operationID(op *huma.Operation) *string {
+	if op == nil {
+		return nil
+	}
+	return &op.OperationID
+}
+
+// event is an event as a browser would have it.
+type event struct{ id, name, data string }
+
+// next reads some events from a stream.
+func next(t *testing.T, stream io.Reader, count int) []event {
+	t.Helper()
+	return (&events{lines: bufio.NewReader(stream)}).next(t, count)
+}
+
+// events is a stream of events.
+type events struct {
+	lines *bufio.Reader
+	last  string // The last ID.
+}
+
+// next reads some events.
+func (s *events) next(t *testing.T, count int) []event {
+	t.Helper()
+	var all []event
+	var e event
+	for len(all) < count {
+		line, err := s.lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("after %d of %d events: %v", len(all), count, err)
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "id":
+			s.last = value
+		case "event":
+			e.name = value
+		case "data":
+			e.data = value
+		case "":
+			if e.name != "" {
+				e.id = s.last
+				all = append(all, e)
+			}
+			e = event{}
+		}
+	}
+	return all
+}
+
+// watch begins to watch providers, after an event.
+func (s *served) watch(t *testing.T, ctx context.Context, as *apiclient.ClientWithResponses, id string) (*events, *http.Response) {
+	t.Helper()
+	params := &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"providers"}}
+	if id != "" {
+		params.LastEventID = &id
+	}
+	answer, err := as.WatchEvents(ctx, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return &events{lines: bufio.NewReader(answer.Body)}, answer
+}
+
+// schedule changes a provider behind the API's back.
+func (s *served) schedule(t *testing.T, id cluster.ID, to v1alpha1.Scheduling) {
+	t.Helper()
+	var p v1alpha1.Provider
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: string(id)}, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.Scheduling = to
+	if err := s.client.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+	s.changed(t)
+}
+
+// TestWatch watches, goes away, comes back, and comes back too late.
+func TestWatch(t *testing.T) {
+	s := serve(t, nil, world()...)
+	c := s.as(t, "operator", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, answer := s.watch(t, ctx, c, "")
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %s", answer.StatusCode, answer.Header)
+	}
+	begin := stream.next(t, 4)
+	if begin[0].name != "reset" || begin[1].name != "set" || begin[2].name != "set" || begin[3].name != "synced" {
+		t.Fatalf("the stream begins with %v", begin)
+	}
+	s.schedule(t, milan.ID, v1alpha1.SchedulingDrained)
+	changed := stream.next(t, 1)[0]
+	if changed.name != "set" || !strings.Contains(changed.data, `"key":"hidden-milan"`) || !strings.Contains(changed.data, `"Drained"`) {
+		t.Fatalf("after a change: %v", changed)
+	}
+
+	// It goes away, and misses something.
+	cancel()
+	s.schedule(t, turin.ID, v1alpha1.SchedulingCordoned)
+	if err := s.client.Delete(t.Context(), newProvider(milan)); err != nil {
+		t.Fatal(err)
+	}
+	s.changed(t)
+	stream, _ = s.watch(t, t.Context(), c, changed.id)
+	missed := stream.next(t, 2)
+	if !strings.Contains(missed[0].data, "Cordoned") || missed[0].name != "set" || missed[1].name != "deleted" || !strings.Contains(missed[1].data, "hidden-milan") {
+		t.Errorf("what it missed: %v", missed)
+	}
+
+	// What is not remembered begins again, and so does what somebody else has seen.
+	for _, id := range []string{"0", "junk", "a.b.c", strings.Replace(changed.id, ".", ".9", 1), begin[0].id} {
+		stream, answer = s.watch(t, t.Context(), s.as(t, "watch/providers", nil), id)
+		if again := stream.next(t, 3); again[0].name != "reset" || again[2].name != "synced" {
+			t.Errorf("after %q: %v", id, again)
+		}
+		_ = answer.Body.Close()
+	}
+}
+
+// TestHeartbeat waits without events: there are signs of life with an ID.
+func TestHeartbeat(t *testing.T) {
+	s := serve(t, nil)
+	stream, _ := s.watch(t, t.Context(), s.as(t, "operator", nil), "")
+	id := stream.next(t, 2)[1].id
+	for range 3 {
+		for {
+			line, err := stream.lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line == "id: "+id+"\n" {
+				break
+			}
+		}
+	}
+}
+
+// TestWatchersLoseTheirRights takes the right away from somebody who watches.
+func TestWatchersLoseTheirRights(t *testing.T) {
+	var gone atomic.Bool
+	s := serve(t, func(cfg *Config) {
+		cfg.Identify = func(context.Context, *tls.ConnectionState) (cluster.ID, error) {
+			if gone.Load() {
+				return "", ErrNoConsumer
+			}
+			return sees.ID, nil
+		}
+	}, world()...)
+	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(), &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	next(t, answer.Body, 3)
+	gone.Store(true)
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Errorf("the stream ends with %v", err)
+	}
+}
+
+// TestFloodOfWatchers opens more streams than there may be.
+func TestFloodOfWatchers(t *testing.T) {
+	s := serve(t, nil, world()...)
+	c := s.as(t, "operator", nil)
+	for range maxWatchersEach {
+		stream, _ := s.watch(t, t.Context(), c, "")
+		stream.next(t, 1)
+	}
+	_, answer := s.watch(t, t.Context(), c, "")
+	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || answer.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("one too many: %d %s", answer.StatusCode, answer.Header)
+	}
+	stream, answer := s.watch(t, t.Context(), s.as(t, "watch/providers", nil), "")
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("somebody else: %d", answer.StatusCode)
+	}
+	stream.next(t, 4)
+}
+
+// TestSlowWatchersAreDropped has one that reads nothing, while much changes.
+func TestSlowWatchersAreDropped(t *testing.T) {
+	s := serve(t, nil, world()...)
+	s.v1.timing.write = 100 * time.Millisecond
+	stream, answer := s.watch(t, t.Context(), s.as(t, "operator", nil), "")
+	stream.next(t, 4)
+	deadline := time.Now().Add(20 * time.Second)
+	left := func() bool { // All places are free.
+		for range maxWatchersEach {
+			leave, ok := s.v1.watchers.Enter(source.Caller("user operator"))
+			if !ok {
+				return false
+			}
+			defer leave()
+		}
+		return true
+	}
+	for i := 0; !left(); i++ {
+		if time.Now().After(deadline) {
+			t.Fatal("it holds its place though it does not read")
+		}
+		var p v1alpha1.Provider
+		if err := s.client.Get(t.Context(), client.ObjectKey{Name: string(milan.ID)}, &p); err != nil {
+			t.Fatal(err)
+		}
+		p.Status.ClusterName = strings.Repeat("x", 3<<20) + string(rune('a'+i%26))
+		if err := s.client.Status().Update(t.Context(), &p); err != nil {
+			t.Fatal(err)
+		}
+		s.changed(t)
+	}
+	_ = answer.Body.Close()
+}
