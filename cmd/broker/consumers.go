@@ -32,14 +32,18 @@ func (b *broker) watchCallers(ctx context.Context, direct client.Client) (*certi
 	if err != nil {
 		return nil, nil, err
 	}
-	issued := func(ctx context.Context, id cluster.ID) (string, error) {
+	return &certified{objects: b.mgr.GetClient(), callers: callers.New(authorities, announced(direct))}, authorities, nil
+}
+
+// announced looks up what the remote IPAM tells of the certificates that Liqo issued: the daemon reads no Secrets.
+func announced(direct client.Reader) callers.Issued {
+	return func(ctx context.Context, id cluster.ID) (string, error) {
 		hash, err := snapshot.AnnouncedKey(ctx, direct, id)
 		if errors.Is(err, liqo.ErrNoTenant) {
 			return "", nil
 		}
 		return hash, err
 	}
-	return &certified{objects: b.mgr.GetClient(), callers: callers.New(authorities, issued)}, authorities, nil
 }
 
 // inEveryReplica runs what is added also where another replica leads.

@@ -195,12 +195,12 @@ func explains(t *testing.T) {
 		}
 	}
 
-	path := "/api/decisions?consumer=" + string(fed.Consumer.ID)
+	path := "/api/v1/decisions?consumer=" + string(fed.Consumer.ID)
 	if status, body := apiAs(t, "", path); status != "401" {
 		t.Errorf("somebody without a token gets status %s: %s", status, body)
 	}
 	status, body := api(t, path)
-	if status != "200" || !strings.Contains(body, `"policy":"cheapest"`) || !strings.Contains(body, `"value":"0.03","unit":"EUR/h"`) {
+	if status != "200" || !strings.Contains(body, `"policy":"cheapest"`) || !strings.Contains(body, ": 0.03 EUR/h (") {
 		t.Errorf("who may list decisions gets status %s: %s", status, body)
 	}
 }
