@@ -21,7 +21,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	"github.com/liqotech/liqo/pkg/consts"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -92,7 +91,7 @@ func world() []client.Object {
 	}
 	for _, c := range []cluster.Identity{sees, blind} {
 		twin := liqotest.TwinNamespace("shop-"+c.Name, c)
-		twin.Annotations[consts.RemoteNamespaceOriginalNameAnnotationKey] = "shop"
+		twin.Annotations["liqo.io/original-name"] = "shop"
 		pod := liqotest.Pod(liqotest.ShadowPod(twin.Name, "web-0", nil), node.Name)
 		pod.Status.PodIP = "10.66.6.6"
 		d := snapshottest.Decision(policy, c.ID, turin.ID)
