@@ -4,9 +4,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -14,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -22,10 +28,13 @@ import (
 type session struct {
 	genericiooptions.IOStreams
 	to connection
+	// open returns a client of the cluster.
+	open func() (client.Client, error)
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	s := &session{IOStreams: streams}
+	s.open = s.client
 	command := &cobra.Command{
 		Use:           "kubectl-liqo_broker",
 		Short:         "Install, watch and leave a broker of Liqo clusters",
@@ -52,6 +61,7 @@ func (s *session) config() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
+	config.QPS, config.Burst = 50, 300 // As kubectl has it: one person asks, and many questions at once.
 	return config, nil
 }
 
@@ -72,4 +82,37 @@ func (s *session) client() (client.Client, error) {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// clear returns an error of the API server, or of the way to it, as one sentence that says what to do.
+func (s *session) clear(err error) error {
+	unreachable := &url.Error{}
+	switch {
+	case err == nil:
+		return nil
+	case install.Begun(err):
+		return err // It names the step, and says how to go on.
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker with: kubectl liqo-broker install",
+			s.where(), v1alpha1.GroupVersion.Group)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("you lack a right on %s: %w", s.where(), err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s does not accept your credentials: %w", s.where(), err)
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case errors.As(err, &unreachable):
+		return fmt.Errorf("%s cannot be reached: %w", s.where(), unreachable)
+	default:
+		return err
+	}
+}
+
+// where says in a sentence which cluster is meant.
+func (s *session) where() string {
+	name := s.to.context()
+	if name == "" {
+		return "this cluster"
+	}
+	return fmt.Sprintf("the cluster of context %q", name)
 }

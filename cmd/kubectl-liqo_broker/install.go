@@ -85,7 +85,7 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 		if err := options.Validate(); err != nil {
 			return usageError{err}
 		}
-		cluster, err := s.client()
+		cluster, err := s.open()
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 			return err
 		}
 		if err := c.do(installer, cmd.Context()); err != nil {
-			return err
+			return s.clear(err)
 		}
 		if options.DryRun {
 			fmt.Fprintln(s.Out, "Nothing was changed.")

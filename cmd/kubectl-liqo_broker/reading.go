@@ -7,16 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/install/bundle"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -26,47 +24,20 @@ const completionTimeout = 3 * time.Second
 // reading is what the commands need that look at a cluster, or change one field of one object.
 type reading struct {
 	*session
-	// open returns a client of the cluster, and now the time.
-	open func() (client.Client, error)
-	now  func() time.Time
+	// now returns the time.
+	now func() time.Time
+	// logs reads the end of a container's log, and kubernetes asks for the version of the API server.
+	logs       bundle.Logs
+	kubernetes func(ctx context.Context) string
 }
 
 // commands returns the commands that look at a cluster, or change one field of one object.
 func (r *reading) commands() []*cobra.Command {
-	return append([]*cobra.Command{r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand()}, r.settingCommands()...)
+	return append([]*cobra.Command{r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(), r.diagnoseCommand()}, r.settingCommands()...)
 }
 
-func newReading(s *session) *reading { return &reading{session: s, open: s.client, now: time.Now} }
-
-// clear returns an error of the API server, or of the way to it, as one sentence that says what to do.
-func (r *reading) clear(err error) error {
-	unreachable := &url.Error{}
-	switch {
-	case err == nil:
-		return nil
-	case meta.IsNoMatchError(err):
-		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker with: kubectl liqo-broker install",
-			r.where(), v1alpha1.GroupVersion.Group)
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you lack a right on %s: %w", r.where(), err)
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s does not accept your credentials: %w", r.where(), err)
-	case errors.Is(err, context.Canceled):
-		return errors.New("interrupted")
-	case errors.As(err, &unreachable):
-		return fmt.Errorf("%s cannot be reached: %w", r.where(), unreachable)
-	default:
-		return err
-	}
-}
-
-// where says in a sentence which cluster is meant.
-func (r *reading) where() string {
-	name := r.to.context()
-	if name == "" {
-		return "this cluster"
-	}
-	return fmt.Sprintf("the cluster of context %q", name)
+func newReading(s *session) *reading {
+	return &reading{session: s, now: time.Now, logs: s.readLogs, kubernetes: s.serverVersion}
 }
 
 // providers returns all providers, in order of their names.

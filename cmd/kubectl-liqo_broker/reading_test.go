@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +40,7 @@ var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 type cli struct {
 	client      client.WithWatch
 	out, errOut bytes.Buffer
+	log         string // Of each container.
 }
 
 func newCLI(t *testing.T, objects ...client.Object) *cli {
@@ -52,7 +56,7 @@ func newFake(t *testing.T, objects ...client.Object) client.WithWatch {
 			t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithObjects(objects...).Build()
 }
 
 // run runs a command line, and returns what it has written.
@@ -74,8 +78,14 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 	root.ResetFlags()
 	s := &session{IOStreams: streams}
 	s.to.add(root.PersistentFlags())
+	s.open = func() (client.Client, error) { return c.client, nil }
+	addInstallation(root, s)
 	r := newReading(s)
-	r.open, r.now = func() (client.Client, error) { return c.client, nil }, func() time.Time { return now }
+	r.kubernetes = func(context.Context) string { return "v1.34.0" }
+	r.logs = func(_ context.Context, pod client.ObjectKey, container string, _ bool, _ int64) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s %s\n%s\n", pod, container, c.log))), nil
+	}
+	r.now = func() time.Time { return now }
 	root.AddCommand(r.commands()...)
 	root.SetArgs(args)
 	err = root.ExecuteContext(t.Context())

@@ -212,7 +212,12 @@ func (i *Installer) sameRegistry(ctx context.Context) error {
 	return nil
 }
 
-// requirement is an error that says what is missing.
+// RequirementError says what is missing for what was to be done.
+type RequirementError struct{ error }
+
+func (e *RequirementError) Unwrap() error { return e.error }
+
+// requirement returns a RequirementError.
 func requirement(format string, args ...any) error {
-	return fmt.Errorf("requirement: "+format, args...)
+	return &RequirementError{fmt.Errorf("requirement: "+format, args...)}
 }

@@ -20,12 +20,22 @@ import (
 // A line of Liqo's versions says how such a Liqo is made a broker's or a consumer's, and stock again. One that is known and not supported
 // says so in its check, and has no steps.
 type line interface {
+	identified
+	installed
+}
+
+// identified is what a line is known by.
+type identified interface {
 	// name is what people call it.
 	name() string
 	// kind is one of its kinds that no other line has.
 	kind() schema.GroupKind
 	// check returns its version; an error unless it runs here, of a version that the steps are for.
 	check(ctx context.Context, o objects) (version string, err error)
+}
+
+// installed is how it is changed, and changed back.
+type installed interface {
 	// broker and consumer are the steps of an installation, and the others those back.
 	broker(i *Installer) ([]step, error)
 	brokerUndo(i *Installer) ([]step, error)

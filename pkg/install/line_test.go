@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -121,6 +122,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for n, do := range tc.do {
 				var out strings.Builder
+				tc.options.Timeout = time.Second
 				i, err := New(at(t, tc.line, tc.funcs, tc.objects...), tc.options, &out)
 				if err != nil {
 					t.Fatal(err)

@@ -39,6 +39,17 @@ type hopelessError struct{ error }
 
 func (e hopelessError) Unwrap() error { return e.error }
 
+// stepError is an error of a step that was begun.
+type stepError struct{ error }
+
+func (e *stepError) Unwrap() error { return e.error }
+
+// Begun reports whether an error comes from a step that was begun, which it names: the same command goes on from there.
+func Begun(err error) bool {
+	step := &stepError{}
+	return errors.As(err, &step)
+}
+
 const (
 	// pollInterval is how often a step looks whether it has settled.
 	pollInterval = 500 * time.Millisecond
@@ -65,7 +76,7 @@ func (r *runner) run(ctx context.Context, steps []step) error {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("interrupted; run the same command again to go on: %w", context.Cause(ctx))
 			}
-			return fmt.Errorf("step %d of %d, %s: %w", i+1, len(steps), s.name, err)
+			return &stepError{fmt.Errorf("step %d of %d, %s: %w", i+1, len(steps), s.name, err)}
 		}
 		switch {
 		case changed == 0:

@@ -46,10 +46,10 @@ func (c *PolicyCheck) Print(w io.Writer, tables TablePrinter) error {
 	}
 	fmt.Fprintf(w, "Policy %s %s\n", Plain(c.Name), verdict)
 	for _, text := range c.Problems {
-		fmt.Fprintf(w, "! %s\n", sentence(text))
+		fmt.Fprintf(w, "! %s\n", Sentence(text))
 	}
 	for _, text := range c.Notes {
-		fmt.Fprintf(w, "* %s\n", sentence(text))
+		fmt.Fprintf(w, "* %s\n", Sentence(text))
 	}
 	for i := range c.Decisions {
 		d := &c.Decisions[i]

@@ -35,7 +35,7 @@ func (e *Explanation) Print(w io.Writer, tables TablePrinter) error {
 func (p *ExplainedPolicy) write(w io.Writer, tables TablePrinter) error {
 	fmt.Fprintf(w, "Policy %s: scope %s, priority %d\n", p.Name, p.Scope, p.Priority)
 	for _, c := range p.Conditions {
-		fmt.Fprintf(w, "  %s is %s (%s): %s\n", c.Type, c.Status, c.Reason, sentence(c.Message))
+		fmt.Fprintf(w, "  %s is %s (%s): %s\n", c.Type, c.Status, c.Reason, Sentence(c.Message))
 	}
 	if len(p.Decisions) == 0 {
 		fmt.Fprintln(w, "It has decided nothing.")

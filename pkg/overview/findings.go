@@ -38,7 +38,7 @@ const (
 
 // providerRemedies are by the reason of the condition Ready of a provider; those reasons are missing that people have chosen.
 func providerRemedies(p *v1alpha1.Provider) map[string]remedy {
-	peering := fmt.Sprintf(lookAtPeering, argument(p.Status.ClusterName))
+	peering := fmt.Sprintf(lookAtPeering, Argument(p.Status.ClusterName))
 	change := "kubectl edit provider.brokering.liqo.io " + p.Name
 	return map[string]remedy{
 		v1alpha1.ReasonNotPeered:          hint("Peer with it again, or, if it is not to return: kubectl delete provider.brokering.liqo.io " + p.Name),
@@ -61,7 +61,7 @@ func consumerRemedies(c *v1alpha1.Consumer) map[string]remedy {
 	return map[string]remedy{
 		v1alpha1.ReasonNotPeered:        hint("It has left. If it is not to return: kubectl delete consumer.brokering.liqo.io " + c.Name),
 		v1alpha1.ReasonPeeringEnds:      hint("Wait until the peering has ended"),
-		v1alpha1.ReasonPeeringPending:   hint("Wait a moment. If it stays so: " + fmt.Sprintf(lookAtPeering, argument(c.Status.ClusterName))),
+		v1alpha1.ReasonPeeringPending:   hint("Wait a moment. If it stays so: " + fmt.Sprintf(lookAtPeering, Argument(c.Status.ClusterName))),
 		v1alpha1.ReasonNoProvider:       problem("See which providers can be used, and what policies and limits leave: kubectl liqo-broker providers"),
 		v1alpha1.ReasonModeNotServed:    problem("Let the broker run the mode (--with-orchestrator, --with-aggregator), or change spec.mode: " + change),
 		v1alpha1.ReasonClusterNameTaken: problem("One of the two clusters must get another name at Liqo, and peer again"),
@@ -69,8 +69,8 @@ func consumerRemedies(c *v1alpha1.Consumer) map[string]remedy {
 	}
 }
 
-// argument returns the name of a cluster for a command that people copy: one that a shell would understand otherwise is left out.
-func argument(name string) string {
+// Argument returns the name of a cluster for a command that people copy: one that a shell would understand otherwise is left out.
+func Argument(name string) string {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "NAME"
 	}
@@ -198,9 +198,9 @@ func mainFinding(of string, conditions []metav1.Condition, remedies map[string]r
 }
 
 func notSeen(of string) Finding {
-	return Finding{true, sentence(of + ": the broker has not looked at it yet"), "If it stays so, the daemon does not run. " + lookAtLog}
+	return Finding{true, Sentence(of + ": the broker has not looked at it yet"), "If it stays so, the daemon does not run. " + lookAtLog}
 }
 
 func found(of string, c *metav1.Condition, r remedy) Finding {
-	return Finding{r.problem, sentence(fmt.Sprintf("%s: %s (%s)", of, c.Message, c.Reason)), r.do}
+	return Finding{r.problem, Sentence(fmt.Sprintf("%s: %s (%s)", of, c.Message, c.Reason)), r.do}
 }

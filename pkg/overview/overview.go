@@ -76,5 +76,5 @@ func Plain(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// sentence returns a text of others as it is shown in a sentence.
-func sentence(text string) string { return excerpt.Of(Plain(text), maxSentence) }
+// Sentence returns a text of others as it is shown in a sentence: plain, and shortened.
+func Sentence(text string) string { return excerpt.Of(Plain(text), maxSentence) }

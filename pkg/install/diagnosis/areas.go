@@ -1,0 +1,619 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+)
+
+const (
+	// liqoNamespace is where Liqo runs.
+	liqoNamespace = liqo.DefaultNamespace
+	// soon is how long before a certificate expires people are told.
+	soon = 14 * 24 * time.Hour
+	// stale is how old the renewal of a lease may be: it lasts a minute.
+	stale = 2 * time.Minute
+	// recent is how old events may be, and maxEvents how many different ones are shown.
+	recent    = time.Hour
+	maxEvents = 8
+
+	install0   = "kubectl liqo-broker install"
+	prepare0   = "kubectl liqo-broker prepare"
+	daemonLogs = "kubectl logs -n liqo-broker deploy/liqo-broker"
+)
+
+// liqo looks at Liqo's own Deployments.
+func (l *look) liqo(ctx context.Context) []Check {
+	const area = "Liqo"
+	all := []Check{one(area, OK, "", "Liqo %s runs here, of line %s, which is supported", l.setup.Version, l.setup.Line)}
+	var deployments appsv1.DeploymentList
+	if err := l.List(ctx, &deployments, client.InNamespace(liqoNamespace)); err != nil {
+		return append(all, cannot(area, "the Deployments of namespace liqo", err)...)
+	}
+	ready := 0
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		if why := behind(d); why != "" {
+			all = append(all, one(area, Problem, "kubectl describe pods -n liqo; kubectl logs -n liqo deploy/"+d.Name, "Deployment liqo/%s: %s", d.Name, why))
+			continue
+		}
+		ready++
+	}
+	return append(all, one(area, OK, "", "%d of %d Deployments of Liqo are ready", ready, len(deployments.Items)))
+}
+
+// behind says what of a Deployment is not as it should be.
+func behind(d *appsv1.Deployment) string {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	switch s := d.Status; {
+	case want == 0:
+		return "it is scaled to zero"
+	case s.ReadyReplicas < want:
+		return fmt.Sprintf("%d of %d replicas are ready", s.ReadyReplicas, want)
+	case s.ObservedGeneration < d.Generation || s.UpdatedReplicas < want:
+		return "its rollout has not ended"
+	default:
+		return ""
+	}
+}
+
+// nodes looks at the nodes that are no virtual ones.
+func (l *look) nodes(ctx context.Context) []Check {
+	const area = "Nodes"
+	var nodes corev1.NodeList
+	if err := l.List(ctx, &nodes); err != nil {
+		return cannot(area, "the nodes", err)
+	}
+	var all []Check
+	ready := 0
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if n.Labels[liqo.LabelNodeType] == liqo.NodeTypeVirtual {
+			continue
+		}
+		if !liqo.NodeReady(n) {
+			all = append(all, one(area, Problem, "kubectl describe node "+n.Name, "Node %s is not ready", n.Name))
+			continue
+		}
+		ready++
+	}
+	return append(all, one(area, OK, "", "%d nodes are ready", ready))
+}
+
+// steps looks at what the installation did.
+func (l *look) steps(ctx context.Context, installer *install.Installer) []Check {
+	const area = "Set-up"
+	do := install0
+	if !l.setup.Broker {
+		do = prepare0
+	}
+	if l.setup.Helm {
+		do = "helm upgrade, and docs/helm.md for Liqo's part"
+	}
+	reviewed, err := installer.Review(ctx, l.setup)
+	if err != nil {
+		return cannot(area, "the set-up", err)
+	}
+	var all []Check
+	for _, r := range reviewed {
+		switch {
+		case r.Err != nil:
+			all = append(all, cannot(area, "whether this was done: "+r.Name, r.Err)...)
+		case len(r.Changes) > 0 && l.setup.Helm:
+			all = append(all, one(area, Note, do, "Otherwise than the plugin would do it: %s: %s", r.Name, some(r.Changes)))
+		case len(r.Changes) > 0:
+			all = append(all, one(area, Problem, do, "Not done, or of another version: %s: %s", r.Name, some(r.Changes)))
+		case r.Awaits != nil:
+			all = append(all, one(area, Problem, do+" waits for it, and says what it waits for", "Done, and not in effect: %s: %v", r.Name, r.Awaits))
+		default:
+			all = append(all, one(area, OK, "", "Done: %s", r.Name))
+		}
+	}
+	return all
+}
+
+// some names the first of some things.
+func some(all []string) string {
+	const shown = 4
+	if more := len(all) - shown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), more)
+	}
+	return strings.Join(all, ", ")
+}
+
+// daemon looks at who leads.
+func (l *look) daemon(ctx context.Context) []Check {
+	const area = "Daemon"
+	var lease coordinationv1.Lease
+	err := l.Get(ctx, client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, &lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []Check{one(area, Note, daemonLogs, "No replica of the daemon has ever led: it runs without --leader-elect, or not yet")}
+	case err != nil:
+		return cannot(area, "the lease of the daemon", err)
+	}
+	holder, renewed := "", time.Time{}
+	if lease.Spec.HolderIdentity != nil {
+		holder = *lease.Spec.HolderIdentity
+	}
+	if lease.Spec.RenewTime != nil {
+		renewed = lease.Spec.RenewTime.Time
+	}
+	if holder == "" || l.now.Sub(renewed) > stale {
+		return []Check{one(area, Problem, daemonLogs, "No replica of the daemon leads: the lease was last renewed %s ago by %q", l.now.Sub(renewed).Round(time.Second), holder)}
+	}
+	return []Check{one(area, OK, "", "%s leads", holder)}
+}
+
+// services looks at whether somebody answers at the broker's Services.
+func (l *look) services(ctx context.Context) []Check {
+	const area = "Services"
+	var all []Check
+	for _, s := range []struct{ namespace, name, what string }{
+		{install.BrokerNamespace, "liqo-broker-resource-plugin", "Liqo asks it what to offer"},
+		{install.BrokerNamespace, "liqo-broker-webhook", "the API server asks it about pods and peers"},
+		{install.BrokerNamespace, install.BrokerName, "the HTTP API"},
+		{liqoNamespace, "liqo-network-manager", "the remote IPAM, and Liqo's own"},
+	} {
+		all = append(all, l.service(ctx, area, s.namespace, s.name, s.what, daemonLogs))
+	}
+	return all
+}
+
+func (l *look) service(ctx context.Context, area, namespace, name, what, do string) Check {
+	at := namespace + "/" + name
+	var service corev1.Service
+	var endpoints discoveryv1.EndpointSliceList
+	err := l.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &service)
+	if apierrors.IsNotFound(err) {
+		return one(area, Problem, do, "There is no Service %s (%s)", at, what)
+	}
+	if err == nil {
+		err = l.List(ctx, &endpoints, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name})
+	}
+	if err != nil {
+		return cannot(area, "Service "+at, err)[0]
+	}
+	ready := 0
+	for i := range endpoints.Items {
+		for _, e := range endpoints.Items[i].Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				ready += len(e.Addresses)
+			}
+		}
+	}
+	if ready == 0 {
+		return one(area, Problem, do, "Nobody answers at Service %s (%s)", at, what)
+	}
+	return one(area, OK, "", "%d answer at Service %s (%s)", ready, at, what)
+}
+
+// certificates looks at those that are announced: of the webhooks to the API server, and of the remote IPAM to consumers.
+func (l *look) certificates(ctx context.Context) []Check {
+	const area = "Certificates"
+	var all []Check
+	var mutating admissionv1.MutatingWebhookConfigurationList
+	var validating admissionv1.ValidatingWebhookConfigurationList
+	named := client.MatchingLabels{"app.kubernetes.io/name": install.BrokerName}
+	for _, list := range []client.ObjectList{&mutating, &validating} {
+		if err := l.List(ctx, list, named); err != nil {
+			return cannot(area, "the webhook configurations", err)
+		}
+	}
+	hooks := 0
+	for i := range mutating.Items {
+		for _, w := range mutating.Items[i].Webhooks {
+			hooks++
+			all = append(all, l.certificate(area, "webhook "+w.Name, w.ClientConfig.CABundle)...)
+		}
+	}
+	for i := range validating.Items {
+		for _, w := range validating.Items[i].Webhooks {
+			hooks++
+			all = append(all, l.certificate(area, "webhook "+w.Name, w.ClientConfig.CABundle)...)
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, one(area, OK, "", "The API server knows the certificates of %d webhooks", hooks))
+	}
+	return append(all, l.announcements(ctx)...)
+}
+
+// certificate returns what is wrong with a bundle of certificates.
+func (l *look) certificate(area, of string, bundle []byte) []Check {
+	until := time.Time{}
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && c.NotAfter.After(until) {
+			until = c.NotAfter
+		}
+	}
+	switch {
+	case until.IsZero():
+		return []Check{one(area, Problem, "The daemon writes it when it runs: "+daemonLogs, "There is no certificate of %s", of)}
+	case until.Before(l.now):
+		return []Check{one(area, Problem, "The daemon renews it when it runs: "+daemonLogs, "The certificate of %s expired at %s", of, until.UTC().Format(time.RFC3339))}
+	case until.Before(l.now.Add(soon)):
+		return []Check{one(area, Note, "The daemon renews it by itself", "The certificate of %s expires at %s", of, until.UTC().Format(time.RFC3339))}
+	default:
+		return nil
+	}
+}
+
+// announcements looks at what consumers are told of the remote IPAM.
+func (l *look) announcements(ctx context.Context) []Check {
+	const area = "Certificates"
+	tenants, err := l.tenants(ctx)
+	if err != nil {
+		return cannot(area, "the tenant namespaces", err)
+	}
+	all, told := []Check{}, 0
+	for _, namespace := range slices.Sorted(maps.Keys(tenants)) {
+		var announced corev1.ConfigMap
+		err := l.Get(ctx, client.ObjectKey{Namespace: namespace, Name: remoteipam.AnnouncementName}, &announced)
+		switch {
+		case apierrors.IsNotFound(err):
+			all = append(all, one(area, Note, "Only a consumer needs it: the sidecar remote-ipam in liqo/liqo-network-manager writes it",
+				"%s is told of no remote IPAM", tenants[namespace]))
+			continue
+		case err != nil:
+			return append(all, cannot(area, "what consumers are told", err)...)
+		}
+		a, err := remoteipam.ParseAnnouncement(announced.Data)
+		if err != nil {
+			all = append(all, one(area, Problem, "Delete it, and the sidecar writes it again", "ConfigMap %s/%s: %v", namespace, announced.Name, err))
+			continue
+		}
+		told++
+		all = append(all, l.certificate(area, "the remote IPAM for "+tenants[namespace], a.CA)...)
+	}
+	return append(all, one(area, OK, "", "%d peers are told how to trust the remote IPAM", told))
+}
+
+// tenants returns the names of the peers, for people, by their tenant namespaces here.
+func (l *look) tenants(ctx context.Context) (map[string]string, error) {
+	var peers liqo.ForeignClusterList
+	if err := l.List(ctx, &peers); err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	for i := range peers.Items {
+		if namespace := liqo.TenantNamespace(&peers.Items[i]); namespace != "" {
+			all[namespace] = liqo.Identity(&peers.Items[i]).String()
+		}
+	}
+	return all, nil
+}
+
+// peers looks at peerings and tunnels.
+func (l *look) peers(ctx context.Context) []Check {
+	const area = "Peerings"
+	var peers liqo.ForeignClusterList
+	var tunnels liqo.TunnelEndpointList
+	if err := l.List(ctx, &peers); err != nil {
+		return cannot(area, "the peers", err)
+	}
+	if err := l.List(ctx, &tunnels); err != nil {
+		return cannot(area, "the tunnels", err)
+	}
+	if len(peers.Items) == 0 {
+		return []Check{one(area, Note, "liqoctl peer out-of-band --help", "There is no peer")}
+	}
+	var all []Check
+	for i := range peers.Items {
+		fc := &peers.Items[i]
+		id := liqo.Identity(fc)
+		status := "liqoctl status peer " + overview.Argument(id.Name)
+		out, in := liqo.Outgoing(fc), liqo.Incoming(fc)
+		switch {
+		case liqo.InBand(fc):
+			all = append(all, one(area, Problem, "End it, and peer again out-of-band: liqoctl peer out-of-band --help", "The peering with %s is in-band", id))
+		case !out.Exists && !in.Exists:
+			all = append(all, one(area, Note, status, "%s is known, and there is no peering with it", id))
+		case out.Exists && !out.Established || in.Exists && !in.Established:
+			all = append(all, one(area, Problem, status, "The peering with %s is not established (it provides: %s, it consumes: %s)", id, peering(out), peering(in)))
+		default:
+			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, peering(out), peering(in)))
+		}
+		if out.Exists || in.Exists {
+			all = append(all, tunnel(area, id, liqo.TenantNamespace(fc), tunnels.Items))
+		}
+	}
+	return all
+}
+
+func peering(p liqo.Peering) string {
+	switch {
+	case !p.Exists:
+		return "no"
+	case p.Ending:
+		return "ending"
+	case p.Established:
+		return "yes"
+	default:
+		return "pending"
+	}
+}
+
+func tunnel(area string, to cluster.Identity, namespace string, tunnels []liqo.TunnelEndpoint) Check {
+	const do = "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A. The port of the gateway (UDP) must be reachable from the peer"
+	for i := range tunnels {
+		if tunnels[i].Namespace != namespace || namespace == "" {
+			continue
+		}
+		_, p, err := liqo.TunnelPeer(&tunnels[i])
+		switch {
+		case err != nil:
+			return one(area, Problem, do, "The tunnel to %s is being negotiated: %v", to, err)
+		case !p.Connected:
+			return one(area, Problem, do, "The tunnel to %s is not connected", to)
+		}
+		if took, at, ok := liqo.RoundTrip(&tunnels[i]); ok {
+			return one(area, OK, "", "The tunnel to %s is connected, with a round-trip time of %s at %s", to, took, at.UTC().Format(time.RFC3339))
+		}
+		return one(area, OK, "", "The tunnel to %s is connected", to)
+	}
+	return one(area, Problem, do, "There is no tunnel to %s", to)
+}
+
+// kubelets looks at the virtual kubelets, their pods and nodes.
+func (l *look) kubelets(ctx context.Context) []Check {
+	const area = "Virtual kubelets"
+	var nodes liqo.VirtualNodeList
+	if err := l.List(ctx, &nodes); err != nil {
+		return cannot(area, "the VirtualNodes", err)
+	}
+	var all []Check
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		name, spec := liqo.KubeletDeployment(n)
+		logs := fmt.Sprintf("kubectl logs -n %s deploy/%s", n.Namespace, name)
+		var d appsv1.Deployment
+		if err := l.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: name}, &d); err != nil {
+			all = append(all, cannot(area, "Deployment "+n.Namespace+"/"+name, err)...)
+			continue
+		}
+
+		// What runs, and what has come of it.
+		image := ""
+		if spec != nil && len(spec.Template.Spec.Containers) > 0 {
+			image = spec.Template.Spec.Containers[0].Image
+		}
+		var node corev1.Node
+		err := l.Get(ctx, client.ObjectKey{Name: n.Name}, &node)
+		switch why := behind(&d); {
+		case why != "":
+			all = append(all, one(area, Problem, logs, "The virtual kubelet of %s (image %s): %s", n.Name, image, why))
+		case liqo.HasNode(n) && apierrors.IsNotFound(err):
+			all = append(all, one(area, Problem, logs, "There is no node %s yet", n.Name))
+		case liqo.HasNode(n) && err != nil:
+			all = append(all, cannot(area, "node "+n.Name, err)...)
+		case liqo.HasNode(n) && !liqo.NodeReady(&node):
+			all = append(all, one(area, Problem, logs, "Node %s is not ready%s", n.Name, because(&node)))
+		default:
+			all = append(all, one(area, OK, "", "The virtual kubelet of %s runs (image %s)", n.Name, image))
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, one(area, Note, "", "There is no virtual node: no peer provides here"))
+	}
+	return all
+}
+
+func because(n *corev1.Node) string {
+	if c := liqo.NodeCondition(n, corev1.NodeReady); c != nil && c.Message != "" {
+		return ": " + c.Message
+	}
+	return ""
+}
+
+// secrets looks at whom namespace liqo is offered to: only those may be whose node says that its virtual kubelet is ours.
+func (l *look) secrets(ctx context.Context) []Check {
+	const area = "Offer of namespace liqo"
+	var offers liqo.NamespaceMapList
+	var virtual liqo.VirtualNodeList
+	if err := l.List(ctx, &offers); err != nil {
+		return cannot(area, "the NamespaceMaps", err)
+	}
+	if err := l.List(ctx, &virtual); err != nil {
+		return cannot(area, "the VirtualNodes", err)
+	}
+
+	// Who is offered it, by the nodes that the same peer has.
+	var all []Check
+	for i := range offers.Items {
+		m := &offers.Items[i]
+		if !liqo.Wanted(m, liqoNamespace) {
+			continue
+		}
+		for v := range virtual.Items {
+			n := &virtual.Items[v]
+			if n.Namespace != m.Namespace || !liqo.HasNode(n) {
+				continue
+			}
+			var node corev1.Node
+			err := l.Get(ctx, client.ObjectKey{Name: n.Name}, &node)
+			switch {
+			case err != nil:
+				all = append(all, cannot(area, "node "+n.Name, err)...)
+			case node.Annotations[liqo.LabelVirtualKubelet] == "":
+				all = append(all, one(area, Problem, "At once: kubectl delete namespaceoffloading -n liqo offloading. Then: "+install0,
+					"Namespace liqo is offered to %s, whose virtual kubelet does not say that it is ours: Liqo's own hands it all Secrets there", n.Name))
+			default:
+				all = append(all, one(area, OK, "", "Namespace liqo is offered to %s, whose virtual kubelet is ours", n.Name))
+			}
+		}
+	}
+
+	// Nobody is fine, but not on a broker.
+	if len(all) == 0 && !l.setup.Broker {
+		return []Check{one(area, OK, "", "Namespace liqo is offered to nobody")}
+	}
+	if len(all) == 0 {
+		return []Check{one(area, Note, "", "Namespace liqo is offered to nobody, so that consumers find no remote IPAM")}
+	}
+	return all
+}
+
+// relays says how many addresses are relayed for each peer.
+func (l *look) relays(ctx context.Context) []Check {
+	const area = "Relay"
+	var mappings liqo.NatMappingList
+	if err := l.List(ctx, &mappings); err != nil {
+		return cannot(area, "the NatMappings", err)
+	}
+	all := []Check{}
+	for i := range mappings.Items {
+		m := &mappings.Items[i]
+		all = append(all, one(area, OK, "", "%d addresses are relayed for peer %s", len(liqo.Mappings(m)), liqo.MappedFor(m)))
+	}
+	if len(all) == 0 {
+		all = append(all, one(area, OK, "", "No address is relayed"))
+	}
+	return all
+}
+
+// remoteIPAMs looks at the Services by which virtual kubelets reach the brokers.
+func (l *look) remoteIPAMs(ctx context.Context) []Check {
+	const area = "Remote IPAM"
+	var all []Check
+	for _, address := range l.setup.RemoteIPAMs {
+		name, rest, _ := strings.Cut(address, ".")
+		namespace, _, _ := strings.Cut(rest, ".")
+		if namespace == "" {
+			all = append(all, one(area, Unknown, "", "Whether somebody answers at %s cannot be seen here", address))
+			continue
+		}
+		all = append(all, l.service(ctx, area, namespace, name, "virtual kubelets ask the broker there for addresses",
+			"On the broker: kubectl liqo-broker diagnose. It must peer with this cluster, and offer the Service"))
+	}
+	if n := len(l.setup.RemoteIPAMs) - len(l.setup.Brokers); n > 0 {
+		all = append(all, one(area, Problem, "Peer with the broker again, or: kubectl liqo-broker unprepare", "%d addresses of remote IPAMs are of no peer of this cluster", n))
+	}
+	return all
+}
+
+// paths looks at by which paths the pods of a consumer are reached.
+func (l *look) paths(ctx context.Context) []Check {
+	const area = "Pods"
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	if err := l.List(ctx, &nodes, client.MatchingLabels{liqo.LabelNodeType: liqo.NodeTypeVirtual}); err != nil {
+		return cannot(area, "the virtual nodes", err)
+	}
+	if err := l.List(ctx, &pods); err != nil {
+		return cannot(area, "the pods", err)
+	}
+	count, without := map[string]int{}, []string{}
+	for _, p := range overview.OnConsumer(nodes.Items, pods.Items, nil) {
+		count[p.Path]++
+		if p.Path == "" && p.Ready {
+			without = append(without, p.Namespace+"/"+p.Pod)
+		}
+	}
+	all := []Check{one(area, OK, "", "%d pods are reached directly, and %d through a broker", count["direct"], count["relay"])}
+	if len(without) > 0 {
+		all = append(all, one(area, Note, "They may be new. If it stays so: the log of the virtual kubelet, in the tenant namespace of the broker",
+			"Of %d pods that are ready no path is known: %s", len(without), some(without)))
+	}
+	return all
+}
+
+// objects says what the broker itself found of providers, consumers, policies and queries.
+func (l *look) objects(ctx context.Context, observe func(context.Context, client.Client) (overview.Observed, error)) []Check {
+	const area = "Providers, consumers, policies"
+	observed, err := observe(ctx, l.Client)
+	if err != nil {
+		return cannot(area, "the objects of the broker", err)
+	}
+	status := overview.Summarize(observed)
+	all := make([]Check, 0, len(status.Next)+1)
+	for _, f := range status.Next {
+		state := Note
+		if f.Problem {
+			state = Problem
+		}
+		all = append(all, Check{area, state, f.What, f.Do})
+	}
+	return append(all, one(area, OK, "", "%d providers, %d consumers, %d policies, %d queries", status.Providers.Total, status.Consumers.Total, status.Policies.Total, status.Queries.Total))
+}
+
+// events shows the warnings of the last hour where Liqo and the broker run.
+func (l *look) events(ctx context.Context) []Check {
+	const area = "Warnings of the last hour"
+	tenants, err := l.tenants(ctx)
+	if err != nil {
+		return cannot(area, "the peers", err)
+	}
+	namespaces := append(slices.Sorted(maps.Keys(tenants)), liqoNamespace, install.BrokerNamespace)
+	type warning struct {
+		of    string
+		count int32
+		at    time.Time
+	}
+
+	// Those that say the same are counted together.
+	seen := map[string]*warning{}
+	for _, namespace := range namespaces {
+		var events corev1.EventList
+		if err := l.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+			return cannot(area, "the events of namespace "+namespace, err)
+		}
+		for i := range events.Items {
+			e := &events.Items[i]
+			at := e.LastTimestamp.Time
+			if at.IsZero() {
+				at = e.EventTime.Time
+			}
+			if e.Type != corev1.EventTypeWarning || l.now.Sub(at) > recent {
+				continue
+			}
+			key := fmt.Sprintf("%s %s/%s: %s (%s)", e.InvolvedObject.Kind, namespace, e.InvolvedObject.Name, e.Message, e.Reason)
+			w := seen[key]
+			if w == nil {
+				w = &warning{of: key}
+				seen[key] = w
+			}
+			w.count += max(e.Count, 1)
+			if at.After(w.at) {
+				w.at = at
+			}
+		}
+	}
+
+	// The last ones come first.
+	all := slices.SortedFunc(maps.Values(seen), func(a, b *warning) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.of, b.of)) })
+	checks := []Check{}
+	for _, w := range all[:min(len(all), maxEvents)] {
+		checks = append(checks, one(area, Note, "", "%s, %d times, last %s ago", w.of, w.count, l.now.Sub(w.at).Round(time.Second)))
+	}
+	if len(all) == 0 {
+		checks = append(checks, one(area, OK, "", "None"))
+	}
+	return checks
+}

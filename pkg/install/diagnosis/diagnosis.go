@@ -1,0 +1,179 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package diagnosis looks at each step of the set-up of a broker or of a consumer, from Liqo's flags to tunnels, relay addresses and the
+// resource plugin, and says of each whether it is as it should be, and what to do if not. It writes nothing.
+//
+// It does not know how an installation is made: it asks package install for its steps; nor what is wrong with providers, consumers and
+// policies: package overview says that.
+package diagnosis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+)
+
+// State is how a thing is that was looked at.
+type State string
+
+// States, the worst first.
+const (
+	Problem State = "problem"
+	// Unknown: it cannot be said, for lack of a right or of an answer.
+	Unknown State = "unknown"
+	// Note: it may be meant to be so.
+	Note State = "note"
+	OK   State = "ok"
+)
+
+// marks are what people see of a state.
+var marks = map[State]string{Problem: "!", Unknown: "?", Note: "*", OK: " "}
+
+// Check is what was found of one thing.
+type Check struct {
+	// Area is what it belongs to, such as "Virtual kubelets".
+	Area  string `json:"area"`
+	State State  `json:"state"`
+	What  string `json:"what"`
+	// Do is what to do about it; empty if nothing is.
+	Do string `json:"do,omitempty"`
+}
+
+// Diagnosis is all that was found of a cluster.
+type Diagnosis struct {
+	// Healthy is true if there is no problem.
+	Healthy bool `json:"healthy"`
+	// Roles are what the cluster is: broker, consumer, both or none.
+	Roles []string `json:"roles"`
+	// Liqo, Kubernetes and Plugin are versions; empty if they are not known.
+	Liqo       string `json:"liqo,omitempty"`
+	Kubernetes string `json:"kubernetes,omitempty"`
+	Plugin     string `json:"plugin,omitempty"`
+	// Checks are in the order in which things depend on each other.
+	Checks []Check `json:"checks"`
+}
+
+// Config is what a diagnosis needs.
+type Config struct {
+	Client client.Client
+	Now    time.Time
+	// Observe reads what a broker has; it is asked only on one.
+	Observe func(ctx context.Context, c client.Client) (overview.Observed, error)
+	// Plugin and Kubernetes are versions.
+	Plugin, Kubernetes string
+}
+
+// look is one diagnosis that is being made.
+type look struct {
+	client.Client
+	now   time.Time
+	setup install.Setup
+}
+
+// Run makes a diagnosis. Its error says that nothing can be said: the API server cannot be reached, or ctx is done.
+func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
+	d := &Diagnosis{Plugin: cfg.Plugin, Kubernetes: cfg.Kubernetes, Roles: []string{}}
+	installer, err := install.New(cfg.Client, install.Options{}, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	l := &look{Client: cfg.Client, now: cfg.Now}
+	l.setup, err = installer.Look(ctx)
+	d.Liqo = l.setup.Version
+	requirement := &install.RequirementError{}
+	switch {
+	case errors.As(err, &requirement):
+		d.Checks = []Check{{"Liqo", Problem, requirement.Error(), ""}}
+		return d, nil
+	case err != nil:
+		return nil, err
+	}
+	areas := []func(context.Context) []Check{l.liqo, l.nodes, func(ctx context.Context) []Check { return l.steps(ctx, installer) }}
+	if l.setup.Broker {
+		d.Roles = append(d.Roles, "broker")
+		areas = append(areas, l.daemon, l.services, l.certificates)
+	}
+	if len(l.setup.RemoteIPAMs) > 0 {
+		d.Roles = append(d.Roles, "consumer")
+		areas = append(areas, l.remoteIPAMs, l.paths)
+	}
+	areas = append(areas, l.peers, l.kubelets, l.secrets)
+	if l.setup.Broker {
+		areas = append(areas, l.relays, func(ctx context.Context) []Check { return l.objects(ctx, cfg.Observe) })
+	}
+	areas = append(areas, l.events)
+
+	// They are independent of each other, and each keeps its place.
+	found := make([][]Check, len(areas))
+	group, inGroup := errgroup.WithContext(ctx)
+	for n, area := range areas {
+		group.Go(func() error {
+			found[n] = area(inGroup)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil || ctx.Err() != nil {
+		return nil, cmp.Or(err, context.Cause(ctx))
+	}
+	d.Checks = slices.Concat(found...)
+	if len(d.Roles) == 0 {
+		d.Checks = append(d.Checks, Check{"Set-up", Problem, "This cluster is neither a broker nor a consumer", "Run kubectl liqo-broker install on the broker, and kubectl liqo-broker prepare on a consumer"})
+	}
+	d.Healthy = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Problem })
+	return d, nil
+}
+
+// String returns a diagnosis as text: all things by area, each with its mark.
+func (d *Diagnosis) String() string {
+	var out strings.Builder
+	is := strings.Join(d.Roles, " and ")
+	fmt.Fprintf(&out, "This cluster is: %s\n", cmp.Or(is, "neither a broker nor a consumer"))
+	fmt.Fprintf(&out, "Versions: Liqo %s, Kubernetes %s, plugin %s\n",
+		overview.Plain(cmp.Or(d.Liqo, "unknown")), overview.Plain(cmp.Or(d.Kubernetes, "unknown")), overview.Plain(cmp.Or(d.Plugin, "unknown")))
+	area := ""
+	count := map[State]int{}
+	for _, c := range d.Checks {
+		if c.Area != area {
+			area = c.Area
+			fmt.Fprintf(&out, "\n%s\n", area)
+		}
+		count[c.State]++
+		fmt.Fprintf(&out, "%s %s\n", marks[c.State], overview.Sentence(c.What))
+		if c.Do != "" {
+			fmt.Fprintf(&out, "  %s\n", overview.Plain(c.Do))
+		}
+	}
+	fmt.Fprintf(&out, "\n%d problems (!), %d unknown (?), %d notes (*), %d as they should be\n", count[Problem], count[Unknown], count[Note], count[OK])
+	return out.String()
+}
+
+// cannot is what is said of an area that cannot be read.
+func cannot(area, what string, err error) []Check {
+	do := "Ask somebody who may: an administrator of this cluster sees all"
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		do = "Try again"
+	}
+	if meta.IsNoMatchError(err) {
+		do = "The kind is missing: finish the installation of Liqo and of the broker"
+	}
+	return []Check{{area, Unknown, fmt.Sprintf("Cannot read %s: %v", what, err), do}}
+}
+
+// one is the single check of an area.
+func one(area string, state State, do, format string, args ...any) Check {
+	return Check{area, state, fmt.Sprintf(format, args...), do}
+}

@@ -1,0 +1,434 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+)
+
+var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+// settle gives an object what controllers of Kubernetes write into it when all goes well.
+func settle(object map[string]any) {
+	switch object["kind"] {
+	case "Deployment":
+		object["status"] = map[string]any{"replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}
+	case "CustomResourceDefinition":
+		object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	}
+}
+
+// merged returns an object with what somebody applies to it.
+func merged(is, applied any) any {
+	from, ok1 := is.(map[string]any)
+	to, ok2 := applied.(map[string]any)
+	if !ok1 || !ok2 {
+		return applied
+	}
+	all := map[string]any{}
+	maps.Copy(all, from)
+	for key, value := range to {
+		all[key] = merged(from[key], value)
+	}
+	return all
+}
+
+// has reports whether a value has all that somebody applies; items of lists are known by their place.
+func has(is, applied any) bool {
+	switch applied := applied.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		is, ok := is.(map[string]any)
+		for key, value := range applied {
+			ok = ok && has(is[key], value)
+		}
+		return ok || len(applied) == 0
+	case []any:
+		is, ok := is.([]any)
+		ok = ok && len(is) == len(applied)
+		for n := range applied {
+			ok = ok && has(is[n], applied[n])
+		}
+		return ok
+	default:
+		a, err1 := json.Marshal(is) // Numbers are of several types.
+		b, err2 := json.Marshal(applied)
+		return err1 == nil && err2 == nil && bytes.Equal(a, b)
+	}
+}
+
+// apply is what an API server does, for the fake client that does not.
+func apply(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+	if p.Type() != types.ApplyPatchType {
+		return c.Patch(ctx, o, p, options...)
+	}
+	want, _ := o.(*unstructured.Unstructured)
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(want.GroupVersionKind())
+	chosen := &client.PatchOptions{}
+	chosen.ApplyOptions(options)
+	err := c.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if apierrors.IsNotFound(err) {
+		settle(want.Object)
+		return c.Create(ctx, want)
+	}
+	if err != nil {
+		return err
+	}
+	if has(live.Object, want.Object) {
+		want.Object = live.Object
+	} else {
+		want.Object, _ = merged(live.Object, want.Object).(map[string]any)
+	}
+	if len(chosen.DryRun) > 0 {
+		return nil
+	}
+	return c.Update(ctx, want)
+}
+
+// foreign is a peer that provides.
+func foreign(t *testing.T) *liqo.ForeignCluster {
+	t.Helper()
+	const text = `{
+		"metadata": {"name": "milan"},
+		"spec": {"peeringType": "OutOfBand", "clusterIdentity": {"clusterID": "11111111-aaaa", "clusterName": "milan"}},
+		"status": {"tenantNamespace": {"local": "liqo-tenant-milan"}, "peeringConditions": [{"type": "OutgoingPeering", "status": "Established"}]}
+	}`
+	fc := &liqo.ForeignCluster{}
+	if err := json.Unmarshal([]byte(text), fc); err != nil {
+		t.Fatal(err)
+	}
+	return fc
+}
+
+// fakeCluster is a cluster with stock Liqo, which has two peers; what a test changes is done after the installation.
+func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	deployment := func(name string, args ...string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-" + name}}
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: "liqo/" + name + ":v0.9.4", Args: args}}
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 1, 1, 1
+		return d
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-network-manager"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	milan := foreign(t)
+	tunnel := &liqo.TunnelEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
+	tunnel.Spec.ClusterIdentity, tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR = milan.Spec.ClusterIdentity, "10.1.0.0/16", "None"
+	tunnel.Spec.RemoteExternalCIDR, tunnel.Spec.RemoteNATExternalCIDR = "10.2.0.0/16", "None"
+	tunnel.Status.Connection.Status = "Connected"
+	funcs.Patch = apply
+	if funcs.Create == nil {
+		funcs.Create = func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if review, is := o.(*authorizationv1.SelfSubjectAccessReview); is {
+				review.Status.Allowed = true
+				return nil
+			}
+			return c.Create(ctx, o, options...)
+		}
+	}
+	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper(scheme)).WithObjects(
+		deployment("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4"), deployment("gateway"), deployment("network-manager"), service, node, milan, tunnel,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-kubelet-local"}},
+	).Build(), funcs)
+}
+
+func mapper(scheme *runtime.Scheme) meta.RESTMapper {
+	return testrestmapper.TestOnlyStaticRESTMapper(scheme)
+}
+
+// broker is a cluster that was made a broker, and is well.
+func broker(t *testing.T, c client.Client) {
+	t.Helper()
+	var out strings.Builder
+	installer, err := install.New(c, install.Options{Timeout: 5 * time.Second}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installer.Install(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	holder := "liqo-broker-1"
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: install.BrokerNamespace, Name: install.BrokerName}}
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, &metav1.MicroTime{Time: now.Add(-10 * time.Second)}
+	objects := []client.Object{lease}
+	for _, service := range []client.ObjectKey{
+		{Namespace: "liqo-broker", Name: "liqo-broker"}, {Namespace: "liqo-broker", Name: "liqo-broker-resource-plugin"},
+		{Namespace: "liqo-broker", Name: "liqo-broker-webhook"}, {Namespace: "liqo", Name: "liqo-network-manager"},
+	} {
+		objects = append(objects, &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},
+			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+		})
+	}
+	for _, o := range objects {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	certify(t, c, now.Add(365*24*time.Hour))
+}
+
+// certify announces a certificate for all webhooks.
+func certify(t *testing.T, c client.Client, until time.Time) {
+	t.Helper()
+	bundle := certificate(t, until)
+	var mutating admissionv1.MutatingWebhookConfiguration
+	var validating admissionv1.ValidatingWebhookConfiguration
+	named := client.ObjectKey{Name: install.BrokerName}
+	if err := errors.Join(c.Get(t.Context(), named, &mutating), c.Get(t.Context(), named, &validating)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range mutating.Webhooks {
+		mutating.Webhooks[i].ClientConfig.CABundle = bundle
+	}
+	for i := range validating.Webhooks {
+		validating.Webhooks[i].ClientConfig.CABundle = bundle
+	}
+	if err := errors.Join(c.Update(t.Context(), &mutating), c.Update(t.Context(), &validating)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func certified(until time.Time) func(*testing.T, client.Client) {
+	return func(t *testing.T, c client.Client) {
+		t.Helper()
+		certify(t, c, until)
+	}
+}
+
+func nothing(context.Context, client.Client) (overview.Observed, error) {
+	d := &appsv1.Deployment{}
+	d.Status.ReadyReplicas = 1
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--with-catalog"}}}
+	return overview.Observed{Deployment: d}, nil
+}
+
+func diagnose(t *testing.T, c client.Client) *Diagnosis {
+	t.Helper()
+	d, err := Run(t.Context(), Config{Client: c, Now: now, Observe: nothing, Plugin: "v0.1.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestWell looks at a broker as the installation leaves it.
+func TestWell(t *testing.T) {
+	c := fakeCluster(t, interceptor.Funcs{})
+	broker(t, c)
+	d := diagnose(t, c)
+	if !d.Healthy || !slices.Equal(d.Roles, []string{"broker"}) || d.Liqo != "v0.9.4" {
+		t.Errorf("%t %v %s:\n%s", d.Healthy, d.Roles, d.Liqo, d)
+	}
+	for _, check := range d.Checks {
+		if check.State == Unknown {
+			t.Errorf("unknown: %+v", check)
+		}
+	}
+}
+
+// TestStock looks at a cluster with Liqo alone, and at those that cannot be a broker.
+func TestStock(t *testing.T) {
+	d := diagnose(t, fakeCluster(t, interceptor.Funcs{}))
+	if d.Healthy || len(d.Roles) > 0 || !strings.Contains(d.String(), "neither a broker nor a consumer") {
+		t.Errorf("%s", d)
+	}
+}
+
+// TestIll breaks a broker in one way after the other: each is found, and says what to do.
+func TestIll(t *testing.T) {
+	change := func(o client.Object, to func()) func(*testing.T, client.Client) {
+		return func(t *testing.T, c client.Client) {
+			t.Helper()
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				t.Fatal(err)
+			}
+			to()
+			whole, _ := o.DeepCopyObject().(client.Object)
+			if err := c.Update(t.Context(), whole); err != nil {
+				t.Fatal(err)
+			}
+			o.SetResourceVersion(whole.GetResourceVersion())
+			if err := client.IgnoreNotFound(c.Status().Update(t.Context(), o)); err != nil { // Some kinds have no such subresource here.
+				t.Fatal(err)
+			}
+		}
+	}
+	remove := func(o client.Object) func(*testing.T, client.Client) {
+		return func(t *testing.T, c client.Client) {
+			t.Helper()
+			if err := c.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	in := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
+	manager, gateway, network := &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-controller-manager")}, &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-gateway")},
+		&appsv1.Deployment{ObjectMeta: in("liqo", "liqo-network-manager")}
+	worker, lease := &corev1.Node{ObjectMeta: in("", "worker")}, &coordinationv1.Lease{ObjectMeta: in("liqo-broker", "liqo-broker")}
+	fc, tunnel := &liqo.ForeignCluster{ObjectMeta: in("", "milan")}, &liqo.TunnelEndpoint{ObjectMeta: in("liqo-tenant-milan", "milan")}
+	for name, tc := range map[string]struct {
+		do    func(*testing.T, client.Client)
+		state State
+		says  string
+	}{
+		"NodeDown": {change(worker, func() { worker.Status.Conditions[0].Status = corev1.ConditionFalse }), Problem, "Node worker is not ready"},
+		"LiqoDown": {change(gateway, func() { gateway.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo/liqo-gateway: 0 of 1 replicas are ready"},
+		"FlagsGone": {change(manager, func() {
+			manager.Spec.Template.Spec.Containers[0].Args = []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}
+		}), Problem, "patch Deployment liqo/liqo-controller-manager"},
+		"SidecarGone":  {change(network, func() { network.Spec.Template.Spec.Containers = network.Spec.Template.Spec.Containers[:1] }), Problem, "patch Deployment liqo/liqo-network-manager"},
+		"RightsGone":   {remove(&rbacv1.ClusterRole{ObjectMeta: in("", "liqo-broker")}), Problem, "create ClusterRole liqo-broker"},
+		"DaemonGone":   {remove(&appsv1.Deployment{ObjectMeta: in("liqo-broker", "liqo-broker")}), Problem, "create Deployment liqo-broker/liqo-broker"},
+		"NobodyLeads":  {change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-time.Hour)} }), Problem, `was last renewed 1h0m0s ago by "liqo-broker-1"`},
+		"NoPlugin":     {remove(&discoveryv1.EndpointSlice{ObjectMeta: in("liqo-broker", "liqo-broker-resource-plugin")}), Problem, "Nobody answers at Service liqo-broker/liqo-broker-resource-plugin"},
+		"Expired":      {certified(now.Add(-time.Minute)), Problem, "expired at 2026-11-01T11:59:00Z"},
+		"ExpiresSoon":  {certified(now.Add(24 * time.Hour)), Note, "expires at 2026-11-02"},
+		"InBand":       {change(fc, func() { fc.Spec.PeeringType = "InBand" }), Problem, "The peering with milan (11111111-aaaa) is in-band"},
+		"Pending":      {change(fc, func() { fc.Status.PeeringConditions[0].Status = "Pending" }), Problem, "is not established (it provides: pending"},
+		"TunnelDown":   {change(tunnel, func() { tunnel.Status.Connection.Status = "Connecting" }), Problem, "The tunnel to milan (11111111-aaaa) is not connected"},
+		"NoTunnel":     {remove(tunnel.DeepCopy()), Problem, "There is no tunnel to milan"},
+		"SecretsLeave": {offered, Problem, "Namespace liqo is offered to liqo-milan, whose virtual kubelet does not say that it is ours"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fakeCluster(t, interceptor.Funcs{})
+			broker(t, c)
+			tc.do(t, c)
+			d := diagnose(t, c)
+			n := slices.IndexFunc(d.Checks, func(c Check) bool { return strings.Contains(c.What, tc.says) })
+			if n < 0 || d.Checks[n].State != tc.state || d.Checks[n].Do == "" || d.Healthy != (tc.state != Problem) {
+				t.Errorf("it does not say %q as a %s with what to do:\n%s", tc.says, tc.state, d)
+			}
+		})
+	}
+}
+
+// offered offers namespace liqo to a peer whose virtual kubelet is Liqo's own.
+func offered(t *testing.T, c client.Client) {
+	t.Helper()
+	node := &liqo.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "liqo-milan"}}
+	node.Spec.ClusterIdentity = &foreign(t).Spec.ClusterIdentity
+	offer := &liqo.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
+	offer.Spec.DesiredMapping = map[string]string{"liqo": "liqo-here"}
+	for _, o := range []client.Object{node, offer, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-milan"}}} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCannotKnow lacks rights for one kind after the other: what depends on it is unknown, the rest is said.
+func TestCannotKnow(t *testing.T) {
+	for _, kind := range []string{"NodeList", "EndpointSliceList", "TunnelEndpointList", "VirtualNodeList", "NatMappingList", "EventList", "MutatingWebhookConfigurationList"} {
+		forbid := false
+		c := fakeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if gvk, err := c.GroupVersionKindFor(list); forbid && err == nil && gvk.Kind == kind {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", errors.New("no role"))
+			}
+			return c.List(ctx, list, options...)
+		}})
+		broker(t, c)
+		forbid = true
+		d := diagnose(t, c)
+		unknown := slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Unknown && strings.Contains(c.What, kind) && c.Do != "" })
+		if !unknown || !d.Healthy {
+			t.Errorf("%s:\n%s", kind, d)
+		}
+	}
+}
+
+// TestUnreachable can say nothing: that is an error.
+func TestUnreachable(t *testing.T) {
+	lost := &url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}
+	c := fakeCluster(t, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return lost
+	}})
+	if d, err := Run(t.Context(), Config{Client: c, Now: now, Observe: nothing}); !errors.Is(err, lost) {
+		t.Errorf("%v, %v", d, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c = fakeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		cancel() // Somebody presses Ctrl-C.
+		return ctx.Err()
+	}})
+	if d, err := Run(ctx, Config{Client: c, Now: now, Observe: nothing}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+// TestConsumer looks at a consumer: one whose broker answers, and one whose broker has gone.
+func TestConsumer(t *testing.T) {
+	c := fakeCluster(t, interceptor.Funcs{})
+	namespace := liqo.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"})
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "liqo-network-manager"}}
+	endpoints := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+	}
+	if err := errors.Join(c.Create(t.Context(), service), c.Create(t.Context(), endpoints)); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	installer, err := install.New(c, install.Options{Timeout: 5 * time.Second}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installer.Prepare(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"consumer"}) || !strings.Contains(d.String(), "1 answer at Service "+namespace) {
+		t.Errorf("%s", d)
+	}
+	if err := c.Delete(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	if d := diagnose(t, c); d.Healthy || !strings.Contains(d.String(), "There is no Service "+namespace+"/liqo-network-manager") {
+		t.Errorf("%s", d)
+	}
+}
