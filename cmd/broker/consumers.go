@@ -50,7 +50,9 @@ func announced(direct client.Reader) callers.Issued {
 type inEveryReplica struct{ mgr manager.Manager }
 
 // Add implements callers.Runner.
-func (r inEveryReplica) Add(runnable manager.Runnable) error { return r.mgr.Add(everyReplica(runnable.Start)) }
+func (r inEveryReplica) Add(runnable manager.Runnable) error {
+	return r.mgr.Add(everyReplica(runnable.Start))
+}
 
 // apiTLS serves the HTTP API with the daemon's certificate. Clients may show a certificate, which is looked at when they ask for
 // something: not everybody has one.

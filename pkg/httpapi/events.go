@@ -278,4 +278,6 @@ func (e *eventWriter) flush() error {
 }
 
 // endless reports whether a request is for a stream.
-func endless(r *http.Request) bool { return r.Method == http.MethodGet && r.URL.Path == base+eventsPath }
+func endless(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == base+eventsPath
+}

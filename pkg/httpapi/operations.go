@@ -27,7 +27,9 @@ func (f flagged) admits(value bool) bool { return f == "" || (f == "true") == va
 func matches(filter, value string) bool { return filter == "" || filter == value }
 
 // is reports whether a filter means a cluster, by its ID or its name.
-func is(filter string, c apiv1.Cluster) bool { return filter == "" || filter == c.ID || filter == c.Name }
+func is(filter string, c apiv1.Cluster) bool {
+	return filter == "" || filter == c.ID || filter == c.Name
+}
 
 type providersInput struct {
 	Paging

@@ -384,7 +384,9 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 	}
 	for name, call := range map[string]func() (interface{ StatusCode() int }, error){
 		"providers": func() (interface{ StatusCode() int }, error) { return c.ListProvidersWithResponse(ctx, nil) },
-		"provider":  func() (interface{ StatusCode() int }, error) { return c.GetProviderWithResponse(ctx, string(milan.ID), nil) },
+		"provider": func() (interface{ StatusCode() int }, error) {
+			return c.GetProviderWithResponse(ctx, string(milan.ID), nil)
+		},
 		"consumers": func() (interface{ StatusCode() int }, error) { return c.ListConsumersWithResponse(ctx, nil) },
 		"policies":  func() (interface{ StatusCode() int }, error) { return c.ListPoliciesWithResponse(ctx, nil) },
 		"policy":    func() (interface{ StatusCode() int }, error) { return c.GetPolicyWithResponse(ctx, "cheap", nil) },

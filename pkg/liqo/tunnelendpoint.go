@@ -97,7 +97,9 @@ func SeenPrefixes(tunnel *TunnelEndpoint) []netip.Prefix {
 }
 
 // Connected reports whether a tunnel is up.
-func Connected(tunnel *TunnelEndpoint) bool { return tunnel.Status.Connection.Status == netv1alpha1.Connected }
+func Connected(tunnel *TunnelEndpoint) bool {
+	return tunnel.Status.Connection.Status == netv1alpha1.Connected
+}
 
 // TunnelEndpointList is a list of them.
 type TunnelEndpointList = netv1alpha1.TunnelEndpointList

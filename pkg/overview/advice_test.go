@@ -52,7 +52,9 @@ func TestAdvise(t *testing.T) {
 	active, cordoned := v1alpha1.SchedulingActive, v1alpha1.SchedulingCordoned
 	const running, chosen = "It runs 2 of the consumer's pods", "New pods may go there: it is chosen by p"
 	const free = "New pods may go there: namespaces that follow no policy use every provider that is ready"
-	peer := func(id string, reasons ...string) AdvisedPeer { return AdvisedPeer{Provider: Cluster{ID: id}, Reasons: reasons} }
+	peer := func(id string, reasons ...string) AdvisedPeer {
+		return AdvisedPeer{Provider: Cluster{ID: id}, Reasons: reasons}
+	}
 	with := func(p AdvisedPeer, running int, connected bool, policies ...string) AdvisedPeer {
 		p.Running, p.Connected, p.Policies = running, connected, policies
 		return p

@@ -35,7 +35,7 @@ var (
 	comment = regexp.MustCompile(`(?s)^\s*<!-- (.*?) -->\s*$`)
 	runOn   = regexp.MustCompile(`^(commands )?run on (\w[\w-]*)(?: in (Test\w+))?$`)
 	notRun  = regexp.MustCompile(`^not run: (.+)$`)
-	program = regexp.MustCompile(`^\s*(?:sudo )?(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|crane|promtool|sha256sum|tar|export|[a-z_]+=\$?\()`)
+	program = regexp.MustCompile(`^\s*(?:sudo )?(?:(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|crane|promtool|sha256sum|tar|export) |[a-z_]+=\$?\()`)
 )
 
 // Commands returns the blocks of a page that have commands, in their order.
