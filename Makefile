@@ -108,6 +108,15 @@ text: ## Print what users read into the golden files and docs/reference: help, s
 	go test ./cmd/... ./pkg/virtualkubelet/serve -run '^(TestHelp|TestMetricTable)$$' -update
 	go test ./test/reference -update
 
+# As: make dashboard-picture PROMETHEUS=http://127.0.0.1:9090 DASHBOARD=provider PICTURE_FLAGS='-var provider=CLUSTER_ID -range 1h'
+PROMETHEUS ?= http://127.0.0.1:9090
+DASHBOARD  ?= overview
+
+.PHONY: dashboard-picture
+dashboard-picture: ## Draw a dashboard from what a Prometheus knows, to docs/images/.
+	go run ./test/dashboardpicture -prometheus $(PROMETHEUS) -dashboard deploy/monitoring/dashboards/$(DASHBOARD).json \
+		-out docs/images/dashboard-$(DASHBOARD).svg $(PICTURE_FLAGS)
+
 .PHONY: generate
 generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi-codegen ## Generate the CRDs, the chart from the manifests, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler
