@@ -54,7 +54,7 @@ func ask(ctx context.Context, prometheus, query, legend string, over period) ([]
 			}
 		}
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Error != "" {
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Error != "" { //nolint:musttag // Names differ in case only.
 		return nil, fmt.Errorf("ask %s for %s: %s (%w)", prometheus, query, answer.Error, orStatus(err, response.Status))
 	}
 	var all []series

@@ -21,17 +21,17 @@ import (
 
 // dashboard is what of a dashboard is drawn.
 type dashboard struct {
-	Title  string
-	Panels []panel
+	Title  string  `json:"title"`
+	Panels []panel `json:"panels"`
 }
 
 // panel is one of its pictures. Places are in Grafana's grid, which has 24 columns.
 type panel struct {
-	Title       string
-	Type        string
-	GridPos     struct{ X, Y, W, H int }
-	FieldConfig struct{ Defaults struct{ Unit string } }
-	Targets     []struct{ Expr, LegendFormat string }
+	Title       string                                   `json:"title"`
+	Type        string                                   `json:"type"`
+	GridPos     struct{ X, Y, W, H int }                 `json:"gridPos"`
+	FieldConfig struct{ Defaults struct{ Unit string } } `json:"fieldConfig"`
+	Targets     []struct{ Expr, LegendFormat string }    `json:"targets"`
 }
 
 func main() {
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, now time.Time) error {
 		return fmt.Errorf("read the dashboard: %w", err)
 	}
 	var d dashboard
-	if err := json.Unmarshal(text, &d); err != nil {
+	if err := json.Unmarshal(text, &d); err != nil { //nolint:musttag // Names differ in case only.
 		return fmt.Errorf("read the dashboard %s: %w", *file, err)
 	}
 	over := period{from: now.Add(-*span), to: now}
@@ -85,5 +85,5 @@ func run(ctx context.Context, args []string, now time.Time) error {
 			answers[i] = append(answers[i], found...)
 		}
 	}
-	return os.WriteFile(*out, []byte(draw(&d, answers, over)), 0o644) //nolint:gosec // A picture for everybody.
+	return os.WriteFile(*out, []byte(draw(&d, answers, over)), 0o644)
 }

@@ -59,7 +59,7 @@ func dashboards(t *testing.T) map[string]dashboard {
 			t.Fatal(err)
 		}
 		var d dashboard
-		if err := json.Unmarshal(text, &d); err != nil {
+		if err := json.Unmarshal(text, &d); err != nil { //nolint:musttag // Names differ in case only.
 			t.Fatalf("%s: %v", file, err)
 		}
 		all[filepath.Base(file)] = d

@@ -248,7 +248,7 @@ func TestEvents(t *testing.T) {
 		"whose [condition](conditions.md) changes has an event with the reason of the condition, too. Events of a twin namespace are shown to its\n" +
 		"consumer, and name no provider.\n\n" +
 		"| reason | type | object | written by | when | what to do |\n|---|---|---|---|---|---|\n")
-	print(&out, table(t, "events.txt", 6))
+	printRows(&out, table(t, "events.txt", 6))
 	golden.Check(t, page("events.md"), out.String())
 }
 
@@ -257,12 +257,12 @@ func TestConditions(t *testing.T) {
 	out.WriteString("# Conditions\n\n" + written +
 		"What the status of an object says: `kubectl describe KIND NAME`. The message of a condition has the details.\n\n" +
 		"| object | condition | reason | status | what it means | what to do |\n|---|---|---|---|---|---|\n")
-	print(&out, table(t, "conditions.txt", 6))
+	printRows(&out, table(t, "conditions.txt", 6))
 	golden.Check(t, page("conditions.md"), out.String())
 }
 
-// print prints rows as those of a page.
-func print(out *strings.Builder, rows [][]string) {
+// printRows prints rows as those of a page.
+func printRows(out *strings.Builder, rows [][]string) {
 	for _, row := range rows {
 		fmt.Fprintf(out, "| %s |\n", strings.Join(row, " | "))
 	}
