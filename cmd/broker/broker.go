@@ -212,7 +212,7 @@ func (b *broker) setupAPI(ctx context.Context, direct client.Client) (err error)
 	if b.planner != nil {
 		config.Explainer = &twin.Explainer{Client: b.mgr.GetClient(), Reader: b.reader, Planner: b.planner, MaxNamespaces: b.cfg.maxNamespaces}
 	}
-	if b.api, err = httpapi.New(config); err != nil {
+	if b.api, err = httpapi.New(config); err != nil { //nolint:contextcheck // It prepares answers, each with the context of its request.
 		return err
 	}
 	if err := b.api.Watch(ctx, b.mgr.GetCache()); err != nil {

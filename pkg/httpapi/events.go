@@ -81,7 +81,7 @@ func (v *v1) register(api huma.API) {
 	api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Event](), true, "Event")
 	op.Middlewares = append(op.Middlewares, v.admitWatcher)
 	huma.Register(api, op, func(_ context.Context, in *eventsInput) (*huma.StreamResponse, error) {
-		return &huma.StreamResponse{Body: func(ctx huma.Context) { v.stream(ctx, in) }}, nil
+		return &huma.StreamResponse{Body: func(ctx huma.Context) { v.stream(ctx, in) }}, nil //nolint:contextcheck // Huma's has the other one.
 	})
 }
 

@@ -41,8 +41,11 @@ func next(t *testing.T, stream io.Reader, count int) []event {
 
 // events is a stream of events.
 type events struct {
-	lines *bufio.Reader
-	last  string // The last ID.
+	lines  *bufio.Reader
+	last   string // The last ID.
+	status int
+	header http.Header
+	leave  func()
 }
 
 // next reads some events.
@@ -75,7 +78,7 @@ func (s *events) next(t *testing.T, count int) []event {
 }
 
 // watch begins to watch providers, after an event.
-func (s *served) watch(t *testing.T, ctx context.Context, as *apiclient.ClientWithResponses, id string) (*events, *http.Response) {
+func (s *served) watch(t *testing.T, ctx context.Context, as *apiclient.ClientWithResponses, id string) *events {
 	t.Helper()
 	params := &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"providers"}}
 	if id != "" {
@@ -85,8 +88,9 @@ func (s *served) watch(t *testing.T, ctx context.Context, as *apiclient.ClientWi
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = answer.Body.Close() })
-	return &events{lines: bufio.NewReader(answer.Body)}, answer
+	leave := func() { _ = answer.Body.Close() }
+	t.Cleanup(leave)
+	return &events{lines: bufio.NewReader(answer.Body), status: answer.StatusCode, header: answer.Header, leave: leave}
 }
 
 // schedule changes a provider behind the API's back.
@@ -108,9 +112,9 @@ func TestWatch(t *testing.T) {
 	s := serve(t, nil, world()...)
 	c := s.as(t, "operator", nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	stream, answer := s.watch(t, ctx, c, "")
-	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("%d %s", answer.StatusCode, answer.Header)
+	stream := s.watch(t, ctx, c, "")
+	if stream.status != http.StatusOK || stream.header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %s", stream.status, stream.header)
 	}
 	begin := stream.next(t, 4)
 	if begin[0].name != "reset" || begin[1].name != "set" || begin[2].name != "set" || begin[3].name != "synced" {
@@ -129,7 +133,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.changed(t)
-	stream, _ = s.watch(t, t.Context(), c, changed.id)
+	stream = s.watch(t, t.Context(), c, changed.id)
 	missed := stream.next(t, 2)
 	if !strings.Contains(missed[0].data, "Cordoned") || missed[0].name != "set" || missed[1].name != "deleted" || !strings.Contains(missed[1].data, "hidden-milan") {
 		t.Errorf("what it missed: %v", missed)
@@ -137,18 +141,18 @@ func TestWatch(t *testing.T) {
 
 	// What is not remembered begins again, and so does what somebody else has seen.
 	for _, id := range []string{"0", "junk", "a.b.c", strings.Replace(changed.id, ".", ".9", 1), begin[0].id} {
-		stream, answer = s.watch(t, t.Context(), s.as(t, "watch/providers", nil), id)
+		stream = s.watch(t, t.Context(), s.as(t, "watch/providers", nil), id)
 		if again := stream.next(t, 3); again[0].name != "reset" || again[2].name != "synced" {
 			t.Errorf("after %q: %v", id, again)
 		}
-		_ = answer.Body.Close()
+		stream.leave()
 	}
 }
 
 // TestHeartbeat waits without events: there are signs of life with an ID.
 func TestHeartbeat(t *testing.T) {
 	s := serve(t, nil)
-	stream, _ := s.watch(t, t.Context(), s.as(t, "operator", nil), "")
+	stream := s.watch(t, t.Context(), s.as(t, "operator", nil), "")
 	id := stream.next(t, 2)[1].id
 	for range 3 {
 		for {
@@ -191,16 +195,16 @@ func TestFloodOfWatchers(t *testing.T) {
 	s := serve(t, nil, world()...)
 	c := s.as(t, "operator", nil)
 	for range maxWatchersEach {
-		stream, _ := s.watch(t, t.Context(), c, "")
+		stream := s.watch(t, t.Context(), c, "")
 		stream.next(t, 1)
 	}
-	_, answer := s.watch(t, t.Context(), c, "")
-	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || answer.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("one too many: %d %s", answer.StatusCode, answer.Header)
+	refused := s.watch(t, t.Context(), c, "")
+	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" || refused.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("one too many: %d %s", refused.status, refused.header)
 	}
-	stream, answer := s.watch(t, t.Context(), s.as(t, "watch/providers", nil), "")
-	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("somebody else: %d", answer.StatusCode)
+	stream := s.watch(t, t.Context(), s.as(t, "watch/providers", nil), "")
+	if stream.status != http.StatusOK {
+		t.Fatalf("somebody else: %d", stream.status)
 	}
 	stream.next(t, 4)
 }
@@ -209,7 +213,7 @@ func TestFloodOfWatchers(t *testing.T) {
 func TestSlowWatchersAreDropped(t *testing.T) {
 	s := serve(t, nil, world()...)
 	s.v1.timing.write = 100 * time.Millisecond
-	stream, answer := s.watch(t, t.Context(), s.as(t, "operator", nil), "")
+	stream := s.watch(t, t.Context(), s.as(t, "operator", nil), "")
 	stream.next(t, 4)
 	deadline := time.Now().Add(20 * time.Second)
 	left := func() bool { // All places are free.
@@ -236,5 +240,5 @@ func TestSlowWatchersAreDropped(t *testing.T) {
 		}
 		s.changed(t)
 	}
-	_ = answer.Body.Close()
+	stream.leave()
 }

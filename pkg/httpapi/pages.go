@@ -59,14 +59,16 @@ type query[T any] struct {
 
 // position is where the next page begins.
 type position struct {
-	Kind feed.Kind `json:"k"`
-	List string    `json:"l"` // What makes this list another one than others of its kind.
-	Last string    `json:"a"` // The key of the last item before.
+	Kind feed.Kind
+	List string // What makes this list another one than others of its kind.
+	Last string // The key of the last item before.
 }
 
+// separator is in neither kinds nor tags.
+const separator = "/"
+
 func (p position) token() string {
-	text, _ := json.Marshal(p) // Texts can always be written.
-	return base64.RawURLEncoding.EncodeToString(text)
+	return base64.RawURLEncoding.EncodeToString([]byte(string(p.Kind) + separator + p.List + separator + p.Last))
 }
 
 // after returns the key after which a page begins.
@@ -74,15 +76,12 @@ func (p position) after(token string) (string, error) {
 	if token == "" {
 		return "", nil
 	}
-	var at position
 	text, err := base64.RawURLEncoding.DecodeString(token)
-	if err == nil {
-		err = json.Unmarshal(text, &at)
-	}
-	if err != nil || at.Kind != p.Kind || at.List != p.List {
+	last, ours := strings.CutPrefix(string(text), string(p.Kind)+separator+p.List+separator)
+	if err != nil || !ours {
 		return "", refusal(http.StatusBadRequest, "the parameter continue is not from a page of this list with the same filters")
 	}
-	return at.Last, nil
+	return last, nil
 }
 
 // list answers with a page of the items of a kind that the caller may see.

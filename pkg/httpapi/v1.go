@@ -175,7 +175,8 @@ func (v *v1) document(mux *http.ServeMux) error {
 	if err != nil {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
 	}
-	v.json = append(text, '\n')
+	text = append(text, '\n')
+	v.json = text
 	if v.yaml, err = described.YAML(); err != nil {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
 	}
