@@ -203,3 +203,61 @@ func TestSlowRequestsEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestEndless answers longer than a request may take, until the server ends; the other requests have their bounds.
+func TestEndless(t *testing.T) {
+	const timeout = 200 * time.Millisecond
+	ended := make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Time{})
+		for until := time.Now().Add(3 * timeout); time.Now().Before(until); {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(timeout / 4):
+			}
+			_, _ = io.WriteString(w, "beat ")
+			_ = control.Flush()
+		}
+		_, _ = io.WriteString(w, "still ")
+		_ = control.Flush()
+		<-r.Context().Done()
+		close(ended)
+	})
+	server := Server{Name: "the test", Handler: h, Timeout: timeout, Endless: func(r *http.Request) bool { return r.URL.Path == "/endless" }}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	listener := servingtest.Listen(t)
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx, listener) }()
+	get := func(path string) *bufio.Reader {
+		c := dial(t, "127.0.0.1", listener.Addr().String())
+		if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		return bufio.NewReader(c)
+	}
+	if status, err := get("/other").ReadString('\n'); err != nil || !strings.Contains(status, " 503 ") {
+		t.Errorf("another request is answered %q (%v)", status, err)
+	}
+	stream := get("/endless")
+	for {
+		line, err := stream.ReadString(' ')
+		if err != nil {
+			t.Fatalf("the stream ends early: %v", err)
+		}
+		if strings.Contains(line, "still") {
+			break
+		}
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the stream does not end with the server")
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
