@@ -61,7 +61,7 @@ func Commands(page, text string) ([]Block, error) {
 				said = next
 			}
 			return nil
-		case n.Kind() == ast.KindCodeBlock || n.Kind() == ast.KindFencedCodeBlock:
+		case n.Kind() == ast.KindCodeBlock || n.Kind() == ast.KindFencedCodeBlock && language(n, source) != "text":
 			b := said
 			if b == (Block{}) {
 				b = always
@@ -85,6 +85,15 @@ func Commands(page, text string) ([]Block, error) {
 		}
 	})
 	return blocks, err
+}
+
+// language returns of what language a fenced block says that it is.
+func language(n ast.Node, source []byte) string {
+	fenced, is := n.(*ast.FencedCodeBlock)
+	if !is {
+		return ""
+	}
+	return string(fenced.Language(source))
 }
 
 // parse reads a comment. One that is about something else says nothing.

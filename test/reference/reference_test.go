@@ -280,7 +280,7 @@ func TestFlags(t *testing.T) {
 		if part := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(help), ".txt"), "help"); part != "" {
 			command += " " + strings.Trim(part, "-_.")
 		}
-		fmt.Fprintf(&out, "## %s\n\n```\n%s\n```\n\n", command, strings.Join(lines(t, help), "\n"))
+		fmt.Fprintf(&out, "## %s\n\n```text\n%s\n```\n\n", command, strings.Join(lines(t, help), "\n"))
 	}
 	golden.Check(t, page("flags.md"), strings.TrimSuffix(out.String(), "\n"))
 }
