@@ -9,6 +9,6 @@
 //	<!-- run on broker in TestFrontDoor -->    the same, but that journey runs it when it is its turn
 //	<!-- not run: why not -->                  nobody runs it
 //
-// and `<!-- commands run on broker -->` says the first for all blocks that follow and have no comment of their own. The package does not
+// and `<!-- commands run on broker -->` or `<!-- commands not run: why not -->` say so for all blocks that follow and have no comment of their own. The package does not
 // know what the commands do, or what clusters there are.
 package docs

@@ -51,7 +51,14 @@ This sentence is between the comment and the block.
 
 ` + "```sh\nkubectl get pods\n```\n" + `
     {"kubectl": "get nodes"}
-`
+
+<!-- commands not run: it is about kind -->
+
+    kind: Cluster
+
+    kind create cluster
+
+` + "```text\nkubectl get pods\n```\n"
 
 func TestCommands(t *testing.T) {
 	got, err := docs.Commands("page.md", page)
@@ -64,6 +71,7 @@ func TestCommands(t *testing.T) {
 		{Page: "page.md", Line: 29, Reason: "it needs the internet", Text: "helm repo add liqo https://example.org\n"},
 		{Page: "page.md", Line: 35, Text: "kubectl get policies\n"},
 		{Page: "page.md", Line: 40, On: "provider", Text: "kubectl get pods\n"},
+		{Page: "page.md", Line: 47, Reason: "it is about kind", Text: "kind: Cluster\n\nkind create cluster\n"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Commands(): -want +got\n%s", diff)

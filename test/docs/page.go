@@ -34,8 +34,8 @@ func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 var (
 	comment = regexp.MustCompile(`(?s)^\s*<!-- (.*?) -->\s*$`)
 	runOn   = regexp.MustCompile(`^(commands )?run on (\w[\w-]*)(?: in (Test\w+))?$`)
-	notRun  = regexp.MustCompile(`^not run: (.+)$`)
-	program = regexp.MustCompile(`^\s*(?:sudo )?(?:(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|crane|promtool|sha256sum|tar|export) |[a-z_]+=\$?\()`)
+	notRun  = regexp.MustCompile(`^(commands )?not run: (.+)$`)
+	program = regexp.MustCompile(`^\s*(?:sudo )?(?:(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|api|crane|promtool|sha256sum|tar|export) |[a-z_]+=\$?\()`)
 )
 
 // Commands returns the blocks of a page that have commands, in their order.
@@ -102,7 +102,7 @@ func parse(text string) (said Block, isDefault bool, err error) {
 		return Block{On: found[2], In: found[3]}, found[1] != "", nil
 	}
 	if found := notRun.FindStringSubmatch(text); found != nil {
-		return Block{Reason: found[1]}, false, nil
+		return Block{Reason: found[2]}, found[1] != "", nil
 	}
 	if strings.HasPrefix(text, "run") || strings.HasPrefix(text, "not run") || strings.HasPrefix(text, "commands") {
 		return Block{}, false, fmt.Errorf("comment %q cannot be understood", text)
