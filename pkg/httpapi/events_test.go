@@ -77,10 +77,10 @@ func (s *events) next(t *testing.T, count int) []event {
 	return all
 }
 
-// watch begins to watch providers, after an event.
-func (s *served) watch(t *testing.T, ctx context.Context, as *apiclient.ClientWithResponses, id string) *events {
+// watch begins to watch some kinds, or providers, after an event.
+func (s *served) watch(t *testing.T, ctx context.Context, as *apiclient.ClientWithResponses, id string, kinds ...apiclient.WatchEventsParamsKinds) *events {
 	t.Helper()
-	params := &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"providers"}}
+	params := &apiclient.WatchEventsParams{Kinds: append(kinds, "providers")[:max(1, len(kinds))]}
 	if id != "" {
 		params.LastEventID = &id
 	}

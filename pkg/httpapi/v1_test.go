@@ -341,11 +341,9 @@ func TestEveryOperation(t *testing.T) {
 		t.Errorf("getAdvice, with Turin drained: %s", a.Body)
 	}
 	call("watchEvents")
-	w := ok(c.WatchEvents(ctx, &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"providers"}}))
-	if got := next(t, w.Body, 3); got[0].name != "reset" || got[1].name != "set" || got[2].name != "set" {
+	if got := s.watch(t, ctx, c, "").next(t, 3); got[0].name != "reset" || got[1].name != "set" || got[2].name != "set" {
 		t.Errorf("watchEvents: %v", got)
 	}
-	_ = w.Body.Close()
 
 	for path, item := range s.v1.huma.OpenAPI().Paths {
 		for _, op := range []*string{operationID(item.Get), operationID(item.Put)} {
@@ -417,11 +415,9 @@ func TestAggregatedConsumersLearnNothing(t *testing.T) {
 		"listOffers":    string(ok(c.ListOffersWithResponse(ctx, nil)).Body),
 		"listWorkloads": string(ok(c.ListWorkloadsWithResponse(ctx, nil)).Body),
 	}
-	w := ok(c.WatchEvents(ctx, &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads", "offers", "consumers", "advice"}}))
-	for _, e := range next(t, w.Body, 6) {
+	for _, e := range s.watch(t, ctx, c, "", "workloads", "offers", "consumers", "advice").next(t, 6) {
 		told["event "+e.name+" "+e.data] = e.data
 	}
-	_ = w.Body.Close()
 	for what, text := range told {
 		if strings.Contains(text, "hidden") || strings.Contains(text, "10.66.6.6") || strings.Contains(text, "direct") {
 			t.Errorf("%s tells of a provider: %s", what, text)

@@ -101,6 +101,6 @@ func (s Server) handler(ctx context.Context) http.Handler {
 		streaming, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		s.Handler.ServeHTTP(w, r.WithContext(streaming))
+		s.Handler.ServeHTTP(w, r.WithContext(streaming)) //nolint:contextcheck // It ends with the request and with the server.
 	})
 }
