@@ -203,13 +203,21 @@ func (i *Installer) sameRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, arg := range args {
-		image, is := strings.CutPrefix(arg, flagImage+"=")
-		if slash := strings.LastIndex(image, "/"); is && slash > 0 && ourKubelet(image) {
-			i.options.Registry = image[:slash]
-		}
+	image := kubeletInUse(args)
+	if slash := strings.LastIndex(image, "/"); slash > 0 {
+		i.options.Registry = image[:slash]
 	}
 	return nil
+}
+
+// kubeletInUse returns the image of our virtual kubelet that a command line of Liqo's controller manager names; empty if it names none.
+func kubeletInUse(args []string) (image string) {
+	for _, arg := range args {
+		if named, is := strings.CutPrefix(arg, flagImage+"="); is && ourKubelet(named) {
+			image = named
+		}
+	}
+	return image
 }
 
 // RequirementError says what is missing for what was to be done.

@@ -27,6 +27,8 @@ type Setup struct {
 	// same as those of the peers Brokers; a cluster that is no consumer has none.
 	RemoteIPAMs []string
 	Brokers     []cluster.Identity
+	// Tag is that of our images which the cluster uses; empty if it uses none, or if they have a digest in its place.
+	Tag string
 }
 
 // Look returns what an installation has made of this cluster. Its error is a requirement that the cluster does not meet, or says why
@@ -53,6 +55,7 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	if err != nil {
 		return s, err
 	}
+	s.Tag = tagOf(kubeletInUse(args))
 	for _, arg := range args {
 		s.Broker = s.Broker || strings.HasPrefix(arg, "--resource-plugin-address="+BrokerName)
 		if address, is := strings.CutPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=server="); is {
@@ -86,7 +89,10 @@ type Reviewed struct {
 	Err error
 }
 
-// Review returns what is found of the steps by which this cluster became what a setup says. It writes nothing.
+// Tag returns the tag of the images that this Installer installs.
+func (i *Installer) Tag() string { return i.options.Tag }
+
+// Review returns what is found of the steps by which this cluster became what a setup says, with the images that it uses. It writes nothing.
 func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 	l, err := i.line(ctx)
 	if err != nil {
@@ -94,6 +100,10 @@ func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return nil, err
+	}
+	// Another version is not another set-up.
+	if s.Tag != "" {
+		i.options.Tag = s.Tag
 	}
 	var steps []step
 	i.ofHelm = s.Helm

@@ -100,7 +100,6 @@ func TestAPI(t *testing.T) {
 	if err != nil || drained.JSON200 == nil {
 		t.Fatalf("drain %s: %v, %s", fed.ProviderA.Name, err, bodyOf(drained))
 	}
-	t.Cleanup(func() { toggle(t, fed.ProviderA, true) })
 	copies(t, namespace, 2, fed.ProviderB)
 
 	// The consumer sees and does nothing that is not its own; a stranger sees nothing at all.

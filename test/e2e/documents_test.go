@@ -195,6 +195,10 @@ func keep(t *testing.T) (undo func()) {
 		t.Fatal(err)
 	}
 	return func() {
+		// Pages make and remove the operator of the examples.
+		if err := fed.ExposeAPI(ctx); err != nil {
+			t.Error(err)
+		}
 		for i := range providers.Items {
 			was, now := &providers.Items[i], &v1alpha1.Provider{}
 			if err := fed.Broker.Get(ctx, client.ObjectKeyFromObject(was), now); err != nil {

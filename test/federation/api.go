@@ -25,9 +25,9 @@ const (
 	APIName = "liqo-broker.liqo-broker.svc"
 )
 
-// exposeAPI makes the broker's HTTP API reachable from the other clusters, on a port of the broker's node, and makes somebody who
+// ExposeAPI makes the broker's HTTP API reachable from the other clusters, on a port of the broker's node, and makes somebody who
 // may use it.
-func (f *Federation) exposeAPI(ctx context.Context) error {
+func (f *Federation) ExposeAPI(ctx context.Context) error {
 	return f.apiExamples(ctx, "apply")
 }
 

@@ -44,7 +44,7 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		{"broker: kubectl liqo-broker install", func(ctx context.Context) error {
 			return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
 		}},
-		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.exposeAPI},
+		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.ExposeAPI},
 		{"consumer: kubectl liqo-broker prepare", func(ctx context.Context) error {
 			return f.Consumer.with(ctx, ofBroker, progress, (*install.Installer).Prepare)
 		}},

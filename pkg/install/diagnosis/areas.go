@@ -113,22 +113,20 @@ func (l *look) steps(ctx context.Context, installer *install.Installer) []Check 
 	if !l.setup.Broker {
 		do = prepare0
 	}
-	if l.setup.Helm {
-		do = "helm upgrade, and docs/helm.md for Liqo's part"
+	var all []Check
+	if tag := installer.Tag(); l.setup.Tag != "" && l.setup.Tag != tag {
+		all = append(all, one(area, Note, "kubectl liqo-broker upgrade, if this plugin is the newer one", "The images have tag %s, and those of this plugin %s", l.setup.Tag, tag))
 	}
 	reviewed, err := installer.Review(ctx, l.setup)
 	if err != nil {
 		return cannot(area, "the set-up", err)
 	}
-	var all []Check
 	for _, r := range reviewed {
 		switch {
 		case r.Err != nil:
 			all = append(all, cannot(area, "whether this was done: "+r.Name, r.Err)...)
-		case len(r.Changes) > 0 && l.setup.Helm:
-			all = append(all, one(area, Note, do, "Otherwise than the plugin would do it: %s: %s", r.Name, some(r.Changes)))
 		case len(r.Changes) > 0:
-			all = append(all, one(area, Problem, do, "Not done, or of another version: %s: %s", r.Name, some(r.Changes)))
+			all = append(all, one(area, Problem, do, "Not done, or done otherwise: %s: %s", r.Name, some(r.Changes)))
 		case r.Awaits != nil:
 			all = append(all, one(area, Problem, do+" waits for it, and says what it waits for", "Done, and not in effect: %s: %v", r.Name, r.Awaits))
 		default:

@@ -53,6 +53,7 @@ type Server struct {
 	http        *http.Server
 	certificate *certificateSource
 	admission   *Admission
+	tls         *tls.Config // For each of its listeners, which change their copy.
 }
 
 // Config is what a server must know of its virtual node.
@@ -90,8 +91,11 @@ func NewServer(config *Config, pods workload.PodHandler, local kubernetes.Interf
 	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"} {
 		mux.Handle(path, scrape(remote, config.HomeCluster))
 	}
+	// A certificate is verified when it is used: who shows none may have a token.
+	shown := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, ClientAuth: tls.RequestClientCert}
 	return &Server{
 		certificate: certificate,
+		tls:         shown,
 		admission:   admission,
 		http: &http.Server{
 			Addr:    net.JoinHostPort("", strconv.Itoa(int(config.Port))),
@@ -101,8 +105,7 @@ func NewServer(config *Config, pods workload.PodHandler, local kubernetes.Interf
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
 			ConnContext:       withConnection,
-			// A certificate is verified when it is used: who shows none may have a token.
-			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, ClientAuth: tls.RequestClientCert},
+			TLSConfig:         shown.Clone(),
 		},
 	}, nil
 }
@@ -160,7 +163,7 @@ func (s *Server) RunMetrics(ctx context.Context, address string, metrics http.Ha
 func (s *Server) serveMetrics(ctx context.Context, listener net.Listener, metrics http.Handler) error {
 	server := &http.Server{
 		Handler: s.admission.guard(metrics), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ConnContext: withConnection, TLSConfig: s.http.TLSConfig.Clone(),
+		ConnContext: withConnection, TLSConfig: s.tls.Clone(),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
