@@ -30,7 +30,7 @@ type program struct {
 	Does string
 	// Patched programs are built from a patched module of Liqo.
 	Patched bool
-	// Tags are those that the image has besides the version.
+	// Tags are those that the image has besides the version. Each has "latest", which no manifest names, for people who name no tag.
 	Tags []string
 }
 
@@ -38,13 +38,15 @@ type program struct {
 // virtualKubelet.imageName, so that there must be an image with this tag.
 const liqoVersion = "v0.9.4"
 
+const latest = "latest"
+
 // programs are those that have an image.
 func programs() []program {
 	return []program{
-		{Image: "liqo-broker", Binary: "broker", Does: "The daemon of liqo-broker: chooses providers, and re-offloads workloads to them"},
-		{Image: "liqo-broker-network-manager", Binary: "network-manager", Does: "The sidecar of Liqo's network-manager on a broker: serves the remote IPAM"},
+		{Image: "liqo-broker", Binary: "broker", Tags: []string{latest}, Does: "The daemon of liqo-broker: chooses providers, and re-offloads workloads to them"},
+		{Image: "liqo-broker-network-manager", Binary: "network-manager", Tags: []string{latest}, Does: "The sidecar of Liqo's network-manager on a broker: serves the remote IPAM"},
 		{
-			Image: "liqo-broker-vk", Binary: "virtual-kubelet", Patched: true, Tags: []string{liqoVersion},
+			Image: "liqo-broker-vk", Binary: "virtual-kubelet", Patched: true, Tags: []string{latest, liqoVersion},
 			Does: "A virtual kubelet for Liqo " + liqoVersion + " that knows the way to pods behind a broker",
 		},
 	}

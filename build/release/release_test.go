@@ -206,7 +206,7 @@ func imagesRun(t *testing.T, out string, p packer) {
 			t.Errorf("%s has %d images for %d platforms", program.Image, len(digests), len(imagePlatforms))
 		}
 	}
-	if tags := programs()[2].Tags; !slices.Equal(tags, []string{"v0.9.4"}) {
+	if tags := programs()[2].Tags; !slices.Equal(tags, []string{"latest", "v0.9.4"}) {
 		t.Errorf("the virtual kubelet has the tags %v: Liqo's chart asks for v0.9.4", tags)
 	}
 }

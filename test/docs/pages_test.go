@@ -80,7 +80,7 @@ func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
 				if onlyMake = onlyMake && (found != nil || strings.TrimSpace(line) == ""); found == nil {
 					continue
 				}
-				for _, target := range strings.Fields(found[1]) {
+				for target := range strings.FieldsSeq(found[1]) {
 					if !targets[target] {
 						t.Errorf("%s: make has no target %s", b, target)
 					}

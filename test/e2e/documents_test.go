@@ -161,6 +161,7 @@ func TestCommandsOfDocuments(t *testing.T) {
 
 // runPage runs the blocks of a page, and takes back what they have changed.
 func runPage(t *testing.T, page string, values map[string]string) {
+	t.Helper()
 	r := read(t, page, "", values)
 	if len(r.blocks) == 0 {
 		return
