@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,8 @@ func TestDockerArchive(t *testing.T) {
 	if len(manifest) != 1 || manifest[0].Config != want.String() {
 		t.Fatalf("the archive has %v, want the image %s", manifest, want)
 	}
-	if diff := cmp.Diff([]string{"capacitorset/liqo-broker:v1.2.3"}, manifest[0].RepoTags); diff != "" {
+	slices.Sort(manifest[0].RepoTags)
+	if diff := cmp.Diff([]string{"capacitorset/liqo-broker:latest", "capacitorset/liqo-broker:v1.2.3"}, manifest[0].RepoTags); diff != "" {
 		t.Errorf("names: -want +got\n%s", diff)
 	}
 	for _, layer := range manifest[0].Layers {

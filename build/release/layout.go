@@ -94,7 +94,11 @@ func dockerArchive(w io.Writer, image v1.Image, named string) error {
 	if err != nil {
 		return err
 	}
-	return tarball.Write(tag, image, w)
+	unnamed, err := name.NewTag(strings.TrimSuffix(named, tag.TagStr()) + latest)
+	if err != nil {
+		return err
+	}
+	return tarball.MultiWrite(map[name.Tag]v1.Image{tag: image, unnamed: image}, w)
 }
 
 // filesBelow returns the files of a folder for which keep says so of their path in it.
