@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -200,29 +201,15 @@ func keep(t *testing.T) (undo func()) {
 		if err := fed.ExposeAPI(ctx); err != nil {
 			t.Error(err)
 		}
+		var errs []error
 		for i := range providers.Items {
-			was, now := &providers.Items[i], &v1alpha1.Provider{}
-			if err := fed.Broker.Get(ctx, client.ObjectKeyFromObject(was), now); err != nil {
-				t.Error(err)
-				continue
-			}
-			before := now.DeepCopy()
-			now.Spec, now.Labels = was.Spec, was.Labels
-			if err := fed.Broker.Patch(ctx, now, client.MergeFrom(before)); err != nil {
-				t.Error(err)
-			}
+			errs = append(errs, restore(ctx, &providers.Items[i], &v1alpha1.Provider{}, func(was, now *v1alpha1.Provider) { now.Spec = was.Spec }))
 		}
 		for i := range consumers.Items {
-			was, now := &consumers.Items[i], &v1alpha1.Consumer{}
-			if err := fed.Broker.Get(ctx, client.ObjectKeyFromObject(was), now); err != nil {
-				t.Error(err)
-				continue
-			}
-			before := now.DeepCopy()
-			now.Spec, now.Labels = was.Spec, was.Labels
-			if err := fed.Broker.Patch(ctx, now, client.MergeFrom(before)); err != nil {
-				t.Error(err)
-			}
+			errs = append(errs, restore(ctx, &consumers.Items[i], &v1alpha1.Consumer{}, func(was, now *v1alpha1.Consumer) { now.Spec = was.Spec }))
+		}
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
 		}
 		for _, kind := range []client.Object{&v1alpha1.PlacementPolicy{}, &v1alpha1.ProviderQuery{}} {
 			if err := fed.Broker.DeleteAllOf(ctx, kind); err != nil {
@@ -230,6 +217,17 @@ func keep(t *testing.T) (undo func()) {
 			}
 		}
 	}
+}
+
+// restore gives an object of the broker the labels that it had, and what else is to be taken from how it was; now is an empty one.
+func restore[T client.Object](ctx context.Context, was, now T, also func(was, now T)) error {
+	if err := fed.Broker.Get(ctx, client.ObjectKeyFromObject(was), now); err != nil {
+		return err
+	}
+	before, _ := now.DeepCopyObject().(client.Object)
+	now.SetLabels(was.GetLabels())
+	also(was, now)
+	return fed.Broker.Patch(ctx, now, client.MergeFrom(before))
 }
 
 // tenantNamespace returns the namespace in which a cluster keeps what it has to do with a peer.
