@@ -105,7 +105,7 @@ set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents
 .PHONY: text
 text: ## Print what users read into the golden files and docs/reference: help, sentences, columns and refusals of the CRDs, metrics, events.
 	go test ./test/text -update
-	go test ./cmd/... ./pkg/virtualkubelet/serve -run '^(TestHelp|TestMetricTable)$$' -update
+	go test ./cmd/... ./pkg/virtualkubelet/serve -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
 	go test ./test/reference -update
 
 # As: make dashboard-picture PROMETHEUS=http://127.0.0.1:9090 DASHBOARD=provider PICTURE_FLAGS='-var provider=CLUSTER_ID -range 1h'

@@ -93,7 +93,7 @@ func (s *session) clear(err error) error {
 	case install.Begun(err):
 		return err // It names the step, and says how to go on.
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker with: kubectl liqo-broker install",
+		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker with: kubectl liqo-broker install; on a consumer: kubectl liqo-broker diagnose",
 			s.where(), v1alpha1.GroupVersion.Group)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you lack a right on %s: %w", s.where(), err)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -19,4 +20,19 @@ func TestHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "help.txt", out.String())
+}
+
+// TestHelpOfCommands holds what each command says of itself: the reference of flags is made of it.
+func TestHelpOfCommands(t *testing.T) {
+	t.Setenv("HOME", "/home/user")
+	for _, command := range newCommand(genericiooptions.NewTestIOStreamsDiscard()).Commands() {
+		if name := command.Name(); name != "help" && name != "completion" {
+			var out bytes.Buffer
+			if err := run(t.Context(), []string{name, "--help"}, genericiooptions.IOStreams{Out: &out, ErrOut: &out}); err != nil {
+				t.Fatal(err)
+			}
+			own, _, _ := strings.Cut(out.String(), "\nGlobal Flags:")
+			golden.Check(t, "help-"+name+".txt", own)
+		}
+	}
 }

@@ -69,6 +69,7 @@ func TestFrontDoor(t *testing.T) {
 		r.next("kubectl liqo-broker prepare")
 		eventually(t, time.Minute, fed.CheckOffer)
 		r.next("kubectl liqo-broker status")
+		r.next("kubectl liqo-broker diagnose")
 		r.next("kubectl --namespace liqo delete secret auth-token")
 
 		r.next("kubectl create namespace shop")

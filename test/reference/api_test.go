@@ -37,8 +37,8 @@ func TestAPI(t *testing.T) {
 		for _, version := range crd.Spec.Versions {
 			schema := version.Schema.OpenAPIV3Schema
 			fmt.Fprintf(&out, "## %s (%s)\n\n%s\n\n| field | type | default | what it is |\n|---|---|---|---|\n", crd.Spec.Names.Kind, version.Name, line(schema.Description))
-			for _, name := range []string{"spec", "status"} {
-				if part, found := schema.Properties[name]; found {
+			for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+				if part := schema.Properties[name]; name != "apiVersion" && name != "kind" && name != "metadata" {
 					printFields(&out, name, &part, slices.Contains(schema.Required, name))
 				}
 			}

@@ -244,7 +244,7 @@ func TestReasonsHaveNames(t *testing.T) {
 func TestEvents(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("# Events\n\n" + written +
-		"What the programs write about objects: `kubectl get events -A --field-selector reason=REASON`. A Provider, PlacementPolicy or ProviderQuery\n" +
+		"What the programs write about objects: `kubectl get events -A --field-selector reason=REASON`. A PlacementPolicy or ProviderQuery\n" +
 		"whose [condition](conditions.md) changes has an event with the reason of the condition, too. Events of a twin namespace are shown to its\n" +
 		"consumer, and name no provider.\n\n" +
 		"| reason | type | object | written by | when | what to do |\n|---|---|---|---|---|---|\n")
