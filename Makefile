@@ -79,6 +79,7 @@ images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that
 
 .PHONY: release
 release: $(PATCHED) $(RELEASE) ## Write what people get to OUT, for VERSION=v1.2.3: images, chart, plugin, manifests, and papers about them.
+	@test -z "$$(git status --porcelain)" || { echo "release: commit what has changed first: the provenance names a commit" >&2; exit 1; }
 	rm -rf $(RELEASED)
 	build() { GOOS=$${1%/*} GOARCH=$${1#*/} $(GO_BUILD) "$${@:3}" -o $(RELEASED)/$${1/\//-}/$$2 ./cmd/$${2%.exe}; }; \
 	for platform in $(IMAGE_PLATFORMS); do \

@@ -95,6 +95,9 @@ func (c *certified) identify(ctx context.Context, connection *tls.ConnectionStat
 	} else if err != nil {
 		return "", fmt.Errorf("get consumer %s: %w", id, err)
 	}
+	if !consumer.IsServed() { // Its certificate outlasts the peering.
+		return "", httpapi.ErrNoConsumer
+	}
 	switch err := c.callers.Check(ctx, id, connection); {
 	case errors.Is(err, callers.ErrNotIssued):
 		return "", httpapi.ErrNoConsumer

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,16 +41,23 @@ func TestConsumersByCertificate(t *testing.T) {
 	authority, later := servingtest.NewAuthority(t), time.Now().Add(time.Hour)
 	consumer, other := cluster.Identity{ID: "consumer", Name: "c"}, cluster.Identity{ID: "other", Name: "o"}
 	silent, provider := cluster.Identity{ID: "silent", Name: "s"}, cluster.Identity{ID: "provider", Name: "p"}
+	left := cluster.Identity{ID: "left", Name: "l"}
 	issued := map[cluster.ID]*tls.Certificate{}
 	objects := []client.Object{liqotest.TenantNamespace(silent), &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(silent.ID)}}}
-	for _, id := range []cluster.Identity{consumer, other, provider} {
+	for _, id := range []cluster.Identity{consumer, other, provider, left} {
 		issued[id.ID] = authority.Sign(t, later, string(id.ID), "liqo.io")
 		leaf := parsed(t, issued[id.ID])
 		announcement := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: liqotest.Tenant(id), Name: remoteipam.AnnouncementName}}
 		announcement.Data = remoteipam.Announcement{Broker: "broker", Client: remoteipam.KeyHash(leaf.RawSubjectPublicKeyInfo)}.Data()
 		objects = append(objects, liqotest.TenantNamespace(id), announcement)
 		if id != provider {
-			objects = append(objects, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}})
+			known := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
+			reason := v1alpha1.ReasonOffering
+			if id == left {
+				reason = v1alpha1.ReasonNotPeered
+			}
+			meta.SetStatusCondition(&known.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Reason: reason})
+			objects = append(objects, known)
 		}
 	}
 	published := &corev1.ConfigMap{
@@ -74,6 +82,7 @@ func TestConsumersByCertificate(t *testing.T) {
 		"Node":     {reason: "The authority signs for nodes too.", shown: authority.Sign(t, later, "system:node:a", "system:nodes"), err: httpapi.ErrNoConsumer},
 		"Provider": {reason: "Who only provides is no consumer.", shown: issued[provider.ID], err: httpapi.ErrNoConsumer},
 		"Untold":   {reason: "What was not announced does not count.", shown: authority.Sign(t, later, string(silent.ID)), err: httpapi.ErrNoConsumer},
+		"Left":     {reason: "A certificate outlasts the peering.", shown: issued[left.ID], err: httpapi.ErrNoConsumer},
 		"Nothing":  {reason: "Nothing is nobody's.", err: httpapi.ErrNoConsumer},
 		"Down":     {reason: "That nobody can tell is another thing.", shown: issued[consumer.ID], down: true},
 	}

@@ -127,7 +127,13 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	defer leave()
 	living, cancel := context.WithTimeout(ctx.Context(), v.timing.life)
 	defer cancel()
-	cursor, all, err := v.feed.Watch(living, watched, who.called(), in.LastEventID)
+	// A consumer begins anew each time: numbers of changes would tell it how much happens to others. So does who sees something else since.
+	hides := v.hides(living, who)
+	last := in.LastEventID
+	if who.consumer != "" {
+		last = ""
+	}
+	cursor, all, err := v.feed.Watch(living, watched, who.called(), last)
 	if err != nil {
 		v.refuse(ctx, err)
 		return
@@ -137,8 +143,7 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // Nothing more is read. Where there are no deadlines, there is no connection.
 	w.Header().Set("Content-Type", eventsType)
-	out := &eventWriter{v: v, w: w, control: control, who: who}
-	out.hides = v.hides(living, who)
+	out := &eventWriter{v: v, w: w, control: control, who: who, hides: hides, sent: map[string]string{}}
 	if all != nil {
 		out.event("0", eventReset, nil)
 		for i, view := range all {
@@ -153,10 +158,15 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	}
 
 	// What changes.
-	checked := time.Now()
+	checked, signed := time.Now(), time.Time{}
 	for {
-		if out.sign(cursor.ID()); out.flush() != nil {
-			return
+		// What is about others alone gives no sign: that would tell when it changes.
+		if who.consumer == "" || out.buffer.Len() > 0 || time.Since(signed) >= v.timing.heartbeat {
+			out.sign(cursor.ID())
+			if out.flush() != nil {
+				return
+			}
+			signed = time.Now()
 		}
 		entries, err := cursor.Next(living, v.timing.heartbeat)
 		if err != nil {
@@ -168,7 +178,9 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 			}
 			checked = time.Now()
 		}
-		out.hides = v.hides(living, who)
+		if v.hides(living, who) != hides {
+			return // It calls again, and sees everything as it may now.
+		}
 		for _, e := range entries {
 			out.item(cursor.IDOf(e.Number), e.Kind, e.Item, e.Deleted)
 		}
@@ -183,6 +195,8 @@ type eventWriter struct {
 	who     caller
 	hides   bool
 	buffer  bytes.Buffer
+	// sent is what a consumer knows of each thing, as a tag: nothing is told twice, because what it may not see has changed.
+	sent map[string]string
 }
 
 // flushed is how many bytes are sent at once, about.
@@ -200,10 +214,30 @@ func (e *eventWriter) item(id string, kind feed.Kind, item feed.Item, deleted bo
 	} else if !event.fill(item.Value, e.who.consumer != "", e.hides) {
 		return
 	}
+	if e.who.consumer != "" && !e.news(event, deleted) {
+		return
+	}
 	e.event(id, name, event)
 	if e.buffer.Len() > flushed {
 		_ = e.flush() // The next one fails too.
 	}
+}
+
+// news reports whether an event tells the watcher something, and takes note of it.
+func (e *eventWriter) news(event Event, deleted bool) bool {
+	key := event.Kind + "/" + event.Key
+	if deleted {
+		delete(e.sent, key)
+		return true
+	}
+	text, err := json.Marshal(event)
+	if err != nil {
+		return true // Who writes it says so.
+	}
+	tag := feed.Tag(text)
+	known := e.sent[key] == tag
+	e.sent[key] = tag
+	return !known
 }
 
 // fill adds the value; false if a consumer sees nothing of it.
@@ -255,14 +289,20 @@ func (e *eventWriter) event(id, name string, data any) {
 			return
 		}
 	}
-	if id != "" {
+	if id != "" && e.who.consumer == "" {
 		fmt.Fprintf(&e.buffer, "id: %s\n", id)
 	}
 	fmt.Fprintf(&e.buffer, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// sign writes a sign of life, with how far the watcher has come.
-func (e *eventWriter) sign(id string) { fmt.Fprintf(&e.buffer, ": alive\nid: %s\n\n", id) }
+// sign writes a sign of life, with how far the watcher has come, unless it is a consumer.
+func (e *eventWriter) sign(id string) {
+	if e.who.consumer != "" {
+		e.buffer.WriteString(": alive\n\n")
+		return
+	}
+	fmt.Fprintf(&e.buffer, ": alive\nid: %s\n\n", id)
+}
 
 // flush sends what is written. It fails if the watcher does not read it in time.
 func (e *eventWriter) flush() error {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 	"github.com/capacitorset/liqo-broker/test/apiclient"
 )
@@ -241,4 +243,52 @@ func TestSlowWatchersAreDropped(t *testing.T) {
 		s.changed(t)
 	}
 	stream.leave()
+}
+
+// TestConsumersLearnNothingOfOthers has what a consumer may not see change: it is told nothing, and no number that grows with it.
+func TestConsumersLearnNothingOfOthers(t *testing.T) {
+	out := &eventWriter{who: caller{consumer: sees.ID}, hides: true, sent: map[string]string{}}
+	of := func(consumer cluster.ID, pod, address string) feed.Item {
+		return feed.Item{Key: pod, Consumer: string(consumer), Value: apiv1.Workload{Pod: pod, Address: address}}
+	}
+	out.item("epoch.1.scope", feed.Kind("workloads"), of(sees.ID, "own", "10.0.0.1"), false)
+	first := out.buffer.String()
+	if !strings.Contains(first, `"pod":"own"`) || strings.Contains(first, "id: ") || strings.Contains(first, "10.0.0.1") {
+		t.Errorf("the first event is %q", first)
+	}
+	out.item("epoch.2.scope", feed.Kind("workloads"), of(sees.ID, "own", "10.0.0.2"), false)
+	out.item("epoch.3.scope", feed.Kind("workloads"), of("other", "foreign", "10.0.0.3"), false)
+	if more := out.buffer.String()[len(first):]; more != "" {
+		t.Errorf("it learns of what it may not see: %q", more)
+	}
+	out.item("epoch.4.scope", feed.Kind("workloads"), of(sees.ID, "own", ""), true)
+	out.item("epoch.5.scope", feed.Kind("workloads"), of(sees.ID, "own", ""), false)
+	if more := out.buffer.String()[len(first):]; strings.Count(more, "event: ") != 2 {
+		t.Errorf("it went and came back: %q", more)
+	}
+}
+
+// TestStreamsEndWithTheMode has a consumer watch while its mode changes: what it sees from then on begins anew.
+func TestStreamsEndWithTheMode(t *testing.T) {
+	s := serve(t, nil, world()...)
+	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(), &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	next(t, answer.Body, 3)
+	var consumer v1alpha1.Consumer
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: string(sees.ID)}, &consumer); err != nil {
+		t.Fatal(err)
+	}
+	consumer.Spec.Mode, consumer.Status.Mode = v1alpha1.ModeAggregated, v1alpha1.ModeAggregated
+	if err := s.client.Update(t.Context(), &consumer); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.Status().Update(t.Context(), &consumer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Errorf("the stream ends with %v", err)
+	}
 }

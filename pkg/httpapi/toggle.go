@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -60,12 +61,10 @@ func (c *Config) schedule(ctx context.Context, id string, wanted v1alpha1.Schedu
 		c.Log.Error(err, "Cannot get a provider", "provider", id)
 		return nil, refusal(http.StatusInternalServerError, "the provider cannot be read")
 	}
-	if p.Spec.Scheduling == wanted {
-		return p, nil
-	}
-	before := p.DeepCopy()
-	p.Spec.Scheduling = wanted
-	if err := c.Client.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+	// What the API server has counts, which the cache may be behind of.
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"scheduling":%q}}`, wanted))
+	p = p.DeepCopy()
+	if err := c.Client.Patch(ctx, p, patch); err != nil {
 		c.Log.Error(err, "Cannot patch a provider", "provider", id)
 		return nil, refusal(http.StatusInternalServerError, "the provider cannot be changed")
 	}

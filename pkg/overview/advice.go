@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,7 +132,7 @@ func reasons(peer *AdvisedPeer, usable, free bool) []string {
 		all = append(all, fmt.Sprintf("It runs %d of the consumer's pods", peer.Running))
 	}
 	if usable && len(peer.Policies) > 0 {
-		all = append(all, "New pods may go there: it is chosen by "+strings.Join(peer.Policies, ", "))
+		all = append(all, "New pods may go there: a policy has chosen it")
 	}
 	if usable && free {
 		all = append(all, "New pods may go there: namespaces that follow no policy use every provider that is ready")

@@ -50,7 +50,7 @@ func TestAdvise(t *testing.T) {
 	all := policy(v1alpha1.ScopeDefault)
 	now := metav1.Now()
 	active, cordoned := v1alpha1.SchedulingActive, v1alpha1.SchedulingCordoned
-	const running, chosen = "It runs 2 of the consumer's pods", "New pods may go there: it is chosen by p"
+	const running, chosen = "It runs 2 of the consumer's pods", "New pods may go there: a policy has chosen it"
 	const free = "New pods may go there: namespaces that follow no policy use every provider that is ready"
 	peer := func(id string, reasons ...string) AdvisedPeer {
 		return AdvisedPeer{Provider: Cluster{ID: id}, Reasons: reasons}

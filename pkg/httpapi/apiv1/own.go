@@ -49,6 +49,13 @@ func (w Workload) Own(hides bool) Workload {
 // Own returns what the consumer sees of its advice.
 func (a Advice) Own(hides bool) Advice {
 	if !hides {
+		// Policies are the broker's, and may be called after others.
+		peers := make([]Peer, len(a.Peers))
+		for i, peer := range a.Peers {
+			peer.Policies = nil
+			peers[i] = peer
+		}
+		a.Peers = peers
 		return a
 	}
 	return Advice{Consumer: a.Consumer, Done: true, Message: adviceHidden, Peers: []Peer{}}
