@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -32,6 +33,14 @@ type program struct {
 	Patched bool
 	// Tags are those that the image has besides the version. Each has "latest", which no manifest names, for people who name no tag.
 	Tags []string
+}
+
+// tags returns those that the image of a version has. A candidate is for who names it.
+func (p program) tags(version string) []string {
+	if strings.Contains(version, "-") {
+		return []string{version}
+	}
+	return append([]string{version}, p.Tags...)
 }
 
 // liqoVersion is the version of Liqo that the virtual kubelet replaces one of. Liqo's chart appends it to its value

@@ -122,7 +122,7 @@ func (p packer) images() (files []artifact, binaries []binary, digests []resourc
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("compute the digest of %s: %w", program.Image, err)
 		}
-		archive, err := ociArchive(p.Source.Time, index, program.Image, append([]string{p.Source.Version}, program.Tags...))
+		archive, err := ociArchive(p.Source.Time, index, program.Image, program.tags(p.Source.Version))
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -206,6 +206,9 @@ func imagesRun(t *testing.T, out string, p packer) {
 			t.Errorf("%s has %d images for %d platforms", program.Image, len(digests), len(imagePlatforms))
 		}
 	}
+	if tags := programs()[2].tags("v1.0.0-rc.1"); !slices.Equal(tags, []string{"v1.0.0-rc.1"}) {
+		t.Errorf("a candidate has the tags %v", tags)
+	}
 	if tags := programs()[2].Tags; !slices.Equal(tags, []string{"latest", "v0.9.4"}) {
 		t.Errorf("the virtual kubelet has the tags %v: Liqo's chart asks for v0.9.4", tags)
 	}

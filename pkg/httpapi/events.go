@@ -195,6 +195,8 @@ type eventWriter struct {
 	who     caller
 	hides   bool
 	buffer  bytes.Buffer
+	// failed is why nothing more is written.
+	failed error
 	// sent is what a consumer knows of each thing, as a tag: nothing is told twice, because what it may not see has changed.
 	sent map[string]string
 }
@@ -204,7 +206,7 @@ const flushed = 64 << 10
 
 // item writes that something is there or gone, if the watcher may know of it.
 func (e *eventWriter) item(id string, kind feed.Kind, item feed.Item, deleted bool) {
-	if !e.who.sees(item.Consumer) {
+	if e.failed != nil || !e.who.sees(item.Consumer) {
 		return
 	}
 	event := Event{Kind: string(kind), Key: item.Key}
@@ -219,7 +221,7 @@ func (e *eventWriter) item(id string, kind feed.Kind, item feed.Item, deleted bo
 	}
 	e.event(id, name, event)
 	if e.buffer.Len() > flushed {
-		_ = e.flush() // The next one fails too.
+		_ = e.flush() // The next one fails as well.
 	}
 }
 
@@ -306,6 +308,13 @@ func (e *eventWriter) sign(id string) {
 
 // flush sends what is written. It fails if the watcher does not read it in time.
 func (e *eventWriter) flush() error {
+	if e.failed == nil {
+		e.failed = e.send()
+	}
+	return e.failed
+}
+
+func (e *eventWriter) send() error {
 	_ = e.control.SetWriteDeadline(time.Now().Add(e.v.timing.write)) // Where there are no deadlines, there is no connection.
 	if _, err := e.w.Write(e.buffer.Bytes()); err != nil {
 		return fmt.Errorf("send events: %w", err)

@@ -88,7 +88,7 @@ func write(ctx context.Context, w io.Writer, cfg Config) error {
 	zipped := gzip.NewWriter(w)
 	a := &archive{tar: tar.NewWriter(zipped), now: cfg.Now, api: cfg.Client, logs: cfg.Logs}
 	a.left = append(a.left,
-		"Secrets: all of them, names included", "values of environment variables, and of flags, that look like secrets", "managed fields, and what kubectl notes of what was applied",
+		"Secrets: all of them; objects still name those that they refer to", "values of environment variables, and of flags, that look like secrets", "managed fields, and what kubectl notes of what was applied",
 		"in logs and texts: tokens, keys, certificates, passwords, and user names in URLs")
 	text, err := json.MarshalIndent(cfg.Diagnosis, "", "    ")
 	if err != nil {

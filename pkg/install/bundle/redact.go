@@ -31,14 +31,21 @@ var patterns = []struct {
 }{
 	// A key, or the rest of one whose end is missing.
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), masked},
+	// The rest of one whose beginning is missing, because only the end of a log is taken.
+	{regexp.MustCompile(`\A[A-Za-z0-9+/=\s]*-----END [A-Z0-9 ]*PRIVATE KEY-----`), masked},
 	// The same, encoded in base64 ("-----BEGIN " in its three positions is not told apart from certificates, which go too).
 	{regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]*`), masked},
 	// A JSON Web Token, signed or not.
 	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{2,}(?:\.[A-Za-z0-9_-]*)?`), masked},
+	// Headers, as far as the line goes.
+	{regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)(\\?["']?[ \t]*:[ \t]*\\?["']?)[^\r\n"']+`), "${1}${2}" + masked},
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`), "$1 " + masked},
 	// Users and passwords in URLs.
-	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`), "${1}" + masked + "@"},
-	// NAME=VALUE, NAME: VALUE, "NAME":"VALUE" with a name that tells.
+	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"']*@`), "${1}" + masked + "@"},
+	// Flags, with the value in the next word or in quotes.
+	{regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:pass|password|secret|token|api-?key)[ =]+)("[^"]*"|'[^']*'|[^\s"'-][^\s"']*)`), "${1}" + masked},
+	// NAME="VALUE", "NAME":"VALUE" with a name that tells, and then NAME=VALUE and NAME: VALUE.
+	{regexp.MustCompile(`(?i)([A-Za-z0-9_.-]*(?:password|passwd|passphrase|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|client[-_]?key)[A-Za-z0-9_.-]*\\?["']?[ \t]*[=:][ \t]*")[^"]+`), "${1}" + masked},
 	{regexp.MustCompile(`(?i)([A-Za-z0-9_.-]*(?:password|passwd|passphrase|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|client[-_]?key|authorization)[A-Za-z0-9_.-]*\\?["']?[ \t]*[=:][ \t]*\\?["']?)[^\s"',;&\\}]+`), "${1}" + masked},
 }
 
