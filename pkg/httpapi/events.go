@@ -144,17 +144,8 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	_ = control.SetReadDeadline(time.Time{}) // Nothing more is read. Where there are no deadlines, there is no connection.
 	w.Header().Set("Content-Type", eventsType)
 	out := &eventWriter{v: v, w: w, control: control, who: who, hides: hides, sent: map[string]string{}}
-	if all != nil {
-		out.event("0", eventReset, nil)
-		for i, view := range all {
-			for _, item := range view.Items {
-				out.item("", watched[i], item, false)
-			}
-			if out.flush() != nil {
-				return
-			}
-		}
-		out.event(cursor.ID(), eventSynced, nil)
+	if all != nil && out.begin(watched, all, cursor.ID()) != nil {
+		return
 	}
 
 	// What changes.
@@ -199,6 +190,21 @@ type eventWriter struct {
 	failed error
 	// sent is what a consumer knows of each thing, as a tag: nothing is told twice, because what it may not see has changed.
 	sent map[string]string
+}
+
+// begin writes all that there is.
+func (e *eventWriter) begin(watched []feed.Kind, all []*feed.View, id string) error {
+	e.event("0", eventReset, nil)
+	for i, view := range all {
+		for _, item := range view.Items {
+			e.item("", watched[i], item, false)
+		}
+		if err := e.flush(); err != nil {
+			return err
+		}
+	}
+	e.event(id, eventSynced, nil)
+	return nil
 }
 
 // flushed is how many bytes are sent at once, about.

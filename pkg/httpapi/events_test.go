@@ -35,10 +35,10 @@ func operationID(op *huma.Operation) *string {
 // event is an event as a browser would have it.
 type event struct{ id, name, data string }
 
-// next reads some events from a stream.
-func next(t *testing.T, stream io.Reader, count int) []event {
+// await reads some events from a stream.
+func await(t *testing.T, stream io.Reader, count int) {
 	t.Helper()
-	return (&events{lines: bufio.NewReader(stream)}).next(t, count)
+	(&events{lines: bufio.NewReader(stream)}).next(t, count)
 }
 
 // events is a stream of events.
@@ -185,7 +185,7 @@ func TestWatchersLoseTheirRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	next(t, answer.Body, 3)
+	await(t, answer.Body, 3)
 	gone.Store(true)
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Errorf("the stream ends with %v", err)
@@ -276,7 +276,7 @@ func TestStreamsEndWithTheMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	next(t, answer.Body, 3)
+	await(t, answer.Body, 3)
 	var consumer v1alpha1.Consumer
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: string(sees.ID)}, &consumer); err != nil {
 		t.Fatal(err)
