@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -111,7 +112,7 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.removing("take back what is offered of namespace liqo", offering, i.nothingReached),
 		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", withoutFlags),
 		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
-		i.removing("remove the rules that hold without the daemon", admission, nil),
+		i.removing("remove the rules that hold without the daemon", admission, after(letGo)),
 		i.removing("remove the daemon and its kinds", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
 		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
 		{"remove the remote IPAM from Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error { removeSidecars(d); return nil }), i.rollout(liqoNamespace, networkManager)},
@@ -119,6 +120,26 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.noRightsOfVirtualKubelets(),
 		{"remove what the broker has written", i.traces, nil},
 	}, nil
+}
+
+// letGo is how long API servers may take to notice that a ValidatingAdmissionPolicy is gone: they look once a second
+// (k8s.io/apiserver@v0.34.1/pkg/admission/plugin/policy/generic/policy_source.go). With the last policy whose parameter is a ConfigMap they stop to
+// watch ConfigMaps, and do not begin again when there is a new one: what they know then is all that they know until they are restarted. So the
+// ConfigMap with the parameter goes later, and one of the same name is still known when the broker comes back.
+const letGo = 5 * time.Second
+
+// after returns what waits for a while, from when it is asked first.
+func after(wait time.Duration) func(context.Context) error {
+	var since time.Time
+	return func(context.Context) error {
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if left := wait - time.Since(since); left > 0 {
+			return errors.New("the API server takes note that the rules are gone")
+		}
+		return nil
+	}
 }
 
 // manifests returns the objects of the daemon, with the images and modes that were chosen.
