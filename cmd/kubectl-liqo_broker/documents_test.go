@@ -4,15 +4,14 @@
 package main
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/capacitorset/liqo-broker/test/docs"
 )
 
 // TestDocumentsNameCommands holds that each command of the plugin that a document names is there, with the flags that it is given.
@@ -20,20 +19,12 @@ func TestDocumentsNameCommands(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	named := regexp.MustCompile("kubectl liqo-broker([^`\n|;&#)]*)")
 	count := 0
-	err := fs.WalkDir(os.DirFS("../.."), ".", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != ".":
-			return fs.SkipDir
-		case filepath.Ext(path) != ".md":
-			return nil
-		}
-		text, err := os.ReadFile(filepath.Join("../..", path))
-		if err != nil {
-			return err
-		}
-		for _, found := range named.FindAllStringSubmatch(string(text), -1) {
+	pages, err := docs.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range pages {
+		for _, found := range named.FindAllStringSubmatch(text, -1) {
 			line := strings.TrimRight(strings.TrimSpace(found[1]), ".,:")
 			if line == "" || !regexp.MustCompile(`^[a-z-]`).MatchString(line) || strings.Contains(found[0], "$(") {
 				continue
@@ -43,10 +34,6 @@ func TestDocumentsNameCommands(t *testing.T) {
 				t.Errorf("%s: kubectl liqo-broker %s: %v", path, line, err)
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if count < 20 {
 		t.Errorf("all documents name %d commands", count)

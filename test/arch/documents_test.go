@@ -4,13 +4,14 @@
 package arch
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/capacitorset/liqo-broker/test/docs"
 )
 
 // TestDocumentsNameWhatIsThere checks the paths and the tests that the documents of developers name.
@@ -77,20 +78,7 @@ func TestPolicyExamplesAreFiles(t *testing.T) {
 
 // TestLinksLeadSomewhere follows every relative link of every page of the repository, to the file and to the heading in it.
 func TestLinksLeadSomewhere(t *testing.T) {
-	pages := map[string]string{}
-	err := fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "." || path == "bin" || path == "dist"):
-			return fs.SkipDir
-		case filepath.Ext(path) != ".md":
-			return nil
-		}
-		text, err := os.ReadFile(filepath.Join(root, path))
-		pages[path] = string(text)
-		return err
-	})
+	pages, err := docs.Pages(root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@
 package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,29 +14,6 @@ import (
 )
 
 const root = "../.."
-
-// pages returns the text of all pages of the repository, by their paths.
-func pages(t *testing.T) map[string]string {
-	t.Helper()
-	texts := map[string]string{}
-	err := fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "." || entry.Name() == "testdata" || path == "bin" || path == "dist"):
-			return fs.SkipDir
-		case filepath.Ext(path) != ".md":
-			return nil
-		}
-		text, err := os.ReadFile(filepath.Join(root, path))
-		texts[path] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return texts
-}
 
 // matches returns what a pattern finds in the files of a glob, its first group each.
 func matches(t *testing.T, pattern, glob string) map[string]bool {
@@ -66,7 +42,11 @@ func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
 	clusters := map[string]bool{"broker": true, "consumer": true, "provider": true}
 	makes := regexp.MustCompile(`^make((?: [a-z0-9/-]+)+)`)
 	total := 0
-	for page, text := range pages(t) {
+	pages, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, text := range pages {
 		blocks, err := docs.Commands(page, text)
 		if err != nil {
 			t.Error(err)

@@ -9,12 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,19 +145,12 @@ func TestCommandsOfDocuments(t *testing.T) {
 	values := placeholders(t, namespace)
 	values["POD"] = pods[0].Name
 	values["TWIN_NAMESPACE"] = twinOf(t, namespace)
-	err := fs.WalkDir(os.DirFS(root), ".", func(page string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && page != "." || entry.Name() == "bin"):
-			return fs.SkipDir
-		case filepath.Ext(page) == ".md":
-			t.Run(page, func(t *testing.T) { runPage(t, page, values) })
-		}
-		return nil
-	})
+	pages, err := docs.Pages(root)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		t.Run(page, func(t *testing.T) { runPage(t, page, values) })
 	}
 }
 

@@ -137,7 +137,7 @@ func TestFrontDoor(t *testing.T) {
 	secrets.none(t)
 }
 
-// brokerByHand gives virtual nodes our virtual kubelet, waits until they have it, and offers namespace liqo.
+// brokerByHand gives virtual nodes our virtual kubelet, and offers namespace liqo.
 func (r *reader) brokerByHand() {
 	r.t.Helper()
 	r.next("kubectl get virtualnodes")
