@@ -170,8 +170,6 @@ func TestAdmissionPolicies(t *testing.T) {
 		return fields{"request": by("system:serviceaccount:liqo:liqo-controller-manager", "pods", "CREATE", "shop"), "object": fields{"spec": spec}}
 	}
 	privileged := fields{"initContainers": []any{fields{"name": "init", "securityContext": fields{"privileged": true}}}}
-	allowed := pod(fields{"hostNetwork": true})
-	allowed["params"] = fields{"data": fields{"level": "privileged"}}
 	cases := map[string]struct {
 		reason string
 		policy string
@@ -220,7 +218,6 @@ func TestAdmissionPolicies(t *testing.T) {
 		"HostIPC":      {"It would read their memory.", security, pod(fields{"hostIPC": true}), false},
 		"HostPath":     {"It would have the node's disk.", security, pod(fields{"volumes": []any{fields{"hostPath": fields{"path": "/"}}}}), false},
 		"Privileged":   {"It would have the node, and may do it at once.", security, pod(privileged), false},
-		"OperatorsWay": {"The operator has allowed it.", security, allowed, true},
 	}
 	known := policies(t)
 	for name, tc := range cases {

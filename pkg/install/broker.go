@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	podsecurity "k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/deploy"
@@ -112,7 +112,7 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.removing("take back what is offered of namespace liqo", offering, i.nothingReached),
 		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", withoutFlags),
 		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
-		i.removing("remove the rules that hold without the daemon", admission, after(letGo)),
+		i.removing("remove the rules that hold without the daemon", admission, nil),
 		i.removing("remove the daemon and its kinds", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
 		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
 		{"remove the remote IPAM from Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error { removeSidecars(d); return nil }), i.rollout(liqoNamespace, networkManager)},
@@ -120,26 +120,6 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.noRightsOfVirtualKubelets(),
 		{"remove what the broker has written", i.traces, nil},
 	}, nil
-}
-
-// letGo is how long API servers may take to notice that a ValidatingAdmissionPolicy is gone: they look once a second
-// (k8s.io/apiserver@v0.34.1/pkg/admission/plugin/policy/generic/policy_source.go). With the last policy whose parameter is a ConfigMap they stop to
-// watch ConfigMaps, and do not begin again when there is a new one: what they know then is all that they know until they are restarted. So the
-// ConfigMap with the parameter goes later, and one of the same name is still known when the broker comes back.
-const letGo = 5 * time.Second
-
-// after returns what waits for a while, from when it is asked first.
-func after(wait time.Duration) func(context.Context) error {
-	var since time.Time
-	return func(context.Context) error {
-		if since.IsZero() {
-			since = time.Now()
-		}
-		if left := wait - time.Since(since); left > 0 {
-			return errors.New("the API server takes note that the rules are gone")
-		}
-		return nil
-	}
 }
 
 // manifests returns the objects of the daemon, with the images and modes that were chosen.
@@ -232,8 +212,39 @@ func (i *Installer) admission() step {
 		if err != nil {
 			return nil, err
 		}
-		return i.apply(ctx, wanted)
+		unwanted, err := i.excepted(ctx, wanted)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := i.remove(ctx, unwanted)
+		if err != nil {
+			return nil, err
+		}
+		applied, err := i.apply(ctx, slices.DeleteFunc(wanted, func(o *unstructured.Unstructured) bool { return slices.Contains(unwanted, o) }))
+		return append(changes, applied...), err
 	}, nil}
+}
+
+// excepted returns those of the admission rules that the operator does not want: what bounds the pods of consumers, where they are admitted at
+// the level privileged. The rule has no parameter for this: with the last policy whose parameter is a ConfigMap, an API server stops to watch
+// ConfigMaps, and does not begin again when there is a new one (k8s.io/apiserver@v0.34.1/pkg/admission/plugin/policy/generic/policy_source.go).
+func (i *Installer) excepted(ctx context.Context, rules []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	const configMap, rule = "liqo-broker-pod-security", "pod-security.brokering.liqo.io"
+	var level corev1.ConfigMap
+	err := i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: configMap}, &level)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the Pod Security level: %w", err)
+	}
+	if level.Data["level"] != string(podsecurity.LevelPrivileged) {
+		return nil, nil
+	}
+	var unwanted []*unstructured.Unstructured
+	for _, o := range rules {
+		if o.GetName() == rule {
+			unwanted = append(unwanted, o)
+		}
+	}
+	return unwanted, nil
 }
 
 // established returns what waits until the API server serves kinds.

@@ -57,6 +57,7 @@ func TestSwitches(t *testing.T) {
 			object: deployment, has: `"brokering.liqo.io/pod-security":"restricted"`},
 		"Level": {release: release{set: "podSecurity=restricted"}, reason: "Another level is another ConfigMap.",
 			object: "ConfigMap/liqo-broker/liqo-broker-pod-security", has: `"level":"restricted"`},
+		"Privileged": {release: release{set: "podSecurity=privileged"}, reason: "No policy refuses what the operator admits.", removes: `^ValidatingAdmissionPolicy(Binding)?/pod-security`},
 		"Node": {release: release{set: "nodeSelector.disk=ssd,tolerations[0].key=infra,priorityClassName=system-cluster-critical"}, reason: "The daemon goes where people want it.",
 			object: deployment, has: `"nodeSelector":{"disk":"ssd"},"priorityClassName":"system-cluster-critical"`},
 		"NoCRDs": {release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`},

@@ -65,6 +65,7 @@ func TestLostLease(t *testing.T) {
 	server := &leaseServer{t: t}
 	listening := httptest.NewServer(server)
 	t.Cleanup(listening.Close)
+	leadNoLonger(t)
 	elected := make(chan struct{}, 9)
 	err := leaderelection.InitAndRun(t.Context(), leaderelection.Opts{
 		Enabled: true, PodName: "virtual-kubelet", TenantNamespace: "tenant",

@@ -50,11 +50,22 @@ func leases(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, r.Body)
 }
 
+// leadNoLonger has the test end when this process does not lead any more. Who leads is a global variable of Liqo's, and the election that a test
+// has begun would take the leadership from the next one.
+func leadNoLonger(t *testing.T) {
+	t.Cleanup(func() {
+		for leaderelection.IsLeader() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
 // lead makes this process the leader until the test ends.
 func lead(t *testing.T) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(leases))
 	t.Cleanup(server.Close)
+	leadNoLonger(t)
 	leads := make(chan struct{})
 	err := leaderelection.InitAndRun(t.Context(), leaderelection.Opts{
 		Enabled: true, PodName: "this", TenantNamespace: "tenant", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second,

@@ -33,6 +33,11 @@ var sources = []source{
 	{files: "deploy/broker/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
 	{files: "deploy/broker/networkpolicy*.yaml", when: ".Values.networkPolicies.enabled"},
 	{files: "deploy/admission/*.yaml", prefix: "admission-", when: `eq (include "liqo-broker.admission" .) "true"`},
+	// Of several sources with the same manifest the last one counts.
+	{
+		files: "deploy/admission/pod-security.yaml", prefix: "admission-",
+		when: `and (eq (include "liqo-broker.admission" .) "true") (ne .Values.podSecurity "privileged")`,
+	},
 }
 
 // Helm's own labels follow the one that each object has.
