@@ -46,7 +46,7 @@ CONFORMANCE := .build/conformance
 ##@ Two commands
 
 .PHONY: demo
-demo: deps build images bin/demo ## Bring up a federation of four clusters with a working broker, and show it.
+demo: deps build images bin/lab bin/demo ## Bring up a federation of four clusters with a working broker, and show it.
 	bin/demo up --kubernetes $(KUBERNETES)
 
 .PHONY: test
