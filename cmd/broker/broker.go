@@ -207,7 +207,7 @@ func (b *broker) setupAPI(ctx context.Context, direct client.Client) (err error)
 		if err != nil {
 			return err
 		}
-		config.Identify, b.authorities = consumers.identify, authorities
+		config.Identify, config.Known, b.authorities = consumers.identify, consumers.callers.Known, authorities
 	}
 	if b.planner != nil {
 		config.Explainer = &twin.Explainer{Client: b.mgr.GetClient(), Reader: b.reader, Planner: b.planner, MaxNamespaces: b.cfg.maxNamespaces}

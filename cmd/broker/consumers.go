@@ -78,6 +78,7 @@ type certified struct {
 	callers interface {
 		Name(connection *tls.ConnectionState) (cluster.ID, error)
 		Check(ctx context.Context, id cluster.ID, connection *tls.ConnectionState) error
+		Known(connection *tls.ConnectionState) (cluster.ID, bool)
 	}
 }
 

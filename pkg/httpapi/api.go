@@ -49,6 +49,8 @@ type Config struct {
 	Log    logr.Logger
 	// Identify tells consumers by their certificates; nil if no certificate counts.
 	Identify Identify
+	// Known returns the consumer of a connection that Identify has identified lately, without asking anybody; nil if none is known.
+	Known func(connection *tls.ConnectionState) (cluster.ID, bool)
 	// Own is the broker's cluster.
 	Own cluster.Identity
 	// Origins are those whose web pages may use version 1 of the API, such as https://example.com.
@@ -89,7 +91,8 @@ func New(cfg Config) (*API, error) {
 	if cfg.Source == nil {
 		cfg.Source = source.Network
 	}
-	a := &API{cfg: cfg, limits: newLimits(cfg.Source, cfg.Reviewer.Known), mux: http.NewServeMux()}
+	a := &API{cfg: cfg, mux: http.NewServeMux()}
+	a.limits = newLimits(cfg.Source, a.known)
 	if cfg.brokers() {
 		var err error
 		if a.v1, err = newV1(&a.cfg, a.mux); err != nil {
@@ -98,6 +101,21 @@ func New(cfg Config) (*API, error) {
 	}
 	a.routes()
 	return a, nil
+}
+
+// known returns for whom a request counts whose caller was identified lately; false if that is not known, or if the token was sent in clear.
+func (a *API) known(r *http.Request) (source.Source, bool) {
+	if r.TLS == nil {
+		return source.Source{}, false
+	}
+	if name, ok := a.cfg.Reviewer.Known(delegatedauth.Bearer(r)); ok {
+		return source.Caller(caller{name: name}.called()), true
+	}
+	if a.cfg.Known == nil || !anonymous(r) {
+		return source.Source{}, false
+	}
+	id, ok := a.cfg.Known(r.TLS)
+	return source.Caller(caller{consumer: id}.called()), ok
 }
 
 // Start keeps ready what version 1 shows, until ctx ends.

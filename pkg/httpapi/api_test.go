@@ -6,6 +6,7 @@ package httpapi
 import (
 	stdcmp "cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -381,6 +382,38 @@ func TestRateOfKnownCallers(t *testing.T) {
 	}
 	if refused == 2*atOnceEach || refused < atOnceEach/2 {
 		t.Errorf("of %d requests of a known caller %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
+	}
+}
+
+// TestRateOfKnownConsumers has strangers call more often than is answered: a consumer that was identified lately is answered, and has a bound too.
+func TestRateOfKnownConsumers(t *testing.T) {
+	h := newHandler(t, Config{
+		Client: newClient(t, reviews()), Catalog: true, Orchestrator: true,
+		Known: func(connection *tls.ConnectionState) (cluster.ID, bool) {
+			return "consumer", connection.ServerName == "known"
+		},
+	})
+	from := func(name string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/api/clusters", http.NoBody)
+		r.TLS.ServerName = name
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for range 2 * atOnceEach {
+		from("stranger")
+	}
+	if code := from("stranger"); code != http.StatusTooManyRequests {
+		t.Fatalf("strangers are answered %d", code)
+	}
+	refused := 0
+	for range 2 * atOnceEach {
+		if from("known") == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused == 2*atOnceEach || refused < atOnceEach/2 {
+		t.Errorf("of %d requests of a known consumer %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
 	}
 }
 

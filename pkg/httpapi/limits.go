@@ -11,7 +11,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
 
-	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -29,14 +28,14 @@ const (
 // limits bound how often the API is called.
 type limits struct {
 	source source.Func
-	known  func(token string) (name string, ok bool)
+	known  func(r *http.Request) (caller source.Source, ok bool)
 
 	mu   sync.Mutex
 	all  *rate.Limiter
 	each *cache.LRUExpireCache
 }
 
-func newLimits(of source.Func, known func(token string) (name string, ok bool)) *limits {
+func newLimits(of source.Func, known func(r *http.Request) (caller source.Source, ok bool)) *limits {
 	return &limits{source: of, known: known, all: rate.NewLimiter(perSecondAll, atOnceAll), each: cache.NewLRUExpireCache(maxCallers)}
 }
 
@@ -56,10 +55,8 @@ func (l *limits) handler(next http.Handler) http.Handler {
 // it calls from, so that strangers take nothing from it. Of strangers, the limit of all is
 // asked last, so that what a single one has too much takes nothing from the others.
 func (l *limits) allow(r *http.Request) bool {
-	if r.TLS != nil { // A token that was sent in clear is nobody's.
-		if name, ok := l.known(delegatedauth.Bearer(r)); ok {
-			return l.of(source.Caller(name)).Allow()
-		}
+	if caller, ok := l.known(r); ok {
+		return l.of(caller).Allow()
 	}
 	from := source.AddressOfRequest(r)
 	return from.IsValid() && l.of(l.source(from)).Allow() && l.all.Allow()

@@ -121,6 +121,18 @@ func (c *Callers) Check(ctx context.Context, id cluster.ID, connection *tls.Conn
 	}
 }
 
+// Known returns the cluster to which the certificate was issued that the peer of a connection showed; false if that was not found out lately.
+// It answers from memory: TLS has seen that the peer has the key, and [Callers.Check] whose the key is.
+func (c *Callers) Known(connection *tls.ConnectionState) (cluster.ID, bool) {
+	if len(connection.PeerCertificates) == 0 {
+		return "", false
+	}
+	leaf := connection.PeerCertificates[0]
+	id := cluster.ID(leaf.Subject.CommonName)
+	last := c.last(id)
+	return id, last.hash != "" && last.hash == remoteipam.KeyHash(leaf.RawSubjectPublicKeyInfo) && c.now().Sub(last.found) < knownAtMost
+}
+
 func (c *Callers) last(id cluster.ID) known {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -324,6 +324,9 @@ func TestCheck(t *testing.T) {
 			if err := c.Check(t.Context(), consumer, shows(step.shows)); !errors.Is(err, step.want) || lookups != step.lookups {
 				t.Errorf("%s: %v after %d lookups, want %v after %d", step.reason, err, lookups, step.want, step.lookups)
 			}
+			if _, known := c.Known(shows(step.shows)); known != (step.want == nil) {
+				t.Errorf("%s: known %t, want what was found out", step.reason, known)
+			}
 		}
 		// All virtual kubelets of a consumer come at once when the broker has restarted.
 		set(certificate, nil)
