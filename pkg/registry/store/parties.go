@@ -1,0 +1,343 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const partyColumns = `id, state, announcement, revision, key_chain, name, endpoint, enrolled_by, enrolled_at, lease_until, silent, registry_revision`
+
+// row is what a query gives for each row.
+type row interface{ Scan(into ...any) error }
+
+// scanParty reads the columns of partyColumns.
+func scanParty(from row) (Party, error) {
+	var p Party
+	var keys string
+	var enrolled, lease, silent int64
+	if err := from.Scan(&p.ID, &p.State, &p.Announcement, &p.Revision, &keys, &p.Name, &p.Endpoint, &p.EnrolledBy, &enrolled, &lease, &silent,
+		&p.RegistryRevision); err != nil {
+		return Party{}, err
+	}
+	if err := json.Unmarshal([]byte(keys), &p.Keys); err != nil {
+		return Party{}, fmt.Errorf("read the chain of keys of party %q: %w", p.ID, err)
+	}
+	p.EnrolledAt, p.LeaseUntil, p.Silent = fromMicros(enrolled), fromMicros(lease), silent == 1
+	return p, nil
+}
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// party reads one party.
+func party(ctx context.Context, from querier, id string) (Party, error) {
+	p, err := scanParty(from.QueryRowContext(ctx, `SELECT `+partyColumns+` FROM parties WHERE id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Party{}, fmt.Errorf("party %q: %w", id, err)
+	}
+	return p, nil
+}
+
+// Party returns a party. errors.Is finds ErrNotFound.
+func (s *Store) Party(ctx context.Context, id string) (Party, error) { return party(ctx, s.reader, id) }
+
+// PutParty stores what a party announces, and returns the party as it is then. State is Pending or Approved; EnrolledBy and EnrolledAt
+// count for a party that is new, or that was Pending and is now Approved. Nothing takes an approval away but Revoke. LeaseUntil counts if
+// it is later than the lease that there is. The same announcement again changes nothing.
+//
+// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrRevoked, and ErrLimit if a new party would be one more than waiting that are Pending.
+func (s *Store) PutParty(ctx context.Context, p Party, waiting int) (stored Party, err error) {
+	if err := checkParty(p); err != nil {
+		return Party{}, err
+	}
+	err = s.write(ctx, func(w *writing) error {
+		stored, err = w.putParty(ctx, p, waiting)
+		return err
+	})
+	return stored, err
+}
+
+// AdmitByToken is PutParty for a party that shows the secret of a token, given as its Digest. A party that is not approved yet becomes so,
+// and uses the token once, or nothing happens and errors.Is finds ErrToken; one that is approved uses none.
+func (s *Store) AdmitByToken(ctx context.Context, p Party, digest string, now time.Time) (stored Party, err error) {
+	p.State = Approved
+	if err := errors.Join(checkParty(p), check(id("the digest of the token", digest))); err != nil {
+		return Party{}, err
+	}
+	err = s.write(ctx, func(w *writing) error {
+		known, err := party(ctx, w, p.ID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if known.State != Approved && known.State != Revoked {
+			if err := useToken(ctx, w, digest, now); err != nil {
+				return err
+			}
+		}
+		stored, err = w.putParty(ctx, p, 0)
+		return err
+	})
+	return stored, err
+}
+
+// checkParty refuses what must not be stored.
+func checkParty(p Party) error {
+	if err := check(id("the ID of the party", p.ID)); err != nil {
+		return err
+	}
+	if p.State != Pending && p.State != Approved {
+		return fmt.Errorf("party %q: %w: state %q", p.ID, ErrInvalid, p.State)
+	}
+	if p.Revision <= 0 {
+		return fmt.Errorf("party %q: %w: revision %d", p.ID, ErrInvalid, p.Revision)
+	}
+	_, err := encodeKeys(p.Keys)
+	err = errors.Join(err, check(document("the announcement", p.Announcement), line("the name", p.Name), line("the endpoint", p.Endpoint),
+		line("how it was enrolled", p.EnrolledBy)))
+	if err != nil {
+		return fmt.Errorf("party %q: %w", p.ID, err)
+	}
+	return nil
+}
+
+// putParty compares an announcement with what is stored, and stores it.
+func (w *writing) putParty(ctx context.Context, p Party, waiting int) (Party, error) {
+	known, err := party(ctx, w, p.ID)
+	if errors.Is(err, ErrNotFound) {
+		return w.addParty(ctx, p, waiting)
+	}
+	if err != nil {
+		return Party{}, err
+	}
+	admitted := known.State == Pending && p.State == Approved
+	same := known.Revision == p.Revision && known.Announcement == p.Announcement
+	switch {
+	case known.State == Revoked:
+		return Party{}, fmt.Errorf("party %q: %w", p.ID, ErrRevoked)
+	case p.Revision < known.Revision, p.Revision == known.Revision && !same:
+		return Party{}, fmt.Errorf("party %q: announcement %d after %d: %w", p.ID, p.Revision, known.Revision, ErrStale)
+	case len(p.Keys) < len(known.Keys) || !slices.Equal(p.Keys[:len(known.Keys)], known.Keys):
+		return Party{}, fmt.Errorf("party %q: %w", p.ID, ErrChain)
+	case same && !admitted:
+		return known, nil
+	}
+
+	if admitted {
+		known.State, known.EnrolledBy = Approved, p.EnrolledBy
+	}
+	known.Announcement, known.Revision, known.Keys, known.Name, known.Endpoint = p.Announcement, p.Revision, p.Keys, p.Name, p.Endpoint
+	if p.LeaseUntil.After(known.LeaseUntil) {
+		known.LeaseUntil, known.Silent = fromMicros(micros(p.LeaseUntil)), false
+	}
+	return w.changeParty(ctx, known)
+}
+
+// addParty stores a party that is new.
+func (w *writing) addParty(ctx context.Context, p Party, waiting int) (Party, error) {
+	if p.State == Pending {
+		var pending int
+		if err := w.QueryRowContext(ctx, `SELECT count(*) FROM parties WHERE state = 'Pending'`).Scan(&pending); err != nil {
+			return Party{}, fmt.Errorf("count the parties that wait: %w", err)
+		}
+		if pending >= waiting {
+			return Party{}, fmt.Errorf("party %q: %d parties wait for approval: %w", p.ID, pending, ErrLimit)
+		}
+	}
+	// Who was forgotten may come back.
+	if _, err := w.ExecContext(ctx, `DELETE FROM deletions WHERE party = $1 AND offer = ''`, p.ID); err != nil {
+		return Party{}, fmt.Errorf("remember party %q: %w", p.ID, err)
+	}
+	p.EnrolledAt, p.LeaseUntil, p.Silent, p.RegistryRevision = fromMicros(micros(p.EnrolledAt)), fromMicros(micros(p.LeaseUntil)), false, w.next()
+	keys, err := encodeKeys(p.Keys)
+	if err != nil {
+		return Party{}, err
+	}
+	if _, err := w.ExecContext(ctx, `INSERT INTO parties (`+partyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
+		flag(p.Silent), p.RegistryRevision); err != nil {
+		return Party{}, fmt.Errorf("add party %q: %w", p.ID, err)
+	}
+	return p, nil
+}
+
+// changeParty stores a party that is there, with a new registry revision.
+func (w *writing) changeParty(ctx context.Context, p Party) (Party, error) {
+	p.RegistryRevision = w.next()
+	keys, err := encodeKeys(p.Keys)
+	if err != nil {
+		return Party{}, err
+	}
+	if _, err := w.ExecContext(ctx, `UPDATE parties SET state = $2, announcement = $3, revision = $4, key_chain = $5, name = $6, endpoint = $7,
+		enrolled_by = $8, enrolled_at = $9, lease_until = $10, silent = $11, registry_revision = $12 WHERE id = $1`,
+		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
+		flag(p.Silent), p.RegistryRevision); err != nil {
+		return Party{}, fmt.Errorf("change party %q: %w", p.ID, err)
+	}
+	return p, nil
+}
+
+// Approve lets a party publish, by an administrator's word. One that is approved stays as it is. errors.Is finds ErrNotFound and ErrRevoked.
+func (s *Store) Approve(ctx context.Context, id string) (approved Party, err error) {
+	err = s.write(ctx, func(w *writing) error {
+		approved, err = party(ctx, w, id)
+		switch {
+		case err != nil:
+			return err
+		case approved.State == Revoked:
+			return fmt.Errorf("party %q: %w", id, ErrRevoked)
+		case approved.State == Approved:
+			return nil
+		}
+		approved.State, approved.EnrolledBy = Approved, "approval"
+		approved, err = w.changeParty(ctx, approved)
+		return err
+	})
+	return approved, err
+}
+
+// Revoke puts a party out for ever, and deletes its offers in the same transaction. It may be repeated. errors.Is finds ErrNotFound.
+func (s *Store) Revoke(ctx context.Context, id string) (revoked Party, err error) {
+	err = s.write(ctx, func(w *writing) error {
+		revoked, err = party(ctx, w, id)
+		if err != nil || revoked.State == Revoked {
+			return err
+		}
+		revoked.State = Revoked
+		if revoked, err = w.changeParty(ctx, revoked); err != nil {
+			return err
+		}
+		for more := true; more; {
+			n, err := w.removeOffers(ctx, dropped, `party = $1`, id)
+			if err != nil {
+				return err
+			}
+			more = n == batch
+		}
+		return nil
+	})
+	return revoked, err
+}
+
+// RenewLease says until when a party counts as alive, also if that is earlier than before: a clock that was wrong is overruled. It is a
+// change, with a revision, only for a party that was Silent. errors.Is finds ErrNotFound, ErrNotApproved and ErrRevoked.
+func (s *Store) RenewLease(ctx context.Context, id string, until time.Time) error {
+	renewed, err := s.writer.ExecContext(ctx, `UPDATE parties SET lease_until = $2 WHERE id = $1 AND state = 'Approved' AND silent = 0`,
+		id, micros(until))
+	if err != nil {
+		return fmt.Errorf("renew the lease of party %q: %w", id, err)
+	}
+	if n, err := renewed.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return s.write(ctx, func(w *writing) error {
+		p, err := party(ctx, w, id)
+		if err == nil {
+			err = mayPublish(p)
+		}
+		if err != nil {
+			return err
+		}
+		p.LeaseUntil, p.Silent = until, false
+		_, err = w.changeParty(ctx, p)
+		return err
+	})
+}
+
+// mayPublish refuses what parties do that are not approved.
+func mayPublish(p Party) error {
+	switch p.State {
+	case Approved:
+		return nil
+	case Revoked:
+		return fmt.Errorf("party %q: %w", p.ID, ErrRevoked)
+	default:
+		return fmt.Errorf("party %q: %w", p.ID, ErrNotApproved)
+	}
+}
+
+// MarkSilent notes which approved parties have no lease at a time, and returns how many are new among them. RenewLease takes it back.
+func (s *Store) MarkSilent(ctx context.Context, now time.Time) (marked int, err error) {
+	err = s.write(ctx, func(w *writing) error {
+		silent, err := parties(ctx, w, `WHERE state = 'Approved' AND silent = 0 AND lease_until <= $1 ORDER BY id`, micros(now))
+		if err != nil {
+			return err
+		}
+		for _, p := range silent {
+			p.Silent = true
+			if _, err := w.changeParty(ctx, p); err != nil {
+				return err
+			}
+		}
+		marked = len(silent)
+		return nil
+	})
+	return marked, err
+}
+
+// parties reads those parties that a clause selects.
+func parties(ctx context.Context, from querier, clause string, args ...any) ([]Party, error) {
+	return all(ctx, from, scanParty, `SELECT `+partyColumns+` FROM parties `+clause, args...)
+}
+
+// all reads all rows of a query.
+func all[T any](ctx context.Context, from querier, scan func(row) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := from.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	defer rows.Close()
+	var found []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read a row: %w", err)
+		}
+		found = append(found, one)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read the rows: %w", err)
+	}
+	return found, nil
+}
+
+// DropPending forgets parties that have waited for approval since before a time, and returns how many they were.
+func (s *Store) DropPending(ctx context.Context, before time.Time) (forgotten int, err error) {
+	err = s.write(ctx, func(w *writing) error {
+		n, err := w.affect(ctx, `INSERT INTO deletions (party, offer, revision, digest, withdrawn, registry_revision)
+			SELECT id, '', revision, '', 0, CAST($1 AS BIGINT) + row_number() OVER (ORDER BY id)
+			FROM parties WHERE state = 'Pending' AND enrolled_at < $2`, w.revision, micros(before))
+		if err != nil {
+			return err
+		}
+		if _, err := w.affect(ctx, `DELETE FROM parties WHERE state = 'Pending' AND enrolled_at < $1`, micros(before)); err != nil {
+			return err
+		}
+		w.revision += n
+		forgotten = int(n)
+		return nil
+	})
+	return forgotten, err
+}
+
+// affect runs a statement, and returns how many rows it has changed.
+func (w *writing) affect(ctx context.Context, statement string, args ...any) (int64, error) {
+	done, err := w.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
