@@ -65,14 +65,11 @@ func secrets(from *url.URL) secret {
 	return found
 }
 
-// hide returns an error whose text has none of the secrets.
+// hide returns an error whose text has none of the secrets, and that gives the one with them to nobody.
 func (s secret) hide(err error) error {
 	text := err.Error()
 	for _, password := range s {
 		text = strings.ReplaceAll(text, password, "xxxxx")
-	}
-	if text == err.Error() {
-		return err
 	}
 	return hidden{error: err, text: text}
 }

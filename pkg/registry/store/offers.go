@@ -28,15 +28,23 @@ func scanOffer(from row) (StoredOffer, error) {
 }
 
 // offer reads one offer.
-func offer(ctx context.Context, from querier, party, id string) (StoredOffer, error) {
-	o, err := scanOffer(from.QueryRowContext(ctx, `SELECT `+offerColumns+` FROM offers WHERE party = $1 AND id = $2`, party, id))
+func offer(ctx context.Context, from querier, party, name string) (StoredOffer, error) {
+	if err := checkKey(party, name); err != nil {
+		return StoredOffer{}, err
+	}
+	o, err := scanOffer(from.QueryRowContext(ctx, `SELECT `+offerColumns+` FROM offers WHERE party = $1 AND id = $2`, party, name))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return StoredOffer{}, fmt.Errorf("offer %q of party %q: %w", id, party, err)
+		return StoredOffer{}, fmt.Errorf("offer %q of party %q: %w", name, party, err)
 	}
 	return o, nil
+}
+
+// checkKey refuses what names no offer.
+func checkKey(party, offer string) error {
+	return check(id("the ID of the party", party), id("the ID of the offer", offer))
 }
 
 // Offer returns an offer. errors.Is finds ErrNotFound.
@@ -50,7 +58,7 @@ func (s *Store) Offer(ctx context.Context, party, id string) (StoredOffer, error
 // errors.Is finds ErrInvalid, ErrStale, ErrNotFound (the party), ErrNotApproved, ErrRevoked, and ErrLimit if a new offer would be one more
 // than limit of this party.
 func (s *Store) PutOffer(ctx context.Context, o StoredOffer, limit int) (stored StoredOffer, err error) {
-	if err := errors.Join(check(id("the ID of the party", o.Party), id("the ID of the offer", o.ID))); err != nil {
+	if err := checkKey(o.Party, o.ID); err != nil {
 		return StoredOffer{}, err
 	}
 	if err := check(document("the document", o.JWS)); err != nil {
@@ -170,6 +178,9 @@ func (w *writing) removeOffers(ctx context.Context, why int64, condition string,
 
 // DeleteOffer deletes an offer of its owner. errors.Is finds ErrNotFound.
 func (s *Store) DeleteOffer(ctx context.Context, party, id string) error {
+	if err := checkKey(party, id); err != nil {
+		return err
+	}
 	return s.write(ctx, func(w *writing) error {
 		n, err := w.removeOffers(ctx, withdrawn, `party = $1 AND id = $2`, party, id)
 		if err == nil && n == 0 {

@@ -41,13 +41,16 @@ type querier interface {
 }
 
 // party reads one party.
-func party(ctx context.Context, from querier, id string) (Party, error) {
-	p, err := scanParty(from.QueryRowContext(ctx, `SELECT `+partyColumns+` FROM parties WHERE id = $1`, id))
+func party(ctx context.Context, from querier, name string) (Party, error) {
+	if err := check(id("the ID of the party", name)); err != nil {
+		return Party{}, err
+	}
+	p, err := scanParty(from.QueryRowContext(ctx, `SELECT `+partyColumns+` FROM parties WHERE id = $1`, name))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return Party{}, fmt.Errorf("party %q: %w", id, err)
+		return Party{}, fmt.Errorf("party %q: %w", name, err)
 	}
 	return p, nil
 }
@@ -234,24 +237,27 @@ func (s *Store) Revoke(ctx context.Context, id string) (revoked Party, err error
 
 // RenewLease says until when a party counts as alive, also if that is earlier than before: a clock that was wrong is overruled. It is a
 // change, with a revision, only for a party that was Silent. errors.Is finds ErrNotFound, ErrNotApproved and ErrRevoked.
-func (s *Store) RenewLease(ctx context.Context, id string, until time.Time) error {
+func (s *Store) RenewLease(ctx context.Context, name string, until time.Time) error {
+	if err := check(id("the ID of the party", name)); err != nil {
+		return err
+	}
 	renewed, err := s.writer.ExecContext(ctx, `UPDATE parties SET lease_until = $2 WHERE id = $1 AND state = 'Approved' AND silent = 0`,
-		id, micros(until))
+		name, micros(until))
 	if err != nil {
-		return fmt.Errorf("renew the lease of party %q: %w", id, err)
+		return fmt.Errorf("renew the lease of party %q: %w", name, err)
 	}
 	if n, err := renewed.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
 	return s.write(ctx, func(w *writing) error {
-		p, err := party(ctx, w, id)
+		p, err := party(ctx, w, name)
 		if err == nil {
 			err = mayPublish(p)
 		}
 		if err != nil {
 			return err
 		}
-		p.LeaseUntil, p.Silent = until, false
+		p.LeaseUntil, p.Silent = fromMicros(micros(until)), false
 		_, err = w.changeParty(ctx, p)
 		return err
 	})

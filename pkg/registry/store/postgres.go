@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,12 +45,13 @@ type server struct {
 // newServer reads a URL of PostgreSQL.
 func newServer(dsn string) (place, error) {
 	address, err := url.Parse(dsn)
-	if err != nil {
-		// The parser's error repeats the URL, and cannot be trusted to know where its password is.
+	_, rest, _ := strings.Cut(dsn, "//")
+	if err != nil || strings.Contains(rest[len(authority(rest)):], "@") {
+		// The parser's error repeats the URL, and nobody knows where in such a one the password is.
 		return nil, errors.New("the DSN is not a URL; percent-encode what is special in its password: postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 	}
 	hide := secrets(address)
-	config, err := pgx.ParseConfig(dsn)
+	config, err := pgx.ParseConfig(address.String()) // Written again, so that the two parsers see the same parts.
 	if err != nil {
 		return nil, fmt.Errorf("read the DSN: %w", hide.hide(err))
 	}
@@ -60,6 +62,14 @@ func newServer(dsn string) (place, error) {
 		}
 	}
 	return server{config: config, secret: hide}, nil
+}
+
+// authority is the part of a URL after its slashes that names a user and a host (RFC 3986, 3.2).
+func authority(rest string) string {
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		return rest[:end]
+	}
+	return rest
 }
 
 // String implements fmt.Stringer.

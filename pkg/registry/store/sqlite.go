@@ -13,7 +13,8 @@ import (
 	"path/filepath"
 
 	"github.com/pressly/goose/v3"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // also the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 const (
@@ -108,5 +109,10 @@ func (f file) inspect(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	return inspect(ctx, db, sqliteTables)
+	err = inspect(ctx, db, sqliteTables)
+	// https://www.sqlite.org/rescode.html; the upper bits say more.
+	if refusal := (*sqlite.Error)(nil); errors.As(err, &refusal) && (refusal.Code()&0xff == sqlite3.SQLITE_NOTADB || refusal.Code()&0xff == sqlite3.SQLITE_CORRUPT) {
+		return fmt.Errorf("%w: %w", err, ErrForeign)
+	}
+	return err
 }

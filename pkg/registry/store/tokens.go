@@ -85,6 +85,9 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 
 // DeleteToken deletes a token. errors.Is finds ErrNotFound.
 func (s *Store) DeleteToken(ctx context.Context, digest string) error {
+	if err := check(id("the digest of the token", digest)); err != nil {
+		return err
+	}
 	deleted, err := s.writer.ExecContext(ctx, `DELETE FROM tokens WHERE digest = $1`, digest)
 	if err != nil {
 		return fmt.Errorf("delete token %s: %w", short(digest), err)
