@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capacitorset/liqo-broker/pkg/registry/store/postgrestest"
 )
 
 // TestContract asks a file of SQLite and a PostgreSQL the same.
@@ -759,7 +761,9 @@ func churn(t *testing.T, dsn string) {
 				publish(t, s, signed(id, fmt.Sprint(n%7), int64(n+1)))
 				switch n % 5 {
 				case 1:
-					refused(t, "delete", s.DeleteOffer(ctx, id, fmt.Sprint(n%7)), nil)
+					if err := s.DeleteOffer(ctx, id, fmt.Sprint(n%7)); !errors.Is(err, ErrNotFound) { // Somebody may have dropped it.
+						refused(t, "delete", err, nil)
+					}
 				case 2:
 					_, err := s.MarkSilent(ctx, now.Add(time.Duration(n)*time.Minute))
 					refused(t, "mark", err, nil)
@@ -798,7 +802,12 @@ func churn(t *testing.T, dsn string) {
 // waiting hears of changes by itself and by others, and ends with its context.
 func waiting(t *testing.T, dsn string) {
 	here, there := opened(t, dsn), opened(t, dsn)
+	poll := here.poll
+	here.poll = time.Hour
 	for i, s := range []*Store{here, there} {
+		if i == 1 && here.notify == "" {
+			here.poll = poll // Nobody tells what another process has written.
+		}
 		heard := make(chan int64, 1)
 		go func() {
 			revision, err := here.Wait(t.Context(), int64(i))
@@ -817,5 +826,41 @@ func waiting(t *testing.T, dsn string) {
 	defer cancel()
 	if _, err := here.Wait(ended, 2); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an ended wait: %v", err)
+	}
+}
+
+// TestServerBreaksConnections ends all connections of a store, as a server that restarts does.
+func TestServerBreaksConnections(t *testing.T) {
+	dsn := postgrestest.Start(t).Database(t)
+	here, there := opened(t, dsn), opened(t, dsn)
+	here.poll = time.Hour
+	admit(t, here, "before")
+	if _, err := there.writer.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan error, 1)
+	go func() {
+		_, err := here.Wait(t.Context(), 1)
+		for err != nil && t.Context().Err() == nil { // Connections of the pool are found broken when they are used.
+			_, err = here.Wait(t.Context(), 1)
+		}
+		heard <- err
+	}()
+	time.Sleep(2 * listenAgain) // So that it waits already, and hears it by a connection that is new.
+	for tries := 0; ; tries++ {
+		_, err := there.PutParty(t.Context(), announced("after"), 0)
+		if err == nil {
+			break
+		}
+		if tries > postgresConnections {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-heard:
+		refused(t, "wait", err, nil)
+	case <-time.After(10 * time.Second):
+		t.Error("the change was not heard")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 )
 
 // Store is an open database. It may be used concurrently, and several stores, in one process or in many, may have the same database open.
@@ -21,6 +22,7 @@ type Store struct {
 
 	incarnation string
 	version     int64
+	poll        time.Duration // how often Wait looks
 
 	changes   announcer
 	listening context.CancelFunc
@@ -57,7 +59,7 @@ func (s *Store) prepare(ctx context.Context, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	s.version = version
+	s.version, s.poll = version, pollInterval
 	if _, err := s.writer.ExecContext(ctx, `UPDATE catalog SET incarnation = $1 WHERE incarnation = ''`, rand.Text()); err != nil {
 		return fmt.Errorf("name the catalog: %w", err)
 	}

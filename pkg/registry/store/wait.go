@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// poll is how often Wait looks for what nobody has told it: changes of another process on SQLite, or while PostgreSQL cannot be heard.
-const poll = 250 * time.Millisecond
+// pollInterval is how often Wait looks for what nobody has told it: changes of another process on SQLite, or while PostgreSQL cannot be heard.
+const pollInterval = 250 * time.Millisecond
 
 // announcer wakes all that wait. The zero announcer is ready.
 type announcer struct {
@@ -43,7 +43,7 @@ func (a *announcer) next() <-chan struct{} {
 // and polls four times a second besides. One caller in each process is enough: it tells the others. It returns the error of the context
 // when that ends.
 func (s *Store) Wait(ctx context.Context, known int64) (int64, error) {
-	ticker := time.NewTicker(poll)
+	ticker := time.NewTicker(s.poll)
 	defer ticker.Stop()
 	for {
 		changed := s.changes.next() // Before the look: a change between the two is heard.
