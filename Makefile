@@ -35,9 +35,9 @@ RELEASE      := .build/bin/release
 RELEASED     := .build/release
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
-# build and for tests with the race detector, and Prometheus for the tests that ask one.
+# build and for tests with the race detector, and Prometheus and PostgreSQL for the tests that ask one.
 DEBIAN_PACKAGES := busybox-static ca-certificates conntrack containerd containernetworking-plugins curl etcd-server gcc git \
-	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl prometheus runc tcpdump wireguard-go wireguard-tools
+	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl postgresql prometheus runc tcpdump wireguard-go wireguard-tools
 
 # What images of Kubernetes' conformance tests are made of, besides.
 CONFORMANCE_PACKAGES := apache2-bin bind9-dnsutils netcat-openbsd nginx
@@ -137,7 +137,7 @@ clean: ## Remove what the build made; the lab's cache of built programs stays.
 ##@ Check
 
 .PHONY: test-unit
-test-unit: deps ## Run the tests that need neither root nor a cluster, with the race detector; one starts Debian's prometheus.
+test-unit: deps ## Run the tests that need neither root nor a cluster, with the race detector; some start Debian's prometheus and postgresql.
 	go test -race ./...
 
 .PHONY: test-fast
@@ -195,6 +195,7 @@ test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults 
 .PHONY: bench
 bench: deps bin/lab ## Print how long decisions take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
 	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/core/choice ./pkg/core/capacity ./pkg/core/placement ./pkg/controller/placementpolicy ./pkg/httpapi
+	go test -run '^$$' -bench . -benchtime 100x ./pkg/registry/store
 	programs=$$(bin/lab build); \
 	for benchmark in Memory Daemon/100 Daemon/1000; do \
 		LIQO_BROKER_TEST_PROGRAMS=$$programs \

@@ -25,13 +25,19 @@ fi
 
 echo "deps: installing Debian packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-# The lab and the tests start their own containerd, etcd and Prometheus: those of the packages stay off. policy-rc.d is Debian's way to
-# say so.
+# The lab and the tests start their own containerd, etcd, Prometheus and PostgreSQL: those of the packages stay off. policy-rc.d is
+# Debian's way to say so.
 policy=/usr/sbin/policy-rc.d
 if [[ ! -e $policy ]]; then
 	printf '#!/bin/sh\nexit 101\n' >"$policy"
 	chmod +x "$policy"
 	trap 'rm -f "$policy"' EXIT
+fi
+# PostgreSQL's package also makes a database, which its service would start with the machine, unless it is told before (pg_createcluster(1)).
+# Debian ships no file of this name, so that nothing asks whose it is; who has a database already keeps it.
+if [[ " ${missing[*]} " == *" postgresql "* ]]; then
+	mkdir -p /etc/postgresql-common/createcluster.d
+	echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/liqo-broker.conf
 fi
 apt-get update -q
 apt-get install -q -y --no-install-recommends "${missing[@]}"

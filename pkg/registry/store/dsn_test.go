@@ -58,7 +58,7 @@ func FuzzDSN(f *testing.F) {
 			"postgres://host/db?password=" + url.QueryEscape(password) + "&sslmode=" + rest,
 		} {
 			place, err := parseDSN(dsn)
-			told := ""
+			var told string
 			if err != nil {
 				told = err.Error()
 			} else {

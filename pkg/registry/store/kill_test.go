@@ -31,7 +31,7 @@ func publishForEver(dsn string) error {
 		if _, err := s.PutOffer(ctx, o, 1<<30); err != nil {
 			return err
 		}
-		fmt.Println(o.Party, o.ID)
+		fmt.Fprintln(os.Stdout, o.Party, o.ID)
 	}
 }
 

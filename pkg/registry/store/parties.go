@@ -270,9 +270,9 @@ func mayPublish(p Party) error {
 		return nil
 	case Revoked:
 		return fmt.Errorf("party %q: %w", p.ID, ErrRevoked)
-	default:
-		return fmt.Errorf("party %q: %w", p.ID, ErrNotApproved)
+	case Pending:
 	}
+	return fmt.Errorf("party %q: %w", p.ID, ErrNotApproved)
 }
 
 // MarkSilent notes which approved parties have no lease at a time, and returns how many are new among them. RenewLease takes it back.

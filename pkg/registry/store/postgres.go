@@ -96,7 +96,7 @@ func (s server) open(ctx context.Context) (*Store, error) {
 		migrator:  migrator{dialect: goose.DialectPostgres, tries: 1},
 	}}
 	opened.listen = func() {
-		listening, stop := context.WithCancel(context.Background())
+		listening, stop := context.WithCancel(context.WithoutCancel(ctx)) // Until Close.
 		opened.listening = stop
 		opened.listeners.Go(func() { s.listen(listening, opened.changes.announce) })
 	}
@@ -122,7 +122,7 @@ func (server) hear(ctx context.Context, conn *pgx.Conn, wake func()) {
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		conn.Close(closing) //nolint:errcheck // It is broken, or not needed any more.
+		conn.Close(closing) // It is broken, or not needed any more.
 	}()
 	_, err := conn.Exec(ctx, `LISTEN `+channel)
 	for err == nil {

@@ -120,7 +120,7 @@ func (s *Store) write(ctx context.Context, deed func(w *writing) error) error {
 
 	// The order of this lock is the order of commits.
 	w := &writing{Tx: tx}
-	if err := tx.QueryRowContext(ctx, `SELECT revision FROM catalog`+s.forUpdate).Scan(&w.before); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT revision FROM catalog`+s.forUpdate).Scan(&w.before); err != nil { //nolint:gosec // forUpdate is a constant of the dialect.
 		return fmt.Errorf("lock the counter of revisions: %w", err)
 	}
 	w.revision = w.before
@@ -132,7 +132,7 @@ func (s *Store) write(ctx context.Context, deed func(w *writing) error) error {
 			return fmt.Errorf("count revision %d: %w", w.revision, err)
 		}
 		if s.notify != "" {
-			if _, err := tx.ExecContext(ctx, s.notify); err != nil {
+			if _, err := tx.ExecContext(ctx, s.notify); err != nil { //nolint:gosec // It is a constant of the dialect.
 				return fmt.Errorf("notify of revision %d: %w", w.revision, err)
 			}
 		}

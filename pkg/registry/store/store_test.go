@@ -33,27 +33,27 @@ var now = time.Date(2026, 11, 23, 7, 0, 0, 123456000, time.UTC)
 const limit = 1000
 
 // databases are makers of empty databases, by their names.
-func databases(t testing.TB) map[string]func(testing.TB) string {
-	t.Helper()
-	return map[string]func(testing.TB) string{"SQLite": newFileDSN, "PostgreSQL": postgrestest.Start(t).Database}
+func databases(tb testing.TB) map[string]func(testing.TB) string {
+	tb.Helper()
+	return map[string]func(testing.TB) string{"SQLite": newFileDSN, "PostgreSQL": postgrestest.Start(tb).Database}
 }
 
 // newFileDSN is the DSN of a file that is not there yet, with a name that has to be escaped.
-func newFileDSN(t testing.TB) string {
-	t.Helper()
-	return "sqlite:" + filepath.Join(t.TempDir(), "100% #1?.db")
+func newFileDSN(tb testing.TB) string {
+	tb.Helper()
+	return "sqlite:" + filepath.Join(tb.TempDir(), "100% #1?.db")
 }
 
 // opened is a store that is closed at the end of the test.
-func opened(t testing.TB, dsn string) *Store {
-	t.Helper()
-	s, err := Open(t.Context(), dsn)
+func opened(tb testing.TB, dsn string) *Store {
+	tb.Helper()
+	s, err := Open(tb.Context(), dsn)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return s
@@ -71,21 +71,21 @@ func signed(party, id string, revision int64) StoredOffer {
 }
 
 // admit puts parties there.
-func admit(t testing.TB, s *Store, ids ...string) {
-	t.Helper()
+func admit(tb testing.TB, s *Store, ids ...string) {
+	tb.Helper()
 	for _, id := range ids {
-		if _, err := s.PutParty(t.Context(), announced(id), 0); err != nil {
-			t.Fatal(err)
+		if _, err := s.PutParty(tb.Context(), announced(id), 0); err != nil {
+			tb.Fatal(err)
 		}
 	}
 }
 
 // publish puts offers there.
-func publish(t testing.TB, s *Store, offers ...StoredOffer) {
-	t.Helper()
+func publish(tb testing.TB, s *Store, offers ...StoredOffer) {
+	tb.Helper()
 	for _, o := range offers {
-		if _, err := s.PutOffer(t.Context(), o, limit); err != nil {
-			t.Fatal(err)
+		if _, err := s.PutOffer(tb.Context(), o, limit); err != nil {
+			tb.Fatal(err)
 		}
 	}
 }
@@ -103,11 +103,11 @@ func contents(snapshot Snapshot) []string {
 }
 
 // snapshot takes one.
-func snapshot(t testing.TB, s *Store) Snapshot {
-	t.Helper()
-	taken, err := s.Snapshot(t.Context())
+func snapshot(tb testing.TB, s *Store) Snapshot {
+	tb.Helper()
+	taken, err := s.Snapshot(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return taken
 }

@@ -7,6 +7,7 @@ package postgrestest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -22,7 +23,7 @@ import (
 )
 
 // Password is that of the only user. It needs percent-encoding in a URL, and must not be seen in an error.
-const Password = "p@ss/w:rd%"
+const Password = "p@ss/w:rd%" //nolint:gosec // It is in no other place.
 
 // Server is a PostgreSQL that runs.
 type Server struct {
@@ -33,31 +34,31 @@ type Server struct {
 }
 
 // Start starts one, which ends with the test, and also if the test is killed.
-func Start(t testing.TB) *Server {
-	t.Helper()
-	s := &Server{programs: programs(t), account: account(t)}
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	s := &Server{programs: programs(tb), account: account(tb)}
 	var err error
-	if s.folder, err = os.MkdirTemp("", "postgres-"); err != nil { // Not t.TempDir, whose parents nobody else may enter.
-		t.Fatal(err)
+	if s.folder, err = os.MkdirTemp("", "postgres-"); err != nil { //nolint:usetesting // Nobody else may enter the parents of TempDir.
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(s.folder) })
+	tb.Cleanup(func() { os.RemoveAll(s.folder) })
 	password := filepath.Join(s.folder, "password")
 	if err := os.WriteFile(password, []byte(Password), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, name := range []string{s.folder, password} {
 		if s.account == nil {
 			break
 		}
 		if err := os.Chown(name, int(s.account.Uid), int(s.account.Gid)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
-	s.run(t, "initdb", "--pgdata="+s.data(), "--username=catalog", "--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
+	s.run(tb, "initdb", "--pgdata="+s.data(), "--username=catalog", "--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
 
-	// The shell stops the server when its input ends, which is when the test ends, however it does.
+	// The shell stops the server, and removes its folder, when the shell's input ends, which is when the test ends, however it does.
 	var log bytes.Buffer
-	process := s.command("/bin/sh", "-c", `"$@" </dev/null & server=$!; read -r line; kill -INT $server; wait $server`, "sh",
+	process := s.command(context.WithoutCancel(tb.Context()), "/bin/sh", "-c", `"$@" </dev/null & server=$!; read -r line; kill -INT $server; wait $server; cd /; rm -rf "$0"`, s.folder,
 		filepath.Join(s.programs, "postgres"), "-D", s.data(), "-k", s.folder, "-c", "listen_addresses=", "-c", "max_connections=60")
 	process.Stdout, process.Stderr = &log, &log
 	input, err := process.StdinPipe()
@@ -65,29 +66,31 @@ func Start(t testing.TB) *Server {
 		err = process.Start()
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		input.Close()
-		process.Wait()
-		if t.Failed() {
-			t.Logf("PostgreSQL says:\n%s", log.String())
+		if err := process.Wait(); err != nil {
+			tb.Logf("PostgreSQL ended: %v", err)
+		}
+		if tb.Failed() {
+			tb.Logf("PostgreSQL says:\n%s", log.String())
 		}
 	})
-	for deadline := time.Now().Add(time.Minute); !s.ready(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !s.ready(tb.Context()); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("PostgreSQL does not start")
+			tb.Fatal("PostgreSQL does not start")
 		}
 	}
 	return s
 }
 
 // programs finds the folder of the newest PostgreSQL.
-func programs(t testing.TB) string {
-	t.Helper()
+func programs(tb testing.TB) string {
+	tb.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
-		t.Fatal("there is no PostgreSQL in /usr/lib/postgresql: make deps installs it")
+		tb.Fatal("there is no PostgreSQL in /usr/lib/postgresql: make deps installs it")
 	}
 	newest := slices.MaxFunc(found, func(a, b string) int { return major(a) - major(b) })
 	return filepath.Dir(newest)
@@ -103,22 +106,22 @@ func major(name string) int {
 }
 
 // account is who runs the server: PostgreSQL refuses to run as root.
-func account(t testing.TB) *syscall.Credential {
-	t.Helper()
+func account(tb testing.TB) *syscall.Credential {
+	tb.Helper()
 	if os.Geteuid() != 0 {
 		return nil
 	}
 	who, err := user.Lookup("postgres") // Debian's package has made it.
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	uid, err := strconv.ParseUint(who.Uid, 10, 32)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	gid, err := strconv.ParseUint(who.Gid, 10, 32)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
@@ -126,33 +129,33 @@ func account(t testing.TB) *syscall.Credential {
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
 // command is a program that runs as the server's account.
-func (s *Server) command(name string, args ...string) *exec.Cmd {
-	command := exec.Command(name, args...)
+func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = s.folder
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: s.account}
 	return command
 }
 
 // run runs a program of PostgreSQL.
-func (s *Server) run(t testing.TB, name string, args ...string) {
-	t.Helper()
-	command := s.command(filepath.Join(s.programs, name), args...)
+func (s *Server) run(tb testing.TB, name string, args ...string) {
+	tb.Helper()
+	command := s.command(tb.Context(), filepath.Join(s.programs, name), args...)
 	command.Env = append(os.Environ(), "PGPASSWORD="+Password)
 	if said, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, said)
+		tb.Fatalf("%s: %v\n%s", name, err, said)
 	}
 }
 
 // ready reports whether the server answers.
-func (s *Server) ready() bool {
-	return s.command(filepath.Join(s.programs, "pg_isready"), "--quiet", "--host="+s.folder, "--username=catalog").Run() == nil
+func (s *Server) ready(ctx context.Context) bool {
+	return s.command(ctx, filepath.Join(s.programs, "pg_isready"), "--quiet", "--host="+s.folder, "--username=catalog").Run() == nil
 }
 
 // Database creates an empty database, and returns its DSN.
-func (s *Server) Database(t testing.TB) string {
-	t.Helper()
+func (s *Server) Database(tb testing.TB) string {
+	tb.Helper()
 	name := fmt.Sprintf("catalog%d", s.databases.Add(1))
-	s.run(t, "createdb", "--host="+s.folder, "--username=catalog", name)
+	s.run(tb, "createdb", "--host="+s.folder, "--username=catalog", name)
 	dsn := url.URL{Scheme: "postgres", User: url.UserPassword("catalog", Password), Path: "/" + name,
 		RawQuery: url.Values{"host": {s.folder}}.Encode()}
 	return dsn.String()
