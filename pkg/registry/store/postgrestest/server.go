@@ -58,7 +58,7 @@ func Start(tb testing.TB) *Server {
 
 	// The shell stops the server, and removes its folder, when the shell's input ends, which is when the test ends, however it does.
 	var log bytes.Buffer
-	process := s.command(context.WithoutCancel(tb.Context()), "/bin/sh", "-c", `"$@" </dev/null & server=$!; read -r line; kill -INT $server; wait $server; cd /; rm -rf "$0"`, s.folder,
+	process := s.command(context.WithoutCancel(tb.Context()), "/bin/sh", "-c", `trap : INT TERM; "$@" </dev/null & server=$!; read -r line; kill -INT $server; wait $server; cd /; rm -rf "$0"`, s.folder,
 		filepath.Join(s.programs, "postgres"), "-D", s.data(), "-k", s.folder, "-c", "listen_addresses=", "-c", "max_connections=60")
 	process.Stdout, process.Stderr = &log, &log
 	input, err := process.StdinPipe()
