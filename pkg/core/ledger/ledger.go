@@ -1,0 +1,284 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledger counts what a seller has promised: the holds that reservations and contracts have on the stock of plans and on the
+// capacity of the cluster. A hold is granted only while stock and capacity cover it beside all others.
+//
+// It works on values: a ledger is never changed, a changed one is returned. It does not know what a contract is, whether its seller
+// still has what it promised yesterday, nor how a ledger is stored; who stores it writes the whole of it, and only over the ledger that
+// it was made from.
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The reasons for which a hold is refused.
+var (
+	// ErrSoldOut: the stock of the plan has too few units left.
+	ErrSoldOut = errors.New("sold out")
+	// ErrCapacity: the cluster has too little of a resource left.
+	ErrCapacity = errors.New("not enough capacity")
+	// ErrHold: the hold itself makes no sense.
+	ErrHold = errors.New("invalid hold")
+)
+
+const (
+	// maxUnits is the largest number of units of one hold; a sum of holds cannot leave an int64.
+	maxUnits = int64(1) << 31
+	// maxQuantity is the largest amount of one resource of one hold, as in offers.
+	maxQuantity = int64(1) << 50
+	// maxResources bounds the resources of one hold, as in offers.
+	maxResources = 32
+)
+
+// Key names a contract: an ID belongs to the buyer that used it first, so that no buyer can take another's.
+type Key struct {
+	Buyer string `json:"buyer"`
+	ID    string `json:"id"`
+}
+
+func (k Key) String() string { return k.Buyer + "/" + k.ID }
+
+func (k Key) compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Buyer, other.Buyer), cmp.Compare(k.ID, other.ID))
+}
+
+// Size is how much is held: units of the stock of a plan, and resources, for all units together.
+type Size struct {
+	Units     int64               `json:"units"`
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+}
+
+// Hold is what one reservation or contract takes.
+type Hold struct {
+	Key   Key    `json:"key"`
+	Offer string `json:"offer"`
+	Plan  string `json:"plan"`
+	Size  Size   `json:"size"`
+	// Until is when the hold lapses. That of a contract is zero: it is released, and never lapses, because a clock that leaps must not
+	// take what was sold.
+	Until time.Time `json:"until,omitzero"`
+	// Next is the size that is reserved for new terms, until NextUntil. Until then the larger of both sizes counts, resource by resource.
+	Next      *Size     `json:"next,omitempty"`
+	NextUntil time.Time `json:"nextUntil,omitzero"`
+}
+
+// Limits are what a hold must fit into together with all others.
+type Limits struct {
+	// Stock is how many units of the plan there are for sale, those that are held included; nil is any number.
+	Stock *int64
+	// Capacity is what the cluster has for sale, with what is held of it by all plans. A resource that it does not name is not for sale.
+	Capacity corev1.ResourceList
+}
+
+// Ledger is all holds of a seller, ordered by key. The zero Ledger holds nothing.
+type Ledger struct {
+	Holds []Hold `json:"holds,omitempty"`
+}
+
+// Get returns the hold of a contract.
+func (l Ledger) Get(key Key) (Hold, bool) {
+	at, found := l.find(key)
+	if !found {
+		return Hold{}, false
+	}
+	return l.Holds[at], true
+}
+
+// Reserve returns the ledger with a hold in the place of that with the same key, if there is one: so a reservation is made, confirmed
+// (without Until), resized (with Next) and made again. Holds of others that have lapsed are gone in it. Only what grows is compared with
+// the limits, so that what is held can be kept, and made smaller, when a cluster has shrunk below what it sold.
+//
+// Its errors are ErrSoldOut, ErrCapacity and ErrHold; the ledger is then returned as it was.
+func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error) {
+	if err := hold.validate(); err != nil {
+		return l, err
+	}
+	rest := l.Lapse(now, 0)
+	wanted, had := hold.Counts(), Size{}
+	if before, found := rest.Get(hold.Key); found && before.Offer == hold.Offer {
+		had = before.Counts()
+		if before.Plan != hold.Plan {
+			had.Units = 0
+		}
+	}
+	rest = rest.Release(hold.Key)
+	if limits.Stock != nil && wanted.Units > had.Units {
+		if left := max(*limits.Stock, 0) - rest.Sold(hold.Offer, hold.Plan); wanted.Units > left {
+			return l, fmt.Errorf("hold %d units of plan %s of offer %s: %d left: %w", wanted.Units, hold.Plan, hold.Offer, max(left, 0), ErrSoldOut)
+		}
+	}
+	taken := rest.Held()
+	for _, name := range slices.Sorted(maps.Keys(wanted.Resources)) {
+		quantity := wanted.Resources[name]
+		if quantity.Cmp(had.Resources[name]) <= 0 {
+			continue
+		}
+		left := limits.Capacity[name].DeepCopy()
+		left.Sub(taken[name])
+		if quantity.Cmp(left) > 0 {
+			if left.Sign() < 0 {
+				left = resource.Quantity{}
+			}
+			return l, fmt.Errorf("hold %s of %s: %s left: %w", quantity.String(), name, left.String(), ErrCapacity)
+		}
+	}
+	return rest.Keep(hold), nil
+}
+
+// Keep returns the ledger with a hold, without comparing it with any limit: for what both have signed, and what becomes smaller.
+func (l Ledger) Keep(hold Hold) Ledger {
+	rest := l.Release(hold.Key)
+	at, _ := rest.find(hold.Key)
+	return Ledger{Holds: slices.Insert(slices.Clone(rest.Holds), at, hold)}
+}
+
+// Release returns the ledger without the hold of a contract. It is no error that there is none.
+func (l Ledger) Release(key Key) Ledger {
+	at, found := l.find(key)
+	if !found {
+		return l
+	}
+	return Ledger{Holds: slices.Concat(l.Holds[:at], l.Holds[at+1:])}
+}
+
+// Lapse returns the ledger without what was reserved until now or earlier. Longest is how long a reservation can be: one that lasts
+// longer was made by a clock that has been set back since, and is cut to that; zero cuts nothing.
+func (l Ledger) Lapse(now time.Time, longest time.Duration) Ledger {
+	kept := make([]Hold, 0, len(l.Holds))
+	changed := false
+	for _, hold := range l.Holds {
+		if !hold.Until.IsZero() && !now.Before(hold.Until) {
+			changed = true
+			continue
+		}
+		if hold.Next != nil && !now.Before(hold.NextUntil) {
+			hold.Next, hold.NextUntil, changed = nil, time.Time{}, true
+		}
+		if last := now.Add(longest); longest > 0 {
+			if !hold.Until.IsZero() && hold.Until.After(last) {
+				hold.Until, changed = last, true
+			}
+			if hold.Next != nil && hold.NextUntil.After(last) {
+				hold.NextUntil, changed = last, true
+			}
+		}
+		kept = append(kept, hold)
+	}
+	if !changed {
+		return l
+	}
+	return Ledger{Holds: kept}
+}
+
+// Prune returns the ledger without the confirmed holds of contracts that are not known, for example because somebody has deleted them.
+// Reservations stay: their contract may be about to be written, and they lapse.
+func (l Ledger) Prune(known func(Key) bool) Ledger {
+	return Ledger{Holds: slices.DeleteFunc(slices.Clone(l.Holds), func(hold Hold) bool { return hold.Until.IsZero() && !known(hold.Key) })}
+}
+
+// Sold returns how many units of a plan are held.
+func (l Ledger) Sold(offer, plan string) int64 {
+	units := int64(0)
+	for _, hold := range l.Holds {
+		if hold.Offer == offer && hold.Plan == plan {
+			units += hold.Counts().Units
+		}
+	}
+	return units
+}
+
+// Held returns which resources are held, by all plans together.
+func (l Ledger) Held() corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, hold := range l.Holds {
+		for name, quantity := range hold.Counts().Resources {
+			total := sum[name].DeepCopy()
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	return sum
+}
+
+// Equal reports whether two ledgers hold the same.
+func (l Ledger) Equal(other Ledger) bool { return slices.EqualFunc(l.Holds, other.Holds, Hold.Equal) }
+
+// Equal reports whether two holds are the same.
+func (h Hold) Equal(other Hold) bool {
+	return h.Key == other.Key && h.Offer == other.Offer && h.Plan == other.Plan && h.Size.Equal(other.Size) && h.Until.Equal(other.Until) &&
+		(h.Next == nil) == (other.Next == nil) && (h.Next == nil || h.Next.Equal(*other.Next)) && h.NextUntil.Equal(other.NextUntil)
+}
+
+// Equal reports whether two sizes are the same, however their quantities are written.
+func (s Size) Equal(other Size) bool {
+	return s.Units == other.Units && maps.EqualFunc(s.Resources, other.Resources, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
+}
+
+// Counts returns what the hold takes: the larger of its size and the next one, resource by resource.
+func (h Hold) Counts() Size {
+	if h.Next == nil {
+		return h.Size
+	}
+	return h.Size.Max(*h.Next)
+}
+
+// Max returns the larger of each amount of two sizes.
+func (s Size) Max(other Size) Size {
+	larger := Size{Units: max(s.Units, other.Units), Resources: maps.Clone(s.Resources)}
+	for name, quantity := range other.Resources {
+		if larger.Resources == nil {
+			larger.Resources = corev1.ResourceList{}
+		}
+		if have := larger.Resources[name]; quantity.Cmp(have) > 0 {
+			larger.Resources[name] = quantity
+		}
+	}
+	return larger
+}
+
+// Validate returns an error that is ErrHold if the size is not one that can be held: at least one unit, and positive amounts within the
+// bounds of offers.
+func (s Size) Validate() error {
+	if s.Units < 1 || s.Units > maxUnits {
+		return fmt.Errorf("%d units, not 1 to %d: %w", s.Units, maxUnits, ErrHold)
+	}
+	if len(s.Resources) > maxResources {
+		return fmt.Errorf("%d resources, more than %d: %w", len(s.Resources), maxResources, ErrHold)
+	}
+	for name, quantity := range s.Resources {
+		if quantity.Sign() <= 0 || quantity.CmpInt64(maxQuantity) > 0 {
+			return fmt.Errorf("%s of %s, not above 0 and up to %d: %w", quantity.String(), name, maxQuantity, ErrHold)
+		}
+	}
+	return nil
+}
+
+func (h Hold) validate() error {
+	if h.Key.Buyer == "" || h.Key.ID == "" || h.Offer == "" || h.Plan == "" {
+		return fmt.Errorf("hold %s of plan %q of offer %q has an empty name: %w", h.Key, h.Plan, h.Offer, ErrHold)
+	}
+	if err := h.Size.Validate(); err != nil {
+		return fmt.Errorf("hold %s: %w", h.Key, err)
+	}
+	if h.Next == nil {
+		return nil
+	}
+	if err := h.Next.Validate(); err != nil {
+		return fmt.Errorf("next size of hold %s: %w", h.Key, err)
+	}
+	return nil
+}
+
+func (l Ledger) find(key Key) (at int, found bool) {
+	return slices.BinarySearchFunc(l.Holds, key, func(hold Hold, key Key) int { return hold.Key.compare(key) })
+}
