@@ -4,32 +4,19 @@
 package contract
 
 import (
-	"iter"
 	"slices"
 )
 
-// Cell is what an event can do to a contract in a state. One that lists several outcomes leaves it to the terms, the time and the
-// ledger which one it is.
+// Cell is what an event can do to a contract in a state. Where it lists several outcomes, the terms, the time and the ledger say which
+// one it is.
 type Cell struct {
-	// To are the states after it, where the record changes: also the same state, for example with a new end.
+	// To are the states after it, where the record changes: also the state it was in, for example with an earlier end.
 	To []State
 	// Same is whether the record can say already what is asked for.
 	Same bool
-	// Errs are the reasons for which it can be refused. ErrTerms is not among them: terms or signatures that are not those of the
-	// contract are refused in every state that compares them.
+	// Errs are the reasons for which it can be refused. ErrTerms is left out: terms and signatures that are not those of the contract are
+	// refused in every state.
 	Errs []error
-}
-
-func to(states ...State) Cell             { return Cell{To: states} }
-func (c Cell) orSame() Cell               { c.Same = true; return c }
-func (c Cell) or(errs ...error) Cell      { c.Errs = slices.Concat(c.Errs, errs); return c }
-func (c Cell) allows(s State) bool        { return slices.Contains(c.To, s) }
-func row(cells map[Event]Cell) [17]Cell   { return fill(cells, Events()) }
-func fill(cells map[Event]Cell, events []Event) (all [17]Cell) {
-	for i, event := range events {
-		all[i] = cells[event]
-	}
-	return all
 }
 
 // States returns all states, in the order of a contract's life, and then the exits.
@@ -43,4 +30,91 @@ func Events() []Event {
 		Reserve, Sign, Peered, Resize, Renew, Confirm, Terminate, Drained,
 		Approve, Refuse, Grant, Fail, Suspend, Resume, Notice, Withdrawn, Tick,
 	}
+}
+
+// Lookup returns the cell of the table for a state and an event; that of an unknown event is empty. The caller must not change it.
+func Lookup(state State, event Event) Cell { return table[state][event] }
+
+// The short forms in which the table is written.
+var (
+	same    = Cell{Same: true}
+	early   = Cell{Errs: []error{ErrEarly}}
+	late    = Cell{Errs: []error{ErrLate}}
+	unknown = Cell{Errs: []error{ErrUnknown}}
+)
+
+func to(states ...State) Cell { return Cell{To: states} }
+func (c Cell) orSame() Cell   { return Cell{To: c.To, Same: true, Errs: c.Errs} }
+func (c Cell) or(errs ...error) Cell {
+	return Cell{To: c.To, Same: c.Same, Errs: slices.Concat(c.Errs, errs)}
+}
+
+// table says what every event does in every state. Apply does nothing that is not in it, and a test walks all of it.
+var table = map[State]map[Event]Cell{
+	None: {
+		Reserve: to(Reserved, Proposed, Rejected), Sign: unknown, Peered: unknown, Resize: unknown, Renew: unknown, Confirm: unknown,
+		Terminate: to(Ended), Drained: unknown,
+		Approve: unknown, Refuse: unknown, Grant: unknown, Fail: unknown, Suspend: unknown, Resume: unknown, Notice: unknown, Withdrawn: unknown,
+		Tick: same,
+	},
+	Proposed: {
+		Reserve: same, Sign: early, Peered: early, Resize: early, Renew: early, Confirm: early, Terminate: to(Ended), Drained: early,
+		Approve: to(Reserved, Rejected), Refuse: to(Rejected), Grant: early, Fail: early, Suspend: early, Resume: early, Notice: early,
+		Withdrawn: early, Tick: to(Proposed, Expired).orSame(),
+	},
+	Reserved: {
+		Reserve: same, Sign: to(Signed, Expired), Peered: early, Resize: early, Renew: early, Confirm: early, Terminate: to(Ended), Drained: early,
+		Approve: same, Refuse: late, Grant: early, Fail: early, Suspend: early, Resume: early, Notice: early,
+		Withdrawn: early, Tick: to(Reserved, Expired).orSame(),
+	},
+	Signed: {
+		Reserve: same, Sign: same, Peered: early, Resize: early, Renew: early, Confirm: early, Terminate: to(Terminating), Drained: early,
+		Approve: same, Refuse: late, Grant: to(Provisioning), Fail: to(Failed), Suspend: early, Resume: early, Notice: to(Signed, Terminating).orSame(),
+		Withdrawn: early, Tick: to(Terminating).orSame(),
+	},
+	Provisioning: {
+		Reserve: same, Sign: same, Peered: to(Active), Resize: early, Renew: early, Confirm: early, Terminate: to(Terminating), Drained: early,
+		Approve: same, Refuse: late, Grant: same, Fail: to(Failed), Suspend: early, Resume: early, Notice: to(Provisioning, Terminating).orSame(),
+		Withdrawn: early, Tick: to(Terminating).orSame(),
+	},
+	Active: {
+		Reserve: same, Sign: same, Peered: same, Resize: to(Resizing, Active).orSame().or(ErrRevision), Renew: to(Resizing, Active).orSame().or(ErrRevision),
+		Confirm: same.or(ErrRevision), Terminate: to(Terminating), Drained: early,
+		Approve: same, Refuse: late, Grant: same, Fail: late, Suspend: to(Suspended), Resume: same, Notice: to(Active, Terminating).orSame(),
+		Withdrawn: early, Tick: to(Terminating).orSame(),
+	},
+	Resizing: {
+		Reserve: same, Sign: same, Peered: same, Resize: to(Resizing, Active).orSame().or(ErrRevision), Renew: to(Resizing, Active).orSame().or(ErrRevision),
+		Confirm: to(Active).orSame().or(ErrEarly, ErrRevision), Terminate: to(Terminating), Drained: early,
+		Approve: to(Resizing, Active).orSame(), Refuse: to(Active).or(ErrLate), Grant: same, Fail: late, Suspend: to(Suspended), Resume: same,
+		Notice: to(Active, Terminating), Withdrawn: early, Tick: to(Resizing, Active, Terminating).orSame(),
+	},
+	Suspended: {
+		Reserve: same, Sign: same, Peered: same, Resize: early, Renew: early, Confirm: same.or(ErrRevision), Terminate: to(Terminating), Drained: early,
+		Approve: same, Refuse: late, Grant: same, Fail: late, Suspend: same, Resume: to(Active), Notice: to(Suspended, Terminating).orSame(),
+		Withdrawn: early, Tick: to(Terminating).orSame(),
+	},
+	Terminating: {
+		Reserve: same, Sign: same, Peered: late, Resize: late, Renew: late, Confirm: same.or(ErrRevision), Terminate: same, Drained: to(Ended),
+		Approve: late, Refuse: late, Grant: late, Fail: late, Suspend: late, Resume: late, Notice: same,
+		Withdrawn: early, Tick: to(Terminating, Ended).orSame(),
+	},
+	Ended: {
+		Reserve: same, Sign: same.or(ErrLate), Peered: late, Resize: late, Renew: late, Confirm: same.or(ErrRevision), Terminate: same, Drained: same,
+		Approve: late, Refuse: late, Grant: late, Fail: late, Suspend: late, Resume: late, Notice: same,
+		Withdrawn: to(Ended).orSame(), Tick: same,
+	},
+	Rejected: {
+		Reserve: same, Sign: late, Peered: late, Resize: late, Renew: late, Confirm: late, Terminate: same, Drained: same,
+		Approve: late, Refuse: same, Grant: late, Fail: late, Suspend: late, Resume: late, Notice: same, Withdrawn: same, Tick: same,
+	},
+	Expired: {
+		Reserve: same, Sign: late, Peered: late, Resize: late, Renew: late, Confirm: late, Terminate: same, Drained: same,
+		Approve: late, Refuse: late, Grant: late, Fail: late, Suspend: late, Resume: late, Notice: same, Withdrawn: same, Tick: same,
+	},
+	Failed: {
+		Reserve: same, Sign: same, Peered: late, Resize: late, Renew: late, Confirm: late, Terminate: same, Drained: same,
+		Approve: late, Refuse: late, Grant: late, Fail: same, Suspend: late, Resume: late, Notice: same,
+		Withdrawn: to(Failed).orSame(), Tick: same,
+	},
 }
