@@ -181,6 +181,9 @@ func (p Purchase) Finish(action Action, signature string) Purchase {
 			p.Signature = signature
 			break
 		}
+		if p.Proposal == nil || p.Proposal.Terms.Revision != action.Request.Terms.Revision {
+			break // It was settled meanwhile.
+		}
 		proposal := *p.Proposal
 		proposal.Signature = signature
 		p.Proposal = &proposal

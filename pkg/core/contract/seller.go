@@ -279,30 +279,45 @@ func (c *step) room(candidate Record) error {
 }
 
 // result returns what to write: first a ledger that holds what both the old and the new record need, then the record, then a ledger that
-// holds only what the new one needs.
+// holds only what the new one needs. A ledger that shrinks always follows a record that is written, with a new version if need be: another
+// process of the seller, which counts on what shrinks, then finds that the record is not the one that it has read.
 func (c *step) result(outcome Outcome) Result {
-	result := Result{Before: c.books, Record: c.record, After: c.books, Outcome: outcome}
+	result := Result{Before: c.books, After: c.books, Outcome: outcome}
 	existing, found := c.books.Get(c.was.Key)
 	hold, needed := c.record.hold()
+	shrinks := false
 	switch {
-	case found && needed && !existing.Equal(hold):
-		result.After = c.books.Keep(hold)
-		both := existing.Counts().Max(hold.Counts())
-		switch {
-		case both.Equal(hold.Counts()) && (hold.Until.IsZero() || !existing.Until.IsZero()):
-			result.Before = result.After // Nothing becomes smaller.
-		case !both.Equal(existing.Size) || !existing.Until.IsZero():
-			union := hold
-			union.Size, union.Until, union.Next, union.NextUntil = both, time.Time{}, nil, time.Time{}
-			result.Before = c.books.Keep(union)
-		}
 	case needed && !found:
 		result.Before = c.books.Keep(hold)
 		result.After = result.Before
+	case needed && !existing.Equal(hold):
+		result.After = c.books.Keep(hold)
+		if shrinks = !covers(hold, existing); !shrinks {
+			result.Before = result.After
+		} else if both := union(hold, existing); !covers(existing, both) {
+			result.Before = c.books.Keep(both)
+		}
 	case found && !needed:
 		result.After = c.books.Release(c.was.Key)
+		shrinks = true
 	}
+	if shrinks && c.record.Version > 0 && c.record.Version == c.was.Version {
+		c.record.Version++
+	}
+	result.Record = c.record
 	return result
+}
+
+// covers reports whether a hold keeps all that another does, for as long.
+func covers(hold, other ledger.Hold) bool {
+	return hold.Size.Max(other.Size).Equal(hold.Size) && hold.Counts().Max(other.Counts()).Equal(hold.Counts()) &&
+		(hold.Until.IsZero() || !other.Until.IsZero())
+}
+
+// union returns a hold that covers two, and does not lapse.
+func union(a, b ledger.Hold) ledger.Hold {
+	a.Size, a.Until, a.Next, a.NextUntil = a.Counts().Max(b.Counts()), time.Time{}, nil, time.Time{}
+	return a
 }
 
 // reserve begins a contract, or finds that it has begun.
@@ -365,15 +380,8 @@ func (c *step) sign(request Request) error {
 	case !r.Terms.Equal(request.Terms) || request.Signature == "" || request.Countersignature == "":
 		return ErrTerms
 	}
-	candidate := *r
-	candidate.State, candidate.Until = Signed, time.Time{}
-	candidate.Signature, candidate.Countersignature = request.Signature, request.Countersignature
-	if err := c.room(candidate); err != nil {
-		c.exit(Sign, Expired, "the reservation was lost: "+err.Error())
-		return nil
-	}
-	*r = candidate
-	r.State = Reserved
+	// The tick before this has found that the ledger still holds it, or can hold it again.
+	r.Until, r.Signature, r.Countersignature = time.Time{}, request.Signature, request.Countersignature
 	c.move(Sign, Signed, "")
 	return nil
 }

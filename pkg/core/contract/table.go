@@ -63,7 +63,7 @@ var table = map[State]map[Event]Cell{
 		Withdrawn: early, Tick: to(Proposed, Expired).orSame(),
 	},
 	Reserved: {
-		Reserve: same, Sign: to(Signed, Expired), Peered: early, Resize: early, Renew: early, Confirm: early, Terminate: to(Ended), Drained: early,
+		Reserve: same, Sign: to(Signed), Peered: early, Resize: early, Renew: early, Confirm: early, Terminate: to(Ended), Drained: early,
 		Approve: same, Refuse: late, Grant: early, Fail: early, Suspend: early, Resume: early, Notice: early,
 		Withdrawn: early, Tick: to(Reserved, Expired).orSame(),
 	},
