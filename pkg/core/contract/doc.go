@@ -23,4 +23,96 @@
 // the ledger decide. ErrTerms can be the answer to Reserve, Sign, Resize, Renew and Confirm in any state.
 //
 // The table (same: it is so already):
+//
+//	None
+//	  -> Reserved, -> Proposed, -> Rejected    Reserve
+//	  unknown                                  Sign Peered Resize Renew Confirm Drained Approve Refuse Grant Fail Suspend Resume Notice Withdrawn
+//	  -> Ended                                 Terminate
+//	  same                                     Tick
+//	Proposed
+//	  same                                     Reserve
+//	  early                                    Sign Peered Resize Renew Confirm Drained Grant Fail Suspend Resume Notice Withdrawn
+//	  -> Ended                                 Terminate
+//	  -> Reserved, -> Rejected                 Approve
+//	  -> Rejected                              Refuse
+//	  -> Proposed, -> Expired, same            Tick
+//	Reserved
+//	  same                                     Reserve Approve
+//	  -> Signed                                Sign
+//	  early                                    Peered Resize Renew Confirm Drained Grant Fail Suspend Resume Notice Withdrawn
+//	  -> Ended                                 Terminate
+//	  late                                     Refuse
+//	  -> Reserved, -> Expired, same            Tick
+//	Signed
+//	  same                                     Reserve Sign Approve
+//	  early                                    Peered Resize Renew Confirm Drained Suspend Resume Withdrawn
+//	  -> Terminating                           Terminate
+//	  late                                     Refuse
+//	  -> Provisioning                          Grant
+//	  -> Failed                                Fail
+//	  -> Signed, -> Terminating, same          Notice
+//	  -> Terminating, same                     Tick
+//	Provisioning
+//	  same                                     Reserve Sign Approve Grant
+//	  -> Active                                Peered
+//	  early                                    Resize Renew Confirm Drained Suspend Resume Withdrawn
+//	  -> Terminating                           Terminate
+//	  late                                     Refuse
+//	  -> Failed                                Fail
+//	  -> Provisioning, -> Terminating, same    Notice
+//	  -> Terminating, same                     Tick
+//	Active
+//	  same                                     Reserve Sign Peered Approve Grant Resume
+//	  -> Resizing, -> Active, same, revision   Resize Renew
+//	  same, revision                           Confirm
+//	  -> Terminating                           Terminate
+//	  early                                    Drained Withdrawn
+//	  late                                     Refuse Fail
+//	  -> Suspended                             Suspend
+//	  -> Active, -> Terminating, same          Notice
+//	  -> Terminating, same                     Tick
+//	Resizing
+//	  same                                     Reserve Sign Peered Grant Resume
+//	  -> Resizing, -> Active, same, revision   Resize Renew
+//	  -> Active, same, early, revision         Confirm
+//	  -> Terminating                           Terminate
+//	  early                                    Drained Withdrawn
+//	  -> Resizing, -> Active, same             Approve
+//	  -> Active, late                          Refuse
+//	  late                                     Fail
+//	  -> Suspended                             Suspend
+//	  -> Active, -> Terminating                Notice
+//	  -> Resizing, -> Active, -> Terminating, same Tick
+//	Suspended
+//	  same                                     Reserve Sign Peered Approve Grant Suspend
+//	  early                                    Resize Renew Drained Withdrawn
+//	  same, revision                           Confirm
+//	  -> Terminating                           Terminate
+//	  late                                     Refuse Fail
+//	  -> Active                                Resume
+//	  -> Suspended, -> Terminating, same       Notice
+//	  -> Terminating, same                     Tick
+//	Terminating
+//	  same                                     Reserve Sign Terminate Notice
+//	  late                                     Peered Resize Renew Approve Refuse Grant Fail Suspend Resume
+//	  same, revision                           Confirm
+//	  -> Ended                                 Drained
+//	  early                                    Withdrawn
+//	  -> Terminating, -> Ended, same           Tick
+//	Ended
+//	  same                                     Reserve Terminate Drained Notice Tick
+//	  same, late                               Sign
+//	  late                                     Peered Resize Renew Approve Refuse Grant Fail Suspend Resume
+//	  same, revision                           Confirm
+//	  -> Ended, same                           Withdrawn
+//	Rejected
+//	  same                                     Reserve Terminate Drained Refuse Notice Withdrawn Tick
+//	  late                                     Sign Peered Resize Renew Confirm Approve Grant Fail Suspend Resume
+//	Expired
+//	  same                                     Reserve Terminate Drained Notice Withdrawn Tick
+//	  late                                     Sign Peered Resize Renew Confirm Approve Refuse Grant Fail Suspend Resume
+//	Failed
+//	  same                                     Reserve Sign Terminate Drained Fail Notice Tick
+//	  late                                     Peered Resize Renew Confirm Approve Refuse Grant Suspend Resume
+//	  -> Failed, same                          Withdrawn
 package contract

@@ -465,7 +465,7 @@ func (w *world) agree() {
 		record := w.records[key]
 		state := record.State
 		stable := state.Final() || state == contract.Active || state == contract.Suspended
-		if !stable || b.stored.State() != state || b.stored.Proposal != nil {
+		if !stable || b.stored.State() != state || b.stored.Proposal != nil && state != contract.Suspended {
 			w.fail("contract %s is %q at the buyer and %q at the seller", key, b.stored.State(), state)
 		}
 		if state == contract.Active && (!b.peered || !b.using || !w.grants[key] || !b.stored.Terms.Equal(record.Terms)) {
