@@ -101,7 +101,7 @@ func (p Purchase) Next(now time.Time) Action {
 		return p.send(Request{Event: Terminate, Reason: "not reserved in time"})
 	}
 	// On the way to a contract, and in it.
-	switch p.State() {
+	switch p.State() { //nolint:exhaustive // The others need nothing, or the default.
 	case None:
 		return p.send(Request{Event: Reserve, Terms: p.Terms})
 	case Reserved:
@@ -169,7 +169,7 @@ func (p Purchase) Begin(action Action) Purchase {
 
 // Finish returns the purchase as it is to be written after an action has succeeded; signature is what SignTerms made, and empty otherwise.
 func (p Purchase) Finish(action Action, signature string) Purchase {
-	switch action.Deed {
+	switch action.Deed { //nolint:exhaustive // The others need nothing, or the default.
 	case Peer:
 		p.Peering = Joined
 	case Drain:
@@ -203,7 +203,7 @@ func (p Purchase) End(reason string) Purchase {
 // ErrEarly if the contract is not active or other terms have been signed and not answered, ErrLate if it is at its end, and ErrTerms
 // if the terms make no sense.
 func (p Purchase) Propose(event Event, terms Terms) (Purchase, error) {
-	err := error(nil)
+	var err error
 	terms.Revision = max(p.LastRevision, p.Seen.LastRevision) + 1
 	switch {
 	case p.Ending || p.State() == Terminating || p.State().Final():

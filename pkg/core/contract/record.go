@@ -193,7 +193,7 @@ type Record struct {
 // Granted returns what the seller gives the buyer now; nil is nothing. Nothing is granted before both have signed, after the end, and
 // while the contract is suspended.
 func (r Record) Granted() corev1.ResourceList {
-	switch r.State {
+	switch r.State { //nolint:exhaustive // The others need nothing, or the default.
 	case Signed, Provisioning, Active, Resizing, Terminating:
 		return r.Terms.Resources
 	}

@@ -120,7 +120,7 @@ func (c *step) apply(request Request) error {
 	case len(cell.To) == 0 && !cell.Same:
 		return cell.Errs[0]
 	}
-	switch request.Event {
+	switch request.Event { //nolint:exhaustive // The others need nothing, or the default.
 	case Reserve:
 		return c.reserve(request)
 	case Sign:
@@ -169,7 +169,7 @@ func (c *step) move(event Event, state State, reason string) {
 // tick applies the time. Limits of time that lie further away than they can are of a clock that has been set back since; they are cut.
 func (c *step) tick() {
 	r := &c.record
-	switch r.State {
+	switch r.State { //nolint:exhaustive // The others need nothing, or the default.
 	case Proposed, Reserved:
 		longest := c.seller.ReserveFor
 		if r.State == Proposed {
@@ -214,7 +214,7 @@ func (c *step) tick() {
 // than a whole drain after the record says so: also a seller that was away cuts no workload without warning.
 func (c *step) end() {
 	r := &c.record
-	switch r.State {
+	switch r.State { //nolint:exhaustive // The others need nothing, or the default.
 	case Signed, Provisioning, Active, Resizing, Suspended:
 		if !c.now.Before(r.Ends.Add(-r.Terms.Drain)) {
 			c.terminating(Tick, "the contract ends")
@@ -341,7 +341,7 @@ func (c *step) reserve(request Request) error {
 		return fmt.Errorf("terms of %s that end at %s: %w", terms.Key(), terms.EndsAt, ErrTerms)
 	}
 	r.Terms, r.Ends, r.LastRevision = terms, terms.EndsAt, terms.Revision
-	switch request.Verdict {
+	switch request.Verdict { //nolint:exhaustive // The others need nothing, or the default.
 	case Accept:
 		c.hold(Reserve)
 	case Ask:
@@ -531,7 +531,7 @@ func (c *step) notice(request Request) {
 // terminate ends the contract for the buyer. One that is not signed ends at once, also one that has not arrived yet: its reservation then
 // comes too late.
 func (c *step) terminate(request Request) {
-	switch c.record.State {
+	switch c.record.State { //nolint:exhaustive // The others need nothing, or the default.
 	case None, Proposed, Reserved:
 		c.exit(Terminate, Ended, request.Reason)
 	case Signed, Provisioning, Active, Resizing, Suspended:

@@ -67,8 +67,8 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 	do := func(s scene, event contract.Event) scene {
 		return s.after(t, begin, contract.Request{Event: event, Reason: "because"})
 	}
-	propose := func(s scene, event contract.Event, revision int64, verdict contract.Verdict) scene {
-		return s.after(t, begin, contract.Request{Event: event, Terms: revised(terms, event, revision, 3), Verdict: verdict})
+	propose := func(s scene, event contract.Event, verdict contract.Verdict) scene {
+		return s.after(t, begin, contract.Request{Event: event, Terms: revised(terms, event, 4, 3), Verdict: verdict})
 	}
 	none := scene{}
 	proposed := none.after(t, begin, contract.Request{Event: contract.Reserve, Terms: terms, Verdict: contract.Ask})
@@ -76,7 +76,7 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 	both := reserved.after(t, begin, signed(contract.Sign, terms))
 	provisioning := do(both, contract.Grant)
 	active := do(provisioning, contract.Peered)
-	resizing := propose(active, contract.Resize, 4, contract.Accept)
+	resizing := propose(active, contract.Resize, contract.Accept)
 	suspended := do(active, contract.Suspend)
 	terminating := do(active, contract.Terminate)
 	ended := do(terminating, contract.Drained)
@@ -84,8 +84,8 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 	all := map[contract.State][]scene{
 		contract.None: {none}, contract.Proposed: {proposed}, contract.Reserved: {reserved, do(proposed, contract.Approve)},
 		contract.Signed: {both}, contract.Provisioning: {provisioning},
-		contract.Active:   {active, propose(active, contract.Resize, 4, contract.Deny), resizing.after(t, begin, signed(contract.Confirm, resizing.record.Change.Terms))},
-		contract.Resizing: {resizing, propose(active, contract.Renew, 4, contract.Ask), propose(active, contract.Resize, 4, contract.Ask)}, contract.Suspended: {suspended},
+		contract.Active:   {active, propose(active, contract.Resize, contract.Deny), resizing.after(t, begin, signed(contract.Confirm, resizing.record.Change.Terms))},
+		contract.Resizing: {resizing, propose(active, contract.Renew, contract.Ask), propose(active, contract.Resize, contract.Ask)}, contract.Suspended: {suspended},
 		contract.Terminating: {terminating}, contract.Ended: {ended, do(ended, contract.Withdrawn), do(reserved, contract.Terminate), do(none, contract.Terminate)},
 		contract.Rejected: {do(proposed, contract.Refuse)}, contract.Expired: {reserved.after(t, begin.Add(reserveFor), contract.Request{Event: contract.Tick})},
 		contract.Failed: {failed, do(failed, contract.Withdrawn)},
@@ -102,7 +102,7 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 func requests(event contract.Event, s scene, terms contract.Terms) []contract.Request {
 	verdicts := []contract.Verdict{contract.Accept, contract.Ask, contract.Deny}
 	var all []contract.Request
-	switch event {
+	switch event { //nolint:exhaustive // The others need nothing, or the default.
 	case contract.Reserve:
 		for _, verdict := range verdicts {
 			all = append(all, contract.Request{Terms: terms, Verdict: verdict})
@@ -151,7 +151,7 @@ func TestTable(t *testing.T) {
 		cell := contract.Lookup(state, request.Event)
 		result, err := theSeller.Apply(s.record, request, now, s.books, theLimits())
 		what := string(result.Outcome)
-		switch result.Outcome {
+		switch result.Outcome { //nolint:exhaustive // The others need nothing, or the default.
 		case contract.Done:
 			what = string(result.Record.State)
 			if err != nil || !slices.Contains(cell.To, result.Record.State) {

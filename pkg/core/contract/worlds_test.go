@@ -115,14 +115,14 @@ func newWorld(seed uint64, trace func(string, ...any)) *world {
 		terms.Units = 1 + w.random.Int64N(2)
 		purchase, err := contract.NewPurchase(terms, begin.Add(time.Duration(w.random.IntN(180))*time.Minute))
 		if err != nil {
-			w.fail("%v", err)
+			w.failf("%v", err)
 		}
 		w.buyers = append(w.buyers, &side{stored: purchase})
 	}
 	return w
 }
 
-func (w *world) fail(format string, values ...any) {
+func (w *world) failf(format string, values ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, values...)
 		w.trace("FAILED: %v", w.err)
@@ -191,7 +191,7 @@ func (w *world) handle(worker *process, request contract.Request, answer func(co
 			result, err = w.seller.Apply(record, request, w.time.Add(worker.clock), w.books, w.limits)
 			w.trace("apply %s %s in %q: %s %v", request.Event, request.Key, stored.State, result.Outcome, err)
 			if result.Outcome == contract.Done && result.Record.Version == was {
-				w.fail("%s of %s is done, and nothing is written", request.Event, request.Key)
+				w.failf("%s of %s is done, and nothing is written", request.Event, request.Key)
 			}
 			return nil
 		},
@@ -219,7 +219,7 @@ func (w *world) unless(written bool) task {
 // duty is the task of the one process of the seller that has the driver.
 func (w *world) duty(worker *process, key contract.Key) task {
 	duty := w.records[key].Duty()
-	switch duty {
+	switch duty { //nolint:exhaustive // The others need nothing, or the default.
 	case contract.GrantDuty, contract.WithdrawDuty:
 	default:
 		return nil
@@ -245,7 +245,7 @@ func (w *world) receive(m message) {
 	if m.view != nil {
 		purchase, err := b.stored.Observe(*m.view, w.time.Add(b.clock))
 		if err != nil {
-			w.fail("%v", err)
+			w.failf("%v", err)
 		}
 		w.writePurchase(b, purchase)
 		return
@@ -266,7 +266,7 @@ func (w *world) receive(m message) {
 	if request.Signature != "" {
 		request.Countersignature = "seller over " + request.Signature
 	}
-	request.Verdict, request.Reason = contract.Accept, request.Reason
+	request.Verdict = contract.Accept
 	switch roll := w.random.IntN(10); {
 	case roll < 2:
 		request.Verdict = contract.Ask
@@ -286,7 +286,7 @@ func (w *world) act(index int) task {
 	return task{
 		func() task { w.writePurchase(b, b.stored.Begin(action)); return nil },
 		func() task {
-			switch action.Deed {
+			switch action.Deed { //nolint:exhaustive // The others need nothing, or the default.
 			case contract.Send:
 				w.network = append(w.network, message{buyer: index, request: action.Request})
 			case contract.Watch:
@@ -390,11 +390,11 @@ func (w *world) step() {
 func (w *world) check() {
 	// Stock and capacity.
 	if sold := w.books.Sold("o", "small"); sold < 0 || sold > *w.limits.Stock {
-		w.fail("%d of %d units are held", sold, *w.limits.Stock)
+		w.failf("%d of %d units are held", sold, *w.limits.Stock)
 	}
 	for name, held := range w.books.Held() {
 		if capacity := w.limits.Capacity[name]; held.Sign() < 0 || held.Cmp(capacity) > 0 {
-			w.fail("%s of %s of %s are held", held.String(), capacity.String(), name)
+			w.failf("%s of %s of %s are held", held.String(), capacity.String(), name)
 		}
 	}
 	for _, b := range w.buyers {
@@ -403,18 +403,18 @@ func (w *world) check() {
 		if live := record.Signed() && (!record.State.Final() || record.Duty() == contract.WithdrawDuty); live {
 			hold, found := w.books.Get(record.Key)
 			if size := record.Terms.Size(); !found || !hold.Until.IsZero() || !hold.Size.Max(size).Equal(hold.Size) {
-				w.fail("contract %s in state %s holds %v, less than %v", record.Key, record.State, hold, size)
+				w.failf("contract %s in state %s holds %v, less than %v", record.Key, record.State, hold, size)
 			}
 		}
 		// Nobody knows what was not written, and a buyer in use has a seller that has signed.
 		if b.stored.Seen.Version > record.Version || b.stored.Seen.Terms.Revision > record.Terms.Revision {
-			w.fail("buyer of %s saw version %d, and %d is written", record.Key, b.stored.Seen.Version, record.Version)
+			w.failf("buyer of %s saw version %d, and %d is written", record.Key, b.stored.Seen.Version, record.Version)
 		}
 		if b.stored.State().InUse() && (!record.Signed() || record.Terms.Revision < b.stored.Terms.Revision) {
-			w.fail("buyer of %s is active, and the seller %s", record.Key, record.State)
+			w.failf("buyer of %s is active, and the seller %s", record.Key, record.State)
 		}
 		if b.peered && b.stored.Peering == contract.Apart {
-			w.fail("buyer of %s has a peering that it does not know", b.stored.Terms.Key())
+			w.failf("buyer of %s has a peering that it does not know", b.stored.Terms.Key())
 		}
 	}
 }
@@ -454,7 +454,7 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.fail("it never settles")
+	w.failf("it never settles")
 }
 
 // agree holds when nothing is under way.
@@ -466,23 +466,23 @@ func (w *world) agree() {
 		state := record.State
 		stable := state.Final() || state == contract.Active || state == contract.Suspended
 		if !stable || b.stored.State() != state || b.stored.Proposal != nil && state != contract.Suspended {
-			w.fail("contract %s is %q at the buyer and %q at the seller", key, b.stored.State(), state)
+			w.failf("contract %s is %q at the buyer and %q at the seller", key, b.stored.State(), state)
 		}
 		if state == contract.Active && (!b.peered || !b.using || !w.grants[key] || !b.stored.Terms.Equal(record.Terms)) {
-			w.fail("contract %s is active: peered %t, used %t, granted %t", key, b.peered, b.using, w.grants[key])
+			w.failf("contract %s is active: peered %t, used %t, granted %t", key, b.peered, b.using, w.grants[key])
 		}
 		if state.Final() && (b.peered || w.grants[key]) {
-			w.fail("contract %s is %s: peered %t, granted %t", key, state, b.peered, w.grants[key])
+			w.failf("contract %s is %s: peered %t, granted %t", key, state, b.peered, w.grants[key])
 		}
 		if state == contract.Suspended && b.using {
-			w.fail("contract %s is suspended and used", key)
+			w.failf("contract %s is suspended and used", key)
 		}
 		if !state.Final() {
 			held = held.Keep(ledger.Hold{Key: key, Offer: "o", Plan: "small", Size: record.Terms.Size()})
 		}
 	}
 	if !held.Equal(w.books) {
-		w.fail("the ledger is %v, and the contracts hold %v", w.books, held)
+		w.failf("the ledger is %v, and the contracts hold %v", w.books, held)
 	}
 }
 
@@ -521,7 +521,7 @@ func (w *world) run() {
 	}
 	w.agree()
 	if len(w.books.Holds) > 0 {
-		w.fail("held for ever: %v", w.books)
+		w.failf("held for ever: %v", w.books)
 	}
 }
 
