@@ -12,6 +12,9 @@ package offer
 
 import "time"
 
+// Type is the type of a signed document that holds an offer.
+const Type = "offer+jws"
+
 // Offer is what a party sells. An offer that Parse returns is complete and within all bounds.
 // It is a value that nobody changes: copies share slices and maps.
 type Offer struct {

@@ -1,0 +1,223 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package offer
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/interpreter"
+)
+
+// MaxExpression is how many characters an expression has at most.
+const MaxExpression = 1024
+
+// maxCost bounds the evaluation of an expression for one plan, in CEL's unit of cost. A comparison costs about
+// two, and the bound is about a tenth of a millisecond: a registry evaluates it for thousands of plans.
+const maxCost = 2_000
+
+// expression is a compiled expression in CEL.
+type expression struct{ program cel.Program }
+
+// Variables of an expression. Each is declared by its whole name, so that a wrong name does not compile.
+const (
+	offerParty         = "offer.party"
+	offerID            = "offer.id"
+	offerKind          = "offer.kind"
+	offerName          = "offer.name"
+	offerType          = "offer.type"
+	offerRegion        = "offer.region"
+	offerZone          = "offer.zone"
+	offerRevision      = "offer.revision"
+	offerArchitectures = "offer.architectures"
+	offerLabels        = "offer.labels"
+	offerProperties    = "offer.properties"
+	offerKPIs          = "offer.kpis"
+	planID             = "plan.id"
+	planName           = "plan.name"
+	planCurrency       = "plan.currency"
+	planResources      = "plan.resources"
+	planPricePerHour   = "plan.pricePerHour"
+	planAvailable      = "plan.available"
+	planMinDuration    = "plan.minDuration"
+	planMaxDuration    = "plan.maxDuration"
+	planNotice         = "plan.notice"
+)
+
+func environment() (*cel.Env, error) {
+	options := []cel.EnvOption{
+		cel.CrossTypeNumericComparisons(true), // Write `< 10`, not `< 10.0`.
+		cel.Variable(offerRevision, cel.IntType),
+		cel.Variable(offerArchitectures, cel.ListType(cel.StringType)),
+		cel.Variable(offerLabels, cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable(offerProperties, cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable(offerKPIs, cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
+		cel.Variable(planResources, cel.MapType(cel.StringType, cel.DoubleType)),
+		cel.Variable(planPricePerHour, cel.DoubleType),
+		cel.Variable(planAvailable, cel.IntType),
+		cel.Variable(planMinDuration, cel.DurationType),
+		cel.Variable(planMaxDuration, cel.DurationType),
+		cel.Variable(planNotice, cel.DurationType),
+	}
+	for _, name := range []string{
+		offerParty, offerID, offerKind, offerName, offerType, offerRegion, offerZone, planID, planName, planCurrency,
+	} {
+		options = append(options, cel.Variable(name, cel.StringType))
+	}
+	return cel.NewEnv(options...)
+}
+
+// compile compiles an expression.
+func compile(text string) (*expression, error) {
+	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxExpression {
+		return nil, fmt.Errorf("it has more than %d characters, or is not text", MaxExpression)
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("make the environment: %w", err)
+	}
+	ast, issues := env.Compile(text)
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("%q does not compile: %w", text, err)
+	}
+	if ast.OutputType() != cel.BoolType {
+		return nil, fmt.Errorf("%q is a %s, not a bool", text, ast.OutputType())
+	}
+	estimate, err := env.EstimateCost(ast, sizes{})
+	if err != nil {
+		return nil, fmt.Errorf("estimate the cost of %q: %w", text, err)
+	}
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	if estimate.Min > maxCost {
+		return nil, fmt.Errorf("%q costs too much: at least %d of %d", text, estimate.Min, maxCost)
+	}
+	if estimate.Max > maxCost { // To count the cost takes ten times as long as a usual expression.
+		options = append(options, cel.CostLimit(maxCost))
+	}
+	program, err := env.Program(ast, options...)
+	if err != nil {
+		return nil, fmt.Errorf("%q cannot be used: %w", text, err)
+	}
+	return &expression{program: program}, nil
+}
+
+// holds reports whether the expression is true. It is not if it has no value, or costs too much for the offer in question,
+// whose texts are its seller's.
+func (e *expression) holds(v *variables) bool {
+	value, _, err := e.program.Eval(v)
+	return err == nil && value.Value() == true
+}
+
+// variables are what an expression sees. Each is made when it is asked for.
+type variables struct {
+	offer *Offer
+	plan  *Plan
+	match *Match
+}
+
+var _ interpreter.Activation = (*variables)(nil)
+
+// Parent implements interpreter.Activation.
+func (*variables) Parent() interpreter.Activation { return nil }
+
+// ResolveName implements interpreter.Activation.
+func (v *variables) ResolveName(name string) (any, bool) {
+	switch name {
+	case offerParty:
+		return v.offer.Party, true
+	case offerID:
+		return v.offer.ID, true
+	case offerKind:
+		return string(v.offer.Kind), true
+	case offerName:
+		return v.offer.Name, true
+	case offerType:
+		return v.offer.Type, true
+	case offerRegion:
+		return v.offer.Region, true
+	case offerZone:
+		return v.offer.Zone, true
+	case offerRevision:
+		return v.offer.Revision, true
+	case offerArchitectures:
+		return v.offer.Architectures, true
+	case offerLabels:
+		return v.offer.Labels, true
+	case offerProperties:
+		return v.offer.Properties, true
+	case offerKPIs:
+		return v.kpis(), true
+	case planID:
+		return v.plan.ID, true
+	case planName:
+		return v.plan.Name, true
+	case planCurrency:
+		return v.plan.Price.Currency, true
+	case planResources:
+		return v.resources(), true
+	case planPricePerHour:
+		perHour, _ := v.match.Price.PerHour().Float64()
+		return perHour, true
+	case planAvailable:
+		return v.plan.Available, true
+	case planMinDuration:
+		return time.Duration(v.plan.MinDuration), true
+	case planMaxDuration:
+		return time.Duration(v.plan.MaxDuration), true
+	case planNotice:
+		return time.Duration(v.plan.Notice), true
+	default:
+		return nil, false
+	}
+}
+
+func (v *variables) kpis() []map[string]any {
+	list := make([]map[string]any, len(v.offer.KPIs))
+	for i, k := range v.offer.KPIs {
+		list[i] = map[string]any{"name": k.Name, "value": k.Value, "unit": k.Unit, "measuredBy": k.MeasuredBy, "samples": k.Samples}
+	}
+	return list
+}
+
+func (v *variables) resources() map[string]float64 {
+	of := make(map[string]float64, len(v.match.Granted))
+	for name, quantity := range v.match.Granted {
+		of[name] = float64(quantity.milli) / milli
+	}
+	return of
+}
+
+// sizes bounds the variables of an expression for the estimation of its cost.
+type sizes struct{}
+
+// EstimateSize implements checker.CostEstimator.
+func (sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
+	path := element.Path()
+	if len(path) == 0 {
+		return nil
+	}
+	if len(path) > 1 {
+		return &checker.SizeEstimate{Max: maxString}
+	}
+	switch path[0] {
+	case offerLabels, offerProperties:
+		return &checker.SizeEstimate{Max: maxProperties}
+	case offerArchitectures:
+		return &checker.SizeEstimate{Max: maxArchitectures}
+	case offerKPIs:
+		return &checker.SizeEstimate{Max: maxKPIs}
+	case planResources:
+		return &checker.SizeEstimate{Max: maxResources}
+	default:
+		return &checker.SizeEstimate{Max: maxString}
+	}
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
+}

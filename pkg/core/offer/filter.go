@@ -1,0 +1,137 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package offer
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Filter is what a buyer looks for. What is empty does not count; of a list one is enough.
+type Filter struct {
+	// Resources are the least that a plan must give.
+	Resources Resources
+	// MaxPrice is the most that the granted resources may cost. Prices in other currencies, which
+	// cannot be compared, do not pass. Its currency can be in Currency instead.
+	MaxPrice *Price
+	Currency string
+	// Duration is for how long a contract is wanted.
+	Duration Duration
+	// SoldOut lets plans pass of which nothing is available.
+	SoldOut bool
+
+	Regions, Architectures, Types, Parties []string
+	Kinds                                  []Kind
+
+	// Expression is in CEL, has at most MaxExpression characters, and is true for a plan that passes. One that has
+	// no value, as when it asks for a label that is not there, is not true. It sees of the offer
+	//
+	//	offer.party, offer.id, offer.kind, offer.name, offer.type, offer.region, offer.zone   string
+	//	offer.revision                                                                       int
+	//	offer.architectures                                                                  list of string
+	//	offer.labels, offer.properties                                                       map of string to string
+	//	offer.kpis        list of maps with the keys name, value, unit, measuredBy and samples
+	//
+	// and of each plan, with what it would grant for the filter's resources,
+	//
+	//	plan.id, plan.name, plan.currency                string
+	//	plan.resources                                   map of string to double, in cores, bytes and pieces
+	//	plan.pricePerHour                                double, about; MaxPrice is exact
+	//	plan.available                                   int
+	//	plan.minDuration, plan.maxDuration, plan.notice  duration
+	Expression string
+}
+
+// Match is a plan that passes a filter.
+type Match struct {
+	// Plan is the place of the plan in the offer.
+	Plan int
+	// Granted is what a buyer gets for the resources of the filter, and Price what that costs.
+	Granted Resources
+	Price   Price
+}
+
+// Matcher is a filter that can be used, also concurrently. The zero Matcher lets pass every plan that is not sold out.
+type Matcher struct {
+	filter     Filter
+	expression *expression
+}
+
+// Compile makes the filter ready for use. The error names the field that is wrong. The matcher does not see
+// later changes of the filter's values, but shares its lists and maps.
+func (f Filter) Compile() (Matcher, error) {
+	if f.MaxPrice != nil {
+		most := *f.MaxPrice
+		if most.Currency == "" {
+			most.Currency = f.Currency
+		}
+		if f.Currency == "" {
+			f.Currency = most.Currency
+		}
+		if f.Currency != most.Currency {
+			return Matcher{}, fmt.Errorf("currency: %.32q is not that of the price, %.32q", f.Currency, most.Currency)
+		}
+		if err := in("maxPrice", most.check()); err != nil {
+			return Matcher{}, err
+		}
+		f.MaxPrice = &most
+	}
+	var err error
+	if f.Currency != "" && !currency.MatchString(f.Currency) {
+		err = fmt.Errorf("%.32q is not a code of ISO 4217 such as EUR", f.Currency)
+	}
+	err = first(in("resources", checkResources(f.Resources)), in("currency", err), in("duration", checkDuration(f.Duration)))
+	if err != nil || f.Expression == "" {
+		return Matcher{filter: f}, err
+	}
+	compiled, err := compile(f.Expression)
+	if err != nil {
+		return Matcher{}, in("expression", err)
+	}
+	return Matcher{filter: f, expression: compiled}, nil
+}
+
+// Match returns the plans of a valid offer that pass, in their order. It does not look at whether the offer is over.
+func (m Matcher) Match(o Offer) []Match {
+	f := &m.filter
+	switch {
+	case !among(f.Parties, o.Party), !among(f.Kinds, o.Kind), !among(f.Regions, o.Region), !among(f.Types, o.Type):
+		return nil
+	case len(f.Architectures) > 0 && !slices.ContainsFunc(o.Architectures, func(name string) bool { return slices.Contains(f.Architectures, name) }):
+		return nil
+	}
+	var matches []Match
+	for i := range o.Plans {
+		if match, ok := m.plan(&o, i); ok {
+			matches = append(matches, match)
+		}
+	}
+	return matches
+}
+
+// among reports whether a value is in a list, or there is no list.
+func among[T comparable](list []T, value T) bool {
+	return len(list) == 0 || slices.Contains(list, value)
+}
+
+// plan matches one plan: first what costs least to look at, and the expression at the end.
+func (m Matcher) plan(o *Offer, i int) (Match, bool) {
+	f, p := &m.filter, &o.Plans[i]
+	switch {
+	case p.Available == 0 && !f.SoldOut, f.Currency != "" && f.Currency != p.Price.Currency:
+		return Match{}, false
+	case f.Duration != 0 && (f.Duration < p.MinDuration || p.MaxDuration != 0 && f.Duration > p.MaxDuration):
+		return Match{}, false
+	}
+	granted, ok := p.grant(f.Resources)
+	if !ok {
+		return Match{}, false
+	}
+	price, err := p.cost(granted)
+	if err != nil || f.MaxPrice != nil && price.Compare(*f.MaxPrice) > 0 {
+		return Match{}, false
+	}
+	match := Match{Plan: i, Granted: granted, Price: price}
+	return match, m.expression == nil || m.expression.holds(&variables{offer: o, plan: p, match: &match})
+}
