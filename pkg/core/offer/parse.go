@@ -108,24 +108,29 @@ func Parse(data []byte) (Offer, error) {
 // Encode returns a valid offer as JSON, always the same for the same offer: this is what its seller
 // signs, and what Parse reads. Errors are ErrInvalid and name the field.
 func Encode(o Offer) ([]byte, error) {
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	data, err := json.Marshal(o.canonical())
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	case len(data) > MaxSize:
+	data, err := encode(o)
+	if err == nil && len(data) > MaxSize {
 		return nil, fmt.Errorf("%w: it has %d bytes, which is more than %d", ErrInvalid, len(data), MaxSize)
-	default:
-		return data, nil
 	}
+	return data, err
+}
+
+// encode writes an offer, whose text can be longer than the one that it was read from.
+func encode(o Offer) ([]byte, error) {
+	err := o.check()
+	if err == nil {
+		var data []byte
+		if data, err = json.Marshal(o.canonical()); err == nil {
+			return data, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
 // Fingerprint returns the SHA-256 of a valid offer as Encode writes it, as "sha256:" and hexadecimal
 // digits; nothing for an offer that is not valid. Contracts name by it what they are about.
 func (o Offer) Fingerprint() string {
-	data, err := Encode(o)
+	data, err := encode(o)
 	if err != nil {
 		return ""
 	}

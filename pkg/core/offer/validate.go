@@ -417,7 +417,7 @@ func checkWord(text string) error {
 // checkText refuses what a terminal or a browser would not show as it is, except what is allowed.
 func checkText(text, allowed string) error {
 	hidden := func(r rune) bool {
-		return !strings.ContainsRune(allowed, r) && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError)
+		return !strings.ContainsRune(allowed, r) && (unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == utf8.RuneError)
 	}
 	switch {
 	case len(text) > maxString:
