@@ -36,7 +36,7 @@ type Filter struct {
 	// and of each plan, with what it would grant for the filter's resources,
 	//
 	//	plan.id, plan.name, plan.currency                string
-	//	plan.resources                                   map of string to double, in cores, bytes and pieces
+	//	plan.resources                                   map of string to double, in cores, bytes and pieces: == 4.0, but < 4
 	//	plan.pricePerHour                                double, about; MaxPrice is exact
 	//	plan.available                                   int
 	//	plan.minDuration, plan.maxDuration, plan.notice  duration

@@ -1,0 +1,223 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package offer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// step is what happens to a catalog.
+type step struct {
+	registry string
+	revision int64
+	// name tells contents of one revision apart.
+	name string
+	// withdraw: the registry does not list the offer any more.
+	withdraw bool
+	want     Outcome
+	gone     bool
+}
+
+func TestMerge(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		steps  []step
+		// want are the revision, the name and who lists them at the end; revision zero is none.
+		revision int64
+		name     string
+		seen     []Seen
+	}{
+		"TwoRegistries": {
+			reason:   "The same offer by two registries is one.",
+			steps:    []step{{registry: "b", revision: 1, want: Added}, {registry: "a", revision: 1, want: Known}},
+			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 1}},
+		},
+		"Newer": {
+			reason:   "The newest revision counts, and who is behind still lists the offer.",
+			steps:    []step{{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}},
+			revision: 2, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 2}},
+		},
+		"Older": {
+			reason:   "It never goes back.",
+			steps:    []step{{registry: "a", revision: 2, want: Added}, {registry: "a", revision: 1, want: Outdated}},
+			revision: 2, seen: []Seen{{Registry: "a", Revision: 1}},
+		},
+		"Conflict": {
+			reason:   "The first content of a revision stays, and the conflict is seen.",
+			steps:    []step{{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting}},
+			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 1, Conflict: "x"}},
+		},
+		"ConflictEnds": {
+			reason: "A newer revision ends a conflict.",
+			steps: []step{
+				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting},
+				{registry: "a", revision: 2, want: Updated},
+			},
+			revision: 2, seen: []Seen{{Registry: "a", Revision: 2}, {Registry: "b", Revision: 1}},
+		},
+		"ConflictResolved": {
+			reason: "So does a registry that lists the content that the others list.",
+			steps: []step{
+				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting},
+				{registry: "b", revision: 1, want: Known},
+			},
+			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 1}},
+		},
+		"OneWithdraws": {
+			reason: "The offer stays while somebody lists it.",
+			steps: []step{
+				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}, {registry: "b", withdraw: true},
+			},
+			revision: 2, seen: []Seen{{Registry: "a", Revision: 1}},
+		},
+		"AllWithdraw": {
+			reason: "Then it is gone.",
+			steps:  []step{{registry: "a", revision: 1, want: Added}, {registry: "a", withdraw: true, gone: true}},
+		},
+		"StrangerWithdraws": {
+			reason:   "A registry takes back only what it listed.",
+			steps:    []step{{registry: "a", revision: 1, want: Added}, {registry: "b", withdraw: true}},
+			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}},
+		},
+		"Replay": {
+			reason: "What is gone does not come back in an older revision.",
+			steps: []step{
+				{registry: "a", revision: 2, want: Added}, {registry: "a", withdraw: true, gone: true}, {registry: "a", revision: 1, want: Outdated},
+			},
+		},
+		"ReplayOfAnother": {
+			reason: "Nor with another content.",
+			steps: []step{
+				{registry: "a", revision: 2, want: Added}, {registry: "a", withdraw: true, gone: true}, {registry: "a", revision: 2, name: "x", want: Conflicting},
+			},
+		},
+		"Return": {
+			reason: "The same comes back, as after a registry has lost its state.",
+			steps: []step{
+				{registry: "a", revision: 2, want: Added}, {registry: "a", withdraw: true, gone: true}, {registry: "b", revision: 2, want: Added},
+			},
+			revision: 2, seen: []Seen{{Registry: "b", Revision: 2}},
+		},
+	}
+	base := parse(t, "", "")
+	key := base.Key()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var c Catalog
+			for i, s := range tc.steps {
+				if s.withdraw {
+					if gone := c.Withdraw(s.registry, key); gone != s.gone {
+						t.Fatalf("%s\nstep %d: Withdraw() = %t, want %t", tc.reason, i, gone, s.gone)
+					}
+					continue
+				}
+				if got := c.Merge(Sighting{Registry: s.registry, Offer: variant(base, s.revision, s.name), Signed: s.name}); got != s.want {
+					t.Fatalf("%s\nstep %d: Merge() = %s, want %s", tc.reason, i, got, s.want)
+				}
+			}
+			entry, ok := c.Get(key)
+			if ok != (tc.revision != 0) || entry.Offer.Revision != tc.revision || entry.Signed != tc.name {
+				t.Fatalf("%s\nGet() = revision %d with %q, want revision %d with %q", tc.reason, entry.Offer.Revision, entry.Signed, tc.revision, tc.name)
+			}
+			for i := range tc.seen {
+				if content := tc.seen[i].Conflict; content != "" {
+					tc.seen[i].Conflict = variant(base, tc.revision, content).Fingerprint()
+				}
+			}
+			if diff := cmp.Diff(tc.seen, entry.Seen); diff != "" {
+				t.Errorf("%s\nSeen: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// variant returns an offer in a revision, with other content if it has a name.
+func variant(o Offer, revision int64, name string) Offer {
+	o.Revision, o.Zone = revision, name
+	return o
+}
+
+func TestRetainAndExpire(t *testing.T) {
+	base := parse(t, "", "")
+	of := func(id string, until time.Duration) Offer {
+		o := base
+		o.ID, o.ValidUntil = id, base.IssuedAt.Add(until)
+		return o
+	}
+	var c Catalog
+	for _, s := range []Sighting{
+		{Registry: "a", Offer: of("one", time.Hour)}, {Registry: "a", Offer: of("two", time.Hour)}, {Registry: "b", Offer: of("two", time.Hour)},
+		{Registry: "b", Offer: of("three", time.Hour)}, {Registry: "a", Offer: of("four", 2*time.Hour)},
+	} {
+		c.Merge(s)
+	}
+	key := func(id string) Key { return Key{Party: base.Party, ID: id} }
+	if diff := cmp.Diff([]Key{key("one")}, c.Retain("a", map[Key]bool{key("four"): true})); diff != "" {
+		t.Errorf("Retain(): what nobody else lists is gone: -want +got\n%s", diff)
+	}
+	if gone := c.Expire(base.IssuedAt.Add(time.Hour - 1)); gone != nil {
+		t.Errorf("Expire() before the end = %v", gone)
+	}
+	if diff := cmp.Diff([]Key{key("three"), key("two")}, c.Expire(base.IssuedAt.Add(time.Hour))); diff != "" {
+		t.Errorf("Expire(): -want +got\n%s", diff)
+	}
+	if got := c.Merge(Sighting{Registry: "a", Offer: variant(of("two", 3*time.Hour), 1, "")}); got != Outdated {
+		t.Errorf("Merge() of an older revision than one that is over = %s, want %s", got, Outdated)
+	}
+	if c.Len() != 1 {
+		t.Errorf("Len() = %d, want 1", c.Len())
+	}
+	c.Expire(base.IssuedAt.Add(maxValidity))
+	if len(c.floors) != 0 {
+		t.Errorf("%d revisions are remembered that nobody can bring back", len(c.floors))
+	}
+}
+
+// TestOrderDoesNotMatter checks that registries in any order lead to the same offers, unless a seller contradicts itself.
+func TestOrderDoesNotMatter(t *testing.T) {
+	base, r := parse(t, "", ""), rand.New(rand.NewPCG(1, 2))
+	var sightings []Sighting
+	for id := range 5 {
+		for revision := range int64(3) {
+			o := variant(base, revision+1, "")
+			o.ID = fmt.Sprintf("offer-%d", id)
+			sightings = append(sightings, Sighting{Registry: fmt.Sprintf("registry-%d", revision), Offer: o})
+		}
+	}
+	list := func() (entries []Entry) {
+		var c Catalog
+		for _, s := range sightings {
+			c.Merge(s)
+		}
+		return slices.Collect(c.All())
+	}
+	want := list()
+	if len(want) != 5 {
+		t.Fatalf("%d entries, want 5", len(want))
+	}
+	for range 100 {
+		r.Shuffle(len(sightings), func(i, j int) { sightings[i], sightings[j] = sightings[j], sightings[i] })
+		if diff := cmp.Diff(want, list()); diff != "" {
+			t.Fatalf("another order of sightings: -want +got\n%s", diff)
+		}
+	}
+}
+
+func TestEntriesDoNotChange(t *testing.T) {
+	base := parse(t, "", "")
+	var c Catalog
+	c.Merge(Sighting{Registry: "b", Offer: base})
+	before, _ := c.Get(base.Key())
+	c.Merge(Sighting{Registry: "a", Offer: variant(base, 9, "")})
+	c.Merge(Sighting{Registry: "b", Offer: variant(base, 9, "x")})
+	if diff := cmp.Diff([]Seen{{Registry: "b", Revision: 7}}, before.Seen); diff != "" {
+		t.Errorf("an entry that was returned has changed: -want +got\n%s", diff)
+	}
+}
