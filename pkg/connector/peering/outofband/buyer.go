@@ -1,0 +1,252 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package outofband has clusters peer and part as Liqo 0.9 does it out of band: by a token, a ForeignCluster, and its fields.
+//
+// It does not know why.
+package outofband
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// annotationContract is on what a connector has made, and what it therefore may remove.
+const annotationContract = "brokering.liqo.io/by-contract"
+
+// Driver is both sides. It may be used concurrently for different clusters.
+type Driver struct {
+	// Client reads from the API server, and not from a cache: what it wrote last counts.
+	client client.Client
+	// liqo is the namespace where Liqo runs.
+	liqo string
+}
+
+var (
+	_ peering.Buyer  = (*Driver)(nil)
+	_ peering.Seller = (*Driver)(nil)
+)
+
+// New returns a driver; the client reads from the API server itself, and namespace is where Liqo runs.
+func New(c client.Client, namespace string) *Driver { return &Driver{client: c, liqo: namespace} }
+
+// Peer implements [peering.Buyer].
+func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
+	seller := with.Cluster()
+	own, err := liqo.OwnIdentity(ctx, d.client, d.liqo)
+	if err != nil {
+		return err
+	}
+	if own.ID == seller.ID {
+		return fmt.Errorf("%w: they are for this cluster itself", peering.ErrCredentials)
+	}
+	fc, err := liqo.ForeignClusterOf(ctx, d.client, seller.ID)
+	if err != nil {
+		return err
+	}
+	// What people have peered stays theirs, but for a record that Liqo made because the seller consumes here.
+	if fc != nil && fc.Annotations[annotationContract] == "" && liqo.Outgoing(fc).Exists {
+		return fmt.Errorf("peer with %s: %w", seller, peering.ErrForeign)
+	}
+	if err := d.keepToken(ctx, liqo.PeerToken(d.liqo, seller.ID, with.Token())); err != nil {
+		return err
+	}
+	if fc == nil {
+		fc = liqo.NewForeignCluster(seller, with.AuthURL())
+		mark(fc)
+		liqo.Consume(fc, with.AuthURL())
+		if err := d.client.Create(ctx, fc); err != nil {
+			return fmt.Errorf("create ForeignCluster %s: %w", fc.Name, err)
+		}
+		return nil
+	}
+	return d.patch(ctx, fc, func() {
+		mark(fc)
+		liqo.Consume(fc, with.AuthURL())
+	})
+}
+
+// keepToken writes the Secret with a seller's token.
+func (d *Driver) keepToken(ctx context.Context, want *corev1.Secret) error {
+	mark(want)
+	var have corev1.Secret
+	err := d.client.Get(ctx, client.ObjectKeyFromObject(want), &have)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = d.client.Create(ctx, want)
+	case err == nil && liqo.Token(&have) != liqo.Token(want):
+		have.Data, have.Labels = want.Data, want.Labels
+		mark(&have)
+		err = d.client.Update(ctx, &have)
+	}
+	if err != nil {
+		return fmt.Errorf("keep Secret %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return nil
+}
+
+// State implements [peering.Buyer].
+func (d *Driver) State(ctx context.Context, remote cluster.ID) (peering.State, error) {
+	fc, err := liqo.ForeignClusterOf(ctx, d.client, remote)
+	if err != nil {
+		return peering.State{}, err
+	}
+	nodes, err := d.nodes(ctx, remote)
+	if err != nil {
+		return peering.State{}, err
+	}
+	var state peering.State
+	for i := range nodes {
+		state.Nodes = append(state.Nodes, peering.Node{Name: nodes[i].Name, Ready: liqo.NodeReadiness(&nodes[i]) == corev1.ConditionTrue})
+	}
+	if fc != nil {
+		outgoing := liqo.Outgoing(fc)
+		state.Exists, state.Established = outgoing.Exists, outgoing.Established
+	}
+	state.Exists = state.Exists || len(nodes) > 0
+	return state, nil
+}
+
+// nodes returns the virtual nodes of a cluster, in order of their names.
+func (d *Driver) nodes(ctx context.Context, remote cluster.ID) ([]corev1.Node, error) {
+	var all corev1.NodeList
+	err := d.client.List(ctx, &all, client.MatchingLabels{liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: string(remote)})
+	if err != nil {
+		return nil, fmt.Errorf("list the virtual nodes of cluster %s: %w", remote, err)
+	}
+	return all.Items, nil
+}
+
+// Drain implements [peering.Buyer].
+func (d *Driver) Drain(ctx context.Context, remote cluster.ID) (left int, err error) {
+	nodes, err := d.nodes(ctx, remote)
+	if err != nil {
+		return 0, err
+	}
+	var failed []error
+	for i := range nodes {
+		node := &nodes[i]
+		if !node.Spec.Unschedulable {
+			before := client.MergeFrom(node.DeepCopy())
+			node.Spec.Unschedulable = true
+			if err := d.client.Patch(ctx, node, before); err != nil {
+				return 0, fmt.Errorf("cordon node %s: %w", node.Name, err)
+			}
+		}
+		n, err := d.evict(ctx, node.Name)
+		left += n
+		failed = append(failed, err)
+	}
+	return left, errors.Join(failed...)
+}
+
+// evict evicts the pods of a node, and returns how many are still there. One that a PodDisruptionBudget keeps stays for now.
+func (d *Driver) evict(ctx context.Context, node string) (left int, err error) {
+	var pods corev1.PodList
+	if err := d.client.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return 0, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	var failed []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if ended(pod) || ofEveryNode(pod) {
+			continue
+		}
+		left++
+		if !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		err := d.client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+		})
+		if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			failed = append(failed, fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err))
+		}
+	}
+	return left, errors.Join(failed...)
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// ofEveryNode reports whether a pod would come back at once: it is of a DaemonSet.
+func ofEveryNode(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "DaemonSet" && o.Controller != nil && *o.Controller
+	})
+}
+
+// Unpeer implements [peering.Buyer].
+func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err error) {
+	fc, err := liqo.ForeignClusterOf(ctx, d.client, remote)
+	if err != nil {
+		return false, err
+	}
+	if fc != nil && fc.Annotations[annotationContract] == "" {
+		return true, nil // It is somebody else's.
+	}
+	if fc != nil {
+		if err := d.patch(ctx, fc, func() { liqo.ConsumeNoMore(fc) }); err != nil {
+			return false, err
+		}
+		if liqo.Outgoing(fc).Exists {
+			return false, nil
+		}
+	}
+	nodes, err := d.nodes(ctx, remote)
+	if err != nil || len(nodes) > 0 {
+		return false, err
+	}
+	token := liqo.PeerToken(d.liqo, remote, "")
+	if err := d.client.Delete(ctx, token); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("delete Secret %s/%s: %w", token.Namespace, token.Name, err)
+	}
+	return d.forget(ctx, fc)
+}
+
+// forget deletes a foreign cluster with which nothing is shared any more, and which a connector has made. It reports whether it is gone.
+func (d *Driver) forget(ctx context.Context, fc *liqo.ForeignCluster) (gone bool, err error) {
+	switch {
+	case fc == nil:
+		return true, nil
+	case liqo.Outgoing(fc).Exists || liqo.Incoming(fc).Exists:
+		return true, nil // The other direction goes on.
+	}
+	if err := d.client.Delete(ctx, fc, client.Preconditions{UID: &fc.UID, ResourceVersion: &fc.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("delete ForeignCluster %s: %w", fc.Name, err)
+	}
+	return false, nil // Liqo has a finalizer on it.
+}
+
+// patch changes a foreign cluster, unless somebody else has in the meantime.
+func (d *Driver) patch(ctx context.Context, fc *liqo.ForeignCluster, change func()) error {
+	before := client.MergeFromWithOptions(fc.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	change()
+	if err := d.client.Patch(ctx, fc, before); err != nil {
+		return fmt.Errorf("change ForeignCluster %s: %w", fc.Name, err)
+	}
+	return nil
+}
+
+func mark(object client.Object) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[annotationContract] = "true"
+	object.SetAnnotations(annotations)
+}

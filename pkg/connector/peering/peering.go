@@ -1,0 +1,164 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package peering is how a connector has clusters peer and part: what a buyer does with the credentials that it was given, and what a
+// seller gives and takes back.
+//
+// It knows neither contracts nor how they were made, and nothing of Liqo: that is in the packages below, one for each way to peer.
+package peering
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+)
+
+var (
+	// ErrCredentials means that a document is not one of credentials.
+	ErrCredentials = errors.New("malformed credentials")
+	// ErrForeign means that there is a peering with the cluster that no connector made: it is left alone.
+	ErrForeign = errors.New("the clusters are peered without a contract")
+)
+
+// Buyer peers this cluster with those of sellers. Each method can be called again at any time, with the same effect; it does one step
+// and does not wait. Buyers may be used concurrently for different clusters.
+type Buyer interface {
+	// Peer begins a peering, or goes on with it. The error is [ErrForeign] if there is one already.
+	Peer(ctx context.Context, with Credentials) error
+	// State returns how far a peering has come.
+	State(ctx context.Context, remote cluster.ID) (State, error)
+	// Drain has nothing new run on the nodes of a cluster, and evicts what does. It returns how many pods are left. It leaves those
+	// alone that run on every node.
+	Drain(ctx context.Context, remote cluster.ID) (left int, err error)
+	// Unpeer ends a peering that Peer began, and reports whether nothing is left of it.
+	Unpeer(ctx context.Context, remote cluster.ID) (done bool, err error)
+}
+
+// Seller lets the clusters of buyers peer with this one. Its methods are as those of [Buyer].
+type Seller interface {
+	// Issue returns what a cluster needs to peer with this one, and lets it. The error is [ErrForeign] if it has peered without.
+	Issue(ctx context.Context, buyer cluster.Identity) (Credentials, error)
+	// Withdraw ends what Issue began: the cluster is offered nothing any more, and what it was given opens nothing. It reports whether
+	// the cluster consumes nothing any more. It is for clusters that something was issued to.
+	Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err error)
+}
+
+// State is how far a peering has come, as the buyer sees it.
+type State struct {
+	// Exists is false if there is no peering, nor one being made or ended.
+	Exists bool
+	// Established tells that the seller offers what it has sold.
+	Established bool
+	// Nodes are those that stand for the seller's cluster.
+	Nodes []Node
+}
+
+// Node is a virtual node.
+type Node struct {
+	Name string
+	// Ready tells that pods can run on it.
+	Ready bool
+}
+
+// maxCredentials bounds a document of credentials, in bytes.
+const maxCredentials = 4 << 10
+
+// Credentials are what a buyer needs to peer with a seller's cluster. They print as nothing but the cluster's ID.
+type Credentials struct {
+	cluster cluster.Identity
+	authURL string
+	// token is behind a pointer: package fmt prints unexported fields without asking them.
+	token *string
+}
+
+// document is how credentials pass the channel of a contract.
+type document struct {
+	Version     int    `json:"version"`
+	ClusterID   string `json:"clusterID"`
+	ClusterName string `json:"clusterName"`
+	AuthURL     string `json:"authURL"`
+	Token       string `json:"token"`
+}
+
+// NewCredentials returns credentials for a cluster, whose authentication service has an https URL. The error is [ErrCredentials].
+func NewCredentials(of cluster.Identity, authURL, token string) (Credentials, error) {
+	for _, name := range []struct{ what, value string }{{"clusterID", string(of.ID)}, {"clusterName", of.Name}} {
+		if problems := validation.IsDNS1123Label(name.value); len(problems) > 0 {
+			return Credentials{}, fmt.Errorf("%w: %s is not a label of DNS", ErrCredentials, name.what)
+		}
+	}
+	parsed, err := url.Parse(authURL)
+	if err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+		return Credentials{}, fmt.Errorf("%w: authURL is not a plain https URL", ErrCredentials)
+	}
+	if token == "" || len(token) > maxCredentials/2 {
+		return Credentials{}, fmt.Errorf("%w: the token is missing or too long", ErrCredentials)
+	}
+	return Credentials{cluster: of, authURL: authURL, token: &token}, nil
+}
+
+// ParseCredentials returns the credentials of a document. The error is [ErrCredentials]; it quotes nothing of the document.
+func ParseCredentials(text []byte) (Credentials, error) {
+	if len(text) > maxCredentials {
+		return Credentials{}, fmt.Errorf("%w: more than %d bytes", ErrCredentials, maxCredentials)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var d document
+	if err := decoder.Decode(&d); err != nil {
+		return Credentials{}, fmt.Errorf("%w: no JSON object of known fields", ErrCredentials)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Credentials{}, fmt.Errorf("%w: something follows the JSON object", ErrCredentials)
+	}
+	if d.Version != 1 {
+		return Credentials{}, fmt.Errorf("%w: version %d is not 1", ErrCredentials, d.Version)
+	}
+	return NewCredentials(cluster.Identity{ID: cluster.ID(d.ClusterID), Name: d.ClusterName}, d.AuthURL, d.Token)
+}
+
+// Document returns the credentials as they pass the channel of a contract, and nothing else.
+func (c Credentials) Document() ([]byte, error) {
+	return json.Marshal(document{Version: 1, ClusterID: string(c.cluster.ID), ClusterName: c.cluster.Name, AuthURL: c.authURL, Token: c.Token()})
+}
+
+// Cluster returns the cluster with which they let peer.
+func (c Credentials) Cluster() cluster.Identity { return c.cluster }
+
+// AuthURL returns where Liqo authenticates the buyer's cluster.
+func (c Credentials) AuthURL() string { return c.authURL }
+
+// Token returns the secret. It is for Liqo's Secret alone.
+func (c Credentials) Token() string {
+	if c.token == nil {
+		return ""
+	}
+	return *c.token
+}
+
+// String implements fmt.Stringer.
+func (c Credentials) String() string { return "credentials for cluster " + string(c.cluster.ID) }
+
+// GoString implements fmt.GoStringer.
+func (c Credentials) GoString() string { return c.String() }
+
+// Format implements fmt.Formatter, so that no verb prints the fields.
+func (c Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
+
+// LogValue implements slog.LogValuer.
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// MarshalJSON implements json.Marshaler: who writes credentials by chance writes none.
+func (c Credentials) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
+
+// MarshalLog implements logr.Marshaler.
+func (c Credentials) MarshalLog() any { return c.String() }

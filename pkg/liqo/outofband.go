@@ -1,0 +1,113 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"context"
+	"fmt"
+
+	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
+	"github.com/liqotech/liqo/pkg/auth"
+	"github.com/liqotech/liqo/pkg/discovery"
+	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+)
+
+// What follows is what liqoctl peer out-of-band and unpeer out-of-band do (liqo/pkg/liqoctl/{peeroob,unpeeroob}/handler.go@v0.9.4), as values.
+
+const (
+	// AuthTokenName is the Secret with the token by which any cluster authenticates here. It is one for all.
+	AuthTokenName = auth.TokenSecretName
+	// authTokenKey is where the token is in the Secret, and in that of a peer's token.
+	authTokenKey = "token"
+)
+
+// ForeignClusterOf returns the foreign cluster of a cluster; nil if this one does not know it.
+func ForeignClusterOf(ctx context.Context, reader client.Reader, id cluster.ID) (*ForeignCluster, error) {
+	var all ForeignClusterList
+	if err := reader.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list foreign clusters: %w", err)
+	}
+	for i := range all.Items {
+		if Identity(&all.Items[i]).ID == id {
+			return &all.Items[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // That there is none is an answer.
+}
+
+// NewForeignCluster returns a foreign cluster that consumes nothing of ours and provides nothing yet, peered out of band.
+func NewForeignCluster(of cluster.Identity, authURL string) *ForeignCluster {
+	return &ForeignCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: UniqueName(of), Labels: map[string]string{discovery.ClusterIDLabel: string(of.ID)}},
+		Spec: discoveryv1alpha1.ForeignClusterSpec{
+			PeeringType:            discoveryv1alpha1.PeeringTypeOutOfBand,
+			ClusterIdentity:        discoveryv1alpha1.ClusterIdentity{ClusterID: string(of.ID), ClusterName: of.Name},
+			ForeignAuthURL:         authURL,
+			OutgoingPeeringEnabled: discoveryv1alpha1.PeeringEnabledAuto,
+			IncomingPeeringEnabled: discoveryv1alpha1.PeeringEnabledAuto,
+			// Liqo's authentication service has a certificate that nobody signs.
+			InsecureSkipTLSVerify: new(true),
+		},
+	}
+}
+
+// Consume has Liqo begin, or go on with, the peering over which a foreign cluster provides.
+func Consume(fc *ForeignCluster, authURL string) {
+	fc.Spec.ForeignAuthURL = authURL
+	fc.Spec.OutgoingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes
+}
+
+// ConsumeNoMore has Liqo end the peering over which a foreign cluster provides.
+func ConsumeNoMore(fc *ForeignCluster) {
+	fc.Spec.OutgoingPeeringEnabled = discoveryv1alpha1.PeeringEnabledNo
+}
+
+// Provide has Liqo answer a foreign cluster that wants to consume.
+func Provide(fc *ForeignCluster) {
+	fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes
+}
+
+// ProvideNoMore has Liqo offer nothing to a foreign cluster, and end the peering over which it consumes.
+func ProvideNoMore(fc *ForeignCluster) {
+	fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledNo
+}
+
+// Token returns the token in a Secret of AuthTokenName; empty if it has none.
+func Token(secret *corev1.Secret) string { return string(secret.Data[authTokenKey]) }
+
+// ReplaceToken replaces the token in a Secret of AuthTokenName: the one before opens nothing any more.
+func ReplaceToken(secret *corev1.Secret) error {
+	token, err := auth.GenerateToken()
+	if err != nil {
+		return fmt.Errorf("generate a token: %w", err)
+	}
+	secret.Data = map[string][]byte{authTokenKey: []byte(token)}
+	return nil
+}
+
+// PeerToken returns the Secret by which Liqo authenticates at a peer; namespace is where Liqo runs
+// (liqo/pkg/utils/authenticationtoken/tokensecret.go@v0.9.4).
+func PeerToken(namespace string, peer cluster.ID, token string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "remote-token-" + string(peer),
+			Labels: map[string]string{discovery.ClusterIDLabel: string(peer), discovery.AuthTokenLabel: ""},
+		},
+		Data: map[string][]byte{authTokenKey: []byte(token)},
+	}
+}
+
+// AuthURL returns where other clusters authenticate at this one; namespace is where Liqo runs.
+func AuthURL(ctx context.Context, reader client.Client, namespace string) (string, error) {
+	url, err := foreignclusterutils.GetHomeAuthURL(ctx, reader, namespace)
+	if err != nil {
+		return "", fmt.Errorf("find the URL of Liqo's authentication service in namespace %s: %w", namespace, err)
+	}
+	return url, nil
+}
