@@ -31,7 +31,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
-	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
@@ -102,7 +101,7 @@ func newBroker(cfg brokerConfig) (*broker, error) {
 	lenient.Wrap(cfg.rest, scheme, cfg.log.WithName("objects"))
 	b := &broker{cfg: cfg, scheme: scheme, watching: make(chan struct{})}
 	if cfg.brokers() {
-		b.plugin = resourceplugin.New(b, b, b.synced, resourceplugin.DefaultPause)
+		b.plugin = resourceplugin.New(b.offers, b, b.synced, resourceplugin.DefaultPause)
 	}
 	return b, nil
 }
@@ -117,9 +116,8 @@ func (b *broker) synced(ctx context.Context) bool {
 	}
 }
 
-// Capacity implements resourceplugin.Capacity. It may be called once synced has returned
-// true.
-func (b *broker) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
+// offers is a resourceplugin.Source. It may be called once synced has returned true.
+func (b *broker) offers(ctx context.Context) (resourceplugin.Offers, error) {
 	return b.capacity.Capacity(ctx)
 }
 

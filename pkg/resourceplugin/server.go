@@ -48,10 +48,14 @@ const (
 // ResourceOffer for each notification.
 const DefaultPause = time.Second
 
-// Capacity tells what to offer at this moment.
-type Capacity interface {
-	Capacity(ctx context.Context) (*capacity.Snapshot, error)
+// Offers are what to offer to each consumer at one moment. They do not change.
+type Offers interface {
+	// NodeOffers returns what a consumer is offered on each of its nodes, in their order. What it was offered before is there as zero.
+	NodeOffers(consumer cluster.ID) []capacity.NodeOffer
 }
+
+// Source returns what to offer at this moment. It is called concurrently.
+type Source func(ctx context.Context) (Offers, error)
 
 // Peers tells which clusters this one knows. It answers from memory, once the caches
 // are filled.
@@ -60,17 +64,17 @@ type Peers interface {
 	IsPeer(ctx context.Context, id cluster.ID) (bool, error)
 }
 
-// Synced waits until Capacity knows the state of the cluster. It returns false if
+// Synced waits until the source knows the state of the cluster. It returns false if
 // ctx ends before.
 type Synced func(ctx context.Context) bool
 
 // Server is the resource plugin. It may be used concurrently.
 type Server struct {
-	capacity Capacity
-	peers    Peers
-	synced   Synced
-	pause    time.Duration
-	stop     chan struct{} // Closed when Run ends.
+	source Source
+	peers  Peers
+	synced Synced
+	pause  time.Duration
+	stop   chan struct{} // Closed when Run ends.
 
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool // Each has room for one signal.
@@ -80,9 +84,9 @@ var _ resourcereader.Reader = (*Server)(nil)
 
 // New returns a Server that notifies a subscriber of a change at once, and of the
 // next ones after a pause.
-func New(amounts Capacity, peers Peers, synced Synced, pause time.Duration) *Server {
+func New(source Source, peers Peers, synced Synced, pause time.Duration) *Server {
 	return &Server{
-		capacity:    amounts,
+		source:      source,
 		peers:       peers,
 		synced:      synced,
 		pause:       pause,
@@ -158,11 +162,11 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]resourcereade
 	// while its answer is on the way.
 	caller := sessionOf(ctx)
 	caller.begin(consumer)
-	snap, err := s.open(ctx)
+	offers, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	offered := snap.NodeOffers(consumer)
+	offered := offers.NodeOffers(consumer)
 	caller.tell(consumer, offered)
 	pools := make([]resourcereader.Pool, len(offered))
 	for i, p := range offered {
@@ -216,7 +220,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 		if err := wait(ctx, s.stop, signal); err != nil {
 			return err
 		}
-		snap, err := s.open(ctx)
+		offers, err := s.open(ctx)
 		if err != nil {
 			return err
 		}
@@ -225,7 +229,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 				caller.forget(consumer)
 				continue
 			}
-			if capacity.EqualNodeOffers(told, snap.NodeOffers(consumer)) {
+			if capacity.EqualNodeOffers(told, offers.NodeOffers(consumer)) {
 				continue
 			}
 			if err := notify(consumer); err != nil {
@@ -251,14 +255,14 @@ func wait[T any](ctx context.Context, stop <-chan struct{}, event <-chan T) erro
 	}
 }
 
-// open returns the snapshot once the caches are filled. Its errors are gRPC statuses.
-func (s *Server) open(ctx context.Context) (*capacity.Snapshot, error) {
+// open returns the offers once the caches are filled. Its errors are gRPC statuses.
+func (s *Server) open(ctx context.Context) (Offers, error) {
 	if !s.synced(ctx) {
 		return nil, status.Error(codes.Unavailable, "the broker does not know its providers yet")
 	}
-	snap, err := s.capacity.Capacity(ctx)
+	offers, err := s.source(ctx)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "read the offers: %v", err)
 	}
-	return snap, nil
+	return offers, nil
 }

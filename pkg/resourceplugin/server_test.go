@@ -54,7 +54,7 @@ func (l *ledger) IsPeer(_ context.Context, id cluster.ID) (bool, error) {
 
 func newLedger() *ledger { return &ledger{accounts: map[cluster.ID]capacity.Account{}} }
 
-func (l *ledger) Capacity(context.Context) (*capacity.Snapshot, error) {
+func (l *ledger) offers(context.Context) (Offers, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return capacity.NewSnapshot(maps.Clone(l.accounts), nil, maps.Clone(l.nodes), nil), l.err
@@ -77,7 +77,7 @@ type harness struct {
 func start(t *testing.T, synced Synced) *harness {
 	t.Helper()
 	h := &harness{t: t, ledger: newLedger(), listen: bufconn.Listen(1 << 16)}
-	h.server = New(h.ledger, h.ledger, synced, time.Millisecond)
+	h.server = New(h.ledger.offers, h.ledger, synced, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.server.Run(ctx, h.listen) }()
@@ -373,7 +373,7 @@ func TestBurst(t *testing.T) {
 		const changes, every, pause = 1000, 5 * time.Millisecond, time.Second
 		l := newLedger()
 		l.set("p", "1")
-		s := New(l, l, ready, pause)
+		s := New(l.offers, l, ready, pause)
 		ctx, cancel := context.WithCancel(withSession(t.Context()))
 		began := time.Now()
 		var at []time.Duration
