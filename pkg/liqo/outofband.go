@@ -111,3 +111,16 @@ func AuthURL(ctx context.Context, reader client.Client, namespace string) (strin
 	}
 	return url, nil
 }
+
+// AsksForResources reports whether a cluster asks this one for resources: there is a ResourceRequest of its own, in its tenant namespace.
+func AsksForResources(ctx context.Context, reader client.Reader, fc *ForeignCluster) (bool, error) {
+	namespace := TenantNamespace(fc)
+	if namespace == "" {
+		return false, nil
+	}
+	var requests discoveryv1alpha1.ResourceRequestList
+	if err := reader.List(ctx, &requests, client.InNamespace(namespace), client.MatchingLabels{LabelReplicated: labelReplicatedValue}); err != nil {
+		return false, fmt.Errorf("list the resource requests in namespace %s: %w", namespace, err)
+	}
+	return len(requests.Items) > 0, nil
+}

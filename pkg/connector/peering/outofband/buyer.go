@@ -226,10 +226,11 @@ func (d *Driver) forget(ctx context.Context, fc *liqo.ForeignCluster) (gone bool
 	case liqo.Outgoing(fc).Exists || liqo.Incoming(fc).Exists:
 		return true, nil // The other direction goes on.
 	}
-	if err := d.client.Delete(ctx, fc, client.Preconditions{UID: &fc.UID, ResourceVersion: &fc.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+	err = d.client.Delete(ctx, fc, client.Preconditions{UID: &fc.UID, ResourceVersion: &fc.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("delete ForeignCluster %s: %w", fc.Name, err)
 	}
-	return false, nil // Liqo has a finalizer on it.
+	return apierrors.IsNotFound(err), nil // Liqo has a finalizer on it.
 }
 
 // patch changes a foreign cluster, unless somebody else has in the meantime.

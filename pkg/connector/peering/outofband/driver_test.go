@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -232,14 +233,31 @@ func TestSell(t *testing.T) {
 		t.Errorf("Liqo is told %q, want No", got)
 	}
 	w.peered(false, false)
-	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done {
-		t.Errorf("withdrawn: %t, %v", done, err)
+	request := &discoveryv1alpha1.ResourceRequest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: liqotest.Tenant(remote), Name: "remote", Labels: map[string]string{liqo.LabelReplicated: "true"},
+	}}
+	if err := w.client.Create(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done || w.foreign() == nil {
+		t.Errorf("withdrawn from who still asks: %t, %v; the record that refuses is there: %t", done, err, w.foreign() != nil)
 	}
 	if got := liqo.Token(w.secret(liqo.AuthTokenName)); got != token {
 		t.Error("the token is replaced for who was not told it")
 	}
 	if c, err := w.Issue(t.Context(), remote); err != nil || c.Token() != token || w.foreign().Spec.IncomingPeeringEnabled != "Yes" {
 		t.Errorf("a second contract: %v, %v", c, err)
+	}
+	if err := w.client.Delete(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := w.Withdraw(t.Context(), remote.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done || w.foreign() != nil {
+		t.Errorf("withdrawn from who has left: %t, %v; left: %v", done, err, w.foreign())
 	}
 }
 

@@ -71,7 +71,10 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 		return false, err
 	}
 	if fc != nil {
-		if err := d.patch(ctx, fc, func() { liqo.ProvideNoMore(fc) }); err != nil {
+		if err := d.patch(ctx, fc, func() {
+			mark(fc)
+			liqo.ProvideNoMore(fc)
+		}); err != nil {
 			return false, err
 		}
 	}
@@ -88,7 +91,17 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 			return false, err
 		}
 	}
-	return fc == nil || !liqo.Incoming(fc).Exists, nil
+	switch {
+	case fc == nil:
+		return true, nil
+	case liqo.Incoming(fc).Exists:
+		return false, nil
+	}
+	// Liqo would write down again who still asks, and answer; the record that refuses stays.
+	if asks, err := liqo.AsksForResources(ctx, d.client, fc); err != nil || asks {
+		return err == nil, err
+	}
+	return d.forget(ctx, fc)
 }
 
 // token returns the Secret with the token by which clusters authenticate here.
