@@ -22,8 +22,8 @@ var (
 )
 
 // parseDecimal reads a decimal number without sign and exponent, and returns it times a scale.
-// It refuses what would be more than the most, or have to be rounded.
-func parseDecimal(text string, scale, most int64) (int64, error) {
+// It refuses what would be more than the most, which is an int64, or have to be rounded.
+func parseDecimal(text string, scale, most uint64) (int64, error) {
 	whole, part, point := strings.Cut(text, ".")
 	if whole == "" || point && part == "" || len(whole) > 1 && whole[0] == '0' {
 		return 0, errNumber
@@ -44,17 +44,17 @@ func parseDecimal(text string, scale, most int64) (int64, error) {
 	for range part {
 		divisor *= 10
 	}
-	high, low := bits.Mul64(n, uint64(scale))
+	high, low := bits.Mul64(n, scale)
 	if high >= divisor {
 		return 0, errTooLarge
 	}
 	quotient, rest := bits.Div64(high, low, divisor)
 	switch {
-	case quotient > uint64(most) || quotient == uint64(most) && rest != 0:
+	case quotient > most || quotient == most && rest != 0:
 		return 0, errTooLarge
 	case rest != 0:
 		return 0, errTooFine
 	default:
-		return int64(quotient), nil
+		return int64(quotient), nil //nolint:gosec // It is not more than the most.
 	}
 }

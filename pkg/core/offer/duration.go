@@ -42,7 +42,7 @@ func ParseDuration(text string) (Duration, error) {
 				return false
 			}
 			at := strings.IndexByte(units, part[end])
-			n, err := parseDecimal(part[:end], 1, int64(maxDuration/lengths[at]))
+			n, err := parseDecimal(part[:end], 1, uint64(maxDuration/lengths[at]))
 			if err != nil {
 				return false
 			}
@@ -78,10 +78,10 @@ func (d Duration) String() string {
 	}
 	text, rest := "P", time.Duration(d)
 	write := func(length time.Duration, unit string) {
-		if n := rest / length; n != 0 {
-			text += strconv.FormatInt(int64(n), 10) + unit
-			rest -= n * length
+		if n := int64(rest / length); n != 0 {
+			text += strconv.FormatInt(n, 10) + unit
 		}
+		rest %= length
 	}
 	write(day, "D")
 	if rest != 0 {

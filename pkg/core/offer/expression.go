@@ -114,9 +114,9 @@ func (e *expression) holds(v *variables) bool {
 
 // variables are what an expression sees. Each is made when it is asked for.
 type variables struct {
-	offer *Offer
+	offer Offer
 	plan  *Plan
-	match *Match
+	match Match
 }
 
 var _ interpreter.Activation = (*variables)(nil)

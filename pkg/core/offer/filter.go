@@ -121,6 +121,8 @@ func (m Matcher) plan(o *Offer, i int) (Match, bool) {
 	switch {
 	case p.Available == 0 && !f.SoldOut, f.Currency != "" && f.Currency != p.Price.Currency:
 		return Match{}, false
+	case f.MaxPrice != nil && p.Price.Compare(*f.MaxPrice) > 0:
+		return Match{}, false
 	case f.Duration != 0 && (f.Duration < p.MinDuration || p.MaxDuration != 0 && f.Duration > p.MaxDuration):
 		return Match{}, false
 	}
@@ -133,5 +135,5 @@ func (m Matcher) plan(o *Offer, i int) (Match, bool) {
 		return Match{}, false
 	}
 	match := Match{Plan: i, Granted: granted, Price: price}
-	return match, m.expression == nil || m.expression.holds(&variables{offer: o, plan: p, match: &match})
+	return match, m.expression == nil || m.expression.holds(&variables{offer: *o, plan: p, match: match})
 }

@@ -68,19 +68,19 @@ const valid = `{
 }`
 
 // changed returns the valid offer with one text in the place of another.
-func changed(t testing.TB, from, to string) []byte {
-	t.Helper()
+func changed(tb testing.TB, from, to string) []byte {
+	tb.Helper()
 	if from != "" && strings.Count(valid, from) != 1 {
-		t.Fatalf("%q is there %d times", from, strings.Count(valid, from))
+		tb.Fatalf("%q is there %d times", from, strings.Count(valid, from))
 	}
 	return []byte(strings.ReplaceAll(strings.Replace(valid, from, to, 1), "PARTY", partyA))
 }
 
-func parse(t testing.TB, from, to string) Offer {
-	t.Helper()
-	o, err := Parse(changed(t, from, to))
+func parse(tb testing.TB, from, to string) Offer {
+	tb.Helper()
+	o, err := Parse(changed(tb, from, to))
 	if err != nil {
-		t.Fatalf("Parse(): %v", err)
+		tb.Fatalf("Parse(): %v", err)
 	}
 	return o
 }
@@ -337,9 +337,9 @@ func TestEncodeBounds(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	o := parse(t, "", "")
-	print := o.Fingerprint()
-	if !strings.HasPrefix(print, "sha256:") || len(print) != len("sha256:")+64 {
-		t.Fatalf("Fingerprint() = %q", print)
+	digest := o.Fingerprint()
+	if !strings.HasPrefix(digest, "sha256:") || len(digest) != len("sha256:")+64 {
+		t.Fatalf("Fingerprint() = %q", digest)
 	}
 	var shuffled map[string]any
 	if err := json.Unmarshal(changed(t, "", ""), &shuffled); err != nil {
@@ -349,7 +349,7 @@ func TestFingerprint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Parse(data); err != nil || again.Fingerprint() != print {
+	if again, err := Parse(data); err != nil || again.Fingerprint() != digest {
 		t.Errorf("Fingerprint() depends on the order of the fields (%v)", err)
 	}
 	same := map[string][2]string{
@@ -358,7 +358,7 @@ func TestFingerprint(t *testing.T) {
 		"another format of money": {`"amount": "0.24"`, `"amount": "0.240"`},
 	}
 	for name, change := range same {
-		if got := parse(t, change[0], change[1]).Fingerprint(); got != print {
+		if got := parse(t, change[0], change[1]).Fingerprint(); got != digest {
 			t.Errorf("Fingerprint() depends on %s", name)
 		}
 	}
@@ -366,7 +366,7 @@ func TestFingerprint(t *testing.T) {
 		{`"revision": 7`, `"revision": 8`}, {`"amount": "0.24"`, `"amount": "0.25"`}, {`"cpu": "500m"`, `"cpu": "1"`},
 		{`"available": 3`, `"available": 2`}, {`0.999`, `0.998`}, {`"notice": "PT30M"`, `"notice": "PT31M"`},
 	} {
-		if parse(t, change[0], change[1]).Fingerprint() == print {
+		if parse(t, change[0], change[1]).Fingerprint() == digest {
 			t.Errorf("Fingerprint() does not depend on %s", change[0])
 		}
 	}

@@ -21,7 +21,7 @@ const (
 	maxText = 32
 	// maxUnits is the largest quantity: a pebibyte of memory, or as many cores. A thousand
 	// times of it is still an int64.
-	maxUnits = int64(1) << 50
+	maxUnits = 1 << 50
 	// milli is how many thousandths a unit has.
 	milli = 1000
 	// milliPlaces are the decimal places of a thousandth.
@@ -43,7 +43,7 @@ type Quantity struct {
 // suffixes of quantities: how many thousandths of a unit they mean. The longest come first.
 var suffixes = [...]struct {
 	text   string
-	milli  int64
+	milli  uint64
 	binary bool
 }{
 	{"Pi", milli << 50, true}, {"Ti", milli << 40, true}, {"Gi", milli << 30, true}, {"Mi", milli << 20, true}, {"Ki", milli << 10, true},
@@ -95,8 +95,8 @@ func (q Quantity) String() string {
 		return strconv.FormatInt(q.milli/milli, 10)
 	}
 	for _, suffix := range suffixes {
-		if suffix.binary == q.binary && suffix.milli > milli && q.milli%suffix.milli == 0 {
-			return strconv.FormatInt(q.milli/suffix.milli, 10) + suffix.text
+		if suffix.binary == q.binary && suffix.milli > milli && q.milli%int64(suffix.milli) == 0 {
+			return strconv.FormatInt(q.milli/int64(suffix.milli), 10) + suffix.text
 		}
 	}
 	if q.milli%milli == 0 {

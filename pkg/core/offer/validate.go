@@ -257,7 +257,7 @@ func (p *Plan) checkUnitPrices() error {
 		return in("unitPrices", errors.New("only a range has unit prices"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.UnitPrices)) {
-		field, price, err := fmt.Sprintf("unitPrices[%.64q]", name), p.UnitPrices[name], error(nil)
+		field, price := fmt.Sprintf("unitPrices[%.64q]", name), p.UnitPrices[name]
 		if _, ok := p.Range.Max[name]; !ok {
 			return in(field, errors.New("the range does not have the resource"))
 		}
@@ -265,7 +265,7 @@ func (p *Plan) checkUnitPrices() error {
 			return in(field, in("per", errors.New("it is not positive")))
 		}
 		for _, amount := range []Quantity{p.Range.Min[name], p.Range.Step[name], p.Range.Max[name]} {
-			if _, err = price.of(amount); err != nil {
+			if _, err := price.of(amount); err != nil {
 				return in(field, fmt.Errorf("the price of %s %w", amount, err))
 			}
 		}
