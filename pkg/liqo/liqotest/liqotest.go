@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -218,4 +219,33 @@ func Tunnel(peer cluster.Identity, took string, at time.Time) *liqo.TunnelEndpoi
 	}
 	connection.Latency = netv1alpha1.ConnectionLatency{Value: took, Timestamp: metav1.NewTime(at)}
 	return tunnel
+}
+
+// Liqo returns what is in the namespace of Liqo of a cluster: what the cluster is called, and how others authenticate there, at
+// https://192.0.2.7 with a token.
+func Liqo(own cluster.Identity, token string) []client.Object {
+	in := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: name}
+	}
+	return []client.Object{
+		&corev1.ConfigMap{
+			ObjectMeta: in(liqo.IdentityName),
+			Data:       map[string]string{consts.ClusterIDConfigMapKey: string(own.ID), consts.ClusterNameConfigMapKey: own.Name},
+		},
+		&corev1.Secret{ObjectMeta: in(liqo.AuthTokenName), Data: map[string][]byte{"token": []byte(token)}},
+		&corev1.Service{
+			ObjectMeta: in(consts.AuthServiceName),
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "https", Port: 443}}},
+			Status:     corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}}},
+		},
+	}
+}
+
+// ResourceRequest returns a peer's request for resources.
+func ResourceRequest(peer cluster.Identity) client.Object {
+	request := &discoveryv1alpha1.ResourceRequest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: Tenant(peer), Name: peer.Name, Labels: map[string]string{liqo.LabelReplicated: "true"},
+	}}
+	request.Spec.ClusterIdentity = identity(peer)
+	return request
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
-	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,18 +37,7 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	objects = append(objects,
-		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.IdentityName},
-			Data:       map[string]string{consts.ClusterIDConfigMapKey: string(own.ID), consts.ClusterNameConfigMapKey: own.Name},
-		},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.AuthTokenName}, Data: map[string][]byte{"token": []byte("first")}},
-		&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: consts.AuthServiceName},
-			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "https", Port: 443}}},
-			Status:     corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}}},
-		},
-	)
+	objects = append(objects, liqotest.Liqo(own, "first")...)
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
 	return &world{New(c, "liqo"), t}
@@ -233,9 +220,7 @@ func TestSell(t *testing.T) {
 		t.Errorf("Liqo is told %q, want No", got)
 	}
 	w.peered(false, false)
-	request := &discoveryv1alpha1.ResourceRequest{ObjectMeta: metav1.ObjectMeta{
-		Namespace: liqotest.Tenant(remote), Name: "remote", Labels: map[string]string{liqo.LabelReplicated: "true"},
-	}}
+	request := liqotest.ResourceRequest(remote)
 	if err := w.client.Create(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
