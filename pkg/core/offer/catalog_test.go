@@ -215,8 +215,8 @@ func TestEntriesDoNotChange(t *testing.T) {
 	var c Catalog
 	c.Merge(Sighting{Registry: "b", Offer: base})
 	before, _ := c.Get(base.Key())
-	c.Merge(Sighting{Registry: "a", Offer: variant(base, 9, "")})
-	c.Merge(Sighting{Registry: "b", Offer: variant(base, 9, "x")})
+	c.Merge(Sighting{Registry: "b", Offer: variant(base, 9, "")})
+	c.Merge(Sighting{Registry: "a", Offer: variant(base, 9, "x")})
 	if diff := cmp.Diff([]Seen{{Registry: "b", Revision: 7}}, before.Seen); diff != "" {
 		t.Errorf("an entry that was returned has changed: -want +got\n%s", diff)
 	}
