@@ -42,7 +42,7 @@ func ParseDuration(text string) (Duration, error) {
 				return false
 			}
 			at := strings.IndexByte(units, part[end])
-			n, err := parseDecimal(part[:end], 1, uint64(maxDuration/lengths[at]))
+			n, err := parseDecimal(part[:end], 1, uint64(maxDuration/lengths[at])) //nolint:gosec // No length is negative.
 			if err != nil {
 				return false
 			}

@@ -101,7 +101,7 @@ func (p *Plan) cost(granted Resources) (Price, error) {
 
 // of returns the price of a quantity in billionths, if it is exact and not too large.
 func (u UnitPrice) of(quantity Quantity) (int64, error) {
-	high, low := bits.Mul64(uint64(u.Amount.nano), uint64(quantity.milli))
+	high, low := bits.Mul64(uint64(u.Amount.nano), uint64(quantity.milli)) //nolint:gosec // Neither is negative.
 	if high >= uint64(u.Per.milli) {
 		return 0, errTooLarge
 	}

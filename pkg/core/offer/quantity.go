@@ -43,7 +43,7 @@ type Quantity struct {
 // suffixes of quantities: how many thousandths of a unit they mean. The longest come first.
 var suffixes = [...]struct {
 	text   string
-	milli  uint64
+	milli  int64
 	binary bool
 }{
 	{"Pi", milli << 50, true}, {"Ti", milli << 40, true}, {"Gi", milli << 30, true}, {"Mi", milli << 20, true}, {"Ki", milli << 10, true},
@@ -61,7 +61,7 @@ func ParseQuantity(text string) (Quantity, error) {
 		if text[len(number):] != suffix.text {
 			continue
 		}
-		n, err := parseDecimal(number, suffix.milli, maxUnits*milli)
+		n, err := parseDecimal(number, uint64(suffix.milli), maxUnits*milli) //nolint:gosec // No suffix is negative.
 		if err != nil {
 			return Quantity{}, fmt.Errorf("%q %w", text, err)
 		}
@@ -95,8 +95,8 @@ func (q Quantity) String() string {
 		return strconv.FormatInt(q.milli/milli, 10)
 	}
 	for _, suffix := range suffixes {
-		if suffix.binary == q.binary && suffix.milli > milli && q.milli%int64(suffix.milli) == 0 {
-			return strconv.FormatInt(q.milli/int64(suffix.milli), 10) + suffix.text
+		if suffix.binary == q.binary && suffix.milli > milli && q.milli%suffix.milli == 0 {
+			return strconv.FormatInt(q.milli/suffix.milli, 10) + suffix.text
 		}
 	}
 	if q.milli%milli == 0 {
