@@ -123,7 +123,7 @@ func (p Price) PerHour() *big.Rat {
 // Compare compares what an hour costs, and returns -1, 0 or 1 as cmp.Compare does. Only prices
 // in one currency can be compared: Compare does not look at it.
 func (p Price) Compare(other Price) int {
-	high, low := bits.Mul64(uint64(p.Amount.nano), uint64(other.Period.minutes())) //nolint:gosec // Neither is negative.
+	high, low := bits.Mul64(uint64(p.Amount.nano), uint64(other.Period.minutes()))           //nolint:gosec // Neither is negative.
 	otherHigh, otherLow := bits.Mul64(uint64(other.Amount.nano), uint64(p.Period.minutes())) //nolint:gosec // Neither is negative.
 	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow))
 }

@@ -101,11 +101,12 @@ func (p *Plan) cost(granted Resources) (Price, error) {
 
 // of returns the price of a quantity in billionths, if it is exact and not too large.
 func (u UnitPrice) of(quantity Quantity) (int64, error) {
-	high, low := bits.Mul64(uint64(u.Amount.nano), uint64(quantity.milli)) //nolint:gosec // Neither is negative.
-	if high >= uint64(u.Per.milli) {
+	amount, per := uint64(quantity.milli), uint64(u.Per.milli) //nolint:gosec // No quantity is negative.
+	high, low := bits.Mul64(uint64(u.Amount.nano), amount)     //nolint:gosec // Nor is money.
+	if high >= per {
 		return 0, errTooLarge
 	}
-	price, rest := bits.Div64(high, low, uint64(u.Per.milli))
+	price, rest := bits.Div64(high, low, per)
 	switch {
 	case price > maxAmount:
 		return 0, errTooLarge
