@@ -13,6 +13,9 @@ import (
 type Peering string
 
 // The states of a peering.
+// notReserved is what the seller is told by a buyer that waits no longer.
+const notReserved = "not reserved in time"
+
 const (
 	Apart  Peering = ""       // there is none
 	Begun  Peering = "Begun"  // there may be one, or parts of it
@@ -98,7 +101,7 @@ func (p Purchase) Next(now time.Time) Action {
 	case p.Ending:
 		return p.send(Request{Event: Terminate, Reason: p.EndingReason})
 	case p.Signature == "" && !p.SignBy.IsZero() && !now.Before(p.SignBy):
-		return p.send(Request{Event: Terminate, Reason: "not reserved in time"})
+		return p.send(Request{Event: Terminate, Reason: notReserved})
 	}
 	// On the way to a contract, and in it.
 	switch p.State() { //nolint:exhaustive // The others need nothing, or the default.
