@@ -5,10 +5,11 @@ package liqo
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
-	"github.com/liqotech/liqo/pkg/auth"
 	"github.com/liqotech/liqo/pkg/discovery"
 	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,11 @@ import (
 // What follows is what liqoctl peer out-of-band and unpeer out-of-band do (liqo/pkg/liqoctl/{peeroob,unpeeroob}/handler.go@v0.9.4), as values.
 
 const (
-	// AuthTokenName is the Secret with the token by which any cluster authenticates here. It is one for all.
-	AuthTokenName = auth.TokenSecretName
+	// AuthTokenName is the Secret with the token by which any cluster authenticates here. It is one for all
+	// (liqo/pkg/auth/tokenutils.go@v0.9.4, a package that brings a client for all of Kubernetes).
+	AuthTokenName = "auth-token"
+	// authTokenBytes is how long a token is.
+	authTokenBytes = 64
 	// authTokenKey is where the token is in the Secret, and in that of a peer's token.
 	authTokenKey = "token"
 )
@@ -82,13 +86,10 @@ func ProvideNoMore(fc *ForeignCluster) {
 func Token(secret *corev1.Secret) string { return string(secret.Data[authTokenKey]) }
 
 // ReplaceToken replaces the token in a Secret of AuthTokenName: the one before opens nothing any more.
-func ReplaceToken(secret *corev1.Secret) error {
-	token, err := auth.GenerateToken()
-	if err != nil {
-		return fmt.Errorf("generate a token: %w", err)
-	}
-	secret.Data = map[string][]byte{authTokenKey: []byte(token)}
-	return nil
+func ReplaceToken(secret *corev1.Secret) {
+	token := make([]byte, authTokenBytes)
+	_, _ = rand.Read(token) // It never fails.
+	secret.Data = map[string][]byte{authTokenKey: hex.AppendEncode(nil, token)}
 }
 
 // PeerToken returns the Secret by which Liqo authenticates at a peer; namespace is where Liqo runs

@@ -84,9 +84,7 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 		return false, err
 	}
 	if slices.Contains(issued(secret), buyer) {
-		if err := liqo.ReplaceToken(secret); err != nil {
-			return false, err
-		}
+		liqo.ReplaceToken(secret)
 		if err := d.setIssued(ctx, secret, nil); err != nil {
 			return false, err
 		}
