@@ -71,7 +71,7 @@ func Verify(jws, typ string, key ed25519.PublicKey, into any) error {
 	if got := header.ExtraHeaders[jose.HeaderType]; got != typ {
 		return fmt.Errorf("document of type %.60q, not %q: %w", got, typ, ErrDocument)
 	}
-	return decode(payload, into)
+	return Decode(payload, into)
 }
 
 // Payload returns what a document says without looking at its signature: for documents that were verified when they were stored. The
@@ -129,8 +129,9 @@ func parse(jws string) (*jose.JSONWebSignature, jose.Header, error) {
 	return signed, header, nil
 }
 
-// decode reads a JSON object strictly.
-func decode(text []byte, into any) error {
+// Decode reads a JSON object as strictly as Verify does, for what comes without a signature of its own. The caller bounds its size; at
+// most MaxDocument is meant. The error is ErrDocument.
+func Decode(text []byte, into any) error {
 	if !utf8.Valid(text) {
 		return fmt.Errorf("the payload is not UTF-8: %w", ErrDocument)
 	}

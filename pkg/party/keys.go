@@ -74,10 +74,19 @@ func ParseKeys(chain []string) (Keys, error) {
 	return k, nil
 }
 
+// FirstKey returns the keys of a party that has proved in another way, such as by TLS, that it has a key, if this is its first one. They
+// have no chain. A key of the wrong size gives the zero Keys.
+func FirstKey(key ed25519.PublicKey) Keys {
+	if len(key) != ed25519.PublicKeySize {
+		return Keys{}
+	}
+	return Keys{keys: []ed25519.PublicKey{slices.Clone(key)}}
+}
+
 // Rotate adds a new key to a chain. Both keys sign. The error is ErrSignature if old is not the current key, and ErrDocument if there are
 // too many, or the new one was used before: what it signed then would be valid again.
 func Rotate(chain Keys, old, next Key) (Keys, error) {
-	if chain.Current() == nil || !chain.Current().Equal(old.Public()) {
+	if len(chain.chain) == 0 || !chain.Current().Equal(old.Public()) {
 		return Keys{}, fmt.Errorf("rotate the key of party %s: the old one is not its current key: %w", chain.ID(), ErrSignature)
 	}
 	previous := sha256.Sum256([]byte(chain.chain[len(chain.chain)-1]))
@@ -106,13 +115,13 @@ func (k Keys) next(link string) (ed25519.PublicKey, error) {
 	}
 	if len(k.keys) == 0 {
 		var first announcement
-		if err := decode(payload, &first); err != nil {
+		if err := Decode(payload, &first); err != nil {
 			return nil, err
 		}
 		return first.Key, Verify(link, keyType, first.Key, &first)
 	}
 	var outer acceptance
-	if err := decode(payload, &outer); err != nil {
+	if err := Decode(payload, &outer); err != nil {
 		return nil, err
 	}
 	var inner rotation
@@ -153,6 +162,16 @@ func (k Keys) Current() ed25519.PublicKey {
 		return nil
 	}
 	return k.keys[len(k.keys)-1]
+}
+
+// Key returns the key of a fingerprint, if the party has it now or has had it: for documents that were signed before a rotation.
+func (k Keys) Key(fingerprint string) (ed25519.PublicKey, bool) {
+	for _, key := range k.keys {
+		if Fingerprint(key) == fingerprint {
+			return key, true
+		}
+	}
+	return nil, false
 }
 
 // Chain returns what ParseKeys reads.

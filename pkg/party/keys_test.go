@@ -40,6 +40,12 @@ func TestRotate(t *testing.T) {
 	if !chain.Retired(sign(t, a, note{})) || !chain.Retired(sign(t, b, note{})) || chain.Retired(sign(t, c, note{})) || chain.Retired("x") {
 		t.Error("Retired is wrong")
 	}
+	if key, known := chain.Key(a.Fingerprint()); !known || !key.Equal(a.Public()) {
+		t.Error("a key that was replaced is not known")
+	}
+	if _, known := chain.Key(newKey(t, 'd').Fingerprint()); known {
+		t.Error("a stranger's key is known")
+	}
 	if _, err := Rotate(chain, b, newKey(t, 'd')); !errors.Is(err, ErrSignature) {
 		t.Errorf("Rotate by a key that was replaced: %v", err)
 	}
@@ -175,7 +181,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var first, second note
-		if decode([]byte(text), &first) != nil {
+		if Decode([]byte(text), &first) != nil {
 			return
 		}
 		if again := sign(t, newKey(t, 'a'), first); Verify(again, noteType, newKey(t, 'a').Public(), &second) != nil {
