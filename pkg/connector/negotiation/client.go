@@ -1,0 +1,281 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package negotiation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+const (
+	// maxAnswer bounds answers in bytes: a contract has two signatures of terms, one in the other, and an offer.
+	maxAnswer = 256 << 10
+	// maxDetail bounds what is shown of a seller's reason.
+	maxDetail = 512
+)
+
+// ClientConfig is what a client needs.
+type ClientConfig struct {
+	// Endpoint is the URL of the seller's connector, with https.
+	Endpoint string
+	// Seller has the keys of the party that must answer there, with the current one.
+	Seller party.Keys
+	// Buyer has those of the caller, and Key returns its current key.
+	Buyer party.Keys
+	Key   func() party.Key
+}
+
+// Client asks one seller, whose key it has seen in a signed offer. It can be used concurrently.
+type Client struct {
+	cfg  ClientConfig
+	base string
+	http *http.Client
+}
+
+// NewClient returns a client.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	endpoint, err := url.Parse(cfg.Endpoint)
+	switch {
+	case err != nil:
+		return nil, errors.New("the endpoint of a connector is not a URL")
+	case endpoint.Scheme != "https" || endpoint.Host == "" || endpoint.User != nil || endpoint.RawQuery != "":
+		return nil, fmt.Errorf("the endpoint %.200q is not https://HOST[:PORT][/PATH]", endpoint.Redacted())
+	case cfg.Key == nil || cfg.Seller.Current() == nil || cfg.Buyer.Current() == nil:
+		return nil, errors.New("a client of negotiations needs the keys of buyer and seller")
+	}
+	transport := &http.Transport{
+		TLSClientConfig:     party.TLS{Current: cfg.Key, Peer: party.Pin(party.Fingerprint(cfg.Seller.Current()))}.Client(),
+		TLSHandshakeTimeout: answerTimeout, MaxResponseHeaderBytes: 16 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+	}
+	return &Client{
+		cfg: cfg, base: strings.TrimSuffix(cfg.Endpoint, "/") + negotiationv1.Base,
+		http: &http.Client{Transport: transport, Timeout: MaxWait + 2*answerTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
+	}, nil
+}
+
+// Close ends connections that are not in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Quoted is what a seller would sell now.
+type Quoted struct {
+	Terms   contract.Terms
+	Offer   offer.Offer
+	Verdict contract.Verdict
+	Reason  string
+}
+
+// Quote asks for terms, and verifies that they are those of the offer that the seller has signed, and what was asked for.
+func (c *Client) Quote(ctx context.Context, request negotiationv1.QuoteRequest) (Quoted, error) {
+	var said negotiationv1.Quote
+	if err := c.call(ctx, http.MethodPost, "/quotes", request, &said); err != nil {
+		return Quoted{}, fmt.Errorf("ask party %s for a quote of offer %s: %w", c.cfg.Seller.ID(), request.Offer, err)
+	}
+	quoted := Quoted{Verdict: contract.Verdict(said.Verdict), Reason: said.Reason}
+	var text json.RawMessage
+	err := verify(said.Offer, offer.Type, c.cfg.Seller, &text)
+	if err == nil {
+		quoted.Offer, err = offer.Parse(text)
+	}
+	if err == nil {
+		quoted.Terms, err = readTerms(said.Terms)
+	}
+	if err == nil {
+		err = c.meant(quoted, request)
+	}
+	if err != nil {
+		return Quoted{}, fmt.Errorf("read the quote of offer %s by party %s: %w", request.Offer, c.cfg.Seller.ID(), err)
+	}
+	return quoted, nil
+}
+
+// meant returns an error if a quote is not of what was asked for.
+func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error {
+	terms := quoted.Terms
+	wanted, err := readResources(request.Resources)
+	if err != nil {
+		return fmt.Errorf("resources.%w: %w", err, contract.ErrTerms)
+	}
+	plan, _ := quoted.Offer.Plan(request.Plan)
+	price, err := plan.Cost(offer.FromList(terms.Resources))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", err, contract.ErrTerms)
+	case terms.ID != request.ID || terms.Buyer != string(c.cfg.Buyer.ID()) || terms.Seller != string(c.cfg.Seller.ID()) || terms.Revision != 1:
+		return fmt.Errorf("terms of another contract, %s: %w", terms.Key(), contract.ErrTerms)
+	case terms.Offer != request.Offer || terms.Plan != request.Plan || quoted.Offer.ID != request.Offer || quoted.Offer.Party != terms.Seller ||
+		terms.OfferRevision != quoted.Offer.Revision || terms.OfferDigest != quoted.Offer.Fingerprint():
+		return fmt.Errorf("terms of another offer: %w", contract.ErrTerms)
+	case !offer.FromList(terms.Resources).Covers(wanted):
+		return fmt.Errorf("fewer resources than asked for: %w", contract.ErrTerms)
+	case terms.Price != contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)}:
+		return fmt.Errorf("another price than the offer's: %w", contract.ErrTerms)
+	case terms.Notice != time.Duration(plan.Notice):
+		return fmt.Errorf("another notice than the offer's: %w", contract.ErrTerms)
+	case !terms.StartsAt.Equal(request.StartsAt.Truncate(time.Second)) || !terms.EndsAt.Equal(request.EndsAt.Truncate(time.Second)):
+		return fmt.Errorf("another time than asked for: %w", contract.ErrTerms)
+	}
+	return nil
+}
+
+// Do sends a request of the buyer, and returns the contract as its seller shows it after it, with signatures that were verified. If the
+// state does not allow the request, the error is one of package contract, and the view is there all the same if the contract is known.
+func (c *Client) Do(ctx context.Context, request contract.Request) (contract.View, error) {
+	path, body := "", any(nil)
+	switch request.Event {
+	case contract.Reserve:
+		body = negotiationv1.Proposal{Terms: writeTerms(request.Terms)}
+	case contract.Resize:
+		path, body = "/resize", negotiationv1.Proposal{Terms: writeTerms(request.Terms)}
+	case contract.Renew:
+		path, body = "/renewal", negotiationv1.Proposal{Terms: writeTerms(request.Terms)}
+	case contract.Sign, contract.Confirm:
+		path, body = "/signature", negotiationv1.Signature{Signature: request.Signature}
+	case contract.Peered:
+		path = "/provisioned"
+	case contract.Drained:
+		path = "/drained"
+	case contract.Terminate:
+		path, body = "/termination", negotiationv1.Termination{Reason: request.Reason}
+	default:
+		return contract.View{}, fmt.Errorf("%s is no request of a buyer", request.Event)
+	}
+	view, err := c.contract(ctx, http.MethodPut, request.Key.ID, path, body)
+	if err == nil {
+		return view, nil
+	}
+	err = fmt.Errorf("%s contract %s: %w", request.Event, request.Key, err)
+	for _, p := range problems {
+		if errors.Is(err, p.err) && p.err != contract.ErrUnknown { //nolint:errorlint // It is the sentinel itself.
+			if shown, failed := c.Get(ctx, request.Key.ID, 0, 0); failed == nil {
+				view = shown
+			}
+			break
+		}
+	}
+	return view, err
+}
+
+// Get returns a contract. It waits up to MaxWait until its version is higher than after; wait 0 does not.
+func (c *Client) Get(ctx context.Context, id string, after int64, wait time.Duration) (contract.View, error) {
+	path := ""
+	if seconds := int(min(wait, MaxWait) / time.Second); seconds > 0 {
+		path = "?after=" + strconv.FormatInt(after, 10) + "&wait=" + strconv.Itoa(seconds)
+	}
+	view, err := c.contract(ctx, http.MethodGet, id, path, nil)
+	if err != nil {
+		return contract.View{}, fmt.Errorf("get contract %s of party %s: %w", id, c.cfg.Seller.ID(), err)
+	}
+	return view, nil
+}
+
+// contract makes a call that is answered with a contract, and verifies it.
+func (c *Client) contract(ctx context.Context, method, id, path string, body any) (contract.View, error) {
+	var shown negotiationv1.Contract
+	if err := c.call(ctx, method, "/contracts/"+url.PathEscape(id)+path, body, &shown); err != nil {
+		return contract.View{}, err
+	}
+	view, err := readView(shown, c.cfg.Buyer.ID())
+	switch {
+	case err != nil:
+		return contract.View{}, err
+	case view.Key.ID != id:
+		return contract.View{}, fmt.Errorf("another contract, %.63q: %w", view.Key.ID, contract.ErrTerms)
+	case !view.Signed():
+		return view, nil
+	}
+	signed, err := VerifySigned(view.Signature, view.Countersignature, c.cfg.Buyer, c.cfg.Seller)
+	switch {
+	case err != nil:
+		return contract.View{}, err
+	case !signed.Equal(view.Terms):
+		return contract.View{}, fmt.Errorf("other terms than those that were signed: %w", contract.ErrTerms)
+	}
+	return view, nil
+}
+
+// Secret is a JSON value that is not shown when it is printed or logged.
+type Secret struct{ value json.RawMessage }
+
+// Reveal returns the value.
+func (s Secret) Reveal() json.RawMessage { return s.value }
+
+// Format implements fmt.Formatter for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[secret]") }
+
+// MarshalText returns an error.
+func (s Secret) MarshalText() ([]byte, error) {
+	return nil, errors.New("credentials are not written into documents")
+}
+
+// Credentials returns what the buyer's cluster needs to peer.
+func (c *Client) Credentials(ctx context.Context, id string) (Secret, error) {
+	var said negotiationv1.Credentials
+	if err := c.call(ctx, http.MethodGet, "/contracts/"+url.PathEscape(id)+"/credentials", nil, &said); err != nil {
+		return Secret{}, fmt.Errorf("get credentials of contract %s of party %s: %w", id, c.cfg.Seller.ID(), err)
+	}
+	return Secret{said.Credentials}, nil
+}
+
+// call makes a call and reads its answer.
+func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	var text io.Reader = http.NoBody
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		text = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, text)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the answer: %w", err)
+	case len(answer) > maxAnswer:
+		return fmt.Errorf("the answer has more than %d bytes: %w", maxAnswer, party.ErrDocument)
+	case response.StatusCode != http.StatusOK:
+		return refused(response.StatusCode, answer)
+	}
+	return party.Decode(answer, into)
+}
+
+// refused returns why a seller refuses, from its problem document.
+func refused(status int, answer []byte) error {
+	var problem struct{ Type, Detail string }
+	_ = json.Unmarshal(answer, &problem) // What is not one says nothing.
+	detail := strings.ToValidUTF8(problem.Detail[:min(len(problem.Detail), maxDetail)], "")
+	for _, p := range problems {
+		if problem.Type == p.typ {
+			return fmt.Errorf("refused with %d: %q: %w", status, detail, p.err)
+		}
+	}
+	return fmt.Errorf("refused with %d: %q", status, detail)
+}

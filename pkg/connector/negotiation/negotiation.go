@@ -1,0 +1,89 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package negotiation is the protocol by which connectors negotiate contracts with each other: the buyer's Client, and the seller's Server.
+//
+// Who calls is known by the key of the TLS connection, and by nothing that a request says. Terms are what the seller offers now, or they are
+// refused; both sign them. What becomes of a contract is decided by package contract, and what is stored by a Store. It does not know
+// Kubernetes, registries, nor what credentials are.
+package negotiation
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// ErrNotOffered means that an offer is not published, or not any more.
+var ErrNotOffered = errors.New("not offered")
+
+// Decide returns what becomes of a contract, from its record (nil if there is none) and the ledger, both as they are stored. It changes
+// neither, and can be called several times for one Update.
+type Decide func(record *contract.Record, books ledger.Ledger) (contract.Result, error)
+
+// Store keeps the records of a seller and its ledger. It is called concurrently, also by several processes. The contract test is
+// negotiationtest.TestStore.
+type Store interface {
+	// Get returns a record; nil if there is none.
+	Get(ctx context.Context, key contract.Key) (*contract.Record, error)
+	// Update writes what Decide returns as contract.Result says: Before, Record and After, each only if it differs and only over what
+	// Decide was given, which is called again if that has changed meanwhile. A record of version 0 is none, and is not written. It returns
+	// the record that is stored then, and the error of Decide; what Decide returned beside its error is written as well.
+	Update(ctx context.Context, key contract.Key, decide Decide) (contract.Record, error)
+	// Open returns how many contracts of a buyer are in no final state.
+	Open(ctx context.Context, buyer string) (int, error)
+	// Wait returns when a record has a higher version than after, or with the error of ctx.
+	Wait(ctx context.Context, key contract.Key, after int64) error
+}
+
+// Listing is an offer as it is published.
+type Listing struct {
+	Offer offer.Offer
+	// JWS is the signed offer.
+	JWS string
+}
+
+// Offers knows what this seller sells. It is called concurrently.
+type Offers interface {
+	// Offer returns an offer that is published now; ErrNotOffered if there is none.
+	Offer(ctx context.Context, id string) (Listing, error)
+	// Limits returns what holds of a plan must fit into. Of a plan that is not offered any more the error is ErrNotOffered.
+	Limits(ctx context.Context, offer, plan string) (ledger.Limits, error)
+}
+
+// Application is what a buyer asks for, and the offer that it is asked of.
+type Application struct {
+	Buyer party.ID
+	Terms contract.Terms
+	Offer offer.Offer
+}
+
+// Admission decides who may buy what. It is called concurrently.
+type Admission interface {
+	// Admit returns a verdict, and for Deny the reason, which the buyer is told.
+	Admit(ctx context.Context, application Application) (verdict contract.Verdict, reason string, err error)
+}
+
+// Credentials makes what a buyer's cluster needs to peer: a JSON value that nobody here looks at. Its errors are logged, and must not show
+// a part of them. It is called concurrently, and gives the same contract what is as good as before.
+type Credentials interface {
+	Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error)
+}
+
+// Audit is told of each transition once it is written and before it is answered. The records have the last ones in their history: a process
+// that is killed between tells nobody. It is called concurrently and must not block.
+type Audit interface {
+	Transition(ctx context.Context, key contract.Key, transition contract.Transition)
+}
+
+// Identify returns the party that has a key now, with its chain of keys. The error is ErrStranger, or says that nobody can tell.
+type Identify func(ctx context.Context, key ed25519.PublicKey) (party.Keys, error)
+
+// ErrStranger means that no party is known to have a key.
+var ErrStranger = errors.New("no known party has this key")

@@ -1,0 +1,129 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package negotiationtest has a store of negotiations in memory, for tests, and the contract test that every store has to pass. It does not
+// know who stores what.
+package negotiationtest
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+)
+
+// Memory is a store in memory. The zero Memory is empty. It can be used concurrently.
+type Memory struct {
+	// AfterWrite is called after each write, and its error is returned in the place of the answer; nil does nothing. It must not be set
+	// while the store is used.
+	AfterWrite func() error
+
+	mu      sync.Mutex
+	records map[contract.Key]contract.Record
+	books   ledger.Ledger
+	changed chan struct{}
+}
+
+var _ negotiation.Store = (*Memory)(nil)
+
+// Get implements negotiation.Store.
+func (m *Memory) Get(_ context.Context, key contract.Key) (*contract.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if record, found := m.records[key]; found {
+		return &record, nil
+	}
+	return nil, nil
+}
+
+// Update implements negotiation.Store. It works on what it has read, and compares before it writes, as a store of several processes does.
+func (m *Memory) Update(ctx context.Context, key contract.Key, decide negotiation.Decide) (contract.Record, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return contract.Record{}, err
+		}
+		record, err := m.Get(ctx, key)
+		if err != nil {
+			return contract.Record{}, err
+		}
+		books := m.Ledger()
+		result, err := decide(record, books)
+		written, differs := m.write(key, record, books, result)
+		if !written {
+			continue
+		}
+		if differs && m.AfterWrite != nil {
+			if lost := m.AfterWrite(); lost != nil {
+				return contract.Record{}, lost
+			}
+		}
+		return result.Record, err
+	}
+}
+
+// write writes a result over what it was made from.
+func (m *Memory) write(key contract.Key, record *contract.Record, books ledger.Ledger, result contract.Result) (written, differs bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stored, found := m.records[key]
+	if found != (record != nil) || record != nil && stored.Version != record.Version || !m.books.Equal(books) {
+		return false, false
+	}
+	differs = result.Record.Version != stored.Version || !result.After.Equal(books)
+	if result.Record.Version > 0 {
+		if m.records == nil {
+			m.records = map[contract.Key]contract.Record{}
+		}
+		m.records[key] = result.Record
+	}
+	m.books = result.After
+	if differs && m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
+	return true, differs
+}
+
+// Open implements negotiation.Store.
+func (m *Memory) Open(_ context.Context, buyer string) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	open := 0
+	for key, record := range maps.All(m.records) {
+		if key.Buyer == buyer && !record.State.Final() {
+			open++
+		}
+	}
+	return open, nil
+}
+
+// Wait implements negotiation.Store.
+func (m *Memory) Wait(ctx context.Context, key contract.Key, after int64) error {
+	for {
+		m.mu.Lock()
+		version := m.records[key].Version
+		if m.changed == nil {
+			m.changed = make(chan struct{})
+		}
+		changed := m.changed
+		m.mu.Unlock()
+		if version > after {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// Ledger returns the holds that are stored.
+func (m *Memory) Ledger() ledger.Ledger {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.books
+}

@@ -1,0 +1,398 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package negotiation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+)
+
+// Named is the part of a request that names a contract of the caller.
+type Named struct {
+	ID string `path:"id" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"The ID of a contract of the caller."`
+}
+
+type (
+	proposing struct {
+		Named
+		Body negotiationv1.Proposal
+	}
+	signing struct {
+		Named
+		Body negotiationv1.Signature
+	}
+	ending struct {
+		Named
+		Body negotiationv1.Termination
+	}
+	polling struct {
+		Named
+		After int64 `query:"after" minimum:"0" doc:"The version that the caller has seen: the answer waits for a newer one."`
+		Wait  int   `query:"wait" minimum:"0" maximum:"30" doc:"How many seconds the answer waits at most."`
+	}
+	quoting  struct{ Body negotiationv1.QuoteRequest }
+	quoted   struct{ Body negotiationv1.Quote }
+	answered struct{ Body negotiationv1.Contract }
+	secret   struct{ Body negotiationv1.Credentials }
+)
+
+// operations adds all operations.
+func (s *Server) operations() {
+	const one = "/contracts/{id}"
+	register(s, "quote", http.MethodPost, "/quotes", "Ask for the terms of something that is for sale", s.quote)
+	register(s, "get", http.MethodGet, one, "Get a contract, or wait until it has changed", s.get)
+	register(s, "reserve", http.MethodPut, one, "Reserve by the terms of a quote", func(ctx context.Context, in *proposing) (*answered, error) {
+		return s.propose(ctx, contract.Reserve, in)
+	})
+	register(s, "sign", http.MethodPut, one+"/signature", "Sign what is reserved or proposed; the answer has the seller's signature", s.sign)
+	register(s, "resize", http.MethodPut, one+"/resize", "Propose another size", func(ctx context.Context, in *proposing) (*answered, error) {
+		return s.propose(ctx, contract.Resize, in)
+	})
+	register(s, "renew", http.MethodPut, one+"/renewal", "Propose a later end", func(ctx context.Context, in *proposing) (*answered, error) {
+		return s.propose(ctx, contract.Renew, in)
+	})
+	register(s, "provisioned", http.MethodPut, one+"/provisioned", "Say that the buyer's cluster has peered", func(ctx context.Context, in *Named) (*answered, error) {
+		return s.apply(ctx, in.ID, contract.Request{Event: contract.Peered})
+	})
+	register(s, "terminate", http.MethodPut, one+"/termination", "End a contract", func(ctx context.Context, in *ending) (*answered, error) {
+		return s.apply(ctx, in.ID, contract.Request{Event: contract.Terminate, Reason: in.Body.Reason})
+	})
+	register(s, "drained", http.MethodPut, one+"/drained", "Say that the buyer's cluster has left", func(ctx context.Context, in *Named) (*answered, error) {
+		return s.apply(ctx, in.ID, contract.Request{Event: contract.Drained})
+	})
+	register(s, "credentials", http.MethodGet, one+"/credentials", "Get what the buyer's cluster needs to peer", s.credentials)
+}
+
+// register adds an operation.
+func register[I, O any](s *Server, id, method, path, summary string, answer func(context.Context, *I) (*O, error)) {
+	huma.Register(s.huma, huma.Operation{
+		OperationID: id, Method: method, Path: negotiationv1.Base + path, Summary: summary, MaxBodyBytes: maxBody,
+		DefaultStatus: http.StatusOK, Security: []map[string][]string{{"key": {}}},
+		Errors: []int{
+			http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
+			http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError,
+		},
+	}, func(ctx context.Context, in *I) (*O, error) {
+		ctx, cancel := context.WithTimeout(ctx, MaxWait+answerTimeout)
+		defer cancel()
+		out, err := answer(ctx, in)
+		if err != nil {
+			return nil, s.refusal(id, err)
+		}
+		return out, nil
+	})
+}
+
+// now is the time in the form of terms.
+func (s *Server) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Second) }
+
+// quote answers with terms that would be accepted now.
+func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
+	said := in.Body
+	listing, err := s.listing(ctx, said.Offer)
+	if err != nil {
+		return nil, err
+	}
+	plan, ok := listing.Offer.Plan(said.Plan)
+	if !ok {
+		return nil, fmt.Errorf("plan %.63q of offer %s does not exist: %w", said.Plan, said.Offer, contract.ErrTerms)
+	}
+	wanted, err := readResources(said.Resources)
+	if err != nil {
+		return nil, fmt.Errorf("resources.%w: %w", err, contract.ErrTerms)
+	}
+	granted, err := plan.Grant(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("resources: %w: %w", err, contract.ErrTerms)
+	}
+	price, err := plan.Cost(granted)
+	if err != nil {
+		return nil, fmt.Errorf("resources: %w: %w", err, contract.ErrTerms)
+	}
+	terms := contract.Terms{
+		ID: said.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1,
+		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID, Units: 1,
+		Resources: granted.List(), Price: contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)},
+		StartsAt: said.StartsAt.UTC().Truncate(time.Second), EndsAt: said.EndsAt.UTC().Truncate(time.Second),
+		Notice: time.Duration(plan.Notice), Drain: s.cfg.Drain,
+	}
+	if err := terms.Validate(); err != nil {
+		return nil, err
+	}
+	verdict, reason, err := s.admit(ctx, contract.Reserve, terms)
+	if err != nil {
+		return nil, err
+	}
+	return &quoted{negotiationv1.Quote{Terms: writeTerms(terms), Offer: listing.JWS, Verdict: string(verdict), Reason: reason}}, nil
+}
+
+// listing returns an offer, or the refusal of one that is not published.
+func (s *Server) listing(ctx context.Context, id string) (Listing, error) {
+	listing, err := s.cfg.Offers.Offer(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotOffered):
+		return Listing{}, fmt.Errorf("offer %.63q is not published: %w", id, contract.ErrTerms)
+	case err != nil:
+		return Listing{}, fmt.Errorf("read offer %s: %w", id, err)
+	}
+	return listing, nil
+}
+
+// admit compares terms with the offer as it is now, and asks the policy.
+func (s *Server) admit(ctx context.Context, event contract.Event, terms contract.Terms) (contract.Verdict, string, error) {
+	listing, err := s.listing(ctx, terms.Offer)
+	if err != nil {
+		return "", "", err
+	}
+	if err := s.fits(event, terms, listing.Offer); err != nil {
+		return "", "", fmt.Errorf("%w: %w", err, contract.ErrTerms)
+	}
+	verdict, reason, err := s.cfg.Admission.Admit(ctx, Application{Buyer: party.ID(terms.Buyer), Terms: terms, Offer: listing.Offer})
+	if err != nil {
+		return "", "", fmt.Errorf("ask who may buy offer %s: %w", terms.Offer, err)
+	}
+	return verdict, reason, nil
+}
+
+// fits returns why terms are not those of an offer, if so. The error names the field.
+func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.Offer) error {
+	plan, exists := current.Plan(terms.Plan)
+	lasts := terms.EndsAt.Sub(terms.StartsAt)
+	switch {
+	case terms.OfferRevision != current.Revision || terms.OfferDigest != current.Fingerprint():
+		return fmt.Errorf("terms.offerDigest: offer %s is not (any more) that of revision %d with the digest %.71s, but of revision %d: ask for a quote",
+			terms.Offer, terms.OfferRevision, terms.OfferDigest, current.Revision)
+	case !s.cfg.Now().Before(current.ValidUntil):
+		return fmt.Errorf("terms.offer: offer %s has expired", terms.Offer)
+	case !exists:
+		return fmt.Errorf("terms.plan: offer %s has no plan %.63q", terms.Offer, terms.Plan)
+	case terms.Units != 1:
+		return fmt.Errorf("terms.units: a contract takes 1, not %d", terms.Units)
+	case terms.Mode != "" || len(terms.Reserved) > 0 || len(terms.Limit) > 0:
+		return errors.New("terms.mode, terms.reserved and terms.limit are not for sale")
+	case event == contract.Reserve && terms.StartsAt.After(s.cfg.Now().Add(s.cfg.Seller.ReserveFor)):
+		return fmt.Errorf("terms.startsAt: a contract begins now, not at %s", terms.StartsAt.Format(time.RFC3339))
+	case plan.MinDuration > 0 && lasts < time.Duration(plan.MinDuration), plan.MaxDuration > 0 && lasts > time.Duration(plan.MaxDuration):
+		return fmt.Errorf("terms.endsAt: the plan is sold for %s to %s, not for %s", plan.MinDuration, plan.MaxDuration, lasts)
+	case terms.Notice != time.Duration(plan.Notice) || terms.Drain != s.cfg.Drain:
+		return fmt.Errorf("terms.notice and terms.drain: the plan has %s and %s", plan.Notice, s.cfg.Drain)
+	}
+	price, err := plan.Cost(offer.FromList(terms.Resources))
+	if err != nil {
+		return fmt.Errorf("terms.resources: %w", err)
+	}
+	want := contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)}
+	if terms.Price != want {
+		return fmt.Errorf("terms.price: %.99v is not what the plan costs, %v", terms.Price, want)
+	}
+	return nil
+}
+
+// own refuses terms that are not between the caller and this seller, and about the contract of the path.
+func (s *Server) own(ctx context.Context, id string, terms contract.Terms) error {
+	switch caller := string(callerOf(ctx).ID()); {
+	case terms.Buyer != caller:
+		return huma.NewError(http.StatusForbidden, fmt.Sprintf("terms.buyer: party %s calls, and cannot buy for %.60q", caller, terms.Buyer))
+	case terms.Seller != string(s.cfg.Party):
+		return fmt.Errorf("terms.seller: %.60q is not %s: %w", terms.Seller, s.cfg.Party, contract.ErrTerms)
+	case terms.ID != id:
+		return fmt.Errorf("terms.id: %.63q is not %s: %w", terms.ID, id, contract.ErrTerms)
+	}
+	return nil
+}
+
+// propose reserves, or proposes new terms.
+func (s *Server) propose(ctx context.Context, event contract.Event, in *proposing) (*answered, error) {
+	terms, err := readTerms(in.Body.Terms)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.own(ctx, in.ID, terms); err != nil {
+		return nil, err
+	}
+	request := contract.Request{Event: event, Key: terms.Key(), Terms: terms}
+	if event == contract.Reserve {
+		s.reserving.Lock()
+		defer s.reserving.Unlock()
+	}
+	// What was asked for before is answered by the record, however the offer has changed since.
+	record, err := s.cfg.Store.Get(ctx, terms.Key())
+	if err != nil {
+		return nil, fmt.Errorf("read contract %s: %w", terms.Key(), err)
+	}
+	if record == nil || record.LastRevision < terms.Revision {
+		if record == nil && event == contract.Reserve {
+			if err := s.room(ctx, terms.Buyer); err != nil {
+				return nil, err
+			}
+		}
+		if request.Verdict, request.Reason, err = s.admit(ctx, event, terms); err != nil {
+			return nil, err
+		}
+	}
+	return s.apply(ctx, in.ID, request)
+}
+
+// room refuses a party that has too many contracts.
+func (s *Server) room(ctx context.Context, buyer string) error {
+	open, err := s.cfg.Store.Open(ctx, buyer)
+	switch {
+	case err != nil:
+		return fmt.Errorf("count the contracts of party %s: %w", buyer, err)
+	case open >= s.cfg.Limits.Open:
+		return huma.NewError(http.StatusTooManyRequests, fmt.Sprintf("party %s has %d contracts that are not over, of at most %d", buyer, open, s.cfg.Limits.Open))
+	}
+	return nil
+}
+
+// sign takes the buyer's signature, and adds the seller's.
+func (s *Server) sign(ctx context.Context, in *signing) (*answered, error) {
+	terms, err := verifyTerms(in.Body.Signature, callerOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.own(ctx, in.ID, terms); err != nil {
+		return nil, err
+	}
+	request := contract.Request{Event: contract.Confirm, Terms: terms, Signature: in.Body.Signature}
+	if terms.Revision == 1 {
+		request.Event = contract.Sign
+	}
+	if request.Countersignature, err = countersign(s.cfg.Key(), in.Body.Signature); err != nil {
+		return nil, err
+	}
+	return s.apply(ctx, in.ID, request)
+}
+
+// apply lets a request happen to a contract of the caller, and answers with what was written.
+func (s *Server) apply(ctx context.Context, id string, request contract.Request) (*answered, error) {
+	record, err := s.update(ctx, id, request)
+	if err != nil {
+		return nil, err
+	}
+	return &answered{writeView(record.View)}, nil
+}
+
+// update writes what becomes of a contract of the caller.
+func (s *Server) update(ctx context.Context, id string, request contract.Request) (contract.Record, error) {
+	request.Key = contract.Key{Buyer: string(callerOf(ctx).ID()), ID: id}
+	var before []contract.Transition
+	record, err := s.cfg.Store.Update(ctx, request.Key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
+		about := request.Terms
+		before = nil
+		if record != nil {
+			before = record.History
+			if about.Plan == "" {
+				about = record.Terms
+			}
+		}
+		limits, err := s.limits(ctx, about)
+		if err != nil {
+			kept := contract.Result{Before: books, After: books, Outcome: contract.No}
+			if record != nil {
+				kept.Record = *record
+			}
+			return kept, err
+		}
+		return s.cfg.Seller.Apply(record, request, s.now(), books, limits)
+	})
+	if s.cfg.Audit != nil {
+		for _, transition := range added(before, record.History) {
+			s.cfg.Audit.Transition(ctx, request.Key, transition)
+		}
+	}
+	return record, err
+}
+
+// limits returns those of the plan of terms. What is not offered any more has no room for anything that grows.
+func (s *Server) limits(ctx context.Context, terms contract.Terms) (ledger.Limits, error) {
+	if terms.Plan == "" {
+		return ledger.Limits{}, nil
+	}
+	limits, err := s.cfg.Offers.Limits(ctx, terms.Offer, terms.Plan)
+	switch {
+	case errors.Is(err, ErrNotOffered):
+		none := int64(0)
+		return ledger.Limits{Stock: &none}, nil
+	case err != nil:
+		return ledger.Limits{}, fmt.Errorf("read what is left of plan %s of offer %s: %w", terms.Plan, terms.Offer, err)
+	}
+	return limits, nil
+}
+
+// added returns what a history has after its last known entry. A history forgets its oldest.
+func added(before, after []contract.Transition) []contract.Transition {
+	if len(before) == 0 {
+		return after
+	}
+	last := before[len(before)-1]
+	for i, entry := range slices.Backward(after) {
+		if entry.At.Equal(last.At) && entry.Event == last.Event && entry.From == last.From && entry.To == last.To && entry.Reason == last.Reason {
+			return after[i+1:]
+		}
+	}
+	return after
+}
+
+// get answers with a contract as it is, or waits until it has changed.
+func (s *Server) get(ctx context.Context, in *polling) (*answered, error) {
+	record, err := s.known(ctx, in.ID)
+	if err != nil || in.Wait == 0 || record.Version > in.After {
+		return &answered{writeView(record.View)}, err
+	}
+	leave, ok := s.poll.Enter(source.Caller(record.Key.Buyer))
+	if !ok {
+		return nil, huma.NewError(http.StatusTooManyRequests, "too many requests of party "+record.Key.Buyer+" wait for changes")
+	}
+	defer leave()
+	waiting, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
+	defer cancel()
+	if err := s.cfg.Store.Wait(waiting, record.Key, in.After); err != nil && waiting.Err() == nil {
+		return nil, fmt.Errorf("wait for contract %s: %w", record.Key, err)
+	}
+	record, err = s.known(ctx, in.ID)
+	return &answered{writeView(record.View)}, err
+}
+
+// known returns a contract of the caller to which the time was applied.
+func (s *Server) known(ctx context.Context, id string) (contract.Record, error) {
+	record, err := s.update(ctx, id, contract.Request{Event: contract.Tick})
+	if err == nil && record.Version == 0 {
+		err = fmt.Errorf("contract %s: %w", id, contract.ErrUnknown)
+	}
+	return record, err
+}
+
+// credentials answers with what the caller needs to peer, while it has a contract.
+func (s *Server) credentials(ctx context.Context, in *Named) (*secret, error) {
+	record, err := s.known(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	switch record.State {
+	case contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended, contract.Terminating:
+	case contract.Proposed, contract.Reserved, contract.Signed:
+		return nil, fmt.Errorf("credentials of contract %s in state %s: %w", in.ID, record.State, contract.ErrEarly)
+	default:
+		return nil, fmt.Errorf("credentials of contract %s in state %s: %w", in.ID, record.State, contract.ErrLate)
+	}
+	made, err := s.cfg.Credentials.Credentials(ctx, record)
+	if err != nil {
+		return nil, fmt.Errorf("make credentials of contract %s: %w", record.Key, err)
+	}
+	return &secret{negotiationv1.Credentials{Credentials: made}}, nil
+}

@@ -1,0 +1,266 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package negotiation
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+)
+
+const (
+	// maxBody bounds the body of a request, in bytes.
+	maxBody = 32 << 10
+	// answerTimeout is how long a request may take beside a long poll.
+	answerTimeout = 15 * time.Second
+	// MaxWait is how long a long poll waits at most; who serves the handler must let a request take this and 15 seconds more.
+	MaxWait = 30 * time.Second
+	// maxCallers bounds the parties whose pace is remembered.
+	maxCallers, rememberedAs = 1 << 14, time.Minute
+)
+
+// Limits bound what one party may ask of a seller.
+type Limits struct {
+	// PerSecond is how many of its requests are answered in a second, and AtOnce how many at once.
+	PerSecond, AtOnce int
+	// Open is how many contracts it may have that are not over.
+	Open int
+	// Polls bounds long polls in all, and PollsEach those of one party.
+	Polls, PollsEach int
+}
+
+// DefaultLimits are those of a seller for some hundred buyers.
+func DefaultLimits() Limits {
+	return Limits{PerSecond: 20, AtOnce: 100, Open: 32, Polls: 1024, PollsEach: 32}
+}
+
+// Config is what a server needs. All but Identify, Audit and Now must be there.
+type Config struct {
+	// Party is the seller, and Key returns its current key.
+	Party party.ID
+	Key   func() party.Key
+	// Identify tells who calls; nil knows only parties that never changed their key.
+	Identify    Identify
+	Store       Store
+	Offers      Offers
+	Admission   Admission
+	Credentials Credentials
+	// Audit is nil if nobody is to be told.
+	Audit Audit
+	// Seller is how long reservations last, and Drain how long buyers get to move their workloads away.
+	Seller contract.Seller
+	Drain  time.Duration
+	Limits Limits
+	Log    logr.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Server answers buyers. It is an http.Handler for TLS with party.TLS, and can be used concurrently.
+type Server struct {
+	cfg  Config
+	mux  *http.ServeMux
+	huma huma.API
+	poll *source.Limit
+	yaml []byte
+
+	// reserving is held while a contract begins, so that a buyer's limit counts also at once.
+	reserving sync.Mutex
+	mu        sync.Mutex // of pace
+	pace      *cache.LRUExpireCache
+}
+
+// NewServer returns a server.
+func NewServer(cfg Config) (*Server, error) {
+	switch {
+	case cfg.Party == "" || cfg.Key == nil || cfg.Store == nil || cfg.Offers == nil || cfg.Admission == nil || cfg.Credentials == nil:
+		return nil, errors.New("a server of negotiations needs a party with a key, a store, offers, an admission and credentials")
+	case cfg.Seller.ReserveFor <= 0 || cfg.Seller.DecideFor <= 0 || cfg.Drain < 0:
+		return nil, fmt.Errorf("a server of negotiations reserves for %s, decides for %s and drains for %s: they must be positive",
+			cfg.Seller.ReserveFor, cfg.Seller.DecideFor, cfg.Drain)
+	case cfg.Limits.PerSecond <= 0 || cfg.Limits.AtOnce <= 0 || cfg.Limits.Open <= 0 || cfg.Limits.Polls <= 0 || cfg.Limits.PollsEach <= 0:
+		return nil, fmt.Errorf("limits of a server of negotiations must be positive: %+v", cfg.Limits)
+	}
+	return describe(cfg)
+}
+
+// describe returns a server with its paths.
+func describe(cfg Config) (*Server, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Identify == nil {
+		cfg.Identify = func(_ context.Context, key ed25519.PublicKey) (party.Keys, error) { return party.FirstKey(key), nil }
+	}
+	s := &Server{
+		cfg: cfg, mux: http.NewServeMux(), poll: source.NewLimit(cfg.Limits.Polls, cfg.Limits.PollsEach),
+		pace: cache.NewLRUExpireCache(maxCallers),
+	}
+	config := huma.DefaultConfig("liqo-broker negotiation", "v1")
+	config.Info.Description = "What connectors say to each other to negotiate contracts. Errors are problem documents (RFC 9457)."
+	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", "", nil
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strictly}
+	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
+	config.RejectUnknownQueryParameters = true
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {
+		Type: "mutualTLS", Description: "A self-signed certificate of the caller's Ed25519 key, over TLS 1.3.",
+	}}
+	s.huma = humago.New(s.mux, config)
+	s.operations()
+	var err error
+	if s.yaml, err = s.huma.OpenAPI().YAML(); err != nil {
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.write(w, huma.NewError(http.StatusNotFound, "not found: docs/api/negotiation.yaml has the methods and paths"))
+	})
+	return s, nil
+}
+
+// OpenAPI returns the document of the protocol, as YAML.
+func OpenAPI() ([]byte, error) {
+	s, err := describe(Config{})
+	if err != nil {
+		return nil, err
+	}
+	return s.yaml, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	who, err := s.identify(r)
+	if err != nil {
+		s.write(w, err)
+		return
+	}
+	if !s.allow(who.ID()) {
+		w.Header().Set("Retry-After", "1")
+		s.write(w, huma.NewError(http.StatusTooManyRequests, "too many requests of party "+string(who.ID())+": try again in a second"))
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody+1)
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+}
+
+// callerKey is under which a request's context has the keys of the caller.
+type callerKey struct{}
+
+func callerOf(ctx context.Context) party.Keys {
+	who, _ := ctx.Value(callerKey{}).(party.Keys)
+	return who
+}
+
+// identify finds out who calls, by what the TLS connection has proved.
+func (s *Server) identify(r *http.Request) (party.Keys, error) {
+	key, err := party.PeerKey(r.TLS)
+	if err != nil {
+		return party.Keys{}, huma.NewError(http.StatusUnauthorized, err.Error())
+	}
+	who, err := s.cfg.Identify(r.Context(), key)
+	switch {
+	case errors.Is(err, ErrStranger):
+		return party.Keys{}, huma.NewError(http.StatusForbidden, ErrStranger.Error()+": "+party.Fingerprint(key))
+	case err != nil:
+		return party.Keys{}, fmt.Errorf("identify the party with the key %s: %w", party.Fingerprint(key), err)
+	case !key.Equal(who.Current()):
+		return party.Keys{}, huma.NewError(http.StatusForbidden, "the key "+party.Fingerprint(key)+" of party "+string(who.ID())+" was replaced")
+	}
+	return who, nil
+}
+
+// allow takes a request of a party into account.
+func (s *Server) allow(who party.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, _ := s.pace.Get(who)
+	limiter, ok := known.(*rate.Limiter)
+	if !ok {
+		limiter = rate.NewLimiter(rate.Limit(s.cfg.Limits.PerSecond), s.cfg.Limits.AtOnce)
+	}
+	s.pace.Add(who, limiter, rememberedAs)
+	return limiter.Allow()
+}
+
+// strictly reads a body as strictly as a signed document. huma reads it twice: for the schema, and into its type.
+func strictly(text []byte, into any) error {
+	if _, schema := into.(*any); schema {
+		var unused json.RawMessage
+		if err := party.Decode(text, &unused); err != nil {
+			return err
+		}
+		return json.Unmarshal(text, into)
+	}
+	return party.Decode(text, into)
+}
+
+// write writes why a request is refused. What is no refusal is logged and not told.
+func (s *Server) write(w http.ResponseWriter, err error) {
+	var told *huma.ErrorModel
+	if !errors.As(err, &told) {
+		s.cfg.Log.Error(err, "Cannot answer a request")
+		told = internal()
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(told.Status)
+	_ = json.NewEncoder(w).Encode(told) // A caller that has gone away is nobody's concern.
+}
+
+func internal() *huma.ErrorModel {
+	return &huma.ErrorModel{
+		Title: http.StatusText(http.StatusInternalServerError), Status: http.StatusInternalServerError,
+		Detail: "the request cannot be answered now: the log of the seller says why; it can be repeated",
+	}
+}
+
+// problems are the types of the problem documents by which a buyer knows why the contract's state does not allow a request.
+var problems = []struct {
+	err    error
+	status int
+	typ    string
+}{
+	{contract.ErrUnknown, http.StatusNotFound, negotiationv1.ProblemUnknown},
+	{contract.ErrEarly, http.StatusConflict, negotiationv1.ProblemEarly},
+	{contract.ErrLate, http.StatusConflict, negotiationv1.ProblemLate},
+	{contract.ErrRevision, http.StatusConflict, negotiationv1.ProblemRevision},
+	{contract.ErrTerms, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
+	{party.ErrSignature, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
+	{party.ErrDocument, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
+}
+
+// refusal returns an error as it is told.
+func (s *Server) refusal(operation string, err error) error {
+	var told *huma.ErrorModel
+	if errors.As(err, &told) {
+		return told
+	}
+	for _, p := range problems {
+		if errors.Is(err, p.err) {
+			return &huma.ErrorModel{Type: p.typ, Title: http.StatusText(p.status), Status: p.status, Detail: err.Error()}
+		}
+	}
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) {
+		s.cfg.Log.Error(err, "Cannot answer a request", "operation", operation)
+	}
+	return internal()
+}

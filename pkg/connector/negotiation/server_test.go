@@ -1,0 +1,517 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package negotiation_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// somebody is a party of tests.
+type somebody struct {
+	key  party.Key
+	keys party.Keys
+}
+
+func newParty(tb testing.TB) somebody {
+	tb.Helper()
+	key, err := party.GenerateKey(rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	keys, err := party.ParseKeys([]string{key.Announce()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return somebody{key, keys}
+}
+
+// shop is a seller of tests, with one offer.
+type shop struct {
+	somebody
+
+	*negotiationtest.Memory
+
+	url string
+
+	mu          sync.Mutex
+	offer       offer.Offer
+	transitions []contract.Transition
+}
+
+func (s *shop) Offer(_ context.Context, id string) (negotiation.Listing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id != s.offer.ID {
+		return negotiation.Listing{}, negotiation.ErrNotOffered
+	}
+	text, err := offer.Encode(s.offer)
+	if err != nil {
+		return negotiation.Listing{}, err
+	}
+	jws, err := party.Sign(s.key, offer.Type, json.RawMessage(text))
+	return negotiation.Listing{Offer: s.offer, JWS: jws}, err
+}
+
+func (s *shop) Limits(context.Context, string, string) (ledger.Limits, error) {
+	return ledger.Limits{Capacity: corev1.ResourceList{
+		"cpu": resource.MustParse("8000"), "memory": resource.MustParse("8000Gi"), "pods": resource.MustParse("80000"),
+	}}, nil
+}
+
+func (s *shop) Credentials(_ context.Context, record contract.Record) (json.RawMessage, error) {
+	return json.RawMessage(`{"token":"of ` + record.Key.ID + `"}`), nil
+}
+
+func (s *shop) Transition(_ context.Context, _ contract.Key, transition contract.Transition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.transitions = append(s.transitions, transition)
+}
+
+// open opens a shop on loopback.
+func open(tb testing.TB, change func(*negotiation.Config)) *shop {
+	tb.Helper()
+	s := &shop{somebody: newParty(tb), Memory: &negotiationtest.Memory{}}
+	now := time.Now().UTC().Truncate(time.Second)
+	text := fmt.Sprintf(`{"party":%q,"id":"small","revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small","region":"eu-north",
+		"plans":[{"id":"one","resources":{"cpu":"8","memory":"16Gi","pods":"110"},"price":{"amount":"0.1","currency":"EUR","period":"PT1H"},"available":5}]}`,
+		s.key.ID(), now.Format(time.RFC3339), now.Add(24*time.Hour).Format(time.RFC3339))
+	var err error
+	if s.offer, err = offer.Parse([]byte(text)); err != nil {
+		tb.Fatal(err)
+	}
+	rules, err := negotiation.NewRules(nil, contract.Accept)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cfg := negotiation.Config{
+		Party: s.key.ID(), Key: func() party.Key { return s.key }, Store: s.Memory, Offers: s, Admission: rules, Credentials: s, Audit: s,
+		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
+	}
+	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
+	if change != nil {
+		change(&cfg)
+	}
+	server, err := negotiation.NewServer(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	served := &http.Server{Handler: server, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	done := make(chan error, 1)
+	go func() { done <- served.Serve(tls.NewListener(listener, party.TLS{Current: cfg.Key}.Server())) }()
+	tb.Cleanup(func() {
+		served.Close()
+		<-done
+	})
+	s.url = "https://" + listener.Addr().String()
+	return s
+}
+
+func (s *shop) client(tb testing.TB, buyer somebody) *negotiation.Client {
+	tb.Helper()
+	c, err := negotiation.NewClient(negotiation.ClientConfig{
+		Endpoint: s.url, Seller: s.keys, Buyer: buyer.keys, Key: func() party.Key { return buyer.key },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+func ask(id string) negotiationv1.QuoteRequest {
+	now := time.Now().UTC().Truncate(time.Second)
+	return negotiationv1.QuoteRequest{
+		ID: id, Offer: "small", Plan: "one", Resources: map[string]string{"cpu": "2"}, StartsAt: now, EndsAt: now.Add(24 * time.Hour),
+	}
+}
+
+// buy negotiates to a signed contract.
+func buy(tb testing.TB, c *negotiation.Client, buyer somebody, id string) (contract.View, contract.Request) {
+	tb.Helper()
+	quoted, err := c.Quote(tb.Context(), ask(id))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	request := contract.Request{Event: contract.Reserve, Key: quoted.Terms.Key(), Terms: quoted.Terms}
+	if view, err := c.Do(tb.Context(), request); err != nil || view.State != contract.Reserved {
+		tb.Fatalf("reserve: %+v, %v", view, err)
+	}
+	request.Event = contract.Sign
+	if request.Signature, err = negotiation.SignTerms(buyer.key, quoted.Terms); err != nil {
+		tb.Fatal(err)
+	}
+	view, err := c.Do(tb.Context(), request)
+	if err != nil || view.State != contract.Signed {
+		tb.Fatalf("sign: %+v, %v", view, err)
+	}
+	return view, request
+}
+
+// decide lets the seller do something.
+func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) {
+	t.Helper()
+	_, err := s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
+		return contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, time.Now(), books, ledger.Limits{})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNegotiation takes a contract from the quote to its end.
+func TestNegotiation(t *testing.T) {
+	s, buyer := open(t, nil), newParty(t)
+	c := s.client(t, buyer)
+	view, request := buy(t, c, buyer, "a")
+	if _, err := c.Credentials(t.Context(), "a"); !errors.Is(err, contract.ErrEarly) {
+		t.Errorf("credentials before it is granted: %v", err)
+	}
+	// A long poll ends when the seller has granted it.
+	polled := make(chan contract.View, 1)
+	go func() {
+		next, err := c.Get(context.Background(), "a", view.Version, 20*time.Second)
+		if err != nil {
+			t.Error(err)
+		}
+		polled <- next
+	}()
+	s.decide(t, request.Key, contract.Grant)
+	if next := <-polled; next.State != contract.Provisioning {
+		t.Errorf("polled: %s", next.State)
+	}
+	secret, err := c.Credentials(t.Context(), "a")
+	if err != nil || string(secret.Reveal()) != `{"token":"of a"}` || strings.Contains(fmt.Sprintf("%v %+v %#v %d", secret, secret, secret, secret), "token") {
+		t.Errorf("credentials: %v, %s", err, secret.Reveal())
+	}
+	for _, step := range []struct {
+		event contract.Event
+		want  contract.State
+	}{{contract.Peered, contract.Active}, {contract.Peered, contract.Active}, {contract.Terminate, contract.Terminating}, {contract.Drained, contract.Ended}} {
+		if view, err := c.Do(t.Context(), contract.Request{Event: step.event, Key: request.Key}); err != nil || view.State != step.want {
+			t.Errorf("%s: %s, %v", step.event, view.State, err)
+		}
+	}
+	if _, err := c.Credentials(t.Context(), "a"); !errors.Is(err, contract.ErrLate) {
+		t.Errorf("credentials after the end: %v", err)
+	}
+	view, err = c.Do(t.Context(), contract.Request{Event: contract.Peered, Key: request.Key})
+	if !errors.Is(err, contract.ErrLate) || view.State != contract.Ended {
+		t.Errorf("peered after the end: %s, %v", view.State, err)
+	}
+	if _, err := c.Get(t.Context(), "b", 0, 0); !errors.Is(err, contract.ErrUnknown) {
+		t.Errorf("a contract that is not there: %v", err)
+	}
+	events := ""
+	for _, transition := range s.transitions {
+		events += string(transition.Event) + " "
+	}
+	if events != "Reserve Sign Peered Terminate Drained " {
+		t.Errorf("audited: %s", events)
+	}
+}
+
+// TestRenew agrees on a later end.
+func TestRenew(t *testing.T) {
+	s, buyer := open(t, nil), newParty(t)
+	c := s.client(t, buyer)
+	_, request := buy(t, c, buyer, "a")
+	s.decide(t, request.Key, contract.Grant)
+	terms := request.Terms
+	terms.Revision, terms.EndsAt = 2, terms.EndsAt.Add(time.Hour)
+	for _, step := range []contract.Request{{Event: contract.Peered}, {Event: contract.Renew, Terms: terms}, {Event: contract.Confirm, Terms: terms}} {
+		step.Key = request.Key
+		if step.Event == contract.Confirm {
+			var err error
+			if step.Signature, err = negotiation.SignTerms(buyer.key, terms); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if view, err := c.Do(t.Context(), step); err != nil {
+			t.Fatalf("%s: %s, %v", step.Event, view.State, err)
+		}
+	}
+	if view, err := c.Get(t.Context(), "a", 0, 0); err != nil || !view.Terms.Equal(terms) || view.State != contract.Active {
+		t.Errorf("renewed: %+v, %v", view, err)
+	}
+}
+
+// TestLostAnswers loses each answer after it was written: repeating has the same answer, once.
+func TestLostAnswers(t *testing.T) {
+	s, buyer := open(t, nil), newParty(t)
+	lost := 0
+	again := true
+	s.AfterWrite = func() error {
+		if again = !again; !again {
+			lost++
+			return errors.New("killed")
+		}
+		return nil
+	}
+	c := s.client(t, buyer)
+	quoted, err := c.Quote(t.Context(), ask("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := negotiation.SignTerms(buyer.key, quoted.Terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range []contract.Event{contract.Reserve, contract.Sign, contract.Terminate} {
+		again = true
+		request := contract.Request{Event: event, Key: quoted.Terms.Key(), Terms: quoted.Terms, Signature: signature}
+		if view, err := c.Do(t.Context(), request); err == nil {
+			t.Errorf("%s: answered %s", event, view.State)
+		}
+		first, err := c.Do(t.Context(), request)
+		if err != nil {
+			t.Fatalf("%s again: %v", event, err)
+		}
+		if second, err := c.Do(t.Context(), request); err != nil || second.Version != first.Version || second.Countersignature != first.Countersignature {
+			t.Errorf("%s a third time: version %d, then %d, %v", event, first.Version, second.Version, err)
+		}
+	}
+	if lost != 3 || len(s.Ledger().Holds) != 1 {
+		t.Errorf("%d answers lost, %d holds", lost, len(s.Ledger().Holds))
+	}
+}
+
+// send sends a body as it is, and returns the status and the answer.
+func (s *shop) send(t *testing.T, by somebody, method, path, body string) (status int, answer string) {
+	t.Helper()
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: party.ClientConfig(by.key, s.key.Fingerprint())}}
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+negotiationv1.Base+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	if response.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%s %s can be kept by a cache", method, path)
+	}
+	return response.StatusCode, string(text)
+}
+
+// TestRefuses tries what must not succeed.
+func TestRefuses(t *testing.T) {
+	s, buyer, thief := open(t, nil), newParty(t), newParty(t)
+	c := s.client(t, buyer)
+	_, request := buy(t, c, buyer, "a")
+	wire := func(change func(map[string]any)) string {
+		quoted, err := c.Quote(t.Context(), ask("new"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		jws, err := negotiation.SignTerms(buyer.key, quoted.Terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload, _ := party.Payload(jws)
+		var terms map[string]any
+		if err := json.Unmarshal(payload, &terms); err != nil {
+			t.Fatal(err)
+		}
+		change(terms)
+		body, _ := json.Marshal(map[string]any{"terms": terms})
+		return string(body)
+	}
+	set := func(name string, value any) string { return wire(func(terms map[string]any) { terms[name] = value }) }
+	cpu := func(text string) string {
+		return wire(func(terms map[string]any) {
+			terms["resources"] = map[string]string{"cpu": text, "memory": "16Gi", "pods": "110"}
+		})
+	}
+	signature := func(by somebody, change func(*contract.Terms)) string {
+		terms := request.Terms
+		change(&terms)
+		jws, err := negotiation.SignTerms(by.key, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `{"signature":"` + jws + `"}`
+	}
+	same := func(*contract.Terms) {}
+	for name, tc := range map[string]struct {
+		reason             string
+		by                 somebody
+		method, path, body string
+		status             int
+		says               string
+	}{
+		"stolen, get":         {"the ID is the buyer's", thief, "GET", "/contracts/a", "", 404, "unknown"},
+		"stolen, credentials": {"they are the buyer's", thief, "GET", "/contracts/a/credentials", "", 404, "unknown"},
+		"stolen, terminate":   {"it is the buyer's", thief, "PUT", "/contracts/b/drained", "", 404, "unknown"},
+		"replayed signature":  {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
+		"other ID":            {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
+		"other terms":         {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price.Amount = "0.01" }), 422, "other terms"},
+		"for another":         {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
+		"another buyer":       {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
+		"another seller":      {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},
+		"other digest":        {"another offer", buyer, "PUT", "/contracts/new", set("offerDigest", "sha256:"+strings.Repeat("0", 64)), 422, "terms.offerDigest"},
+		"other revision":      {"another offer", buyer, "PUT", "/contracts/new", set("offerRevision", 2), 422, "terms.offerDigest"},
+		"unknown offer":       {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
+		"unknown plan":        {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
+		"cheaper":             {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
+		"two units":           {"not for sale", buyer, "PUT", "/contracts/new", set("units", 2), 422, "units"},
+		"mode":                {"not for sale", buyer, "PUT", "/contracts/new", set("mode", "Aggregator"), 422, "terms.mode"},
+		"8GB":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
+		"-1":                  {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
+		"1e1.5":               {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
+		"more":                {"not the plan's", buyer, "PUT", "/contracts/new", cpu("9"), 422, "terms.resources"},
+		"past":                {"over before it begins", buyer, "PUT", "/contracts/new", set("endsAt", "2001-01-01T00:00:00Z"), 422, "endsAt"},
+		"next year": {"it begins now", buyer, "PUT", "/contracts/new", wire(func(terms map[string]any) {
+			terms["startsAt"], terms["endsAt"] = "2101-01-01T00:00:00Z", "2101-01-02T00:00:00Z"
+		}), 422, "terms.startsAt"},
+		"split second":  {"whole seconds", buyer, "PUT", "/contracts/new", set("endsAt", "2101-01-01T00:00:00.5Z"), 422, "whole second"},
+		"unknown field": {"fields are closed", buyer, "PUT", "/contracts/new", set("token", "x"), 422, "token"},
+		"name twice":    {"two readers read two values", buyer, "PUT", "/contracts/a/termination", `{"reason":"a","reason":"b"}`, 400, "repeated"},
+		"10 MB":         {"32 KiB", buyer, "PUT", "/contracts/new", `{"terms":"` + strings.Repeat("x", 10<<20) + `"}`, 413, ""},
+		"path":          {"IDs are DNS labels", buyer, "GET", "/contracts/A_b", "", 422, "path.id"},
+		"elsewhere":     {"no such path", buyer, "GET", "/orders", "", 404, "not found"},
+	} {
+		status, answer := s.send(t, tc.by, tc.method, tc.path, tc.body)
+		if tc.status == 413 && status == 0 {
+			continue // The connection was cut while the body was still sent.
+		}
+		if status != tc.status || !strings.Contains(answer, tc.says) || len(answer) > 4096 {
+			t.Errorf("%s (%s): %d %.600s", name, tc.reason, status, answer)
+		}
+	}
+	if view, err := c.Get(t.Context(), "a", 0, 0); err != nil || view.State != contract.Signed || view.Countersignature == "" || len(s.Ledger().Holds) != 1 {
+		t.Errorf("the contract has suffered: %+v, %v, %d holds", view, err, len(s.Ledger().Holds))
+	}
+}
+
+// TestSameID lets two buyers use one ID: each has a contract of its own.
+func TestSameID(t *testing.T) {
+	s, a, b := open(t, nil), newParty(t), newParty(t)
+	first, _ := buy(t, s.client(t, a), a, "x")
+	second, _ := buy(t, s.client(t, b), b, "x")
+	if first.Key == second.Key || len(s.Ledger().Holds) != 2 {
+		t.Errorf("%s and %s, %d holds", first.Key, second.Key, len(s.Ledger().Holds))
+	}
+}
+
+// TestLimits asks for too much.
+func TestLimits(t *testing.T) {
+	s := open(t, func(cfg *negotiation.Config) { cfg.Limits.Open, cfg.Limits.PollsEach = 1, 1 })
+	buyer := newParty(t)
+	c := s.client(t, buyer)
+	_, request := buy(t, c, buyer, "a")
+	next := request
+	next.Event, next.Key.ID, next.Terms.ID = contract.Reserve, "b", "b"
+	if _, err := c.Do(t.Context(), next); err == nil || !strings.Contains(err.Error(), "429") {
+		t.Errorf("a contract too many: %v", err)
+	}
+	if view, err := c.Do(t.Context(), request); err != nil || view.State != contract.Signed {
+		t.Errorf("the first one again: %v", err)
+	}
+	slow := open(t, func(cfg *negotiation.Config) { cfg.Limits.PerSecond, cfg.Limits.AtOnce = 1, 2 })
+	refused := 0
+	for range 4 {
+		if status, _ := slow.send(t, buyer, "GET", "/contracts/a", ""); status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if other, _ := slow.send(t, newParty(t), "GET", "/contracts/a", ""); refused == 0 || other != http.StatusNotFound {
+		t.Errorf("%d refused, another party %d", refused, other)
+	}
+}
+
+// TestRules decides by expressions.
+func TestRules(t *testing.T) {
+	application := negotiation.Application{Buyer: "b", Terms: contract.Terms{Resources: corev1.ResourceList{"cpu": resource.MustParse("8")}}, Offer: offer.Offer{Region: "eu"}}
+	for name, tc := range map[string]struct {
+		expression string
+		want       contract.Verdict
+	}{
+		"true":     {`buyer == "b" && terms.resources["cpu"] >= 8 && offer.region == "eu"`, contract.Ask},
+		"false":    {`buyer == "c"`, contract.Accept},
+		"no value": {`terms.resources["gpu"] > 1`, contract.Deny},
+		"too much": {`[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, a+b+c+d > 0))))`, contract.Deny},
+	} {
+		rules, err := negotiation.NewRules([]negotiation.Rule{{Expression: tc.expression, Verdict: contract.Ask}}, contract.Accept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := rules.Admit(t.Context(), application); err != nil || got != tc.want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	for name, rule := range map[string]negotiation.Rule{
+		"not a bool": {Expression: `buyer`, Verdict: contract.Ask}, "no such variable": {Expression: `terms.colour == "red"`, Verdict: contract.Ask},
+		"no verdict": {Expression: `true`}, "too long": {Expression: strings.Repeat("true && ", 1000) + "true", Verdict: contract.Ask},
+	} {
+		if _, err := negotiation.NewRules([]negotiation.Rule{rule}, contract.Accept); err == nil {
+			t.Errorf("%s: compiled", name)
+		}
+	}
+}
+
+// TestOpenAPI compares the document that is checked in; LIQO_BROKER_UPDATE writes it.
+func TestOpenAPI(t *testing.T) {
+	const file = "../../../docs/api/negotiation.yaml"
+	want, err := negotiation.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("LIQO_BROKER_UPDATE") != "" {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("docs/api/negotiation.yaml is not current (%v): LIQO_BROKER_UPDATE=1 go test writes it", err)
+	}
+}
+
+// BenchmarkNegotiation negotiates to a signed contract, over TLS on loopback.
+func BenchmarkNegotiation(b *testing.B) {
+	s := open(b, func(cfg *negotiation.Config) { cfg.Limits.Open = 1 << 20 })
+	buyer := newParty(b)
+	c := s.client(b, buyer)
+	n := 0
+	for b.Loop() {
+		n++
+		view, request := buy(b, c, buyer, fmt.Sprintf("c%d", n))
+		_, _ = c.Do(b.Context(), contract.Request{Event: contract.Terminate, Key: request.Key})
+		_ = view
+	}
+}

@@ -1,0 +1,213 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package negotiation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// maxResources bounds a list of resources, as in offers.
+const maxResources = 32
+
+// readTerms returns the terms that a peer has written. The error is contract.ErrTerms and names the field.
+func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
+	terms := contract.Terms{
+		ID: said.ID, Buyer: said.Buyer, Seller: said.Seller, Revision: said.Revision,
+		Offer: said.Offer, OfferRevision: said.OfferRevision, OfferDigest: said.OfferDigest, Plan: said.Plan, Units: said.Units,
+		Price:    contract.Price{Amount: said.Price.Amount, Currency: said.Price.Currency, Period: said.Price.Period},
+		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), Mode: said.Mode,
+	}
+	for _, list := range []struct {
+		name string
+		text map[string]string
+		into *corev1.ResourceList
+	}{
+		{"resources", said.Resources, &terms.Resources}, {"reserved", said.Reserved, &terms.Reserved}, {"limit", said.Limit, &terms.Limit},
+	} {
+		read, err := readResources(list.text)
+		if err != nil {
+			return contract.Terms{}, fmt.Errorf("terms.%s.%w: %w", list.name, err, contract.ErrTerms)
+		}
+		if len(read) > 0 {
+			*list.into = read.List()
+		}
+	}
+	for _, duration := range []struct {
+		name, text string
+		into       *time.Duration
+	}{{"notice", said.Notice, &terms.Notice}, {"drain", said.Drain, &terms.Drain}} {
+		read, err := offer.ParseDuration(duration.text)
+		if err != nil {
+			return contract.Terms{}, fmt.Errorf("terms.%s: %w: %w", duration.name, err, contract.ErrTerms)
+		}
+		*duration.into = time.Duration(read)
+	}
+	for name, at := range map[string]time.Time{"startsAt": terms.StartsAt, "endsAt": terms.EndsAt} {
+		if !at.Equal(at.Truncate(time.Second)) {
+			return contract.Terms{}, fmt.Errorf("terms.%s: %s is not a whole second: %w", name, at.Format(time.RFC3339Nano), contract.ErrTerms)
+		}
+	}
+	if err := terms.Validate(); err != nil {
+		return contract.Terms{}, fmt.Errorf("terms: %w", err)
+	}
+	return terms, nil
+}
+
+// readResources returns quantities that are as strict as those of offers. The error begins with the name of the resource.
+func readResources(texts map[string]string) (offer.Resources, error) {
+	if len(texts) > maxResources {
+		return nil, fmt.Errorf("length: %d is more than %d", len(texts), maxResources)
+	}
+	read := make(offer.Resources, len(texts))
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		quantity, err := offer.ParseQuantity(texts[name])
+		if err != nil {
+			return nil, fmt.Errorf("%.253s: %w", name, err)
+		}
+		read[name] = quantity
+	}
+	return read, nil
+}
+
+// writeTerms writes terms as they are signed: the same terms are the same text.
+func writeTerms(terms contract.Terms) negotiationv1.Terms {
+	return negotiationv1.Terms{
+		ID: terms.ID, Buyer: terms.Buyer, Seller: terms.Seller, Revision: terms.Revision,
+		Offer: terms.Offer, OfferRevision: terms.OfferRevision, OfferDigest: terms.OfferDigest, Plan: terms.Plan, Units: terms.Units,
+		Resources: writeResources(terms.Resources), Reserved: writeResources(terms.Reserved), Limit: writeResources(terms.Limit),
+		Price:    negotiationv1.Price{Amount: terms.Price.Amount, Currency: terms.Price.Currency, Period: terms.Price.Period},
+		StartsAt: terms.StartsAt.UTC(), EndsAt: terms.EndsAt.UTC(), Mode: terms.Mode,
+		Notice: offer.Duration(terms.Notice).String(), Drain: offer.Duration(terms.Drain).String(),
+	}
+}
+
+func writeResources(list corev1.ResourceList) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	texts := make(map[string]string, len(list))
+	for name, quantity := range offer.FromList(list) {
+		texts[name] = quantity.String()
+	}
+	return texts
+}
+
+// SignTerms signs terms as their buyer. The same terms and key give the same signature.
+func SignTerms(key party.Key, terms contract.Terms) (string, error) {
+	signed, err := party.Sign(key, negotiationv1.TermsType, writeTerms(terms))
+	if err != nil {
+		return "", fmt.Errorf("sign contract %s: %w", terms.Key(), err)
+	}
+	return signed, nil
+}
+
+// verifyTerms returns the terms that one of a party's keys has signed: party.ErrSignature if none has, and contract.ErrTerms or
+// party.ErrDocument if they make no sense.
+func verifyTerms(signed string, keys party.Keys) (contract.Terms, error) {
+	var said negotiationv1.Terms
+	if err := verify(signed, negotiationv1.TermsType, keys, &said); err != nil {
+		return contract.Terms{}, fmt.Errorf("signature: %w", err)
+	}
+	terms, err := readTerms(said)
+	if err != nil {
+		return contract.Terms{}, fmt.Errorf("signature: %w", err)
+	}
+	return terms, nil
+}
+
+// countersign signs what the buyer has signed.
+func countersign(key party.Key, signed string) (string, error) {
+	return party.Sign(key, negotiationv1.CountersignatureType, negotiationv1.Countersignature{Terms: signed})
+}
+
+// VerifySigned returns the terms that buyer and seller have both signed. The keys can have been replaced since. Errors are
+// party.ErrSignature, party.ErrDocument and contract.ErrTerms.
+func VerifySigned(signature, countersignature string, buyer, seller party.Keys) (contract.Terms, error) {
+	terms, err := verifyTerms(signature, buyer)
+	if err != nil {
+		return contract.Terms{}, err
+	}
+	var said negotiationv1.Countersignature
+	if err := verify(countersignature, negotiationv1.CountersignatureType, seller, &said); err != nil {
+		return contract.Terms{}, fmt.Errorf("countersignature: %w", err)
+	}
+	switch {
+	case said.Terms != signature:
+		return contract.Terms{}, fmt.Errorf("countersignature of other terms: %w", party.ErrSignature)
+	case terms.Buyer != string(buyer.ID()) || terms.Seller != string(seller.ID()):
+		return contract.Terms{}, fmt.Errorf("terms of buyer %s and seller %s: %w", terms.Buyer, terms.Seller, contract.ErrTerms)
+	}
+	return terms, nil
+}
+
+// verify reads a document that one of a party's keys has signed.
+func verify(signed, typ string, keys party.Keys, into any) error {
+	signer, err := party.Signer(signed)
+	if err != nil {
+		return err
+	}
+	key, known := keys.Key(signer)
+	if !known {
+		return fmt.Errorf("of the key %.60q, which is not one of party %s: %w", signer, keys.ID(), party.ErrSignature)
+	}
+	return party.Verify(signed, typ, key, into)
+}
+
+// writeView shows a record to its buyer.
+func writeView(view contract.View) negotiationv1.Contract {
+	shown := negotiationv1.Contract{
+		ID: view.Key.ID, Version: view.Version, State: string(view.State), Reason: view.Reason,
+		Signature: view.Signature, Countersignature: view.Countersignature, Until: view.Until, Ends: view.Ends, LastRevision: view.LastRevision,
+	}
+	if view.Terms.Revision != 0 {
+		terms := writeTerms(view.Terms)
+		shown.Terms = &terms
+	}
+	if change := view.Change; change != nil {
+		shown.Change = &negotiationv1.Change{
+			Event: string(change.Event), Terms: writeTerms(change.Terms), Until: change.Until, Approval: string(change.Approval),
+		}
+	}
+	if refused := view.Refused; refused != nil {
+		shown.Refused = &negotiationv1.Refusal{Revision: refused.Revision, Reason: refused.Reason}
+	}
+	return shown
+}
+
+// readView returns what a seller has shown of a contract of a buyer. Whether it fits what was seen before is for contract.Purchase.
+func readView(shown negotiationv1.Contract, buyer party.ID) (contract.View, error) {
+	view := contract.View{
+		Key: contract.Key{Buyer: string(buyer), ID: shown.ID}, Version: shown.Version, State: contract.State(shown.State), Reason: shown.Reason,
+		Signature: shown.Signature, Countersignature: shown.Countersignature, Until: shown.Until, Ends: shown.Ends, LastRevision: shown.LastRevision,
+	}
+	var err error
+	if shown.Terms != nil {
+		if view.Terms, err = readTerms(*shown.Terms); err != nil {
+			return contract.View{}, err
+		}
+	}
+	if change := shown.Change; change != nil {
+		terms, err := readTerms(change.Terms)
+		if err != nil {
+			return contract.View{}, fmt.Errorf("change: %w", err)
+		}
+		view.Change = &contract.Change{
+			Event: contract.Event(change.Event), Terms: terms, Until: change.Until, Approval: contract.Approval(change.Approval),
+		}
+	}
+	if refused := shown.Refused; refused != nil {
+		view.Refused = &contract.Refusal{Revision: refused.Revision, Reason: refused.Reason}
+	}
+	return view, nil
+}
