@@ -27,8 +27,7 @@ var ErrNotOffered = errors.New("not offered")
 // neither, and can be called several times for one Update.
 type Decide func(record *contract.Record, books ledger.Ledger) (contract.Result, error)
 
-// Store keeps the records of a seller and its ledger. It is called concurrently, also by several processes. The contract test is
-// negotiationtest.TestStore.
+// Store keeps the records of a seller and its ledger. It is called concurrently, also by several processes.
 type Store interface {
 	// Get returns a record; nil if there is none.
 	Get(ctx context.Context, key contract.Key) (*contract.Record, error)

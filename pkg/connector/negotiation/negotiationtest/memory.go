@@ -1,8 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package negotiationtest has a store of negotiations in memory, for tests, and the contract test that every store has to pass. It does not
-// know who stores what.
+// Package negotiationtest has a store of negotiations in memory, for tests. It does not know who stores what.
 package negotiationtest
 
 import (
