@@ -63,6 +63,14 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	if err := d.keepToken(ctx, liqo.PeerToken(d.liqo, seller.ID, with.Token())); err != nil {
 		return err
 	}
+	// Liqo tells the seller this cluster's token, so that it might peer in turn.
+	secret, err := d.token(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.tell(ctx, secret, seller.ID); err != nil {
+		return err
+	}
 	if fc == nil {
 		fc = liqo.NewForeignCluster(seller, with.AuthURL())
 		mark(fc)
@@ -211,20 +219,24 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 	if err != nil || len(nodes) > 0 {
 		return false, err
 	}
-	token := liqo.PeerToken(d.liqo, remote, "")
+	if err := d.replaceToken(ctx, remote); err != nil {
+		return false, err
+	}
+	return d.forget(ctx, remote, fc)
+}
+
+// forget deletes what is known of a cluster with which nothing is shared any more: its token, and the foreign cluster, which is nil or marked. It
+// reports whether all is gone.
+func (d *Driver) forget(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) (gone bool, err error) {
+	if fc != nil && liqo.Outgoing(fc).Exists {
+		return true, nil // This cluster still buys from it.
+	}
+	token := liqo.PeerToken(d.liqo, id, "")
 	if err := d.client.Delete(ctx, token); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("delete Secret %s/%s: %w", token.Namespace, token.Name, err)
 	}
-	return d.forget(ctx, fc)
-}
-
-// forget deletes a foreign cluster with which nothing is shared any more, and which a connector has made. It reports whether it is gone.
-func (d *Driver) forget(ctx context.Context, fc *liqo.ForeignCluster) (gone bool, err error) {
-	switch {
-	case fc == nil:
-		return true, nil
-	case liqo.Outgoing(fc).Exists || liqo.Incoming(fc).Exists:
-		return true, nil // The other direction goes on.
+	if fc == nil || liqo.Incoming(fc).Exists {
+		return true, nil // There is nothing, or it still buys from this cluster.
 	}
 	err = d.client.Delete(ctx, fc, client.Preconditions{UID: &fc.UID, ResourceVersion: &fc.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {

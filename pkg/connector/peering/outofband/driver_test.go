@@ -163,6 +163,9 @@ func TestBuy(t *testing.T) {
 	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || !done || w.foreign() != nil || w.secret("remote-token-2222") != nil {
 		t.Errorf("unpeered: %t, %v; left: %v, %v", done, err, w.foreign(), w.secret("remote-token-2222") != nil)
 	}
+	if liqo.Token(w.secret(liqo.AuthTokenName)) == "first" {
+		t.Error("the seller, whom Liqo told this cluster's token, can go on using it")
+	}
 }
 
 // TestBuyLeavesOthers has people peer the clusters without a contract.
@@ -203,8 +206,10 @@ func TestSell(t *testing.T) {
 		t.Errorf("issued to %v", got)
 	}
 	// Liqo writes down who peers.
-	if err := w.client.Create(t.Context(), liqotest.ForeignCluster(remote, false, true)); err != nil {
-		t.Fatal(err)
+	for _, o := range []client.Object{liqotest.ForeignCluster(remote, false, true), liqo.PeerToken("liqo", remote.ID, "of the buyer")} {
+		if err := w.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := w.Issue(t.Context(), remote); err != nil {
 		t.Fatalf("Issue() to who has peered with what was issued: %v", err)
@@ -241,8 +246,8 @@ func TestSell(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done || w.foreign() != nil {
-		t.Errorf("withdrawn from who has left: %t, %v; left: %v", done, err, w.foreign())
+	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done || w.foreign() != nil || w.secret("remote-token-2222") != nil {
+		t.Errorf("withdrawn from who has left: %t, %v; left: %v, the buyer's token %t", done, err, w.foreign(), w.secret("remote-token-2222") != nil)
 	}
 }
 

@@ -38,10 +38,8 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	if err != nil {
 		return peering.Credentials{}, err
 	}
-	told := issued(secret)
-	known := slices.Contains(told, buyer.ID)
 	if fc != nil {
-		if !known && fc.Annotations[annotationContract] == "" && liqo.Incoming(fc).Exists {
+		if !slices.Contains(issued(secret), buyer.ID) && fc.Annotations[annotationContract] == "" && liqo.Incoming(fc).Exists {
 			return peering.Credentials{}, fmt.Errorf("issue credentials to %s: %w", buyer, peering.ErrForeign)
 		}
 		if err := d.patch(ctx, fc, func() {
@@ -55,10 +53,8 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	if err != nil {
 		return peering.Credentials{}, err
 	}
-	if !known {
-		if err := d.setIssued(ctx, secret, append(told, buyer.ID)); err != nil {
-			return peering.Credentials{}, err
-		}
+	if err := d.tell(ctx, secret, buyer.ID); err != nil {
+		return peering.Credentials{}, err
 	}
 	return peering.NewCredentials(own, url, liqo.Token(secret))
 }
@@ -79,27 +75,39 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 		}
 	}
 	// The token first: until it is another one, the cluster could come back as if it were new.
-	secret, err := d.token(ctx)
-	if err != nil {
+	if err := d.replaceToken(ctx, buyer); err != nil {
 		return false, err
 	}
-	if slices.Contains(issued(secret), buyer) {
-		liqo.ReplaceToken(secret)
-		if err := d.setIssued(ctx, secret, nil); err != nil {
-			return false, err
-		}
+	if fc == nil {
+		return d.forget(ctx, buyer, nil)
 	}
-	switch {
-	case fc == nil:
-		return true, nil
-	case liqo.Incoming(fc).Exists:
+	if liqo.Incoming(fc).Exists {
 		return false, nil
 	}
 	// Liqo would write down again who still asks, and answer; the record that refuses stays.
 	if asks, err := liqo.AsksForResources(ctx, d.client, fc); err != nil || asks {
 		return err == nil, err
 	}
-	return d.forget(ctx, fc)
+	return d.forget(ctx, buyer, fc)
+}
+
+// tell notes in the Secret with this cluster's token that another cluster is told it.
+func (d *Driver) tell(ctx context.Context, secret *corev1.Secret, id cluster.ID) error {
+	told := issued(secret)
+	if slices.Contains(told, id) {
+		return nil
+	}
+	return d.setIssued(ctx, secret, append(told, id))
+}
+
+// replaceToken replaces the token of this cluster, if another one was told it.
+func (d *Driver) replaceToken(ctx context.Context, id cluster.ID) error {
+	secret, err := d.token(ctx)
+	if err != nil || !slices.Contains(issued(secret), id) {
+		return err
+	}
+	liqo.ReplaceToken(secret)
+	return d.setIssued(ctx, secret, nil)
 }
 
 // token returns the Secret with the token by which clusters authenticate here.
