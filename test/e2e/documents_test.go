@@ -112,8 +112,16 @@ func (r *reader) next(command string) string {
 	return out
 }
 
-// skip passes over blocks that another part of the journey runs.
-func (r *reader) skip(blocks int) { r.blocks = r.blocks[min(blocks, len(r.blocks)):] }
+// skip passes over blocks that begin with these commands, in this order.
+func (r *reader) skip(commands ...string) {
+	r.t.Helper()
+	for _, command := range commands {
+		if len(r.blocks) == 0 || !strings.Contains("\n"+r.blocks[0].Text, "\n"+command) {
+			r.t.Fatalf("%v: a block with %q was to come", r.blocks, command)
+		}
+		r.blocks = r.blocks[1:]
+	}
+}
 
 // end fails the test if blocks are left.
 func (r *reader) end() {

@@ -103,7 +103,11 @@ func TestFrontDoor(t *testing.T) {
 		r := read(t, "docs/install.md", "TestFrontDoor", nil)
 		r.start("")
 		r.next("kubectl apply -k deploy")
-		r.next("kubectl apply -k deploy/admission")
+		if policies := "kubectl apply -k deploy/admission"; withPolicies(t) {
+			r.next(policies)
+		} else {
+			r.skip(policies)
+		}
 		r.next("kubectl patch clusterrole")
 		r.brokerByHand()
 		r.next("kubectl patch clusterrole")
@@ -121,12 +125,12 @@ func TestFrontDoor(t *testing.T) {
 		r.next("helm repo add liqo")
 		byHand := read(t, "docs/install.md", "TestFrontDoor", nil)
 		byHand.start("")
-		byHand.skip(3)
+		byHand.skip("kubectl apply -k deploy", "kubectl apply -k deploy/admission", "kubectl patch clusterrole")
 		byHand.brokerByHand()
 		r.values = arrived(t)
 		r.next("helm repo add liqo")
 		byHand.values = r.values
-		byHand.skip(3)
+		byHand.skip("kubectl patch clusterrole", "kubectl get services -A", "sed s/REMOTE_IPAM/")
 		byHand.next("kubectl get virtualnodes")
 		complete(t)
 		r.next("kubectl liqo-broker unprepare")
