@@ -115,7 +115,7 @@ func parse(jws string) (*jose.JSONWebSignature, jose.Header, error) {
 		if unexpected := (*jose.ErrUnexpectedSignatureAlgorithm)(nil); errors.As(err, &unexpected) {
 			kind = ErrSignature
 		}
-		return nil, jose.Header{}, fmt.Errorf("not a compact JWS with EdDSA: %.200s: %w", err, kind)
+		return nil, jose.Header{}, fmt.Errorf("not a compact JWS with EdDSA: %.200s: %w", err.Error(), kind)
 	}
 	header := signed.Signatures[0].Protected
 	if header.JSONWebKey != nil || header.Nonce != "" {
@@ -136,11 +136,11 @@ func Decode(text []byte, into any) error {
 		return fmt.Errorf("the payload is not UTF-8: %w", ErrDocument)
 	}
 	if err := unique(text); err != nil {
-		return fmt.Errorf("the payload: %.200s: %w", err, ErrDocument)
+		return fmt.Errorf("the payload: %.200s: %w", err.Error(), ErrDocument)
 	}
 	unknown, err := strict.UnmarshalStrict(text, into)
 	if err = errors.Join(append(unknown, err)...); err != nil {
-		return fmt.Errorf("the payload: %.300s: %w", err, ErrDocument)
+		return fmt.Errorf("the payload: %.300s: %w", err.Error(), ErrDocument)
 	}
 	return nil
 }

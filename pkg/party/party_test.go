@@ -100,7 +100,7 @@ func TestKeyHidden(t *testing.T) {
 	slog.New(slog.NewTextHandler(&out, nil)).Info("key", "key", key, "holder", holder)
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("key", "key", key, "holder", holder)
 	fmt.Fprint(&out, key.MarshalLog())
-	if text, err := json.Marshal(holder); err == nil {
+	if text, err := json.Marshal(holder); err == nil { //nolint:musttag // It is to fail.
 		t.Errorf("json.Marshal: %s", text)
 	}
 	seed := key.private.Seed()

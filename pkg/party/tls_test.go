@@ -19,7 +19,7 @@ import (
 )
 
 // meet connects a client to a server over loopback, and returns how it ended for each: the client has read a byte of the server.
-func meet(t *testing.T, server, client *tls.Config) (atServer, atClient error, seen tls.ConnectionState) {
+func meet(t *testing.T, server, client *tls.Config) (atServer, atClient error, seen tls.ConnectionState) { //nolint:staticcheck // Both ends have one.
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

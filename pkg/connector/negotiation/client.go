@@ -138,7 +138,7 @@ func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error 
 // state does not allow the request, the error is one of package contract, and the view is there all the same if the contract is known.
 func (c *Client) Do(ctx context.Context, request contract.Request) (contract.View, error) {
 	path, body := "", any(nil)
-	switch request.Event {
+	switch request.Event { //nolint:exhaustive // The others are the seller's.
 	case contract.Reserve:
 		body = negotiationv1.Proposal{Terms: writeTerms(request.Terms)}
 	case contract.Resize:
@@ -269,7 +269,10 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 
 // refused returns why a seller refuses, from its problem document.
 func refused(status int, answer []byte) error {
-	var problem struct{ Type, Detail string }
+	var problem struct {
+		Type   string `json:"type"`
+		Detail string `json:"detail"`
+	}
 	_ = json.Unmarshal(answer, &problem) // What is not one says nothing.
 	detail := strings.ToValidUTF8(problem.Detail[:min(len(problem.Detail), maxDetail)], "")
 	for _, p := range problems {

@@ -23,7 +23,7 @@ import (
 
 // Named is the part of a request that names a contract of the caller.
 type Named struct {
-	ID string `path:"id" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"The ID of a contract of the caller."`
+	ID string `doc:"The ID of a contract of the caller." maxLength:"63" minLength:"1" path:"id" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
 }
 
 type (
@@ -41,8 +41,8 @@ type (
 	}
 	polling struct {
 		Named
-		After int64 `query:"after" minimum:"0" doc:"The version that the caller has seen: the answer waits for a newer one."`
-		Wait  int   `query:"wait" minimum:"0" maximum:"30" doc:"How many seconds the answer waits at most."`
+		After int64 `doc:"The version that the caller has seen: the answer waits for a newer one." minimum:"0"  query:"after"`
+		Wait  int   `doc:"How many seconds the answer waits at most."                              maximum:"30" minimum:"0"   query:"wait"`
 	}
 	quoting  struct{ Body negotiationv1.QuoteRequest }
 	quoted   struct{ Body negotiationv1.Quote }
@@ -383,7 +383,7 @@ func (s *Server) credentials(ctx context.Context, in *Named) (*secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch record.State {
+	switch record.State { //nolint:exhaustive // In the others there is no contract, or none any more.
 	case contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended, contract.Terminating:
 	case contract.Proposed, contract.Reserved, contract.Signed:
 		return nil, fmt.Errorf("credentials of contract %s in state %s: %w", in.ID, record.State, contract.ErrEarly)

@@ -223,7 +223,7 @@ func (s *Server) write(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(told.Status)
-	_ = json.NewEncoder(w).Encode(told) // A caller that has gone away is nobody's concern.
+	_ = json.NewEncoder(w).Encode(told) //nolint:errchkjson // A caller that has gone away is nobody's concern.
 }
 
 func internal() *huma.ErrorModel {

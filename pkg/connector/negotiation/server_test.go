@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,12 +235,12 @@ func TestNegotiation(t *testing.T) {
 	if _, err := c.Get(t.Context(), "b", 0, 0); !errors.Is(err, contract.ErrUnknown) {
 		t.Errorf("a contract that is not there: %v", err)
 	}
-	events := ""
+	var events []contract.Event
 	for _, transition := range s.transitions {
-		events += string(transition.Event) + " "
+		events = append(events, transition.Event)
 	}
-	if events != "Reserve Sign Peered Terminate Drained " {
-		t.Errorf("audited: %s", events)
+	if want := []contract.Event{contract.Reserve, contract.Sign, contract.Peered, contract.Terminate, contract.Drained}; !slices.Equal(events, want) {
+		t.Errorf("audited: %s, want %s", events, want)
 	}
 }
 
@@ -349,7 +350,10 @@ func TestRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(terms)
-		body, _ := json.Marshal(map[string]any{"terms": terms})
+		body, err := json.Marshal(map[string]any{"terms": terms})
+		if err != nil {
+			t.Fatal(err)
+		}
 		return string(body)
 	}
 	set := func(name string, value any) string { return wire(func(terms map[string]any) { terms[name] = value }) }

@@ -12,10 +12,10 @@ import (
 // Peering is how far the buyer's cluster is with its peering for a contract.
 type Peering string
 
-// The states of a peering.
 // notReserved is what the seller is told by a buyer that waits no longer.
 const notReserved = "not reserved in time"
 
+// The states of a peering.
 const (
 	Apart  Peering = ""       // there is none
 	Begun  Peering = "Begun"  // there may be one, or parts of it

@@ -35,7 +35,7 @@ func (m *Memory) Get(_ context.Context, key contract.Key) (*contract.Record, err
 	if record, found := m.records[key]; found {
 		return &record, nil
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // That there is none is an answer.
 }
 
 // Update implements negotiation.Store. It works on what it has read, and compares before it writes, as a store of several processes does.

@@ -30,31 +30,31 @@ const (
 
 // Price is what is paid, as in the plan of an offer.
 type Price struct {
-	Amount   string `json:"amount" maxLength:"32" doc:"A decimal number."`
-	Currency string `json:"currency" maxLength:"3" doc:"ISO 4217."`
-	Period   string `json:"period" maxLength:"16" doc:"ISO 8601, such as PT1H."`
+	Amount   string `doc:"A decimal number."       json:"amount"   maxLength:"32"`
+	Currency string `doc:"ISO 4217."               json:"currency" maxLength:"3"`
+	Period   string `doc:"ISO 8601, such as PT1H." json:"period"   maxLength:"16"`
 }
 
 // Terms are what both sign. Their times are whole seconds in UTC, and their durations those of ISO 8601 with days, hours, minutes and seconds.
 type Terms struct {
-	ID            string            `json:"id" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"Chosen by the buyer, at random; distinct among its contracts with anybody."`
-	Buyer         string            `json:"buyer" minLength:"52" maxLength:"52" doc:"The party that calls."`
-	Seller        string            `json:"seller" minLength:"52" maxLength:"52" doc:"The party that is called."`
-	Revision      int64             `json:"revision" minimum:"1" doc:"1, and higher for new terms of the same contract."`
-	Offer         string            `json:"offer" minLength:"1" maxLength:"63" doc:"The ID of the offer."`
-	OfferRevision int64             `json:"offerRevision" minimum:"1"`
-	OfferDigest   string            `json:"offerDigest" maxLength:"71" pattern:"^sha256:[0-9a-f]{64}$" doc:"The SHA-256 of the offer as its seller has signed it, so that it cannot change afterwards."`
-	Plan          string            `json:"plan" minLength:"1" maxLength:"63" doc:"The ID of the plan."`
-	Units         int64             `json:"units" minimum:"1" maximum:"1" doc:"A contract takes one of the plan's stock."`
-	Resources     map[string]string `json:"resources" minProperties:"1" maxProperties:"32" doc:"What is granted, by name of the resource."`
+	ID            string            `doc:"Chosen by the buyer, at random; distinct among its contracts with anybody."                 json:"id"                 maxLength:"63"     minLength:"1"                   pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
+	Buyer         string            `doc:"The party that calls."                                                                      json:"buyer"              maxLength:"52"     minLength:"52"`
+	Seller        string            `doc:"The party that is called."                                                                  json:"seller"             maxLength:"52"     minLength:"52"`
+	Revision      int64             `doc:"1, and higher for new terms of the same contract."                                          json:"revision"           minimum:"1"`
+	Offer         string            `doc:"The ID of the offer."                                                                       json:"offer"              maxLength:"63"     minLength:"1"`
+	OfferRevision int64             `json:"offerRevision"                                                                             minimum:"1"`
+	OfferDigest   string            `doc:"The SHA-256 of the offer as its seller has signed it, so that it cannot change afterwards." json:"offerDigest"        maxLength:"71"     pattern:"^sha256:[0-9a-f]{64}$"`
+	Plan          string            `doc:"The ID of the plan."                                                                        json:"plan"               maxLength:"63"     minLength:"1"`
+	Units         int64             `doc:"A contract takes one of the plan's stock."                                                  json:"units"              maximum:"1"        minimum:"1"`
+	Resources     map[string]string `doc:"What is granted, by name of the resource."                                                  json:"resources"          maxProperties:"32" minProperties:"1"`
 	Price         Price             `json:"price"`
 	StartsAt      time.Time         `json:"startsAt"`
-	EndsAt        time.Time         `json:"endsAt" doc:"When the seller withdraws what it grants."`
-	Notice        string            `json:"notice" maxLength:"32" doc:"How long before the end a seller that ends the contract says so."`
-	Drain         string            `json:"drain" maxLength:"32" doc:"How long before the end the buyer begins to move its workloads away."`
-	Mode          string            `json:"mode,omitempty" maxLength:"63" doc:"The mode that a broker grants."`
-	Reserved      map[string]string `json:"reserved,omitempty" maxProperties:"32" doc:"What a broker reserves."`
-	Limit         map[string]string `json:"limit,omitempty" maxProperties:"32" doc:"What a broker grants at most."`
+	EndsAt        time.Time         `doc:"When the seller withdraws what it grants."                                                  json:"endsAt"`
+	Notice        string            `doc:"How long before the end a seller that ends the contract says so."                           json:"notice"             maxLength:"32"`
+	Drain         string            `doc:"How long before the end the buyer begins to move its workloads away."                       json:"drain"              maxLength:"32"`
+	Mode          string            `doc:"The mode that a broker grants."                                                             json:"mode,omitempty"     maxLength:"63"`
+	Reserved      map[string]string `doc:"What a broker reserves."                                                                    json:"reserved,omitempty" maxProperties:"32"`
+	Limit         map[string]string `doc:"What a broker grants at most."                                                              json:"limit,omitempty"    maxProperties:"32"`
 }
 
 // Countersignature is what the seller signs: the buyer's signed terms, as they are.
@@ -64,20 +64,20 @@ type Countersignature struct {
 
 // QuoteRequest asks what something would cost.
 type QuoteRequest struct {
-	ID        string            `json:"id" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"The ID that the contract is to have."`
-	Offer     string            `json:"offer" minLength:"1" maxLength:"63"`
-	Plan      string            `json:"plan" minLength:"1" maxLength:"63"`
-	Resources map[string]string `json:"resources,omitempty" maxProperties:"32" doc:"What is needed at least; the plan's minimum if it is empty."`
+	ID        string            `doc:"The ID that the contract is to have."                        json:"id"                  maxLength:"63"     minLength:"1" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
+	Offer     string            `json:"offer"                                                      maxLength:"63"             minLength:"1"`
+	Plan      string            `json:"plan"                                                       maxLength:"63"             minLength:"1"`
+	Resources map[string]string `doc:"What is needed at least; the plan's minimum if it is empty." json:"resources,omitempty" maxProperties:"32"`
 	StartsAt  time.Time         `json:"startsAt"`
 	EndsAt    time.Time         `json:"endsAt"`
 }
 
 // Quote is what the seller would sell now. It holds nothing, and binds nobody.
 type Quote struct {
-	Terms Terms `json:"terms" doc:"The terms to reserve by, as they are."`
+	Terms Terms `doc:"The terms to reserve by, as they are." json:"terms"`
 	// Offer is the signed offer.
-	Offer   string `json:"offer" doc:"The offer, as its seller has signed it (JWS)."`
-	Verdict string `json:"verdict" enum:"Accept,Ask,Deny" doc:"Whether a rule allows it, somebody has to approve it, or a rule forbids it."`
+	Offer   string `doc:"The offer, as its seller has signed it (JWS)."                               json:"offer"`
+	Verdict string `doc:"Whether a rule allows it, somebody has to approve it, or a rule forbids it." enum:"Accept,Ask,Deny" json:"verdict"`
 	Reason  string `json:"reason,omitempty"`
 }
 
@@ -88,7 +88,7 @@ type Proposal struct {
 
 // Signature signs what is reserved or proposed.
 type Signature struct {
-	Signature string `json:"signature" minLength:"1" maxLength:"30000" doc:"The terms, signed by the buyer (JWS)."`
+	Signature string `doc:"The terms, signed by the buyer (JWS)." json:"signature" maxLength:"30000" minLength:"1"`
 }
 
 // Termination ends a contract.
@@ -98,9 +98,9 @@ type Termination struct {
 
 // Change is new terms that are being agreed.
 type Change struct {
-	Event    string    `json:"event" enum:"Resize,Renew"`
+	Event    string    `enum:"Resize,Renew"                                     json:"event"`
 	Terms    Terms     `json:"terms"`
-	Until    time.Time `json:"until" doc:"When the proposal lapses, and the old terms stay."`
+	Until    time.Time `doc:"When the proposal lapses, and the old terms stay." json:"until"`
 	Approval string    `json:"approval,omitempty"`
 }
 
@@ -113,17 +113,17 @@ type Refusal struct {
 // Contract is what the seller shows to the buyer of a contract.
 type Contract struct {
 	ID      string `json:"id"`
-	Version int64  `json:"version" doc:"Grows with each change."`
-	State   string `json:"state" enum:"Proposed,Reserved,Signed,Provisioning,Active,Resizing,Suspended,Terminating,Ended,Rejected,Expired,Failed"`
+	Version int64  `doc:"Grows with each change."                                                                                    json:"version"`
+	State   string `enum:"Proposed,Reserved,Signed,Provisioning,Active,Resizing,Suspended,Terminating,Ended,Rejected,Expired,Failed" json:"state"`
 	Reason  string `json:"reason,omitempty"`
 	// Terms are missing of a contract that was terminated before it was reserved.
-	Terms            *Terms    `json:"terms,omitempty" doc:"The terms in force, or those that are reserved."`
-	Signature        string    `json:"signature,omitempty" doc:"The terms, signed by the buyer (JWS)."`
-	Countersignature string    `json:"countersignature,omitempty" doc:"The buyer's signed terms, signed by the seller (JWS)."`
-	Until            time.Time `json:"until,omitzero" doc:"When a proposal or a reservation lapses."`
-	Ends             time.Time `json:"ends,omitzero" doc:"When the seller withdraws what it grants."`
+	Terms            *Terms    `doc:"The terms in force, or those that are reserved."       json:"terms,omitempty"`
+	Signature        string    `doc:"The terms, signed by the buyer (JWS)."                 json:"signature,omitempty"`
+	Countersignature string    `doc:"The buyer's signed terms, signed by the seller (JWS)." json:"countersignature,omitempty"`
+	Until            time.Time `doc:"When a proposal or a reservation lapses."              json:"until,omitzero"`
+	Ends             time.Time `doc:"When the seller withdraws what it grants."             json:"ends,omitzero"`
 	Change           *Change   `json:"change,omitempty"`
-	LastRevision     int64     `json:"lastRevision,omitempty" doc:"The highest revision that was ever proposed."`
+	LastRevision     int64     `doc:"The highest revision that was ever proposed."          json:"lastRevision,omitempty"`
 	Refused          *Refusal  `json:"refused,omitempty"`
 }
 
