@@ -1,0 +1,177 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registryv1 has what passes between a registry and its parties: version 1 of the registry's API, as JSON.
+//
+// It is types and names alone. It does not know who may do what, nor what is in an offer.
+package registryv1
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Base is the beginning of all paths of version 1.
+const Base = "/v1"
+
+// The paths below the base.
+const (
+	PathRegistry = "/registry"
+	PathParties  = "/parties"
+	PathParty    = "/parties/{party}"
+	PathLease    = "/parties/{party}/lease"
+	PathOffers   = "/offers"
+	PathOffer    = "/parties/{party}/offers/{offer}"
+	PathWatch    = "/watch"
+)
+
+// PathV0 is where the catalog is in the form of the seed, which older user interfaces read.
+const PathV0 = "/catalog"
+
+// Bounds of what is sent.
+const (
+	// MaxBody bounds the body of a request, in bytes.
+	MaxBody = 32 << 10
+	// MaxEvent bounds an event of a watch, in bytes: an offer or a party with all its keys, with what the registry says of it.
+	MaxEvent = 128 << 10
+)
+
+// TypeAnnouncement is the type of the signed document that is an [Announcement].
+const TypeAnnouncement = "announcement+jws"
+
+// Announcement is what a party says of itself, and signs with its current key.
+type Announcement struct {
+	// Party is its ID, which follows from its first key.
+	Party string `json:"party"`
+	// Revision grows with each announcement of the party.
+	Revision int64 `json:"revision"`
+	// Name is for people. It is not distinct.
+	Name string `json:"name"`
+	// Endpoint is the https URL at which its connector negotiates; empty if it sells nothing.
+	Endpoint string    `json:"endpoint,omitempty"`
+	IssuedAt time.Time `json:"issuedAt"`
+}
+
+// Enrolment is the body by which a party announces itself.
+type Enrolment struct {
+	Keys         []string `json:"keys" minItems:"1" maxItems:"17" nullable:"false" doc:"The chain of the party's keys, from its first one: a signed document each, as the connector writes them."`
+	Announcement string   `json:"announcement" minLength:"1" maxLength:"8192" doc:"The announcement: a compact JWS of type announcement+jws, signed with the party's current key. Its payload has party, revision, name, endpoint and issuedAt."`
+	Token        string   `json:"token,omitempty" maxLength:"256" doc:"An enrolment token of the registry. With it, the party is approved at once."`
+	Certificates string   `json:"certificates,omitempty" maxLength:"16384" doc:"A certificate of the party's current key, and what leads from it to one of the registry's authorities, as PEM. With it, the party is approved at once."`
+}
+
+// State is what the registry has decided about a party.
+type State string
+
+// The states of a party.
+const (
+	Pending  State = "Pending"
+	Approved State = "Approved"
+	Revoked  State = "Revoked"
+)
+
+// Party is a party, as the registry knows it.
+type Party struct {
+	ID           string     `json:"id" doc:"What the first of the party's keys makes its name."`
+	State        State      `json:"state" enum:"Pending,Approved,Revoked"`
+	Alive        bool       `json:"alive" doc:"Whether the party has renewed its lease in time. What a silent party offers is withdrawn after a further time."`
+	Keys         []string   `json:"keys" nullable:"false" doc:"The chain of the party's keys."`
+	Announcement string     `json:"announcement" doc:"What the party says of itself, as it has signed it."`
+	Name         string     `json:"name" doc:"As announced."`
+	Endpoint     string     `json:"endpoint,omitempty" doc:"As announced."`
+	Revision     int64      `json:"revision" doc:"That of the announcement."`
+	Registered   int64      `json:"registryRevision" doc:"The registry's revision at which it became what it is."`
+	LeaseUntil   *time.Time `json:"leaseUntil,omitempty" doc:"Until when the party counts as alive; only the party itself is told."`
+}
+
+// Publication is the body by which a party publishes an offer.
+type Publication struct {
+	Offer string `json:"offer" minLength:"1" maxLength:"31744" doc:"The offer: a compact JWS of type offer+jws, signed with the party's current key."`
+}
+
+// Offer is an offer, as the registry knows it.
+type Offer struct {
+	Party      string          `json:"party"`
+	ID         string          `json:"id" doc:"Distinct among the offers of the party."`
+	Revision   int64           `json:"revision" doc:"As the party counts."`
+	Registered int64           `json:"registryRevision" doc:"The registry's revision at which it became what it is."`
+	JWS        string          `json:"offer" doc:"The offer as the party has signed it. What is trusted is this alone."`
+	Alive      *bool           `json:"alive,omitempty" doc:"Whether the party is alive. It is not in events, which have the party itself."`
+	Document   json.RawMessage `json:"document,omitempty" doc:"What is signed, readable. It is not in events."`
+}
+
+// Lease is until when a party counts as alive.
+type Lease struct {
+	Until   time.Time `json:"until"`
+	Seconds int64     `json:"seconds" doc:"How long a lease is. Who renews it three times in that is safe."`
+	Offers  int       `json:"offers" doc:"How many offers of the party the registry has: one that has lost some can be told again."`
+}
+
+// Registry is what a registry says of itself.
+type Registry struct {
+	Epoch        string `json:"epoch" doc:"Which history the revisions are of. It changes when the registry begins anew."`
+	Revision     int64  `json:"revision" doc:"How often something has changed."`
+	Parties      int    `json:"parties"`
+	Offers       int    `json:"offers"`
+	LeaseSeconds int64  `json:"leaseSeconds"`
+	MaxOffers    int    `json:"maxOffers" doc:"How many offers a party may have."`
+	Version      string `json:"version"`
+	// Caller is who asks.
+	Caller *Caller `json:"caller,omitempty" doc:"Who asks, by the key of its certificate; missing without one."`
+}
+
+// Caller is who asks.
+type Caller struct {
+	Fingerprint string `json:"fingerprint" doc:"That of the certificate's key."`
+	Party       string `json:"party,omitempty" doc:"Whose key it is; empty if it is unknown."`
+	State       State  `json:"state,omitempty" enum:"Pending,Approved,Revoked"`
+}
+
+// The events of a watch. Those that say how far a watcher has come have an ID, which is the parameter after, or the header
+// Last-Event-ID, of the watch that goes on there.
+const (
+	// EventSnapshot says that what the watcher knows is no more: all that there is follows, to the next bookmark. The data is a [Bookmark].
+	EventSnapshot = "snapshot"
+	// EventUpsert says that something is new or has changed. The data is an [Upsert].
+	EventUpsert = "upsert"
+	// EventDelete says that something is gone, or does not pass the watcher's filter any more. It may name what the watcher never
+	// had. The data is a [Delete].
+	EventDelete = "delete"
+	// EventBookmark says that the watcher knows everything up to a revision. The data is a [Bookmark].
+	EventBookmark = "bookmark"
+	// EventHeartbeat says that nothing has happened. The data is a [Bookmark].
+	EventHeartbeat = "heartbeat"
+)
+
+// Upsert is that a party or an offer is new or has changed: it has the one or the other. The party comes before its offers.
+type Upsert struct {
+	Party *Party `json:"party,omitempty"`
+	Offer *Offer `json:"offer,omitempty"`
+}
+
+// Delete is that a party or an offer is gone. With a party all its offers are gone.
+type Delete struct {
+	Party      string `json:"party"`
+	Offer      string `json:"offer,omitempty" doc:"Empty if the party itself is gone."`
+	Registered int64  `json:"registryRevision"`
+}
+
+// Bookmark is how far a watcher has come.
+type Bookmark struct {
+	Revision int64 `json:"revision"`
+}
+
+// Problem is an answer that refuses something (RFC 9457).
+type Problem struct {
+	Title  string  `json:"title"`
+	Status int     `json:"status"`
+	Detail string  `json:"detail,omitempty"`
+	Errors []Field `json:"errors,omitempty"`
+}
+
+// Field is a part of a request with which something is wrong.
+type Field struct {
+	// Location is where, such as body.offer.plans[2].price.amount.
+	Location string `json:"location,omitempty"`
+	Message  string `json:"message"`
+}
