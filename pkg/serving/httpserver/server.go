@@ -44,6 +44,8 @@ type Server struct {
 	Endless func(*http.Request) bool
 	// Once ends a connection after one request, so that none of the bounded places is held.
 	Once bool
+	// ConnContext gives the context of a connection to its requests, as that of http.Server; nil leaves it as it is.
+	ConnContext func(context.Context, net.Conn) context.Context
 }
 
 // Run serves on a listener until ctx ends, and returns when all requests have ended.
@@ -61,6 +63,7 @@ func (s Server) Run(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          silent, // What strangers do wrong would fill the log.
+		ConnContext:       s.ConnContext,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
 	server.SetKeepAlivesEnabled(!s.Once)
