@@ -1,0 +1,233 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package client is the other end of a registry's API: it keeps at a registry what a party wants to be known there, and follows what
+// others offer.
+//
+// It trusts a registry with nothing but its availability: each party and each offer that it hands on has been verified against
+// the keys of its owner, and is no older than what was seen before. It does not know what offers are wanted for.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+)
+
+const (
+	// requestTimeout is longer than a registry takes to answer.
+	requestTimeout = 20 * time.Second
+	// maxAnswer bounds an answer, in bytes: a page of offers.
+	maxAnswer = 64 << 20
+	// maxProblem bounds the reason of a refusal, in bytes, and maxDetail what of it is told further.
+	maxProblem, maxDetail = 16 << 10, 1 << 10
+	// pageSize is how many offers are asked for at once.
+	pageSize = 200
+)
+
+// Client calls one registry. It is safe for concurrent use.
+type Client struct {
+	base string
+	http *http.Client
+}
+
+// New returns a client of the registry at an https URL. The TLS configuration has the certificate by which the registry knows the party,
+// and says how the registry is known; see package party.
+func New(registry string, config *tls.Config) (*Client, error) {
+	u, err := url.Parse(registry)
+	switch {
+	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("%q is not the URL of a registry: https://HOST[:PORT][/PATH]", registry)
+	case config == nil:
+		return nil, errors.New("a client of a registry needs a TLS configuration")
+	}
+	return &Client{base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 50 * time.Second,
+			MaxIdleConnsPerHost: 2, Proxy: http.ProxyFromEnvironment, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // A registry does not send elsewhere.
+	}}, nil
+}
+
+// URL is where the registry is.
+func (c *Client) URL() string { return c.base }
+
+// Close closes the connections that nobody uses.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Refusal is a registry's reason not to do something.
+type Refusal struct {
+	registryv1.Problem
+
+	// RetryAfter is when the registry wants to be asked again; zero if it does not say.
+	RetryAfter time.Duration
+}
+
+// Error is the reason.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("the registry refuses it with %d %s: %s", r.Status, http.StatusText(r.Status), r.Detail)
+}
+
+// Temporary reports whether the same request may be answered otherwise later, though nobody does anything.
+func (r *Refusal) Temporary() bool {
+	return r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
+}
+
+// Refused returns why a registry has refused what led to an error; nil if it was not a refusal that lasts.
+func Refused(err error) *Refusal {
+	var r *Refusal
+	if errors.As(err, &r) && !r.Temporary() {
+		return r
+	}
+	return nil
+}
+
+// Registry returns what the registry says of itself, and as whom it sees the caller.
+func (c *Client) Registry(ctx context.Context) (registryv1.Registry, error) {
+	var r registryv1.Registry
+	return r, c.call(ctx, http.MethodGet, registryv1.PathRegistry, nil, &r)
+}
+
+// Announce announces a party. It may be repeated.
+func (c *Client) Announce(ctx context.Context, id string, e registryv1.Enrolment) (registryv1.Party, error) {
+	var p registryv1.Party
+	return p, c.call(ctx, http.MethodPut, path(registryv1.PathParty, id, ""), e, &p)
+}
+
+// Party returns a party, as the registry says it is.
+func (c *Client) Party(ctx context.Context, id string) (registryv1.Party, error) {
+	var p registryv1.Party
+	return p, c.call(ctx, http.MethodGet, path(registryv1.PathParty, id, ""), nil, &p)
+}
+
+// Publish publishes an offer. It may be repeated.
+func (c *Client) Publish(ctx context.Context, id, offer, jws string) (registryv1.Offer, error) {
+	var o registryv1.Offer
+	return o, c.call(ctx, http.MethodPut, path(registryv1.PathOffer, id, offer), registryv1.Publication{Offer: jws}, &o)
+}
+
+// Withdraw withdraws an offer. It may be repeated: one that is not there is withdrawn.
+func (c *Client) Withdraw(ctx context.Context, id, offer string) error {
+	err := c.call(ctx, http.MethodDelete, path(registryv1.PathOffer, id, offer), nil, nil)
+	if r := Refused(err); r != nil && r.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// Renew renews the lease of a party.
+func (c *Client) Renew(ctx context.Context, id string) (registryv1.Lease, error) {
+	var l registryv1.Lease
+	return l, c.call(ctx, http.MethodPut, path(registryv1.PathLease, id, ""), nil, &l)
+}
+
+// Offers returns the offers that pass a filter, as the registry says they are: nothing of it is verified.
+func (c *Client) Offers(ctx context.Context, filter url.Values) ([]registryv1.Offer, error) {
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	for name, values := range filter {
+		query[name] = values
+	}
+	var all []registryv1.Offer
+	for {
+		var page struct {
+			Items    []registryv1.Offer `json:"items"`
+			Continue string             `json:"continue"`
+		}
+		if err := c.call(ctx, http.MethodGet, registryv1.PathOffers+"?"+query.Encode(), nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if page.Continue == "" || len(page.Items) == 0 {
+			return all, nil
+		}
+		query.Set("continue", page.Continue)
+	}
+}
+
+// path returns a path with its names.
+func path(pattern, id, offer string) string {
+	return strings.NewReplacer("{party}", url.PathEscape(id), "{offer}", url.PathEscape(offer)).Replace(pattern)
+}
+
+// call makes a request, and reads the answer.
+func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := c.send(ctx, method, path, body, "application/json")
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, c.base+registryv1.Base+path, err)
+	}
+	defer answer.Body.Close()
+	if into == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("%s %s: read the answer: %w", method, c.base+registryv1.Base+path, err)
+	}
+	return nil
+}
+
+// send makes a request. An answer without success is an error.
+func (c *Client) send(ctx context.Context, method, path string, body any, accept string) (*http.Response, error) {
+	var content io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("write the request: %w", err)
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+registryv1.Base+path, content)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	request.Header.Set("Accept", accept)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // The URL is told by who knows it.
+		}
+		return nil, err
+	}
+	if answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, refusalOf(answer)
+}
+
+// refusalOf reads why a registry refuses something. What it says is cut where it is long.
+func refusalOf(answer *http.Response) *Refusal {
+	r := &Refusal{}
+	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == "application/problem+json" {
+		if json.NewDecoder(io.LimitReader(answer.Body, maxProblem)).Decode(&r.Problem) != nil {
+			r.Problem = registryv1.Problem{}
+		}
+	}
+	r.Status = answer.StatusCode
+	if r.Detail == "" {
+		r.Detail = "it does not say why"
+	}
+	r.Detail = strings.ToValidUTF8(r.Detail[:min(maxDetail, len(r.Detail))], "")
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		r.RetryAfter = time.Duration(min(seconds, 3600)) * time.Second
+	}
+	return r
+}

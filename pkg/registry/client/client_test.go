@@ -1,0 +1,396 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/registry/server"
+	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quick = client.Backoff{First: 5 * time.Millisecond, Most: 50 * time.Millisecond}
+
+// registry is a registry that can be ended and begun again at the same address.
+type registry struct {
+	dsn, address string
+	key          party.Key
+	end          func()
+}
+
+func newRegistry(t *testing.T) *registry {
+	t.Helper()
+	r := &registry{dsn: "sqlite:" + filepath.Join(t.TempDir(), "catalog.db"), address: "127.0.0.1:0", key: registrytest.Key(t)}
+	r.begin(t)
+	t.Cleanup(func() { r.end() })
+	return r
+}
+
+func (r *registry) fingerprint() string { return party.Fingerprint(r.key.Public()) }
+
+// begin runs the registry, until it is ended.
+func (r *registry) begin(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	s, err := store.Open(ctx, r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := server.DefaultLimits()
+	limits.PerSecond, limits.Offers = 1000, 1000
+	served, err := server.New(ctx, server.Config{
+		Store: s, Log: logr.Discard(), AnonymousEnrol: true, Limits: limits, Lease: time.Second, Timing: server.Timing{Heartbeat: 50 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = listener.Addr().String()
+	done := make(chan error, 1)
+	go func() { done <- served.Run(ctx, listener, party.ServerConfig(r.key)) }()
+	r.end = sync.OnceFunc(func() {
+		cancel()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not within 20 s: " + what)
+		}
+	}
+}
+
+// reader is what somebody has been handed by a watcher.
+type reader struct {
+	mu      sync.Mutex
+	offers  map[string]int64 // Revisions.
+	parties map[string]bool
+	after   string
+	lies    []error
+	fail    bool
+	handed  int
+}
+
+// follow runs a watcher until the test ends.
+func follow(t *testing.T, c func() *client.Client, change func(*client.WatcherConfig)) *reader {
+	t.Helper()
+	r := &reader{offers: map[string]int64{}, parties: map[string]bool{}}
+	cfg := client.WatcherConfig{Client: c, Backoff: quick, Deliver: r.deliver, Report: r.report}
+	if change != nil {
+		change(&cfg)
+	}
+	servingtest.Run(t, client.NewWatcher(cfg).Run)
+	return r
+}
+
+func (r *reader) deliver(_ context.Context, changes []client.Change, after string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail {
+		return errors.New("cannot keep it")
+	}
+	for _, c := range changes {
+		r.handed++
+		switch {
+		case c.Party != nil:
+			r.parties[c.Party.Said.Party] = c.Party.Alive
+		case c.Offer != nil:
+			r.offers[c.Offer.ID] = c.Offer.Revision
+		case c.Gone.Offer != "":
+			delete(r.offers, c.Gone.Offer)
+		default:
+			delete(r.parties, c.Gone.Party)
+		}
+	}
+	if after != "" {
+		r.after = after
+	}
+	return nil
+}
+
+func (r *reader) report(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lies = append(r.lies, err)
+}
+
+func (r *reader) sees(want map[string]int64) func() bool {
+	return func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return maps.Equal(r.offers, want)
+	}
+}
+
+// told reports whether something was reported that errors.Is finds.
+func (r *reader) told(want error) func() bool {
+	return func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(r.lies, func(err error) bool { return errors.Is(err, want) })
+	}
+}
+
+// TestPublisher keeps a registry told, through its death.
+func TestPublisher(t *testing.T) {
+	r := newRegistry(t)
+	seller := registrytest.NewParty(t, "seller")
+	c := seller.Client(t, r.address, r.fingerprint())
+	p := client.NewPublisher(client.PublisherConfig{Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick})
+	servingtest.Run(t, p.Run)
+	wrong := seller.Document(t, "wrong", 1)
+	wrong.IssuedAt, wrong.ValidUntil = wrong.IssuedAt.Add(-2*time.Hour), wrong.IssuedAt.Add(-time.Hour)
+	wanted := client.Wanted{
+		Enrolment: seller.Enrolment(t, 1, ""),
+		Offers:    map[string]string{"a": seller.Offer(t, "a", 1), "b": seller.Offer(t, "b", 1), "wrong": seller.Sign(t, offer.Type, wrong)},
+	}
+	p.Set(wanted)
+	until(t, "two offers are published, and one refused", func() bool {
+		s := p.Status()
+		return slices.Equal(s.Published, []string{"a", "b"}) && strings.Contains(s.Refused["wrong"], "validUntil") && s.Error == nil && s.LeaseUntil.After(time.Now())
+	})
+	there := follow(t, func() *client.Client { return c }, nil)
+	until(t, "they are there", there.sees(map[string]int64{"a": 1, "b": 1}))
+
+	// The registry is away while something changes.
+	r.end()
+	until(t, "the publisher notices", func() bool { return p.Status().Error != nil })
+	wanted.Offers = map[string]string{"b": seller.Offer(t, "b", 2), "c": seller.Offer(t, "c", 1)}
+	p.Set(wanted)
+	r.begin(t)
+	until(t, "the registry learns of it", there.sees(map[string]int64{"b": 2, "c": 1}))
+
+	// Somebody has lost an offer.
+	if err := c.Withdraw(t.Context(), seller.ID, "c"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the publisher finds out", func() bool {
+		s := p.Status()
+		return strings.Contains(s.Refused["c"], "revision") // The owner has withdrawn this one.
+	})
+	wanted.Offers = map[string]string{"c": seller.Offer(t, "c", 2)}
+	p.Set(wanted)
+	until(t, "it is there again", there.sees(map[string]int64{"c": 2}))
+}
+
+// TestWatcher follows a registry through its death, and begins again where it was.
+func TestWatcher(t *testing.T) {
+	r := newRegistry(t)
+	seller := registrytest.NewParty(t, "seller")
+	c := seller.Client(t, r.address, r.fingerprint())
+	get := func() *client.Client { return c }
+	if _, err := c.Announce(t.Context(), seller.ID, seller.Enrolment(t, 1, "")); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(id string, revision int64) registryv1.Offer {
+		t.Helper()
+		o, err := c.Publish(t.Context(), seller.ID, id, seller.Offer(t, id, revision))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	want := map[string]int64{}
+	for i := range 300 { // More than are handed on at once.
+		id := fmt.Sprint("many-", i)
+		want[id] = 1
+		publish(id, 1)
+	}
+	seen := follow(t, get, nil)
+	until(t, "everything is seen", seen.sees(want))
+	publish("a", 1)
+	want["a"] = 1
+	until(t, "what comes is seen", seen.sees(want))
+
+	// The registry dies, and comes back: the watcher goes on, and is handed nothing twice.
+	seen.mu.Lock()
+	handed := seen.handed
+	seen.mu.Unlock()
+	r.end()
+	r.begin(t)
+	publish("b", 1)
+	want["b"] = 1
+	until(t, "what comes afterwards is seen", seen.sees(want))
+	seen.mu.Lock()
+	if n := seen.handed - handed; n > 5 {
+		t.Errorf("after the registry came back %d changes are handed on", n)
+	}
+	seen.fail = true
+	seen.mu.Unlock()
+
+	// What cannot be kept is handed on again.
+	publish("c", 1)
+	if err := c.Withdraw(t.Context(), seller.ID, "a"); err != nil {
+		t.Fatal(err)
+	}
+	want["c"] = 1
+	delete(want, "a")
+	until(t, "the failure is reported", func() bool {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		return slices.ContainsFunc(seen.lies, func(err error) bool { return strings.Contains(err.Error(), "cannot keep it") })
+	})
+	seen.mu.Lock()
+	seen.fail = false
+	after := seen.after
+	seen.mu.Unlock()
+	until(t, "it is handed on in the end", seen.sees(want))
+
+	// Somebody who begins with what was kept goes on from there.
+	var parties []registryv1.Party
+	offers, err := c.Offers(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := c.Party(t.Context(), seller.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := follow(t, get, func(cfg *client.WatcherConfig) {
+		cfg.After, cfg.Parties, cfg.Offers = after, append(parties, known), offers
+	})
+	publish("d", 1)
+	until(t, "what is new is seen", func() bool {
+		again.mu.Lock()
+		defer again.mu.Unlock()
+		return again.offers["d"] == 1
+	})
+	if again.handed > 10 {
+		t.Errorf("%d changes are handed on to who knew nearly all", again.handed)
+	}
+}
+
+// TestLies lets a registry say what is not true.
+func TestLies(t *testing.T) {
+	seller, other := registrytest.NewParty(t, "seller"), registrytest.NewParty(t, "other")
+	rotated := seller.Rotate(t)
+	shown := func(p *registrytest.Party, revision int64) registryv1.Upsert {
+		e := p.Enrolment(t, revision, "")
+		return registryv1.Upsert{Party: &registryv1.Party{ID: p.ID, Keys: e.Keys, Announcement: e.Announcement, Alive: true}}
+	}
+	offered := func(owner, id, jws string) registryv1.Upsert {
+		return registryv1.Upsert{Offer: &registryv1.Offer{Party: owner, ID: id, JWS: jws}}
+	}
+	true1 := []registryv1.Upsert{shown(seller, 1), offered(seller.ID, "a", seller.Offer(t, "a", 5))}
+	over := seller.Document(t, "b", 1)
+	over.IssuedAt, over.ValidUntil = over.IssuedAt.Add(-time.Hour), over.IssuedAt.Add(-time.Minute)
+	asSeller := shown(other, 1)
+	asSeller.Party.ID = seller.ID
+	forged := shown(seller, 3)
+	forged.Party.Announcement = other.Enrolment(t, 3, "").Announcement
+	another := seller.Document(t, "a", 5)
+	another.Name = "Another"
+	cases := map[string]struct {
+		reason string
+		then   []registryv1.Upsert
+		lie    error // What is reported; nil for nothing.
+		want   map[string]int64
+	}{
+		"True":         {reason: "What is true is believed.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
+		"Older":        {reason: "An older revision is not.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Offer(t, "a", 4))}, lie: client.ErrOlder, want: map[string]int64{"a": 5}},
+		"Two":          {reason: "There are no two documents of one revision.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Sign(t, offer.Type, another))}, lie: client.ErrTwo, want: map[string]int64{"a": 5}},
+		"Forged":       {reason: "What another one has signed is not the owner's.", then: []registryv1.Upsert{offered(seller.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))}, lie: client.ErrForged, want: map[string]int64{"a": 5}},
+		"Cut":          {reason: "A signature is whole.", then: []registryv1.Upsert{offered(seller.ID, "a", "a.b.c")}, lie: client.ErrForged, want: map[string]int64{"a": 5}},
+		"Foreign":      {reason: "What another one offers is not the owner's.", then: []registryv1.Upsert{shown(other, 1), offered(other.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))}, lie: client.ErrForeign, want: map[string]int64{"a": 5}},
+		"Renamed":      {reason: "An offer is not shown as another one.", then: []registryv1.Upsert{offered(seller.ID, "z", seller.Offer(t, "a", 9))}, lie: client.ErrForeign, want: map[string]int64{"a": 5}},
+		"Nobody":       {reason: "Without its owner's keys nothing can be verified.", then: []registryv1.Upsert{offered(other.ID, "a", other.Offer(t, "a", 9))}, lie: client.ErrNobody, want: map[string]int64{"a": 5}},
+		"Keys":         {reason: "The keys of another one are not the party's.", then: []registryv1.Upsert{asSeller, offered(seller.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))}, lie: client.ErrForeign, want: map[string]int64{"a": 5}},
+		"Announcement": {reason: "Nor is what another one announces.", then: []registryv1.Upsert{forged}, lie: client.ErrForged, want: map[string]int64{"a": 5}},
+		"Rotated":      {reason: "What was signed with a key that was replaced counts no more, and is no lie.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "b", seller.Offer(t, "b", 1))}, want: map[string]int64{}},
+		"NewKey":       {reason: "What is signed with the new one does.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
+		"OldKeys":      {reason: "A key that was replaced does not come back.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6)), shown(seller, 3), offered(seller.ID, "a", seller.Offer(t, "a", 9))}, lie: client.ErrOlder, want: map[string]int64{"a": 6}},
+		"Over":         {reason: "What is not valid any more is no offer, and no lie.", then: []registryv1.Upsert{offered(seller.ID, "b", seller.Sign(t, offer.Type, over))}, want: map[string]int64{"a": 5}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			liar := &liar{snapshot: true1, then: tc.then}
+			key := registrytest.Key(t)
+			inner := servingtest.Listen(t)
+			fake := &http.Server{Handler: liar, ReadHeaderTimeout: time.Second}
+			defer fake.Close()
+			go func() { _ = fake.Serve(tls.NewListener(inner, party.ServerConfig(key))) }()
+			c := seller.Client(t, inner.Addr().String(), key.Fingerprint())
+			ctx, cancel := context.WithCancel(t.Context())
+			seen := &reader{offers: map[string]int64{}, parties: map[string]bool{}}
+			done := make(chan error, 1)
+			watcher := client.NewWatcher(client.WatcherConfig{Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report})
+			go func() { done <- watcher.Run(ctx) }()
+			until(t, "all is told", func() bool { seen.mu.Lock(); defer seen.mu.Unlock(); return seen.after == "e.2" })
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(tc.want, seen.offers); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+			if tc.lie != nil && !seen.told(tc.lie)() || tc.lie == nil && len(seen.lies) > 0 {
+				t.Errorf("%s\nreported %v, want %v", tc.reason, seen.lies, tc.lie)
+			}
+		})
+	}
+}
+
+// liar is a registry that says what it is told to say.
+type liar struct{ snapshot, then []registryv1.Upsert }
+
+func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := eventstream.Begin(w, time.Second)
+	var events []byte
+	add := func(id, name string, data any) {
+		events = eventstream.Append(events, eventstream.Event{ID: id, Name: name, Data: mustJSON(data)})
+	}
+	add("", registryv1.EventSnapshot, registryv1.Bookmark{Revision: 1})
+	for _, u := range l.snapshot {
+		add("", registryv1.EventUpsert, u)
+	}
+	add("e.1", registryv1.EventBookmark, registryv1.Bookmark{Revision: 1})
+	for _, u := range l.then {
+		add("", registryv1.EventUpsert, u)
+	}
+	add("e.2", registryv1.EventBookmark, registryv1.Bookmark{Revision: 2})
+	_ = out.Send(events)
+	<-r.Context().Done()
+}
+
+func mustJSON(of any) []byte {
+	text, err := json.Marshal(of)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

@@ -1,0 +1,273 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+)
+
+const (
+	// silence is how long a registry may say nothing: some heartbeats may be missed.
+	silence = 50 * time.Second
+	// together is how many changes are handed on at once.
+	together = 256
+)
+
+// Change is a party or an offer that is new, has changed or is gone: one of its fields is set.
+type Change struct {
+	Party *Party
+	Offer *Offer
+	// Gone is what is not in the catalog any more. With a party its offers are gone, each with a change of its own.
+	Gone *Key
+}
+
+// WatcherConfig is what a watcher needs.
+type WatcherConfig struct {
+	// Client returns a client that shows the certificate of the party's current key. It is asked before each connection.
+	Client func() *Client
+	// Filter is which offers are watched, as the parameters of the API; nil for all.
+	Filter url.Values
+	// After is how far an earlier watcher had come, as it was handed on; empty to begin with all that there is. It counts only together with what that watcher knew.
+	After string
+	// Parties and Offers are what an earlier watcher knew. What cannot be verified is passed over.
+	Parties []registryv1.Party
+	Offers  []registryv1.Offer
+	// Deliver is handed what has changed, in order, in parts. At the end of those that belong together it gets how far the watcher has come; else that is empty. After an
+	// error the watcher connects again, and hands the changes on that were not followed by an end.
+	Deliver func(ctx context.Context, changes []Change, after string) error
+	// Report is told what a registry says that is not true, or what is wrong with a connection; nil to tell nobody. It must not block.
+	Report func(error)
+	// Backoff is how long the watcher waits after failures.
+	Backoff Backoff
+	// Silence is how long a registry may say nothing; 50 s if it is zero.
+	Silence time.Duration
+	// Now is the clock; time.Now if it is nil.
+	Now func() time.Time
+}
+
+// Watcher follows the catalog of one registry, and hands on what it has verified.
+type Watcher struct {
+	cfg   WatcherConfig
+	after string
+	known *knowledge
+	// open is what was handed on, or was about to be, and not followed by an end.
+	open map[Key]bool
+}
+
+// NewWatcher returns a watcher that has not begun.
+func NewWatcher(cfg WatcherConfig) *Watcher {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Report == nil {
+		cfg.Report = func(error) {}
+	}
+	if cfg.Silence <= 0 {
+		cfg.Silence = silence
+	}
+	w := &Watcher{cfg: cfg, after: cfg.After, known: newKnowledge(), open: map[Key]bool{}}
+	for i := range cfg.Parties {
+		_, _, _ = w.known.party(&cfg.Parties[i]) // What is wrong here comes again, and is reported then.
+	}
+	for i := range cfg.Offers {
+		_, _, _ = w.known.offer(&cfg.Offers[i], cfg.Now())
+	}
+	w.cfg.Parties, w.cfg.Offers = nil, nil
+	return w
+}
+
+// Run watches until ctx ends. A connection that ends is made again, where the watcher was.
+func (w *Watcher) Run(ctx context.Context) error {
+	failures := pauses{Backoff: w.cfg.Backoff}
+	for ctx.Err() == nil {
+		err := w.connect(ctx, failures.reset)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			w.cfg.Report(fmt.Errorf("watch %s: %w", w.cfg.Client().URL(), err))
+		}
+		sleep(ctx, failures.next(err), nil)
+	}
+	return nil
+}
+
+// connect watches until the connection ends.
+func (w *Watcher) connect(ctx context.Context, reached func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	query := url.Values{}
+	for name, values := range w.cfg.Filter {
+		query[name] = values
+	}
+	if w.after != "" {
+		query.Set("after", w.after)
+	}
+	answer, err := w.cfg.Client().send(ctx, http.MethodGet, registryv1.PathWatch+"?"+query.Encode(), nil, eventstream.MediaType)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	alive := time.AfterFunc(w.cfg.Silence, cancel)
+	defer alive.Stop()
+	events := eventstream.NewReader(&reading{answer.Body, func() { alive.Reset(w.cfg.Silence) }}, registryv1.MaxEvent)
+	told := &telling{w: w, reached: reached}
+	for {
+		e, err := events.Next()
+		if err != nil {
+			return err
+		}
+		if err := told.event(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// reading notes that something is read.
+type reading struct {
+	io.Reader
+
+	note func()
+}
+
+// Read implements io.Reader.
+func (r *reading) Read(into []byte) (int, error) {
+	n, err := r.Reader.Read(into)
+	if n > 0 {
+		r.note()
+	}
+	return n, err
+}
+
+// telling is what has come in one connection and is not handed on yet.
+type telling struct {
+	w       *Watcher
+	reached func()
+	changes []Change
+	// missing is what was known when a snapshot began and has not come since; nil outside of snapshots.
+	missing map[Key]bool
+}
+
+// event takes an event into account.
+func (t *telling) event(ctx context.Context, e eventstream.Event) error {
+	switch e.Name {
+	case registryv1.EventSnapshot:
+		t.missing = t.w.known.keys()
+		maps.Copy(t.missing, t.w.open)
+		return nil
+	case registryv1.EventUpsert:
+		var u registryv1.Upsert
+		if err := json.Unmarshal(e.Data, &u); err != nil {
+			return fmt.Errorf("read an event %s: %w", e.Name, err)
+		}
+		t.upsert(&u)
+	case registryv1.EventDelete:
+		var d registryv1.Delete
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return fmt.Errorf("read an event %s: %w", e.Name, err)
+		}
+		t.gone(Key{Party: d.Party, Offer: d.Offer})
+	case registryv1.EventBookmark:
+		return t.bookmark(ctx, e.ID)
+	default: // A heartbeat, or an event of another version.
+		return nil
+	}
+	if len(t.changes) < together {
+		return nil
+	}
+	return t.deliver(ctx, "")
+}
+
+// upsert takes into account that something is there. What is not true is reported, and what was known before stays.
+func (t *telling) upsert(u *registryv1.Upsert) {
+	known := t.w.known
+	switch {
+	case u.Party != nil:
+		key := Key{Party: u.Party.ID}
+		delete(t.missing, key)
+		p, news, err := known.party(u.Party)
+		if t.believes(key, news, err) {
+			t.changes = append(t.changes, Change{Party: p})
+			if len(p.Keys.Chain()) > 1 {
+				for _, of := range known.replaced(p) {
+					t.gone(of)
+				}
+			}
+		}
+	case u.Offer != nil:
+		key := Key{Party: u.Offer.Party, Offer: u.Offer.ID}
+		delete(t.missing, key)
+		o, news, err := known.offer(u.Offer, t.w.cfg.Now())
+		switch {
+		case errors.Is(err, errOver):
+			t.gone(key)
+		case t.believes(key, news, err):
+			t.changes = append(t.changes, Change{Offer: o})
+		}
+	}
+}
+
+// believes reports whether something is to be handed on, and reports why it is not believed.
+func (t *telling) believes(key Key, news bool, err error) bool {
+	switch {
+	case err != nil:
+		t.w.cfg.Report(&Misbehaviour{Registry: t.w.cfg.Client().URL(), Key: key, Reason: err})
+		return false
+	case !news && !t.w.open[key]:
+		return false
+	}
+	t.w.open[key] = true
+	return true
+}
+
+// gone takes into account that something is not there any more.
+func (t *telling) gone(key Key) {
+	for _, of := range t.w.known.forget(key) {
+		t.w.open[of] = true
+	}
+	if key.Offer != "" {
+		if t.w.open[key] {
+			t.changes = append(t.changes, Change{Gone: &key})
+		}
+		return
+	}
+	for of := range t.w.open {
+		if of.Party == key.Party {
+			t.changes = append(t.changes, Change{Gone: &of})
+		}
+	}
+}
+
+// bookmark hands on what has come.
+func (t *telling) bookmark(ctx context.Context, after string) error {
+	for key := range t.missing {
+		t.gone(key)
+	}
+	t.missing = nil
+	if err := t.deliver(ctx, after); err != nil {
+		return err
+	}
+	t.w.after, t.w.open = after, map[Key]bool{}
+	t.reached()
+	return nil
+}
+
+func (t *telling) deliver(ctx context.Context, after string) error {
+	if err := t.w.cfg.Deliver(ctx, t.changes, after); err != nil {
+		return fmt.Errorf("hand on %d changes: %w", len(t.changes), err)
+	}
+	t.changes = nil
+	return nil
+}

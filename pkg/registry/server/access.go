@@ -1,0 +1,176 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+)
+
+// need is what a caller needs for an operation.
+type need int
+
+const (
+	// anybody may.
+	anybody need = iota
+	// certified needs a client certificate, whoever it is.
+	certified
+	// reads needs an approved party, unless everybody may read.
+	reads
+	// owns needs the approved party that the path names.
+	owns
+	// itself needs the party that the path names, also one that is not approved yet, or who reads.
+	itself
+)
+
+// String is what an operation needs, in words.
+func (n need) String() string {
+	return map[need]string{
+		anybody:   "Everybody may.",
+		certified: "Needs a client certificate of the party's current key.",
+		reads:     "Needs the client certificate of an approved party, unless the registry lets everybody read.",
+		owns:      "Needs the client certificate of the party that is named, which must be approved.",
+		itself:    "Needs the client certificate of the party that is named, or what it takes to read the catalog.",
+	}[n]
+}
+
+// known is a party that has announced itself. It does not change.
+type known struct {
+	registryv1.Party
+
+	keys        party.Keys
+	fingerprint string // Of its current key.
+}
+
+// parties are those that have announced themselves, in any state.
+type parties struct {
+	all atomic.Pointer[map[string]*known] // By the fingerprint of the current key, and by ID.
+}
+
+// get returns the party with an ID, or whose current key has a fingerprint; nil if there is none.
+func (p *parties) get(idOrFingerprint string) *known {
+	all := p.all.Load()
+	if all == nil {
+		return nil
+	}
+	return (*all)[idOrFingerprint]
+}
+
+// caller is who makes a request.
+type caller struct {
+	// fingerprint is that of the key of its certificate; empty if it has shown none.
+	fingerprint string
+	// party is whose current key that is; nil if nobody's.
+	party   *known
+	address netip.Addr
+}
+
+// source is for whom a caller counts that holds something of the registry.
+func (c caller) source() source.Source {
+	if c.party != nil {
+		return source.Caller(c.party.ID)
+	}
+	return source.Network(c.address)
+}
+
+// called is what logs call a caller.
+func (c caller) called() string {
+	if c.party != nil {
+		return c.party.ID
+	}
+	return c.address.String()
+}
+
+// approved reports whether a caller is a party that is approved.
+func (c caller) approved() bool { return c.party != nil && c.party.State == registryv1.Approved }
+
+// is reports whether a caller is a party.
+func (c caller) is(id string) bool { return c.party != nil && id != "" && c.party.ID == id }
+
+// identify finds out who makes a request. What a request says of itself does not count, only the key with which its connection was made.
+func (s *Server) identify(r *http.Request) (caller, error) {
+	who := caller{address: source.AddressOfRequest(r)}
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return who, nil
+	}
+	key, err := party.PeerKey(r.TLS)
+	if err != nil {
+		return who, refusal(http.StatusUnauthorized, "the client certificate is not one of a party: "+err.Error())
+	}
+	return s.callerOf(who, party.Fingerprint(key)), nil
+}
+
+// callerOf returns a caller as the registry knows it now.
+func (s *Server) callerOf(who caller, fingerprint string) caller {
+	who.fingerprint, who.party = fingerprint, nil
+	if found := s.parties.get(fingerprint); found != nil && found.fingerprint == fingerprint {
+		who.party = found
+	}
+	return who
+}
+
+// may returns why a caller may not do what has a need; nil if it may. The party is the one that the path names, if it names one.
+func (s *Server) may(who caller, n need, named string) error {
+	switch {
+	case n == anybody, n == reads && s.cfg.AnonymousRead, n == itself && (s.cfg.AnonymousRead || who.is(named)):
+		return nil
+	case who.fingerprint == "":
+		return refusal(http.StatusUnauthorized, "a client certificate is required: the key of a certificate says which party calls")
+	case n == certified:
+		return nil
+	case who.party == nil:
+		return refusal(http.StatusForbidden, "the key "+who.fingerprint+" of the client certificate is not the current one of a party that is enrolled here: announce the party first")
+	case who.party.State == registryv1.Revoked:
+		return refusal(http.StatusForbidden, "the party "+who.party.ID+" is revoked")
+	case who.party.State != registryv1.Approved:
+		return refusal(http.StatusForbidden, "the party "+who.party.ID+" waits for the approval of an administrator of the registry: catalog parties approve "+who.party.ID)
+	case n == owns && !who.is(named):
+		return refusal(http.StatusForbidden, "the party "+who.party.ID+" may not write what belongs to "+named)
+	}
+	return nil
+}
+
+// callerKey is under which a request's context has the caller.
+type callerKey struct{}
+
+func callerFrom(ctx context.Context) caller {
+	who, _ := ctx.Value(callerKey{}).(caller)
+	return who
+}
+
+// admit returns a middleware that admits those who have what it needs, and not too often, before anything else of the request is looked at.
+func (s *Server) admit(n need) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		request, _ := humago.Unwrap(ctx)
+		who, err := s.identify(request)
+		if err == nil && !s.pace.allow(who, request) {
+			err = later(http.StatusTooManyRequests, "too many requests: try again in a second", soon)
+		}
+		if err == nil {
+			err = s.may(who, n, ctx.Param("party"))
+		}
+		if err != nil {
+			s.refuseContext(ctx, err)
+			return
+		}
+		next(huma.WithValue(ctx, callerKey{}, who))
+	}
+}
+
+// connectionKey is under which a request's context has its connection.
+type connectionKey struct{}
+
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}

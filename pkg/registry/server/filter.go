@@ -1,0 +1,93 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+)
+
+// Filters are which offers are asked for. Several values of one mean any of them, and several of them mean all.
+type Filters struct {
+	Resources     []string `query:"resource,explode" maxItems:"32" doc:"What one plan of the offer must have at least, such as cpu=4 or memory=16Gi; once for each resource."`
+	MaxPrice      string   `query:"maxPrice" maxLength:"32" doc:"What an hour of one plan may cost at most, such as 0.10, in the currency of the parameter currency."`
+	Currency      string   `query:"currency" maxLength:"3" doc:"The currency of the parameter maxPrice, as a code of ISO 4217. Prices in other currencies are not compared: such plans do not pass."`
+	Regions       []string `query:"region,explode" maxItems:"32"`
+	Architectures []string `query:"architecture,explode" maxItems:"8" doc:"Such as amd64: one of them is enough."`
+	Kinds         []string `query:"kind,explode" maxItems:"2" enum:"Cluster,Broker"`
+	Parties       []string `query:"party,explode" maxItems:"32" doc:"IDs of parties."`
+	Expression    string   `query:"expression" maxLength:"1024" doc:"An expression in CEL about the offer and its plans."`
+	Alive         string   `query:"alive" enum:"true,false" doc:"Only offers of parties that are alive, or that are not. A watch has no such filter: it has the parties."`
+}
+
+// filter is which offers are asked for, ready to be asked of many.
+type filter struct {
+	matcher offer.Matcher
+	alive   string
+	none    bool   // All offers pass.
+	text    string // The filter as it is written.
+}
+
+// compile reads the filters. The error names the one that is wrong.
+func (f *Filters) compile() (*filter, error) {
+	of := offer.Filter{
+		Resources: offer.Resources{}, Currency: f.Currency, Regions: f.Regions, Architectures: f.Architectures, Parties: f.Parties, Expression: f.Expression,
+	}
+	for _, text := range f.Resources {
+		name, amount, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return nil, wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64q is not NAME=QUANTITY", text))
+		}
+		quantity, err := offer.ParseQuantity(amount)
+		if err != nil {
+			return nil, wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64s: %w", name, err))
+		}
+		if _, twice := of.Resources[name]; twice {
+			return nil, wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64s is given twice", name))
+		}
+		of.Resources[name] = quantity
+	}
+	for _, kind := range f.Kinds {
+		of.Kinds = append(of.Kinds, offer.Kind(kind))
+	}
+	if (f.MaxPrice == "") != (f.Currency == "") {
+		return nil, wrong(http.StatusUnprocessableEntity, "query.maxPrice", errors.New("needs the parameter currency, and the other way round"))
+	}
+	if f.MaxPrice != "" {
+		amount, err := offer.ParseAmount(f.MaxPrice)
+		if err != nil {
+			return nil, wrong(http.StatusUnprocessableEntity, "query.maxPrice", err)
+		}
+		of.MaxPrice = &offer.Price{Amount: amount, Currency: f.Currency, Period: offer.Hour}
+	}
+	matcher, err := of.Compile()
+	if err != nil {
+		return nil, wrong(http.StatusUnprocessableEntity, "query", err)
+	}
+	text := fmt.Sprintf("%q", []any{f.Resources, f.MaxPrice, f.Currency, f.Regions, f.Architectures, f.Kinds, f.Parties, f.Expression, f.Alive})
+	return &filter{matcher: matcher, alive: f.Alive, none: f.empty(), text: text}, nil
+}
+
+// empty reports whether all offers pass but for whether their parties are alive.
+func (f *Filters) empty() bool {
+	return len(f.Resources)+len(f.Regions)+len(f.Architectures)+len(f.Kinds)+len(f.Parties) == 0 && f.MaxPrice+f.Expression == ""
+}
+
+// admits reports whether an offer passes.
+func (f *filter) admits(view *catalog.View, e *catalog.Entry) bool {
+	return (f.alive == "" || (f.alive == "true") == aliveIn(view, e)) && (f.none || len(f.matcher.Match(e.Offer.Offer)) > 0)
+}
+
+// wants returns the filter of a watch; nil if all offers pass.
+func (f *filter) wants() catalog.Filter {
+	if f.none {
+		return nil
+	}
+	return func(e *catalog.Entry) bool { return len(f.matcher.Match(e.Offer.Offer)) > 0 }
+}

@@ -1,0 +1,258 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+)
+
+const (
+	// gather is for how long changes are gathered after some were told: all watchers are woken at once.
+	gather = 25 * time.Millisecond
+	// pause is how long the follower waits after the store has failed.
+	pause = time.Second
+	// page is how many changes are read at once.
+	page = 1000
+	// remembered is how many revisions a watcher may have been away.
+	remembered = 20_000
+)
+
+// follower keeps the catalog as the store has it. Of one registry one goroutine runs it.
+type follower struct {
+	s  *Server
+	ok atomic.Bool
+	// revision is up to which the catalog is as the store has it.
+	revision int64
+}
+
+func newFollower(s *Server) *follower { return &follower{s: s} }
+
+// ready reports whether the store answered when it was last asked.
+func (f *follower) ready() bool { return f.ok.Load() }
+
+// run follows the store until ctx ends.
+func (f *follower) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := f.follow(ctx)
+		rest := gather
+		if err != nil && ctx.Err() == nil {
+			f.s.cfg.Log.Error(err, "Cannot follow the store; trying again")
+			rest = pause
+		}
+		f.ok.Store(err == nil)
+		select {
+		case <-ctx.Done():
+		case <-time.After(rest):
+		}
+	}
+	return nil
+}
+
+// follow waits for a change, and tells it.
+func (f *follower) follow(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, f.s.timing.Heartbeat)
+	defer cancel()
+	revision, err := f.s.cfg.Store.Wait(waiting, f.revision)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("wait for changes: %w", err)
+	case revision < f.revision:
+		return f.all(ctx) // A backup was restored.
+	}
+	return f.changes(ctx)
+}
+
+// changes tells what has changed since the follower last looked.
+func (f *follower) changes(ctx context.Context) error {
+	for {
+		changes, err := f.s.cfg.Store.ChangesAfter(ctx, f.revision, page)
+		switch {
+		case errors.Is(err, store.ErrCompacted):
+			return f.all(ctx)
+		case err != nil:
+			return fmt.Errorf("read the changes after revision %d: %w", f.revision, err)
+		case len(changes) == 0:
+			return nil
+		}
+		news := f.news()
+		for i := range changes {
+			news.take(&changes[i])
+		}
+		news.Floor = max(0, news.Revision-remembered)
+		f.tell(news)
+		if len(changes) < page {
+			return nil
+		}
+	}
+}
+
+// all tells everything there is, as if nothing had been known.
+func (f *follower) all(ctx context.Context) error {
+	snapshot, err := f.s.cfg.Store.Snapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("read everything: %w", err)
+	}
+	f.revision = 0
+	f.s.parties.all.Store(nil)
+	news := f.news()
+	for i := range snapshot.Parties {
+		news.party(&snapshot.Parties[i])
+	}
+	for i := range snapshot.Offers {
+		news.offer(&snapshot.Offers[i])
+	}
+	news.Revision, news.Floor, news.All = snapshot.Revision, snapshot.Revision, true
+	if err := f.deletions(ctx, news); err != nil {
+		return err
+	}
+	f.tell(news)
+	return nil
+}
+
+// deletions adds what was deleted of late, so that watchers can go on that were cut off when a registry ended.
+func (f *follower) deletions(ctx context.Context, n *news) error {
+	floor := max(0, n.Revision-remembered)
+	for after := floor; after < n.Revision; {
+		changes, err := f.s.cfg.Store.ChangesAfter(ctx, after, page)
+		switch {
+		case errors.Is(err, store.ErrCompacted):
+			return nil // Somebody remembers less: watchers that were cut off begin with a snapshot.
+		case err != nil:
+			return fmt.Errorf("read what was deleted after revision %d: %w", after, err)
+		}
+		for _, c := range changes {
+			if c.Kind == store.Delete && c.RegistryRevision <= n.Revision {
+				n.gone(catalog.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
+			}
+			after = c.RegistryRevision
+		}
+		if len(changes) < page {
+			break
+		}
+	}
+	n.Floor = floor
+	return nil
+}
+
+// tell makes what is new what everybody sees.
+func (f *follower) tell(n *news) {
+	f.s.parties.all.Store(&n.parties)
+	f.s.catalog.Apply(n.Change)
+	f.revision = n.Revision
+}
+
+// news is what has changed since the follower last looked.
+type news struct {
+	catalog.Change
+
+	follower *follower
+	parties  map[string]*known
+}
+
+func (f *follower) news() *news {
+	n := &news{follower: f, parties: map[string]*known{}}
+	if all := f.s.parties.all.Load(); all != nil {
+		n.parties = maps.Clone(*all)
+	}
+	return n
+}
+
+// take takes a change into account.
+func (n *news) take(c *store.Change) {
+	n.Revision = max(n.Revision, c.RegistryRevision)
+	switch {
+	case c.Kind == store.Upsert && c.Offer != nil:
+		n.offer(c.Offer)
+	case c.Kind == store.PartyUpsert && c.Party != nil:
+		n.party(c.Party)
+	case c.Kind == store.Delete:
+		n.gone(catalog.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
+	case c.Kind == store.PartyDeleted: // It was never shown.
+		n.forget(c.PartyID)
+	}
+}
+
+// forget forgets a party.
+func (n *news) forget(id string) {
+	if old := n.parties[id]; old != nil {
+		delete(n.parties, id)
+		delete(n.parties, old.fingerprint)
+	}
+}
+
+// party takes what a party is into account. One that cannot be read is as if it were not there.
+func (n *news) party(p *store.Party) {
+	n.forget(p.ID)
+	keys, err := party.ParseKeys(p.Keys)
+	if err != nil {
+		n.skip(err, catalog.Key{Party: p.ID}, p.RegistryRevision)
+		return
+	}
+	k := &known{Party: partyOf(p), keys: keys, fingerprint: party.Fingerprint(keys.Current())}
+	n.parties[k.ID], n.parties[k.fingerprint] = k, k
+	switch {
+	case k.State == registryv1.Approved:
+		n.add(catalog.NewParty(&k.Party))
+	case k.State == registryv1.Revoked:
+		n.gone(catalog.Key{Party: k.ID}, p.RegistryRevision)
+	}
+}
+
+// offer takes what an offer is into account. One that cannot be read is as if it were not there.
+func (n *news) offer(o *store.StoredOffer) {
+	read, err := readOffer(o.JWS)
+	if err != nil {
+		n.skip(err, catalog.Key{Party: o.Party, Offer: o.ID}, o.RegistryRevision)
+		return
+	}
+	n.add(catalog.NewOffer(&catalog.Offer{JWS: o.JWS, Offer: read}, o.RegistryRevision))
+}
+
+// gone takes into account that something is not there any more.
+func (n *news) gone(key catalog.Key, revision int64) { n.add(catalog.NewGone(key, revision)) }
+
+func (n *news) add(e *catalog.Entry, err error) {
+	if err != nil {
+		n.follower.s.cfg.Log.Error(err, "Cannot show what the store has")
+		return
+	}
+	n.Entries = append(n.Entries, e)
+	n.Revision = max(n.Revision, e.Revision)
+}
+
+// skip leaves out what cannot be read, such as what another version of the program wrote.
+func (n *news) skip(err error, key catalog.Key, revision int64) {
+	n.follower.s.cfg.Log.Error(err, "Cannot read what the store has; it is left out", "party", key.Party, "offer", key.Offer)
+	n.gone(key, revision)
+}
+
+// partyOf returns a party as the API shows it to all.
+func partyOf(p *store.Party) registryv1.Party {
+	return registryv1.Party{
+		ID: p.ID, State: registryv1.State(p.State), Alive: !p.Silent, Keys: p.Keys, Announcement: p.Announcement,
+		Name: p.Name, Endpoint: p.Endpoint, Revision: p.Revision, Registered: p.RegistryRevision,
+	}
+}
+
+// readOffer reads an offer that was verified when it came.
+func readOffer(jws string) (offer.Offer, error) {
+	payload, err := party.Payload(jws)
+	if err != nil {
+		return offer.Offer{}, err
+	}
+	return offer.Parse(payload)
+}

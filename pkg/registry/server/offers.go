@@ -1,0 +1,152 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+)
+
+// NamedOffer names an offer in a path.
+type NamedOffer struct {
+	Named
+
+	Offer string `path:"offer" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"The ID of an offer of the party."`
+}
+
+type publishInput struct {
+	NamedOffer
+
+	Body registryv1.Publication
+}
+
+type offersInput struct {
+	Paging
+	Filters
+}
+
+type partiesInput struct{ Paging }
+
+type shownOffer struct{ Body registryv1.Offer }
+
+// offering registers what parties offer.
+func (s *Server) offering() {
+	put := s.operation("putOffer", http.MethodPut, registryv1.PathOffer, owns, "Publish an offer")
+	put.Description += " The offer is signed with the current key of the party, and its revision is greater than before. The same offer again changes nothing."
+	register(s, put, s.publish)
+	remove := s.operation("deleteOffer", http.MethodDelete, registryv1.PathOffer, owns, "Withdraw an offer")
+	remove.Errors = append(remove.Errors, http.StatusNotFound)
+	register(s, remove, func(ctx context.Context, in *NamedOffer) (*struct{}, error) { return nil, s.withdraw(ctx, in.Party, in.Offer) })
+	get := s.operation("getOffer", http.MethodGet, registryv1.PathOffer, reads, "Get an offer")
+	register(s, get, func(_ context.Context, in *NamedOffer) (*shownOffer, error) { return s.offer(in) })
+	list := s.operation("listOffers", http.MethodGet, registryv1.PathOffers, reads, "List the offers that pass a filter")
+	register(s, list, s.listOffers)
+}
+
+// publish keeps an offer, if it is whole, the caller's, and signed by it.
+func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, error) {
+	who, now := callerFrom(ctx), s.cfg.Now()
+	var document json.RawMessage
+	if err := party.Verify(in.Body.Offer, offer.Type, who.party.keys.Current(), &document); err != nil {
+		return nil, wrong(http.StatusUnprocessableEntity, "body.offer", err)
+	}
+	read, err := offer.Parse(document)
+	if err == nil {
+		err = read.Validate(now)
+	}
+	if err != nil {
+		return nil, wrongOffer(err)
+	}
+	switch {
+	case read.Party != in.Party:
+		return nil, wrong(http.StatusForbidden, "body.offer.party", fmt.Errorf("%.60q is not %s", read.Party, in.Party))
+	case read.ID != in.Offer:
+		return nil, wrong(http.StatusUnprocessableEntity, "body.offer.id", fmt.Errorf("%.64q is not %s", read.ID, in.Offer))
+	}
+	kept, err := s.cfg.Store.PutOffer(ctx, store.StoredOffer{
+		Party: in.Party, ID: in.Offer, Revision: read.Revision, JWS: in.Body.Offer, ValidUntil: read.ValidUntil,
+	}, s.cfg.Limits.Offers)
+	if err != nil {
+		return nil, s.fromStore(err, "body.offer.revision")
+	}
+	if _, err := s.catalog.At(ctx, kept.RegistryRevision); err != nil {
+		return nil, err
+	}
+	return &shownOffer{registryv1.Offer{Party: kept.Party, ID: kept.ID, Revision: kept.Revision, Registered: kept.RegistryRevision, JWS: kept.JWS}}, nil
+}
+
+// wrongOffer refuses an offer, with the field that is wrong.
+func wrongOffer(err error) error {
+	location, reason := "body.offer", err.Error()
+	for _, kind := range []error{offer.ErrInvalid, offer.ErrExpired} {
+		reason = strings.TrimPrefix(reason, kind.Error()+": ")
+	}
+	if field, rest, found := strings.Cut(reason, ": "); found && !strings.Contains(field, " ") {
+		location, reason = location+"."+field, rest
+	}
+	return wrong(http.StatusUnprocessableEntity, location, errors.New(reason))
+}
+
+// withdraw removes an offer, and returns when nobody sees it any more.
+func (s *Server) withdraw(ctx context.Context, owner, id string) error {
+	if err := s.cfg.Store.DeleteOffer(ctx, owner, id); err != nil {
+		return s.fromStore(err, "")
+	}
+	revision, err := s.cfg.Store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.catalog.At(ctx, revision)
+	return err
+}
+
+// offer answers with an offer.
+func (s *Server) offer(in *NamedOffer) (*shownOffer, error) {
+	view := s.catalog.View()
+	found := view.Get(catalog.Key{Party: in.Party, Offer: in.Offer})
+	if found == nil {
+		return nil, refusal(http.StatusNotFound, "there is no offer "+in.Offer+" of the party "+in.Party)
+	}
+	shown, err := show(view, found)
+	return &shownOffer{shown}, err
+}
+
+// show returns an offer as the API shows it.
+func show(view *catalog.View, e *catalog.Entry) (registryv1.Offer, error) {
+	document, err := party.Payload(e.Offer.JWS)
+	if err != nil {
+		return registryv1.Offer{}, fmt.Errorf("read the offer %s: %w", e.Key, err)
+	}
+	alive := aliveIn(view, e)
+	return registryv1.Offer{
+		Party: e.Key.Party, ID: e.Key.Offer, Revision: e.Offer.Revision, Registered: e.Revision, JWS: e.Offer.JWS, Alive: &alive, Document: document,
+	}, nil
+}
+
+// listOffers answers with a page of the offers that pass a filter.
+func (s *Server) listOffers(ctx context.Context, in *offersInput) (*listed[registryv1.Offer], error) {
+	f, err := in.compile()
+	if err != nil {
+		return nil, err
+	}
+	view := s.catalog.View()
+	keep := func(e *catalog.Entry) bool { return e.Offer != nil && f.admits(view, e) }
+	return pageOf(ctx, view, in.Paging, f.text, keep, func(e *catalog.Entry) (registryv1.Offer, error) { return show(view, e) })
+}
+
+// listParties answers with a page of the parties that are approved.
+func (s *Server) listParties(ctx context.Context, in *partiesInput) (*listed[registryv1.Party], error) {
+	keep := func(e *catalog.Entry) bool { return e.Party != nil }
+	return pageOf(ctx, s.catalog.View(), in.Paging, "parties", keep, func(e *catalog.Entry) (registryv1.Party, error) { return *e.Party, nil })
+}
