@@ -14,7 +14,7 @@ OUT          ?= dist
 REVISION     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
-BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker
+BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker catalog
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager
 PATCHED      := .build/patched/go.mod
 GOLANGCI     := .build/bin/golangci-lint
