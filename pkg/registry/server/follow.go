@@ -153,6 +153,7 @@ func (f *follower) tell(n *news) {
 	f.s.parties.all.Store(&n.parties)
 	f.s.catalog.Apply(n.Change)
 	f.revision = n.Revision
+	f.ok.Store(true)
 }
 
 // news is what has changed since the follower last looked.

@@ -47,7 +47,9 @@ func (s *Server) offering() {
 	register(s, put, s.publish)
 	remove := s.operation("deleteOffer", http.MethodDelete, registryv1.PathOffer, owns, "Withdraw an offer")
 	remove.Errors = append(remove.Errors, http.StatusNotFound)
-	register(s, remove, func(ctx context.Context, in *NamedOffer) (*struct{}, error) { return nil, s.withdraw(ctx, in.Party, in.Offer) })
+	register(s, remove, func(ctx context.Context, in *NamedOffer) (*struct{}, error) {
+		return nil, s.withdraw(ctx, in.Party, in.Offer)
+	})
 	get := s.operation("getOffer", http.MethodGet, registryv1.PathOffer, reads, "Get an offer")
 	register(s, get, func(_ context.Context, in *NamedOffer) (*shownOffer, error) { return s.offer(in) })
 	list := s.operation("listOffers", http.MethodGet, registryv1.PathOffers, reads, "List the offers that pass a filter")
