@@ -23,7 +23,13 @@ const storeVariable = "CATALOG_STORE"
 type database struct{ dsn string }
 
 // open opens the store.
-func (d *database) open(ctx context.Context) (*store.Store, error) { return store.Open(ctx, d.dsn) }
+func (d *database) open(ctx context.Context) (*store.Store, error) {
+	s, err := store.Open(ctx, d.dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open --store: %w", err)
+	}
+	return s, nil
+}
 
 // with opens the store for a deed.
 func (d *database) with(ctx context.Context, deed func(*store.Store) error) error {

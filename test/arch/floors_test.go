@@ -30,7 +30,7 @@ var floors = []floor{
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
 		"pkg/install",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
-		"pkg/virtualkubelet", "pkg/ipamguard", "pkg/connector",
+		"pkg/virtualkubelet", "pkg/ipamguard", "pkg/connector", "pkg/registry",
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview"}},
 	{"edges", "know one outside thing each", []string{"pkg/liqo", "pkg/party", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/registry/store"}},

@@ -36,7 +36,7 @@ func (p *pauses) next(err error) time.Duration {
 		pause = min(most, first<<p.failed)
 	}
 	p.failed++
-	var r *Refusal
+	var r *RefusalError
 	if errors.As(err, &r) {
 		pause = max(pause, min(most, r.RetryAfter*2))
 	}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -68,8 +69,8 @@ func (c *Client) URL() string { return c.base }
 // Close closes the connections that nobody uses.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Refusal is a registry's reason not to do something.
-type Refusal struct {
+// RefusalError is a registry's reason not to do something.
+type RefusalError struct {
 	registryv1.Problem
 
 	// RetryAfter is when the registry wants to be asked again; zero if it does not say.
@@ -77,18 +78,18 @@ type Refusal struct {
 }
 
 // Error is the reason.
-func (r *Refusal) Error() string {
+func (r *RefusalError) Error() string {
 	return fmt.Sprintf("the registry refuses it with %d %s: %s", r.Status, http.StatusText(r.Status), r.Detail)
 }
 
 // Temporary reports whether the same request may be answered otherwise later, though nobody does anything.
-func (r *Refusal) Temporary() bool {
+func (r *RefusalError) Temporary() bool {
 	return r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
 }
 
 // Refused returns why a registry has refused what led to an error; nil if it was not a refusal that lasts.
-func Refused(err error) *Refusal {
-	var r *Refusal
+func Refused(err error) *RefusalError {
+	var r *RefusalError
 	if errors.As(err, &r) && !r.Temporary() {
 		return r
 	}
@@ -137,9 +138,7 @@ func (c *Client) Renew(ctx context.Context, id string) (registryv1.Lease, error)
 // Offers returns the offers that pass a filter, as the registry says they are: nothing of it is verified.
 func (c *Client) Offers(ctx context.Context, filter url.Values) ([]registryv1.Offer, error) {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
-	for name, values := range filter {
-		query[name] = values
-	}
+	maps.Copy(query, filter)
 	var all []registryv1.Offer
 	for {
 		var page struct {
@@ -214,8 +213,8 @@ func (c *Client) send(ctx context.Context, method, path string, body any, accept
 }
 
 // refusalOf reads why a registry refuses something. What it says is cut where it is long.
-func refusalOf(answer *http.Response) *Refusal {
-	r := &Refusal{}
+func refusalOf(answer *http.Response) *RefusalError {
+	r := &RefusalError{}
 	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == "application/problem+json" {
 		if json.NewDecoder(io.LimitReader(answer.Body, maxProblem)).Decode(&r.Problem) != nil {
 			r.Problem = registryv1.Problem{}

@@ -282,7 +282,7 @@ func TestWatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := follow(t, get, func(cfg *client.WatcherConfig) {
-		cfg.After, cfg.Parties, cfg.Offers = after, append(parties, known), offers
+		cfg.After, cfg.Parties, cfg.Offers = after, slices.Concat(parties, []registryv1.Party{known}), offers
 	})
 	publish("d", 1)
 	until(t, "what is new is seen", func() bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
-// What a registry may not say. errors.Is finds them in a [Misbehaviour].
+// What a registry may not say. errors.Is finds them in a [MisbehaviourError].
 var (
 	// ErrForged means that a document is not signed with the current key of its owner, or cannot be read.
 	ErrForged = errors.New("it is not what its owner has signed")
@@ -35,8 +35,8 @@ var (
 // errOver means that an offer is true, and not valid any more, or that it is signed with a key that its owner has replaced.
 var errOver = errors.New("it is not valid any more")
 
-// Misbehaviour is something that a registry says and that is not believed.
-type Misbehaviour struct {
+// MisbehaviourError is something that a registry says and that is not believed.
+type MisbehaviourError struct {
 	// Registry is the URL of the registry.
 	Registry string
 	// Key is what the registry says that it is about.
@@ -46,7 +46,7 @@ type Misbehaviour struct {
 }
 
 // Error is what the registry says, and why it is not believed.
-func (m *Misbehaviour) Error() string {
+func (m *MisbehaviourError) Error() string {
 	what := fmt.Sprintf("party %.60q", m.Key.Party)
 	if m.Key.Offer != "" {
 		what = fmt.Sprintf("offer %.64q of %s", m.Key.Offer, what)
@@ -55,7 +55,7 @@ func (m *Misbehaviour) Error() string {
 }
 
 // Unwrap returns why it is not believed.
-func (m *Misbehaviour) Unwrap() error { return m.Reason }
+func (m *MisbehaviourError) Unwrap() error { return m.Reason }
 
 // Key is what a party, or an offer of it, is known by. A party has no Offer.
 type Key struct {

@@ -93,10 +93,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	failures := pauses{Backoff: w.cfg.Backoff}
 	for ctx.Err() == nil {
 		err := w.connect(ctx, failures.reset)
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		if ctx.Err() == nil && err != nil && !errors.Is(err, io.EOF) {
 			w.cfg.Report(fmt.Errorf("watch %s: %w", w.cfg.Client().URL(), err))
 		}
 		sleep(ctx, failures.next(err), nil)
@@ -109,9 +106,7 @@ func (w *Watcher) connect(ctx context.Context, reached func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	query := url.Values{}
-	for name, values := range w.cfg.Filter {
-		query[name] = values
-	}
+	maps.Copy(query, w.cfg.Filter)
 	if w.after != "" {
 		query.Set("after", w.after)
 	}
@@ -223,7 +218,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 func (t *telling) believes(key Key, news bool, err error) bool {
 	switch {
 	case err != nil:
-		t.w.cfg.Report(&Misbehaviour{Registry: t.w.cfg.Client().URL(), Key: key, Reason: err})
+		t.w.cfg.Report(&MisbehaviourError{Registry: t.w.cfg.Client().URL(), Key: key, Reason: err})
 		return false
 	case !news && !t.w.open[key]:
 		return false

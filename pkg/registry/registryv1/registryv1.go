@@ -54,10 +54,10 @@ type Announcement struct {
 
 // Enrolment is the body by which a party announces itself.
 type Enrolment struct {
-	Keys         []string `json:"keys" minItems:"1" maxItems:"17" nullable:"false" doc:"The chain of the party's keys, from its first one: a signed document each, as the connector writes them."`
-	Announcement string   `json:"announcement" minLength:"1" maxLength:"8192" doc:"The announcement: a compact JWS of type announcement+jws, signed with the party's current key. Its payload has party, revision, name, endpoint and issuedAt."`
-	Token        string   `json:"token,omitempty" maxLength:"256" doc:"An enrolment token of the registry. With it, the party is approved at once."`
-	Certificates string   `json:"certificates,omitempty" maxLength:"16384" doc:"A certificate of the party's current key, and what leads from it to one of the registry's authorities, as PEM. With it, the party is approved at once."`
+	Keys         []string `doc:"The chain of the party's keys, from its first one: a signed document each, as the connector writes them."                                                     json:"keys"                   maxItems:"17"     minItems:"1"  nullable:"false"`
+	Announcement string   `doc:"The announcement: a compact JWS of type announcement+jws, signed with the party's current key. Its payload has party, revision, name, endpoint and issuedAt." json:"announcement"           maxLength:"8192"  minLength:"1"`
+	Token        string   `doc:"An enrolment token of the registry. With it, the party is approved at once."                                                                                  json:"token,omitempty"        maxLength:"256"`
+	Certificates string   `doc:"A certificate of the party's current key, and what leads from it to one of the registry's authorities, as PEM. With it, the party is approved at once."       json:"certificates,omitempty" maxLength:"16384"`
 }
 
 // State is what the registry has decided about a party.
@@ -72,59 +72,59 @@ const (
 
 // Party is a party, as the registry knows it.
 type Party struct {
-	ID           string     `json:"id" doc:"What the first of the party's keys makes its name."`
-	State        State      `json:"state" enum:"Pending,Approved,Revoked"`
-	Alive        bool       `json:"alive" doc:"Whether the party has renewed its lease in time. What a silent party offers is withdrawn after a further time."`
-	Keys         []string   `json:"keys" nullable:"false" doc:"The chain of the party's keys."`
-	Announcement string     `json:"announcement" doc:"What the party says of itself, as it has signed it."`
-	Name         string     `json:"name" doc:"As announced."`
-	Endpoint     string     `json:"endpoint,omitempty" doc:"As announced."`
-	Revision     int64      `json:"revision" doc:"That of the announcement."`
-	Registered   int64      `json:"registryRevision" doc:"The registry's revision at which it became what it is."`
-	LeaseUntil   *time.Time `json:"leaseUntil,omitempty" doc:"Until when the party counts as alive; only the party itself is told."`
+	ID           string     `doc:"What the first of the party's keys makes its name."                                                             json:"id"`
+	State        State      `enum:"Pending,Approved,Revoked"                                                                                      json:"state"`
+	Alive        bool       `doc:"Whether the party has renewed its lease in time. What a silent party offers is withdrawn after a further time." json:"alive"`
+	Keys         []string   `doc:"The chain of the party's keys."                                                                                 json:"keys"                 nullable:"false"`
+	Announcement string     `doc:"What the party says of itself, as it has signed it."                                                            json:"announcement"`
+	Name         string     `doc:"As announced."                                                                                                  json:"name"`
+	Endpoint     string     `doc:"As announced."                                                                                                  json:"endpoint,omitempty"`
+	Revision     int64      `doc:"That of the announcement."                                                                                      json:"revision"`
+	Registered   int64      `doc:"The registry's revision at which it became what it is."                                                         json:"registryRevision"`
+	LeaseUntil   *time.Time `doc:"Until when the party counts as alive; only the party itself is told."                                           json:"leaseUntil,omitempty"`
 }
 
 // Publication is the body by which a party publishes an offer.
 type Publication struct {
-	Offer string `json:"offer" minLength:"1" maxLength:"31744" doc:"The offer: a compact JWS of type offer+jws, signed with the party's current key."`
+	Offer string `doc:"The offer: a compact JWS of type offer+jws, signed with the party's current key." json:"offer" maxLength:"31744" minLength:"1"`
 }
 
 // Offer is an offer, as the registry knows it.
 type Offer struct {
 	Party      string          `json:"party"`
-	ID         string          `json:"id" doc:"Distinct among the offers of the party."`
-	Revision   int64           `json:"revision" doc:"As the party counts."`
-	Registered int64           `json:"registryRevision" doc:"The registry's revision at which it became what it is."`
-	JWS        string          `json:"offer" doc:"The offer as the party has signed it. What is trusted is this alone."`
-	Alive      *bool           `json:"alive,omitempty" doc:"Whether the party is alive. It is not in events, which have the party itself."`
-	Document   json.RawMessage `json:"document,omitempty" doc:"What is signed, readable. It is not in events."`
+	ID         string          `doc:"Distinct among the offers of the party."                                       json:"id"`
+	Revision   int64           `doc:"As the party counts."                                                          json:"revision"`
+	Registered int64           `doc:"The registry's revision at which it became what it is."                        json:"registryRevision"`
+	JWS        string          `doc:"The offer as the party has signed it. What is trusted is this alone."          json:"offer"`
+	Alive      *bool           `doc:"Whether the party is alive. It is not in events, which have the party itself." json:"alive,omitempty"`
+	Document   json.RawMessage `doc:"What is signed, readable. It is not in events."                                json:"document,omitempty"`
 }
 
 // Lease is until when a party counts as alive.
 type Lease struct {
 	Until   time.Time `json:"until"`
-	Seconds int64     `json:"seconds" doc:"How long a lease is. Who renews it three times in that is safe."`
-	Offers  int       `json:"offers" doc:"How many offers of the party the registry has: one that has lost some can be told again."`
+	Seconds int64     `doc:"How long a lease is. Who renews it three times in that is safe."                          json:"seconds"`
+	Offers  int       `doc:"How many offers of the party the registry has: one that has lost some can be told again." json:"offers"`
 }
 
 // Registry is what a registry says of itself.
 type Registry struct {
-	Epoch        string `json:"epoch" doc:"Which history the revisions are of. It changes when the registry begins anew."`
-	Revision     int64  `json:"revision" doc:"How often something has changed."`
+	Epoch        string `doc:"Which history the revisions are of. It changes when the registry begins anew." json:"epoch"`
+	Revision     int64  `doc:"How often something has changed."                                              json:"revision"`
 	Parties      int    `json:"parties"`
 	Offers       int    `json:"offers"`
 	LeaseSeconds int64  `json:"leaseSeconds"`
-	MaxOffers    int    `json:"maxOffers" doc:"How many offers a party may have."`
+	MaxOffers    int    `doc:"How many offers a party may have."                                             json:"maxOffers"`
 	Version      string `json:"version"`
 	// Caller is who asks.
-	Caller *Caller `json:"caller,omitempty" doc:"Who asks, by the key of its certificate; missing without one."`
+	Caller *Caller `doc:"Who asks, by the key of its certificate; missing without one." json:"caller,omitempty"`
 }
 
 // Caller is who asks.
 type Caller struct {
-	Fingerprint string `json:"fingerprint" doc:"That of the certificate's key."`
-	Party       string `json:"party,omitempty" doc:"Whose key it is; empty if it is unknown."`
-	State       State  `json:"state,omitempty" enum:"Pending,Approved,Revoked"`
+	Fingerprint string `doc:"That of the certificate's key."           json:"fingerprint"`
+	Party       string `doc:"Whose key it is; empty if it is unknown." json:"party,omitempty"`
+	State       State  `enum:"Pending,Approved,Revoked"                json:"state,omitempty"`
 }
 
 // The events of a watch. Those that say how far a watcher has come have an ID, which is the parameter after, or the header
@@ -152,7 +152,7 @@ type Upsert struct {
 // Delete is that a party or an offer is gone. With a party all its offers are gone.
 type Delete struct {
 	Party      string `json:"party"`
-	Offer      string `json:"offer,omitempty" doc:"Empty if the party itself is gone."`
+	Offer      string `doc:"Empty if the party itself is gone." json:"offer,omitempty"`
 	Registered int64  `json:"registryRevision"`
 }
 

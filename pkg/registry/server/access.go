@@ -92,9 +92,6 @@ func (c caller) called() string {
 	return c.address.String()
 }
 
-// approved reports whether a caller is a party that is approved.
-func (c caller) approved() bool { return c.party != nil && c.party.State == registryv1.Approved }
-
 // is reports whether a caller is a party.
 func (c caller) is(id string) bool { return c.party != nil && id != "" && c.party.ID == id }
 

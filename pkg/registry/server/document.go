@@ -22,7 +22,8 @@ func (s *Server) document() error {
 	if err != nil {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
 	}
-	s.json = append(text, '\n')
+	text = append(text, '\n')
+	s.json = text
 	if s.yaml, err = described.YAML(); err != nil {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
 	}

@@ -15,15 +15,15 @@ import (
 
 // Filters are which offers are asked for. Several values of one mean any of them, and several of them mean all.
 type Filters struct {
-	Resources     []string `query:"resource,explode" maxItems:"32" doc:"What one plan of the offer must have at least, such as cpu=4 or memory=16Gi; once for each resource."`
-	MaxPrice      string   `query:"maxPrice" maxLength:"32" doc:"What an hour of one plan may cost at most, such as 0.10, in the currency of the parameter currency."`
-	Currency      string   `query:"currency" maxLength:"3" doc:"The currency of the parameter maxPrice, as a code of ISO 4217. Prices in other currencies are not compared: such plans do not pass."`
-	Regions       []string `query:"region,explode" maxItems:"32"`
-	Architectures []string `query:"architecture,explode" maxItems:"8" doc:"Such as amd64: one of them is enough."`
-	Kinds         []string `query:"kind,explode" maxItems:"2" enum:"Cluster,Broker"`
-	Parties       []string `query:"party,explode" maxItems:"32" doc:"IDs of parties."`
-	Expression    string   `query:"expression" maxLength:"1024" doc:"An expression in CEL about the offer and its plans."`
-	Alive         string   `query:"alive" enum:"true,false" doc:"Only offers of parties that are alive, or that are not. A watch has no such filter: it has the parties."`
+	Resources     []string `doc:"What one plan of the offer must have at least, such as cpu=4 or memory=16Gi; once for each resource."                                maxItems:"32"          query:"resource,explode"`
+	MaxPrice      string   `doc:"What an hour of one plan may cost at most, such as 0.10, in the currency of the parameter currency."                                 maxLength:"32"         query:"maxPrice"`
+	Currency      string   `doc:"The currency of the parameter maxPrice, as a code of ISO 4217. Prices in other currencies are not compared: such plans do not pass." maxLength:"3"          query:"currency"`
+	Regions       []string `maxItems:"32"                                                                                                                             query:"region,explode"`
+	Architectures []string `doc:"Such as amd64: one of them is enough."                                                                                               maxItems:"8"           query:"architecture,explode"`
+	Kinds         []string `enum:"Cluster,Broker"                                                                                                                     maxItems:"2"           query:"kind,explode"`
+	Parties       []string `doc:"IDs of parties."                                                                                                                     maxItems:"32"          query:"party,explode"`
+	Expression    string   `doc:"An expression in CEL about the offer and its plans."                                                                                 maxLength:"1024"       query:"expression"`
+	Alive         string   `doc:"Only offers of parties that are alive, or that are not. A watch has no such filter: it has the parties."                             enum:"true,false"      query:"alive"`
 }
 
 // filter is which offers are asked for, ready to be asked of many.

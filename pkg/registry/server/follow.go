@@ -205,10 +205,10 @@ func (n *news) party(p *store.Party) {
 	}
 	k := &known{Party: partyOf(p), keys: keys, fingerprint: party.Fingerprint(keys.Current())}
 	n.parties[k.ID], n.parties[k.fingerprint] = k, k
-	switch {
-	case k.State == registryv1.Approved:
+	switch k.State { //nolint:exhaustive // A party that waits is not shown.
+	case registryv1.Approved:
 		n.add(catalog.NewParty(&k.Party))
-	case k.State == registryv1.Revoked:
+	case registryv1.Revoked:
 		n.gone(catalog.Key{Party: k.ID}, p.RegistryRevision)
 	}
 }

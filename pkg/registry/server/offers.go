@@ -22,7 +22,7 @@ import (
 type NamedOffer struct {
 	Named
 
-	Offer string `path:"offer" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"The ID of an offer of the party."`
+	Offer string `doc:"The ID of an offer of the party." maxLength:"63" minLength:"1" path:"offer" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
 }
 
 type publishInput struct {

@@ -20,16 +20,16 @@ import (
 
 // Paging is what part of a list is asked for.
 type Paging struct {
-	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"How many items are answered at most."`
-	Continue    string `query:"continue" maxLength:"512" doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice."`
-	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"An ETag of an earlier answer: if it is still right, the answer is 304."`
+	Limit       int    `default:"100"                                                                                                                   doc:"How many items are answered at most." maximum:"500"    minimum:"1" query:"limit"`
+	Continue    string `doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice." maxLength:"512"                            query:"continue"`
+	IfNoneMatch string `doc:"An ETag of an earlier answer: if it is still right, the answer is 304."                                                    header:"If-None-Match"                     maxLength:"1024"`
 }
 
 // List is a page of a list.
 type List[T any] struct {
-	Items    []T    `json:"items" nullable:"false"`
-	Continue string `json:"continue,omitempty" doc:"For the next page; missing on the last one."`
-	Revision int64  `json:"registryRevision" doc:"The registry's revision of which the page is."`
+	Items    []T    `json:"items"                                        nullable:"false"`
+	Continue string `doc:"For the next page; missing on the last one."   json:"continue,omitempty"`
+	Revision int64  `doc:"The registry's revision of which the page is." json:"registryRevision"`
 }
 
 // listed is the answer with a page.

@@ -6,6 +6,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -52,9 +53,7 @@ func statusOf(err error) int {
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	var headers huma.HeadersError
 	if errors.As(err, &headers) {
-		for name, values := range headers.GetHeaders() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), headers.GetHeaders())
 	}
 	var told *huma.ErrorModel
 	var status huma.StatusError
@@ -71,7 +70,7 @@ func (s *Server) refuse(w http.ResponseWriter, err error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(told.Status)
-	_ = json.NewEncoder(w).Encode(told) // A caller that has gone away is nobody's concern.
+	_ = json.NewEncoder(w).Encode(told) //nolint:errchkjson // A caller that has gone away is nobody's concern.
 }
 
 // refuseContext is refuse in a middleware.

@@ -35,7 +35,7 @@ const (
 
 // Named names a party in a path.
 type Named struct {
-	Party string `path:"party" minLength:"52" maxLength:"52" pattern:"^[a-z2-7]+$" doc:"The ID of a party."`
+	Party string `doc:"The ID of a party." maxLength:"52" minLength:"52" path:"party" pattern:"^[a-z2-7]+$"`
 }
 
 type enrolInput struct {
@@ -264,7 +264,7 @@ func (s *Server) renew(ctx context.Context, id string) (*struct{ Body registryv1
 
 // fromStore returns the answer to what the store refuses; a failure of the store as it is.
 func (s *Server) fromStore(err error, field string) error {
-	status := 0
+	var status int
 	switch {
 	case errors.Is(err, store.ErrToken):
 		status, field = http.StatusForbidden, "body.token"

@@ -36,8 +36,10 @@ import (
 const (
 	// requestTimeout is how long a request may take, and answerTimeout is less than what ends it without an answer.
 	requestTimeout, answerTimeout = 15 * time.Second, 13 * time.Second
-	// DefaultLease is how long a party counts as alive without a word of it, and DefaultDrop for how much longer its offers are shown as those of a silent one.
-	DefaultLease, DefaultDrop = 2 * time.Minute, time.Hour
+	// DefaultLease is how long a party counts as alive without a word of it.
+	DefaultLease = 2 * time.Minute
+	// DefaultDrop is for how much longer the offers of a silent party are shown.
+	DefaultDrop = time.Hour
 )
 
 // Config is what a registry needs.
@@ -174,7 +176,7 @@ func (s *Server) operation(id, method, path string, n need, summary string) huma
 			http.StatusNotAcceptable, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
 		},
 	}
-	switch n {
+	switch n { //nolint:exhaustive // The others are alike.
 	case anybody:
 		op.Security = []map[string][]string{}
 	case reads, itself:

@@ -14,12 +14,12 @@ import (
 
 // CatalogV0 is what a cluster offers, in the form that older programs read. It has no token: what lets a buyer peer is given to it when both have signed.
 type CatalogV0 struct {
-	ClusterID        string    `json:"clusterID" doc:"The party's ID."`
+	ClusterID        string    `doc:"The party's ID."                                        json:"clusterID"`
 	ClusterName      string    `json:"clusterName"`
-	Endpoint         string    `json:"endpoint" doc:"Where the party's connector negotiates."`
-	ContractEndpoint string    `json:"clusterContractEndpoint" doc:"As endpoint."`
-	Created          int64     `json:"created" doc:"When its newest offer was made, in seconds since 1970."`
-	Offers           []OfferV0 `json:"offers" nullable:"false"`
+	Endpoint         string    `doc:"Where the party's connector negotiates."                json:"endpoint"`
+	ContractEndpoint string    `doc:"As endpoint."                                           json:"clusterContractEndpoint"`
+	Created          int64     `doc:"When its newest offer was made, in seconds since 1970." json:"created"`
+	Offers           []OfferV0 `json:"offers"                                                nullable:"false"`
 }
 
 // OfferV0 is an offer in that form.
@@ -30,19 +30,19 @@ type OfferV0 struct {
 	Description string   `json:"description"`
 	ClusterID   string   `json:"clusterID"`
 	PrettyName  string   `json:"clusterPrettyName"`
-	Created     int64    `json:"created" doc:"In milliseconds since 1970."`
-	Status      bool     `json:"status" doc:"Whether the party is alive."`
-	Plans       []PlanV0 `json:"plans" nullable:"false" doc:"The plans with fixed resources: this form has no ranges."`
+	Created     int64    `doc:"In milliseconds since 1970."                              json:"created"`
+	Status      bool     `doc:"Whether the party is alive."                              json:"status"`
+	Plans       []PlanV0 `doc:"The plans with fixed resources: this form has no ranges." json:"plans"   nullable:"false"`
 }
 
 // PlanV0 is a plan in that form.
 type PlanV0 struct {
 	PlanID       string            `json:"planID"`
 	PlanName     string            `json:"planName"`
-	PlanCost     float64           `json:"planCost" doc:"Rounded to what a number can hold."`
+	PlanCost     float64           `doc:"Rounded to what a number can hold." json:"planCost"`
 	CostCurrency string            `json:"planCostCurrency"`
-	CostPeriod   string            `json:"planCostPeriod" enum:"minute,hour,day,week,month,year"`
-	PlanQuantity int64             `json:"planQuantity" doc:"How many more can be bought."`
+	CostPeriod   string            `enum:"minute,hour,day,week,month,year"   json:"planCostPeriod"`
+	PlanQuantity int64             `doc:"How many more can be bought."       json:"planQuantity"`
 	Resources    map[string]string `json:"resources"`
 }
 

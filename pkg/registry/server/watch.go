@@ -41,8 +41,8 @@ func (t Timing) orDefault() Timing {
 type watchInput struct {
 	Filters
 
-	After       string `query:"after" maxLength:"128" doc:"The ID of the last event that was received: the watch goes on from there. The header Last-Event-ID says the same, and counts more."`
-	LastEventID string `header:"Last-Event-ID" maxLength:"128" doc:"As the parameter after; browsers send it."`
+	After       string `doc:"The ID of the last event that was received: the watch goes on from there. The header Last-Event-ID says the same, and counts more." maxLength:"128"        query:"after"`
+	LastEventID string `doc:"As the parameter after; browsers send it."                                                                                          header:"Last-Event-ID" maxLength:"128"`
 }
 
 // watching registers the watch.
