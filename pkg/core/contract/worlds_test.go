@@ -193,6 +193,7 @@ func (w *world) handle(worker *process, request contract.Request, answer func(co
 			if result.Outcome == contract.Done && result.Record.Version == was {
 				w.failf("%s of %s is done, and nothing is written", request.Event, request.Key)
 			}
+			w.covered(result)
 			return nil
 		},
 		func() task { return w.unless(w.writeBooks(result.Before, &at)) },
@@ -204,6 +205,20 @@ func (w *world) handle(worker *process, request contract.Request, answer func(co
 			}
 			return nil
 		},
+	}
+}
+
+// covered holds for each result: both ledgers, the one that is written before the record and the one after, hold what the record needs.
+func (w *world) covered(result contract.Result) {
+	record := result.Record
+	if !record.Signed() && record.State != contract.Reserved || record.State.Final() && record.Duty() != contract.WithdrawDuty {
+		return
+	}
+	for _, books := range []ledger.Ledger{result.Before, result.After} {
+		hold, found := books.Get(record.Key)
+		if size := record.Terms.Size(); !found || record.Signed() && !hold.Until.IsZero() || !hold.Size.Max(size).Equal(hold.Size) {
+			w.failf("contract %s in state %s would hold %v, less than %v", record.Key, record.State, hold, size)
+		}
 	}
 }
 
