@@ -46,7 +46,7 @@ func ParseDuration(text string) (Duration, error) {
 			if err != nil {
 				return false
 			}
-			total += time.Duration(n) * lengths[at]
+			total = min(total+time.Duration(n)*lengths[at], maxDuration+1) // A sum of four times the most would wrap around.
 			part, units, lengths = part[end+1:], units[at+1:], lengths[at+1:]
 		}
 		return true

@@ -67,6 +67,25 @@ func FuzzQuantity(f *testing.F) {
 	})
 }
 
+// FuzzDuration checks that a duration is within its bounds, and is read again as it is written.
+func FuzzDuration(f *testing.F) {
+	for _, text := range []string{"P30D", "PT1H30M", "P2W", "PT0S", "P36500DT876000H52560000M", "P1M", "-PT1H"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ParseDuration(text)
+		if err != nil {
+			return
+		}
+		if err := checkDuration(d); err != nil {
+			t.Fatalf("%q is read, but %v", text, err)
+		}
+		if again, err := ParseDuration(d.String()); err != nil || again != d {
+			t.Fatalf("%q is written as %q, which is read as %q, %v", text, d, again, err)
+		}
+	})
+}
+
 // FuzzAmount checks that money is read again as it is written.
 func FuzzAmount(f *testing.F) {
 	for _, text := range []string{"0", "0.10", "999999999.999999999", "-1", "1e9", "1,5"} {

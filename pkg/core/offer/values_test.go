@@ -267,14 +267,17 @@ func TestParseDuration(t *testing.T) {
 		canonical string
 		err       string
 	}{
-		"P30D":          {reason: "A day has 24 hours.", want: 720 * time.Hour, canonical: "P30D"},
-		"PT1H30M":       {reason: "Hours and minutes follow a T.", want: 90 * time.Minute, canonical: "PT1H30M"},
-		"P1DT1S":        {reason: "There can be both.", want: 24*time.Hour + time.Second, canonical: "P1DT1S"},
-		"P2W":           {reason: "Weeks stand alone.", want: 336 * time.Hour, canonical: "P14D"},
-		"PT36H":         {reason: "As many hours as wanted.", want: 36 * time.Hour, canonical: "P1DT12H"},
-		"PT0S":          {reason: "It can be nothing.", canonical: "PT0S"},
-		"P36500D":       {reason: "This is the most.", want: 36500 * 24 * time.Hour, canonical: "P36500D"},
-		"P36500DT1S":    {reason: "This is more.", err: "longer than a hundred years"},
+		"P30D":       {reason: "A day has 24 hours.", want: 720 * time.Hour, canonical: "P30D"},
+		"PT1H30M":    {reason: "Hours and minutes follow a T.", want: 90 * time.Minute, canonical: "PT1H30M"},
+		"P1DT1S":     {reason: "There can be both.", want: 24*time.Hour + time.Second, canonical: "P1DT1S"},
+		"P2W":        {reason: "Weeks stand alone.", want: 336 * time.Hour, canonical: "P14D"},
+		"PT36H":      {reason: "As many hours as wanted.", want: 36 * time.Hour, canonical: "P1DT12H"},
+		"PT0S":       {reason: "It can be nothing.", canonical: "PT0S"},
+		"P36500D":    {reason: "This is the most.", want: 36500 * 24 * time.Hour, canonical: "P36500D"},
+		"P36500DT1S": {reason: "This is more.", err: "longer than a hundred years"},
+		"P36500DT876000H52560000M": {
+			reason: "Nor is a sum of what is not too long more than fits.", err: "longer than a hundred years",
+		},
 		"P99999999999D": {reason: "Nothing wraps around.", err: "not a duration"},
 		"P1M":           {reason: "A month is not of one length.", err: "not a duration"},
 		"P1Y":           {reason: "Nor is a year.", err: "not a duration"},
