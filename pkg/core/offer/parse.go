@@ -4,6 +4,7 @@
 package offer
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -89,7 +90,7 @@ func Parse(data []byte) (Offer, error) {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mismatch):
-		return Offer{}, fmt.Errorf("%w: %s: it cannot be a %s", ErrInvalid, mismatch.Field, mismatch.Value)
+		return Offer{}, fmt.Errorf("%w: %s: it cannot be a %s", ErrInvalid, cmp.Or(mismatch.Field, "document"), mismatch.Value)
 	case err != nil:
 		return Offer{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	case len(more) > 0:

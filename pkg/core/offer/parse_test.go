@@ -130,6 +130,21 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestNoStepForOneAmount checks that a resource of which there is one amount only needs no step, even if the
+// minimum and the maximum are written in two ways.
+func TestNoStepForOneAmount(t *testing.T) {
+	o := parse(t, `"256Gi", "pods": "110", "nvidia.com/gpu": "4"},
+				"step": {"cpu": "500m", "memory": "2Gi", `, `"4294967296", "pods": "110", "nvidia.com/gpu": "4"},
+				"step": {"cpu": "500m", `)
+	granted, err := o.Plans[1].Grant(list(t, "memory", "4Gi"))
+	if err != nil || !granted["memory"].Equal(quantity(t, "4Gi")) {
+		t.Errorf("Grant() = %s, %v, want memory 4Gi", granted, err)
+	}
+	if granted, err = o.Plans[1].Grant(list(t, "memory", "4097Mi")); !errors.Is(err, ErrTooMuch) {
+		t.Errorf("Grant() of more = %s, %v, want %v", granted, err, ErrTooMuch)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	long := strings.Repeat("x", maxString+1)
 	cases := map[string]struct {
@@ -278,7 +293,7 @@ func TestParseBytes(t *testing.T) {
 		"NotUTF8":  {reason: "JSON is UTF-8.", data: append([]byte{'"', 0xff, '"'}, document...), err: "UTF-8"},
 		"Nothing":  {reason: "It is no offer.", err: "unexpected end"},
 		"Null":     {reason: "It is no offer.", data: []byte("null"), err: `issuedAt: ""`},
-		"Array":    {reason: "It is no offer.", data: []byte("[]"), err: "it cannot be"},
+		"Array":    {reason: "It is no offer.", data: []byte("[]"), err: "invalid offer: document: it cannot be"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -216,7 +216,7 @@ func (r *Range) check() error {
 		switch {
 		case most.milli < least.milli:
 			return in("max", in(key, fmt.Errorf("%s is less than the minimum %s", most, least)))
-		case step.milli == 0 && most != least:
+		case step.milli == 0 && most.milli != least.milli:
 			return in("step", in(key, errors.New("it is missing")))
 		case step.milli != 0 && (most.milli-least.milli)%step.milli != 0:
 			return in("max", in(key, fmt.Errorf("%s is not the minimum %s and a whole number of steps of %s", most, least, step)))
