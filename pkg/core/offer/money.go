@@ -24,8 +24,8 @@ const (
 )
 
 // Amount is money in billionths of a unit of a currency, from zero to 999999999.999999999. As text
-// it is a decimal number without sign and exponent, such as 0.0125. Amounts can be compared
-// with == and with Compare.
+// it is a decimal number without sign and exponent, such as 0.0125. Amounts can be
+// compared with ==, and prices with Compare.
 type Amount struct{ nano int64 }
 
 // ParseAmount reads an amount of money. The error names the text and what is wrong with it.

@@ -32,8 +32,8 @@ const (
 // byte, of a pod. As text it is a quantity of Kubernetes, but strictly: digits, perhaps a point
 // and digits, and one of the suffixes m, k, M, G, T, P, Ki, Mi, Gi, Ti and Pi; nothing that has
 // to be rounded, is more than 2^50 units or is longer than 32 characters. The zero Quantity is
-// none of the resource; ParseQuantity never returns it. Quantities can be compared with ==
-// if both came from text.
+// none of the resource; ParseQuantity never returns it. Compare and Equal
+// tell how much it is; == also tells 1Ki from 1024, which are as much.
 type Quantity struct {
 	milli int64
 	// binary: it is a multiple of 1024 that was written so, and is again.
