@@ -240,6 +240,10 @@ func TestPrice(t *testing.T) {
 			reason: "Nothing wraps around.", a: price("999999999.999999998", Minute), b: price("999999999.999999999", Minute),
 			perHour: new(big.Rat).Mul(big.NewRat(60, 1), big.NewRat(999999999999999998, nano)), want: -1,
 		},
+		"FarApart": {
+			reason: "The product of the larger is 2^64 and little more.", a: price("35096.545041306", Minute), b: price("1", Year),
+			perHour: new(big.Rat).Mul(big.NewRat(60, 1), big.NewRat(35096545041306, nano)), want: 1,
+		},
 		"None": {reason: "What has no period costs nothing an hour.", a: Price{Amount: money(t, "1")}, b: price("0", Hour), perHour: new(big.Rat)},
 	}
 	for name, tc := range cases {
