@@ -372,6 +372,13 @@ func TestRefuses(t *testing.T) {
 		return `{"signature":"` + jws + `"}`
 	}
 	same := func(*contract.Terms) {}
+	forged := func() string {
+		jws, err := negotiation.SignTerms(thief.key, request.Terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `{"signature":"` + request.Signature[:strings.LastIndex(request.Signature, ".")] + jws[strings.LastIndex(jws, "."):] + `"}`
+	}
 	for name, tc := range map[string]struct {
 		reason             string
 		by                 somebody
@@ -381,25 +388,29 @@ func TestRefuses(t *testing.T) {
 	}{
 		"stolen, get":         {"the ID is the buyer's", thief, "GET", "/contracts/a", "", 404, "unknown"},
 		"stolen, credentials": {"they are the buyer's", thief, "GET", "/contracts/a/credentials", "", 404, "unknown"},
-		"stolen, terminate":   {"it is the buyer's", thief, "PUT", "/contracts/b/drained", "", 404, "unknown"},
-		"replayed signature":  {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
-		"other ID":            {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
-		"other terms":         {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price.Amount = "0.01" }), 422, "other terms"},
-		"for another":         {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
-		"another buyer":       {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
-		"another seller":      {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},
-		"other digest":        {"another offer", buyer, "PUT", "/contracts/new", set("offerDigest", "sha256:"+strings.Repeat("0", 64)), 422, "terms.offerDigest"},
-		"other revision":      {"another offer", buyer, "PUT", "/contracts/new", set("offerRevision", 2), 422, "terms.offerDigest"},
-		"unknown offer":       {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
-		"unknown plan":        {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
-		"cheaper":             {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
-		"two units":           {"not for sale", buyer, "PUT", "/contracts/new", set("units", 2), 422, "units"},
-		"mode":                {"not for sale", buyer, "PUT", "/contracts/new", set("mode", "Aggregator"), 422, "terms.mode"},
-		"8GB":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
-		"-1":                  {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
-		"1e1.5":               {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
-		"more":                {"not the plan's", buyer, "PUT", "/contracts/new", cpu("9"), 422, "terms.resources"},
-		"past":                {"over before it begins", buyer, "PUT", "/contracts/new", set("endsAt", "2001-01-01T00:00:00Z"), 422, "endsAt"},
+		"stolen, drained":     {"it is the buyer's", thief, "PUT", "/contracts/a/drained", "", 404, "unknown"},
+		"stolen, terminate": {
+			"who has no such contract ends one of its own that never was", newParty(t), "PUT", "/contracts/a/termination", `{"reason":"mine"}`, 200, `"version":1,"state":"Ended"`,
+		},
+		"forged signature":   {"the buyer's terms and key ID, signed by another", buyer, "PUT", "/contracts/a/signature", forged(), 422, "not signed by the key"},
+		"replayed signature": {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
+		"other ID":           {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
+		"other terms":        {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price.Amount = "0.01" }), 422, "other terms"},
+		"for another":        {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
+		"another buyer":      {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
+		"another seller":     {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},
+		"other digest":       {"another offer", buyer, "PUT", "/contracts/new", set("offerDigest", "sha256:"+strings.Repeat("0", 64)), 422, "terms.offerDigest"},
+		"other revision":     {"another offer", buyer, "PUT", "/contracts/new", set("offerRevision", 2), 422, "terms.offerDigest"},
+		"unknown offer":      {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
+		"unknown plan":       {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
+		"cheaper":            {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
+		"two units":          {"not for sale", buyer, "PUT", "/contracts/new", set("units", 2), 422, "units"},
+		"mode":               {"not for sale", buyer, "PUT", "/contracts/new", set("mode", "Aggregator"), 422, "terms.mode"},
+		"8GB":                {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
+		"-1":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
+		"1e1.5":              {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
+		"more":               {"not the plan's", buyer, "PUT", "/contracts/new", cpu("9"), 422, "terms.resources"},
+		"past":               {"over before it begins", buyer, "PUT", "/contracts/new", set("endsAt", "2001-01-01T00:00:00Z"), 422, "endsAt"},
 		"next year": {"it begins now", buyer, "PUT", "/contracts/new", wire(func(terms map[string]any) {
 			terms["startsAt"], terms["endsAt"] = "2101-01-01T00:00:00Z", "2101-01-02T00:00:00Z"
 		}), 422, "terms.startsAt"},
@@ -435,7 +446,7 @@ func TestSameID(t *testing.T) {
 
 // TestLimits asks for too much.
 func TestLimits(t *testing.T) {
-	s := open(t, func(cfg *negotiation.Config) { cfg.Limits.Open, cfg.Limits.PollsEach = 1, 1 })
+	s := open(t, func(cfg *negotiation.Config) { cfg.Limits.Open = 1 })
 	buyer := newParty(t)
 	c := s.client(t, buyer)
 	_, request := buy(t, c, buyer, "a")
@@ -456,6 +467,38 @@ func TestLimits(t *testing.T) {
 	}
 	if other, _ := slow.send(t, newParty(t), "GET", "/contracts/a", ""); refused == 0 || other != http.StatusNotFound {
 		t.Errorf("%d refused, another party %d", refused, other)
+	}
+}
+
+// TestPolls waits with more requests than one party may: that of another party still waits.
+func TestPolls(t *testing.T) {
+	s := open(t, func(cfg *negotiation.Config) { cfg.Limits.PollsEach = 1 })
+	buyer, other := newParty(t), newParty(t)
+	view, request := buy(t, s.client(t, buyer), buyer, "a")
+	otherView, _ := buy(t, s.client(t, other), other, "a")
+	wait := func(version int64, seconds int) string {
+		return fmt.Sprintf("/contracts/a?after=%d&wait=%d", version, seconds)
+	}
+	done := make(chan int, 2)
+	for range 2 {
+		go func() {
+			status, _ := s.send(t, buyer, "GET", wait(view.Version, 20), "")
+			done <- status
+		}()
+	}
+	// One of the two is refused while the other waits, and a party without polls may still wait.
+	if status := <-done; status != http.StatusTooManyRequests {
+		t.Errorf("one poll too many: %d", status)
+	}
+	if status, answer := s.send(t, other, "GET", wait(otherView.Version, 1), ""); status != http.StatusOK {
+		t.Errorf("another party: %d %s", status, answer)
+	}
+	s.decide(t, request.Key, contract.Grant)
+	if status := <-done; status != http.StatusOK {
+		t.Errorf("the poll that waited: %d", status)
+	}
+	if status, answer := s.send(t, buyer, "GET", wait(view.Version+100, 1), ""); status != http.StatusOK {
+		t.Errorf("after the poll has left: %d %s", status, answer)
 	}
 }
 
