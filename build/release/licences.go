@@ -37,6 +37,7 @@ func kinds() []licenceKind {
 		{id: "BSD-3-Clause", says: bsd, also: names},
 		{id: "ISC", says: phrase(`Permission to use, copy, modify, and(/or)? distribute this software for any purpose`)},
 		{id: "MIT", says: phrase(`Permission is hereby granted, free of charge, to any person obtaining a copy`)},
+		{id: "blessing", says: phrase(`SQLite Is Public Domain`)}, // SPDX knows what is public domain by the blessing in SQLite's sources.
 		{id: "MPL-2.0", says: phrase(`Mozilla Public License,? (Version|v\.) 2\.0`)},
 	}
 }
@@ -83,6 +84,10 @@ var (
 	noticeFile  = regexp.MustCompile(`(?i)^notice([.-].*)?$`)
 )
 
+// others are files that are not about the code of their module: where a picture in its README comes from (modernc.org/memory), and what else is in
+// its module graph, its tests included (modernc.org/sqlite). What of that is linked is a module of its own here.
+var others = map[string]bool{"LICENSE-LOGO": true, "LICENSE-3RD-PARTY.md": true}
+
 // licenceOf reads the licence of a folder with the sources of a module.
 func licenceOf(m linkedModule, folder string) (moduleLicence, error) {
 	files, err := os.ReadDir(folder)
@@ -93,7 +98,7 @@ func licenceOf(m linkedModule, folder string) (moduleLicence, error) {
 	ids := map[string]bool{}
 	for _, file := range files {
 		name := file.Name()
-		isLicence := licenceFile.MatchString(name)
+		isLicence := licenceFile.MatchString(name) && !others[name]
 		if file.IsDir() || filepath.Ext(name) == ".go" || !isLicence && !noticeFile.MatchString(name) {
 			continue
 		}

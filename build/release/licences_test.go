@@ -14,7 +14,7 @@ import (
 
 // allowed are the licences of what may be linked. A licence that asks for more than its text and a notice needs a decision, and a line in
 // NOTICE.
-var allowed = map[string]bool{"Apache-2.0": true, "BSD-2-Clause": true, "BSD-3-Clause": true, "ISC": true, "MIT": true}
+var allowed = map[string]bool{"Apache-2.0": true, "BSD-2-Clause": true, "BSD-3-Clause": true, "ISC": true, "MIT": true, "blessing": true}
 
 // TestLinkedLicences reads the licences of all modules that the programs of this project link, on each platform of a release.
 func TestLinkedLicences(t *testing.T) {

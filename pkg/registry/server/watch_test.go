@@ -211,8 +211,6 @@ func TestSlowWatcher(t *testing.T) {
 	seller, c := r.member(t, "seller")
 	slow, _ := r.member(t, "slow")
 	buyer, _ := r.member(t, "buyer")
-	fast := r.watch(t, buyer, nil)
-	fast.words()
 
 	// More than the buffers of a connection hold.
 	for i := range 600 {
@@ -226,6 +224,8 @@ func TestSlowWatcher(t *testing.T) {
 		}
 	}
 	until(t, "the registry knows them", func() bool { return r.catalog.View().Offers == 600 })
+	fast := r.watch(t, buyer, nil) // Not earlier: it is not read in the meantime, and would be cut off as well.
+	fast.words()
 	for fast.last != r.catalog.View().ID() {
 		if words := fast.words(); words[len(words)-1] != registryv1.EventBookmark {
 			t.Fatalf("the other watcher is told %v", words[len(words)-1])
