@@ -9,7 +9,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -80,14 +79,16 @@ func run() error {
 		}
 		p.AddPackage(pkg)
 	}
-	var generator genall.Generator = crd.Generator{}
-	runtime, err := genall.Generators{&generator}.ForRoots("./pkg/api/...")
-	if err != nil {
-		return fmt.Errorf("read the API types: %w", err)
-	}
-	runtime.OutputRules.Default = genall.OutputToDirectory("deploy/crds")
-	if runtime.Run() {
-		return errors.New("the API types have errors")
+	for folder, packages := range map[string]string{"deploy/crds": "./pkg/api/v1alpha1", "deploy/connector/crds": "./pkg/api/connectorv1alpha1"} {
+		var generator genall.Generator = crd.Generator{}
+		runtime, err := genall.Generators{&generator}.ForRoots(packages)
+		if err != nil {
+			return fmt.Errorf("read the API types of %s: %w", packages, err)
+		}
+		runtime.OutputRules.Default = genall.OutputToDirectory(folder)
+		if runtime.Run() {
+			return fmt.Errorf("the API types of %s have errors", packages)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,170 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package connectorv1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+)
+
+// Reasons of the condition Ready of Purchases, besides those that follow from the state of the contract.
+const (
+	// ReasonSellerUnknown: no registry has shown the seller.
+	ReasonSellerUnknown = "SellerUnknown"
+	// ReasonSellerUnreachable: the connector of the seller does not answer.
+	ReasonSellerUnreachable = "SellerUnreachable"
+	// ReasonOrderRefused: the seller does not sell this; the message says why.
+	ReasonOrderRefused = "OrderRefused"
+	// ReasonTooExpensive: it costs more than spec.maxPrice.
+	ReasonTooExpensive = "TooExpensive"
+	// ReasonPeeringForeign: the clusters are peered without a contract, and that peering is left alone.
+	ReasonPeeringForeign = "PeeringForeign"
+	// ReasonUnreadable: status.record cannot be read. The connector does nothing before somebody mends it, or deletes the object.
+	ReasonUnreadable = "Unreadable"
+)
+
+// Purchase is a contract by which this cluster buys. The connector of this cluster negotiates it with that of the seller, has the clusters
+// peer, and has them part at its end. A Purchase that is deleted is ended first, as by spec.end.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories={liqo,brokering}
+// +kubebuilder:printcolumn:name="Seller",type=string,JSONPath=`.status.seller.name`
+// +kubebuilder:printcolumn:name="Offer",type=string,JSONPath=`.spec.offer`
+// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.spec.plan`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].reason`
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.resources.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.resources.memory`
+// +kubebuilder:printcolumn:name="Ends",type=date,priority=1,JSONPath=`.status.endTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Purchase struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is Kubernetes' own.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what people want.
+	// +required
+	Spec PurchaseSpec `json:"spec"`
+	// status is what became of it.
+	// +optional
+	Status PurchaseStatus `json:"status,omitempty"`
+}
+
+// PurchaseSpec is what is bought.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.duration) || has(self.endTime)",message="a purchase has a duration or an endTime"
+type PurchaseSpec struct {
+	// seller is the party that sells.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the seller cannot be changed"
+	// +required
+	Seller PartyID `json:"seller"`
+	// offer is the ID of its offer.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the offer cannot be changed"
+	// +required
+	Offer Label `json:"offer"`
+	// plan is the ID of a plan of the offer.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the plan cannot be changed"
+	// +required
+	Plan Label `json:"plan"`
+	// resources are the least that is wanted of a plan with a range; of one with fixed resources they can be left out. A change asks
+	// the seller for another size.
+	// +optional
+	Resources v1alpha1.Quantities `json:"resources,omitempty"`
+	// duration is for how long, from when the connector asks the seller for the first time. It does not count if there is an endTime.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="duration must be at least 1m"
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+	// endTime is until when. A later one asks the seller for a renewal.
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// maxPrice is the most that it may cost.
+	// +optional
+	MaxPrice *Price `json:"maxPrice,omitempty"`
+	// end is set to end the contract. It cannot be taken back.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the end of a contract cannot be taken back"
+	// +optional
+	End *ContractEnd `json:"end,omitempty"`
+}
+
+// ContractEnd ends a contract before its time.
+type ContractEnd struct {
+	// reason is told to the other side.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// ContractStatus is what both sides know of a contract.
+type ContractStatus struct {
+	// state is how far the contract is, as the seller has written it.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	State string `json:"state,omitempty"`
+	// contractID is what the buyer named the contract.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	ContractID string `json:"contractID,omitempty"`
+	// resources are what is sold.
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// price is what it costs.
+	// +optional
+	Price *Price `json:"price,omitempty"`
+	// startTime is from when.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// endTime is until when.
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// cluster is the one at the other end.
+	// +kubebuilder:default={}
+	// +optional
+	Cluster ClusterStatus `json:"cluster,omitempty"`
+	// record is all that the connector knows of the contract, with the signatures, as text of its own.
+	// +kubebuilder:validation:MaxLength=262144
+	// +optional
+	Record string `json:"record,omitempty"`
+	// observedGeneration is the generation of the spec that the status answers to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions is Ready.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PurchaseStatus is what became of a purchase.
+type PurchaseStatus struct {
+	ContractStatus `json:",inline"`
+
+	// seller is the party that sells.
+	// +kubebuilder:default={}
+	// +optional
+	Seller PartyStatus `json:"seller,omitempty"`
+	// nodes are the virtual nodes that stand for the seller's cluster.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	// +optional
+	Nodes []string `json:"nodes,omitempty"`
+	// podsLeft is how many pods still have to leave before the clusters part.
+	// +optional
+	PodsLeft int32 `json:"podsLeft,omitempty"`
+}
+
+// PurchaseList is a list of Purchases.
+//
+// +kubebuilder:object:root=true
+type PurchaseList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Purchase `json:"items"`
+}

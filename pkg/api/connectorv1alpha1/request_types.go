@@ -1,0 +1,140 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package connectorv1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+)
+
+// Reasons of the condition Ready of CapacityRequests, besides those of their Purchases.
+const (
+	// ReasonNoOffer: no offer that is known fits, or those that do were tried of late.
+	ReasonNoOffer = "NoOffer"
+	// ReasonInvalidRequest: the request makes no sense; the message names the field.
+	ReasonInvalidRequest = "InvalidRequest"
+)
+
+// CapacityRequest is capacity that is needed: the connector looks for the cheapest offer that fits, buys it, and looks for another one
+// if that fails. When it is deleted, its Purchase is ended.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=creq,categories={liqo,brokering}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].reason`
+// +kubebuilder:printcolumn:name="Purchase",type=string,JSONPath=`.status.purchase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type CapacityRequest struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is Kubernetes' own.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what people want.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a request cannot be changed: make another one"
+	// +required
+	Spec CapacityRequestSpec `json:"spec"`
+	// status is what became of it.
+	// +optional
+	Status CapacityRequestStatus `json:"status,omitempty"`
+}
+
+// CapacityRequestSpec is what is needed. What is left out does not count; of a list one is enough.
+type CapacityRequestSpec struct {
+	// resources are the least that is needed.
+	// +required
+	Resources v1alpha1.Quantities `json:"resources"`
+	// duration is for how long.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="duration must be at least 1m"
+	// +required
+	Duration metav1.Duration `json:"duration"`
+	// maxPrice is the most that it may cost.
+	// +optional
+	MaxPrice *Price `json:"maxPrice,omitempty"`
+	// regions are where the resources may be.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	Regions []string `json:"regions,omitempty"`
+	// architectures are what the nodes may be.
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	Architectures []string `json:"architectures,omitempty"`
+	// types are what the clusters may be.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	Types []string `json:"types,omitempty"`
+	// kinds are what may stand behind an offer.
+	// +kubebuilder:validation:MaxItems=2
+	// +listType=set
+	// +optional
+	Kinds []SellerKind `json:"kinds,omitempty"`
+	// sellers are the parties that may sell.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	Sellers []PartyID `json:"sellers,omitempty"`
+	// expression is in CEL, about offer and plan.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Expression string `json:"expression,omitempty"`
+}
+
+// CapacityRequestStatus is what became of a request.
+type CapacityRequestStatus struct {
+	// purchase is the name of the Purchase that serves the request.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Purchase string `json:"purchase,omitempty"`
+	// tried are the offers that were tried before, the last ones.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Tried []TriedOffer `json:"tried,omitempty"`
+	// observedGeneration is the generation of the spec that the status answers to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions is Ready.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// TriedOffer is an offer that did not serve.
+type TriedOffer struct {
+	// seller is the party that sells.
+	// +required
+	Seller PartyID `json:"seller"`
+	// offer is the offer's ID.
+	// +required
+	Offer Label `json:"offer"`
+	// plan is the plan's ID.
+	// +required
+	Plan Label `json:"plan"`
+	// time is when.
+	// +required
+	Time metav1.Time `json:"time"`
+	// reason is why not.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// CapacityRequestList is a list of CapacityRequests.
+//
+// +kubebuilder:object:root=true
+type CapacityRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []CapacityRequest `json:"items"`
+}
