@@ -19,9 +19,13 @@ import (
 )
 
 func TestAPI(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "deploy/crds/brokering.liqo.io_*.yaml"))
-	if err != nil || len(files) < 6 {
-		t.Fatalf("only %d CRDs are found: %v", len(files), err)
+	var files []string
+	for _, folder := range []string{"deploy/crds", "deploy/connector/crds"} {
+		found, err := filepath.Glob(filepath.Join(root, folder, "brokering.liqo.io_*.yaml"))
+		if err != nil || len(found) < 6 {
+			t.Fatalf("only %d CRDs are found in %s: %v", len(found), folder, err)
+		}
+		files = append(files, found...)
 	}
 	var out strings.Builder
 	out.WriteString("# API\n\n" + written + "All kinds are of the group `brokering.liqo.io` and belong to no namespace. `kubectl explain KIND.spec` says the same.\n\n")

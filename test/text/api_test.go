@@ -21,9 +21,13 @@ import (
 
 // TestCRDs compares what kubectl shows of each kind, and with which words the API server refuses an object, with the golden file.
 func TestCRDs(t *testing.T) {
-	files, err := filepath.Glob("../../deploy/crds/brokering.liqo.io_*.yaml")
-	if err != nil || len(files) < 4 {
-		t.Fatalf("only %d CRDs are found: %v", len(files), err)
+	var files []string
+	for _, folder := range []string{"crds", "connector/crds"} {
+		found, err := filepath.Glob(filepath.Join("../../deploy", folder, "brokering.liqo.io_*.yaml"))
+		if err != nil || len(found) < 4 {
+			t.Fatalf("only %d CRDs are found in %s: %v", len(found), folder, err)
+		}
+		files = append(files, found...)
 	}
 	var out strings.Builder
 	for _, file := range files {

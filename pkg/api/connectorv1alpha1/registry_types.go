@@ -4,7 +4,6 @@
 package connectorv1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -84,11 +83,19 @@ type CatalogRegistrySpec struct {
 	// approves the cluster at once.
 	// +kubebuilder:default={}
 	// +optional
-	TokenSecret corev1.LocalObjectReference `json:"tokenSecret,omitempty"`
+	TokenSecret SecretReference `json:"tokenSecret,omitempty"`
 	// publish is whether the cluster's offers are published there.
 	// +kubebuilder:default=true
 	// +optional
 	Publish *bool `json:"publish,omitempty"`
+}
+
+// SecretReference names a Secret in the namespace of the connector.
+type SecretReference struct {
+	// name is that of the Secret; without one there is none.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
 }
 
 // CatalogRegistryStatus is what the connector sees of a registry.

@@ -38,14 +38,18 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-// definitions returns those of deploy/crds, by kind.
+// definitions returns those of brokers and connectors, by kind.
 func definitions(tb testing.TB) map[string]*definition {
 	tb.Helper()
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
-	files, err := filepath.Glob("../../../deploy/crds/brokering*.yaml")
-	if err != nil || len(files) == 0 {
-		tb.Fatalf("%d definitions: %v", len(files), err)
+	var files []string
+	for _, folder := range []string{"crds", "connector/crds"} {
+		found, err := filepath.Glob(filepath.Join("../../../deploy", folder, "brokering*.yaml"))
+		if err != nil || len(found) == 0 {
+			tb.Fatalf("%d definitions in %s: %v", len(found), folder, err)
+		}
+		files = append(files, found...)
 	}
 	found := map[string]*definition{}
 	for _, file := range files {
