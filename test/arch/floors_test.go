@@ -42,7 +42,6 @@ var floors = []floor{
 var allowed = map[[2]string]string{
 	{"pkg/virtualkubelet", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
 	{"pkg/overview", "pkg/snapshot"}:                "It reads to whom policies apply as the daemon does.",
-	{"pkg/connector", "pkg/registry"}:               "A connector calls registries, by their client.",
 	{"pkg/liqo", "pkg/lenient"}:                     "Liqo's objects are read leniently.",
 }
 
