@@ -127,7 +127,7 @@ generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi
 	PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/remoteipam/remoteipamv1 \
 		--go_out=pkg/remoteipam/remoteipamv1 --go_opt=paths=source_relative \
 		--go-grpc_out=pkg/remoteipam/remoteipamv1 --go-grpc_opt=paths=source_relative remoteipam.proto
-	go run ./build/openapi docs/api/openapi.yaml .build/openapi-3.0.json
+	go run ./build/openapi docs/api .build/openapi-3.0.json
 	.build/bin/oapi-codegen -config test/apiclient/config.yaml -o test/apiclient/client.gen.go .build/openapi-3.0.json
 
 .PHONY: clean
