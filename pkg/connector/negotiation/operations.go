@@ -15,7 +15,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
@@ -289,49 +288,9 @@ func (s *Server) apply(ctx context.Context, id string, request contract.Request)
 
 // update writes what becomes of a contract of the caller.
 func (s *Server) update(ctx context.Context, id string, request contract.Request) (contract.Record, error) {
-	request.Key = contract.Key{Buyer: string(callerOf(ctx).ID()), ID: id}
-	var before []contract.Transition
-	record, err := s.cfg.Store.Update(ctx, request.Key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
-		about := request.Terms
-		before = nil
-		if record != nil {
-			before = record.History
-			if about.Plan == "" {
-				about = record.Terms
-			}
-		}
-		limits, err := s.limits(ctx, about)
-		if err != nil {
-			kept := contract.Result{Before: books, After: books, Outcome: contract.No}
-			if record != nil {
-				kept.Record = *record
-			}
-			return kept, err
-		}
-		return s.cfg.Seller.Apply(record, request, s.now(), books, limits)
-	})
-	if s.cfg.Audit != nil {
-		for _, transition := range added(before, record.History) {
-			s.cfg.Audit.Transition(ctx, request.Key, transition)
-		}
-	}
-	return record, err
-}
-
-// limits returns those of the plan of terms. What is not offered any more has no room for anything that grows.
-func (s *Server) limits(ctx context.Context, terms contract.Terms) (ledger.Limits, error) {
-	if terms.Plan == "" {
-		return ledger.Limits{}, nil
-	}
-	limits, err := s.cfg.Offers.Limits(ctx, terms.Offer, terms.Plan)
-	switch {
-	case errors.Is(err, ErrNotOffered):
-		none := int64(0)
-		return ledger.Limits{Stock: &none}, nil
-	case err != nil:
-		return ledger.Limits{}, fmt.Errorf("read what is left of plan %s of offer %s: %w", terms.Plan, terms.Offer, err)
-	}
-	return limits, nil
+	applier := Applier{Store: s.cfg.Store, Offers: s.cfg.Offers, Seller: s.cfg.Seller, Audit: s.cfg.Audit, Now: s.cfg.Now}
+	key := contract.Key{Buyer: string(callerOf(ctx).ID()), ID: id}
+	return applier.Apply(ctx, key, func(*contract.Record) contract.Request { return request })
 }
 
 // added returns what a history has after its last known entry. A history forgets its oldest.

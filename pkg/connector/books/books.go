@@ -1,0 +1,385 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package books keeps the books of a seller in Kubernetes: a Sale for each contract, and the one SalesLedger. It does not decide what
+// becomes of contracts, nor does it grant anything.
+package books
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+)
+
+// BuyerLabel is the label of Sales with the buyer, by which they are counted.
+const BuyerLabel = "brokering.liqo.io/buyer"
+
+// pollInterval is how long a change that no event has told stays unseen by Wait.
+const pollInterval = 10 * time.Second
+
+var (
+	// ErrUnreadable means that what is stored of a contract cannot be read, or is another contract's. Nothing is written over it.
+	ErrUnreadable = errors.New("unreadable record")
+	// ErrTooLarge means that a record or the ledger is larger than what can be stored.
+	ErrTooLarge = errors.New("too large to be stored")
+)
+
+// Parties knows who parties are. It is called concurrently.
+type Parties interface {
+	// Party returns a party, and false if no registry has shown it.
+	Party(id party.ID) (registryclient.Party, bool)
+}
+
+// Config is what a Store needs.
+type Config struct {
+	// Client writes. Its reads are not used.
+	Client client.Client
+	// Reader reads from the API server, and not from a cache: what it returns is decided upon.
+	Reader client.Reader
+	// Parties is nil if nobody is known.
+	Parties Parties
+}
+
+// Store keeps the records of a seller and its ledger in Kubernetes. It can be used concurrently, and by several processes.
+type Store struct {
+	cfg Config
+
+	mu      sync.Mutex
+	waiting map[string]*waiters // by the name of the Sale
+}
+
+// waiters are those that wait for a change of one Sale.
+type waiters struct {
+	changed chan struct{}
+	count   int
+}
+
+var _ negotiation.Store = (*Store)(nil)
+
+// New returns a Store.
+func New(cfg Config) (*Store, error) {
+	if cfg.Client == nil || cfg.Reader == nil {
+		return nil, errors.New("books need a client and a reader")
+	}
+	return &Store{cfg: cfg, waiting: map[string]*waiters{}}, nil
+}
+
+// SetupWithManager has Wait return at once when another process has changed a Sale. Without it, that takes up to ten seconds.
+func (s *Store) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	informer, err := mgr.GetCache().GetInformer(ctx, &connectorv1alpha1.Sale{})
+	if err != nil {
+		return fmt.Errorf("watch sales: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    s.seen,
+		UpdateFunc: func(_, after any) { s.seen(after) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch sales: %w", err)
+	}
+	return nil
+}
+
+// seen wakes those who wait for an object of an informer.
+func (s *Store) seen(object any) {
+	if sale, ok := object.(*connectorv1alpha1.Sale); ok {
+		s.wake(sale.Name)
+	}
+}
+
+// Name returns the name of the Sale of a contract.
+func Name(key contract.Key) string {
+	sum := sha256.Sum256([]byte(key.String()))
+	return "s-" + hex.EncodeToString(sum[:])[:32]
+}
+
+// Get implements negotiation.Store. The error is ErrUnreadable if the record is none.
+func (s *Store) Get(ctx context.Context, key contract.Key) (*contract.Record, error) {
+	_, record, err := s.sale(ctx, key)
+	return record, err
+}
+
+// sale returns the Sale of a contract and its record; nil if there is none.
+func (s *Store) sale(ctx context.Context, key contract.Key) (*connectorv1alpha1.Sale, *contract.Record, error) {
+	sale := &connectorv1alpha1.Sale{}
+	err := s.cfg.Reader.Get(ctx, client.ObjectKey{Name: Name(key)}, sale)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("get the sale of contract %s: %w", key, err)
+	}
+	if Key(sale) != key {
+		return nil, nil, fmt.Errorf("sale %s is of contract %s, not of %s: %w", sale.Name, Key(sale), key, ErrUnreadable)
+	}
+	record, err := Record(sale)
+	return sale, record, err
+}
+
+// books returns the ledger, as an object and as a value. The object has no resource version if it is not stored.
+func (s *Store) books(ctx context.Context) (*connectorv1alpha1.SalesLedger, ledger.Ledger, error) {
+	stored := &connectorv1alpha1.SalesLedger{}
+	err := s.cfg.Reader.Get(ctx, client.ObjectKey{Name: connectorv1alpha1.LedgerName}, stored)
+	if apierrors.IsNotFound(err) {
+		return &connectorv1alpha1.SalesLedger{ObjectMeta: metav1.ObjectMeta{Name: connectorv1alpha1.LedgerName}}, ledger.Ledger{}, nil
+	}
+	if err != nil {
+		return nil, ledger.Ledger{}, fmt.Errorf("get the ledger of sales: %w", err)
+	}
+	return stored, readLedger(stored), nil
+}
+
+// Ledger returns the ledger as it is stored.
+func (s *Store) Ledger(ctx context.Context) (ledger.Ledger, error) {
+	_, held, err := s.books(ctx)
+	return held, err
+}
+
+// Update implements negotiation.Store. When somebody else writes the ledger after the record was written, only the hold of the contract is
+// replaced in it, and nothing if that or the record is not what Update has written: whoever changed it takes care of it then. The error
+// is ErrUnreadable or ErrTooLarge for what cannot be read or stored.
+func (s *Store) Update(ctx context.Context, key contract.Key, decide negotiation.Decide) (contract.Record, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return contract.Record{}, fmt.Errorf("update contract %s: %w", key, err)
+		}
+		stored, decided, err := s.attempt(ctx, key, decide)
+		if !conflicts(err) {
+			if err != nil {
+				return contract.Record{}, err
+			}
+			return stored, decided
+		}
+	}
+}
+
+// conflicts reports whether somebody else was faster.
+func conflicts(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// attempt decides once and writes it. Decided is the error of decide.
+func (s *Store) attempt(ctx context.Context, key contract.Key, decide negotiation.Decide) (written contract.Record, decided, err error) {
+	sale, record, err := s.sale(ctx, key)
+	if err != nil {
+		return contract.Record{}, nil, err
+	}
+	stored, held, err := s.books(ctx)
+	if err != nil {
+		return contract.Record{}, nil, err
+	}
+	result, decided := decide(record, held)
+	if err := s.writeLedger(ctx, stored, held, result.Before); err != nil {
+		return contract.Record{}, nil, err
+	}
+	if result.Record.Version > 0 && (record == nil || record.Version != result.Record.Version) {
+		if sale, err = s.writeRecord(ctx, sale, result.Record); err != nil {
+			return contract.Record{}, nil, err
+		}
+		s.wake(sale.Name)
+	}
+	err = s.writeLedger(ctx, stored, result.Before, result.After)
+	if conflicts(err) && sale != nil {
+		err = s.shrink(ctx, sale, key, result)
+	}
+	if err != nil {
+		return contract.Record{}, nil, err
+	}
+	return result.Record, decided, nil
+}
+
+// writeLedger writes a ledger over that which an object has, if it differs. The object is then as it is stored.
+func (s *Store) writeLedger(ctx context.Context, object *connectorv1alpha1.SalesLedger, from, to ledger.Ledger) error {
+	if to.Equal(from) {
+		return nil
+	}
+	if len(to.Holds) > maxHolds {
+		return fmt.Errorf("write a ledger of %d holds, more than %d: %w", len(to.Holds), maxHolds, ErrTooLarge)
+	}
+	changed := object.DeepCopy()
+	changed.Holds = writeLedger(to)
+	var err error
+	if changed.ResourceVersion == "" {
+		err = s.cfg.Client.Create(ctx, changed)
+	} else {
+		err = s.cfg.Client.Update(ctx, changed)
+	}
+	if err != nil {
+		return fmt.Errorf("write the ledger of sales: %w", err)
+	}
+	*object = *changed
+	return nil
+}
+
+// writeRecord writes a record over a Sale as it was read; nil is that there was none. It returns the Sale as it is stored.
+func (s *Store) writeRecord(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) (*connectorv1alpha1.Sale, error) {
+	text, err := encode(record)
+	if err != nil {
+		return nil, err
+	}
+	if sale == nil {
+		sale = &connectorv1alpha1.Sale{
+			ObjectMeta: metav1.ObjectMeta{Name: Name(record.Key), Labels: map[string]string{BuyerLabel: record.Key.Buyer}},
+			Spec: connectorv1alpha1.SaleSpec{
+				Buyer: connectorv1alpha1.PartyID(record.Key.Buyer), ContractID: connectorv1alpha1.Label(record.Key.ID), DecisionRevision: 1,
+			},
+		}
+		controllerutil.AddFinalizer(sale, connectorv1alpha1.Finalizer)
+		if err := s.cfg.Client.Create(ctx, sale); err != nil {
+			return nil, fmt.Errorf("create the sale of contract %s: %w", record.Key, err)
+		}
+	}
+	sale = sale.DeepCopy()
+	describe(&sale.Status, record, text)
+	if s.cfg.Parties != nil {
+		if buyer, known := s.cfg.Parties.Party(party.ID(record.Key.Buyer)); known {
+			sale.Status.Buyer = describeParty(buyer)
+		}
+	}
+	if err := s.cfg.Client.Status().Update(ctx, sale); err != nil {
+		return nil, fmt.Errorf("write the record of contract %s: %w", record.Key, err)
+	}
+	return sale, nil
+}
+
+// shrink replaces the hold of a contract in a ledger that others have changed after the record was written.
+func (s *Store) shrink(ctx context.Context, written *connectorv1alpha1.Sale, key contract.Key, result contract.Result) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("give back what contract %s held: %w", key, err)
+		}
+		stored, held, err := s.books(ctx)
+		if err != nil {
+			return err
+		}
+		sale, _, err := s.sale(ctx, key)
+		if err != nil || sale == nil || sale.Status.Record != written.Status.Record {
+			return err
+		}
+		before, had := result.Before.Get(key)
+		now, has := held.Get(key)
+		if had != has || !now.Equal(before) {
+			return nil
+		}
+		next := held.Release(key)
+		if after, keeps := result.After.Get(key); keeps {
+			next = held.Keep(after)
+		}
+		if err = s.writeLedger(ctx, stored, held, next); !conflicts(err) {
+			return err
+		}
+	}
+}
+
+// Tidy removes from the ledger what was reserved until now or earlier, cuts what lasts longer than reservations can, and releases what
+// contracts hold that are not stored. It is for the start: what is done meanwhile is not lost.
+func (s *Store) Tidy(ctx context.Context, now time.Time, longest time.Duration) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("tidy the ledger of sales: %w", err)
+		}
+		// The ledger is read first: a contract that is not in the list holds nothing confirmed in it, since a record is written between.
+		stored, held, err := s.books(ctx)
+		if err != nil {
+			return err
+		}
+		var sales connectorv1alpha1.SaleList
+		if err := s.cfg.Reader.List(ctx, &sales); err != nil {
+			return fmt.Errorf("list sales: %w", err)
+		}
+		known := make(map[contract.Key]bool, len(sales.Items))
+		for i := range sales.Items {
+			known[Key(&sales.Items[i])] = true
+		}
+		tidy := held.Lapse(now, longest).Prune(func(key contract.Key) bool { return known[key] })
+		if err = s.writeLedger(ctx, stored, held, tidy); !conflicts(err) {
+			return err
+		}
+	}
+}
+
+// Open implements negotiation.Store. A Sale whose record is not written yet counts as well.
+func (s *Store) Open(ctx context.Context, buyer string) (int, error) {
+	var sales connectorv1alpha1.SaleList
+	if err := s.cfg.Reader.List(ctx, &sales, client.MatchingLabels{BuyerLabel: buyer}); err != nil {
+		return 0, fmt.Errorf("list the sales of party %s: %w", buyer, err)
+	}
+	open := 0
+	for i := range sales.Items {
+		if sale := &sales.Items[i]; string(sale.Spec.Buyer) == buyer && !contract.State(sale.Status.State).Final() {
+			open++
+		}
+	}
+	return open, nil
+}
+
+// Wait implements negotiation.Store. It returns also when the record is gone or cannot be read, which the next Get says.
+func (s *Store) Wait(ctx context.Context, key contract.Key, after int64) error {
+	for {
+		changed, leave := s.enter(Name(key))
+		record, err := s.Get(ctx, key)
+		if err != nil || record != nil && record.Version > after {
+			leave()
+			return err
+		}
+		poll := time.NewTimer(pollInterval)
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-changed:
+		case <-poll.C:
+		}
+		poll.Stop()
+		leave()
+		if err != nil {
+			return fmt.Errorf("wait for contract %s: %w", key, err)
+		}
+	}
+}
+
+// enter returns a channel that is closed at the next change of a Sale. Leave must be called once.
+func (s *Store) enter(name string) (changed <-chan struct{}, leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	those := s.waiting[name]
+	if those == nil {
+		those = &waiters{changed: make(chan struct{})}
+		s.waiting[name] = those
+	}
+	those.count++
+	return those.changed, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if those.count--; those.count == 0 && s.waiting[name] == those {
+			delete(s.waiting, name)
+		}
+	}
+}
+
+// wake wakes those who wait for a Sale.
+func (s *Store) wake(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if those := s.waiting[name]; those != nil {
+		close(those.changed)
+		delete(s.waiting, name)
+	}
+}
