@@ -1,0 +1,333 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sales
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
+)
+
+// maxSteps bounds what is done for a contract in one go: time, a decision, the end, a suspension and a duty.
+const maxSteps = 6
+
+// Reconcile applies the time and what people have decided to one contract, and does what the contract asks of the seller.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, req)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{Requeue: true}, nil // Somebody else has changed the Sale; it is looked at again.
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	sale := &connectorv1alpha1.Sale{}
+	if err := r.cfg.Client.Get(ctx, req.NamespacedName, sale); apierrors.IsNotFound(err) {
+		r.changed()
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("get sale %s: %w", req.Name, err)
+	}
+	defer r.changed()
+	record, err := books.Record(sale)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, r.tell(ctx, sale, metav1.ConditionFalse, connectorv1alpha1.ReasonUnreadable, err.Error())
+	case record == nil:
+		return r.abandon(ctx, sale)
+	}
+	result := ctrl.Result{}
+	written := contract.Record{}
+	for range maxSteps {
+		if written, err = r.step(ctx, sale); err != nil {
+			return ctrl.Result{}, err
+		}
+		var again bool
+		if again, result.RequeueAfter, err = r.duty(ctx, written); err != nil {
+			return ctrl.Result{}, err
+		}
+		if !again && r.next(sale, &written).Event == contract.Tick {
+			break
+		}
+	}
+	if err := r.cfg.Client.Get(ctx, req.NamespacedName, sale); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.report(ctx, sale, written); err != nil {
+		return ctrl.Result{}, err
+	}
+	if due, timed := due(written, r.cfg.Applier.Now()); timed && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
+		result.RequeueAfter = due
+	}
+	return result, r.release(ctx, sale, written)
+}
+
+// changed tells that the grants may have changed.
+func (r *Reconciler) changed() {
+	if r.cfg.Changed != nil {
+		r.cfg.Changed()
+	}
+}
+
+// abandon removes a Sale whose record was never written.
+func (r *Reconciler) abandon(ctx context.Context, sale *connectorv1alpha1.Sale) (ctrl.Result, error) {
+	age := r.cfg.Applier.Now().Sub(sale.CreationTimestamp.Time)
+	if sale.DeletionTimestamp.IsZero() && age < abandoned {
+		return ctrl.Result{RequeueAfter: abandoned - age}, nil
+	}
+	if sale.DeletionTimestamp.IsZero() {
+		same := client.Preconditions{UID: &sale.UID, ResourceVersion: &sale.ResourceVersion}
+		if err := r.cfg.Client.Delete(ctx, sale, same); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, fmt.Errorf("delete sale %s, which has no record: %w", sale.Name, err)
+		}
+		return ctrl.Result{Requeue: true}, nil
+	}
+	return ctrl.Result{}, r.unlock(ctx, sale)
+}
+
+// step applies what is to happen next. What the contract is past is no error: somebody was faster.
+func (r *Reconciler) step(ctx context.Context, sale *connectorv1alpha1.Sale) (contract.Record, error) {
+	record, err := r.cfg.Applier.Apply(ctx, books.Key(sale), func(record *contract.Record) contract.Request { return r.next(sale, record) })
+	if errors.Is(err, contract.ErrEarly) || errors.Is(err, contract.ErrLate) {
+		err = nil
+	}
+	if err != nil {
+		return contract.Record{}, fmt.Errorf("apply what is due to contract %s: %w", books.Key(sale), err)
+	}
+	return record, nil
+}
+
+// next returns what people want to happen to a contract, or Tick.
+func (r *Reconciler) next(sale *connectorv1alpha1.Sale, record *contract.Record) contract.Request {
+	tick := contract.Request{Event: contract.Tick}
+	if record == nil {
+		return tick
+	}
+	spec := sale.Spec
+	ends, reason := spec.End != nil || !sale.DeletionTimestamp.IsZero(), spec.Reason
+	if spec.End != nil {
+		reason = cmp.Or(spec.End.Reason, reason)
+	}
+	pending := books.Pending(*record)
+	decided := pending > 0 && max(spec.DecisionRevision, 1) == pending
+	switch state := record.State; {
+	case ends && state == contract.Proposed, decided && spec.Decision == connectorv1alpha1.DecisionRefuse:
+		return contract.Request{Event: contract.Refuse, Reason: cmp.Or(reason, "the seller refuses")}
+	case ends && !record.Notified && (state == contract.Signed || state == contract.Provisioning || state.InUse() || state == contract.Suspended):
+		return contract.Request{Event: contract.Notice, Reason: cmp.Or(reason, "the seller ends the contract")}
+	case decided && spec.Decision == connectorv1alpha1.DecisionApprove:
+		return contract.Request{Event: contract.Approve}
+	case spec.Suspended && state.InUse():
+		return contract.Request{Event: contract.Suspend, Reason: cmp.Or(spec.Reason, "the seller has suspended the contract")}
+	case !spec.Suspended && state == contract.Suspended:
+		return contract.Request{Event: contract.Resume}
+	}
+	return tick
+}
+
+// duty does what a contract asks of the seller. It returns whether the contract has changed, and when to try again.
+func (r *Reconciler) duty(ctx context.Context, record contract.Record) (changed bool, after time.Duration, err error) {
+	event := contract.Request{}
+	switch duty := record.Duty(); duty { //nolint:exhaustive // The others ask for nothing.
+	case contract.GrantDuty:
+		event, err = r.grant(ctx, record)
+	case contract.WithdrawDuty:
+		var done bool
+		if done, err = r.withdraw(ctx, record); err == nil && !done {
+			return false, withdrawPause, nil
+		}
+		event = contract.Request{Event: contract.Withdrawn}
+	default:
+		return false, 0, nil
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	_, err = r.cfg.Applier.Apply(ctx, record.Key, func(stored *contract.Record) contract.Request {
+		// What was done was done for the record as it was. What has changed since has duties of its own.
+		if stored == nil || stored.Duty() != record.Duty() {
+			return contract.Request{Event: contract.Tick}
+		}
+		return event
+	})
+	if err != nil && !errors.Is(err, contract.ErrEarly) && !errors.Is(err, contract.ErrLate) {
+		return false, 0, fmt.Errorf("write what was done for contract %s: %w", record.Key, err)
+	}
+	return true, 0, nil
+}
+
+// grant lets the buyer's cluster peer, and returns what to tell the contract.
+func (r *Reconciler) grant(ctx context.Context, record contract.Record) (contract.Request, error) {
+	buyer := r.cfg.Cluster(record)
+	if buyer.ID == "" {
+		return contract.Request{Event: contract.Fail, Reason: "the contract names no cluster"}, nil
+	}
+	all, err := list(ctx, r.cfg.Reader, r.cfg.Cluster)
+	if err != nil {
+		return contract.Request{}, err
+	}
+	if all.taken(record, buyer.ID) != nil {
+		return contract.Request{Event: contract.Fail, Reason: grant.ErrTaken.Error()}, nil
+	}
+	switch _, err := r.cfg.Peering.Issue(ctx, buyer); {
+	case errors.Is(err, peering.ErrForeign):
+		return contract.Request{Event: contract.Fail, Reason: peering.ErrForeign.Error()}, nil
+	case err != nil:
+		return contract.Request{}, fmt.Errorf("grant contract %s to cluster %s: %w", record.Key, buyer.ID, err)
+	}
+	return contract.Request{Event: contract.Grant}, nil
+}
+
+// withdraw takes back what a contract gave, if no other needs it. It reports whether nothing is left. What was never issued is not taken
+// back: the cluster may be peered without a contract, or by that of another party.
+func (r *Reconciler) withdraw(ctx context.Context, record contract.Record) (done bool, err error) {
+	buyer := r.cfg.Cluster(record)
+	if buyer.ID == "" || record.State == contract.Failed {
+		return true, nil
+	}
+	all, err := list(ctx, r.cfg.Reader, r.cfg.Cluster)
+	if err != nil {
+		return false, err
+	}
+	if all.needed(record.Key, buyer.ID) || all.taken(record, buyer.ID) != nil {
+		return true, nil
+	}
+	if endedUngranted(record) {
+		// It may have been issued and not written down. Issue tells a peering that is not ours, and can be repeated.
+		switch _, err := r.cfg.Peering.Issue(ctx, buyer); {
+		case errors.Is(err, peering.ErrForeign):
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("find out what contract %s was granted: %w", record.Key, err)
+		}
+	}
+	if done, err = r.cfg.Peering.Withdraw(ctx, buyer.ID); err != nil {
+		return false, fmt.Errorf("withdraw contract %s from cluster %s: %w", record.Key, buyer.ID, err)
+	}
+	return done, nil
+}
+
+// due returns after how long the time changes a contract.
+func due(record contract.Record, now time.Time) (after time.Duration, timed bool) {
+	var times []time.Time
+	switch record.State { //nolint:exhaustive // The others wait for no time.
+	case contract.Proposed, contract.Reserved:
+		times = append(times, record.Until)
+	case contract.Terminating:
+		times = append(times, record.Ends)
+	case contract.Signed, contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended:
+		times = append(times, record.Ends.Add(-record.Terms.Drain))
+		if record.Change != nil {
+			times = append(times, record.Change.Until)
+		}
+	}
+	for _, t := range times {
+		if wait := max(t.Sub(now), time.Second); !timed || wait < after {
+			after, timed = wait, true
+		}
+	}
+	return after, timed
+}
+
+// reasonOf returns the condition Ready that follows from the state of a contract.
+func reasonOf(record contract.Record) (status metav1.ConditionStatus, reason string) {
+	status = metav1.ConditionFalse
+	switch record.State { //nolint:exhaustive // None has no record.
+	case contract.Proposed:
+		reason = connectorv1alpha1.ReasonAwaitsApproval
+	case contract.Reserved:
+		reason = connectorv1alpha1.ReasonNegotiating
+	case contract.Signed, contract.Provisioning:
+		reason = connectorv1alpha1.ReasonSettingUp
+	case contract.Suspended:
+		reason = connectorv1alpha1.ReasonContractSuspended
+	case contract.Terminating:
+		reason = connectorv1alpha1.ReasonEnding
+	case contract.Ended:
+		reason = connectorv1alpha1.ReasonEnded
+	case contract.Rejected:
+		reason = connectorv1alpha1.ReasonRejected
+	case contract.Expired:
+		reason = connectorv1alpha1.ReasonExpired
+	case contract.Failed:
+		reason = connectorv1alpha1.ReasonFailed
+		if record.Reason == grant.ErrTaken.Error() {
+			reason = connectorv1alpha1.ReasonClusterTaken
+		}
+	default:
+		status, reason = metav1.ConditionTrue, connectorv1alpha1.ReasonActive
+	}
+	if record.Duty() == contract.WithdrawDuty {
+		reason = connectorv1alpha1.ReasonWithdrawing
+	}
+	return status, reason
+}
+
+// report writes how a contract is into the conditions of its Sale.
+func (r *Reconciler) report(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) error {
+	status, reason := reasonOf(record)
+	return r.tell(ctx, sale, status, reason, cmp.Or(record.Reason, "The contract is "+string(record.State)))
+}
+
+// tell writes the condition Ready, if it differs.
+func (r *Reconciler) tell(
+	ctx context.Context, sale *connectorv1alpha1.Sale, status metav1.ConditionStatus, reason, message string,
+) error {
+	was := sale.Status.DeepCopy()
+	sale.Status.ObservedGeneration = sale.Generation
+	if record, err := books.Record(sale); err == nil && record != nil {
+		buyer := r.cfg.Cluster(*record)
+		sale.Status.Cluster = connectorv1alpha1.ClusterStatus{ID: string(buyer.ID), Name: buyer.Name}
+	}
+	meta.SetStatusCondition(&sale.Status.Conditions, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, ObservedGeneration: sale.Generation,
+		Message: excerpt.Of(message, maxMessage), LastTransitionTime: metav1.NewTime(r.cfg.Applier.Now()),
+	})
+	if equality.Semantic.DeepEqual(was, &sale.Status) {
+		return nil
+	}
+	if err := r.cfg.Client.Status().Update(ctx, sale); err != nil {
+		return fmt.Errorf("update the status of sale %s: %w", sale.Name, err)
+	}
+	return nil
+}
+
+// maxMessage bounds the message of a condition, in bytes.
+const maxMessage = 1024
+
+// release lets a Sale be deleted when nothing is left of its contract.
+func (r *Reconciler) release(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) error {
+	if sale.DeletionTimestamp.IsZero() || !record.State.Final() || record.Duty() != contract.NoDuty {
+		return nil
+	}
+	return r.unlock(ctx, sale)
+}
+
+// unlock removes the finalizer.
+func (r *Reconciler) unlock(ctx context.Context, sale *connectorv1alpha1.Sale) error {
+	if !controllerutil.RemoveFinalizer(sale, connectorv1alpha1.Finalizer) {
+		return nil
+	}
+	if err := r.cfg.Client.Update(ctx, sale); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer of sale %s: %w", sale.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sales does what a seller has to do for its contracts: it applies what time and people bring, grants and withdraws, and tells the
+// resource plugin what clusters are given. It does not talk to buyers, and does not know how clusters peer.
+package sales
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+)
+
+// ClusterOf returns the cluster for which a buyer has bought; one without ID if the contract names none, which is then not granted.
+type ClusterOf func(record contract.Record) cluster.Identity
+
+// Config is what the controller needs. All but Tidy and Changed must be there.
+type Config struct {
+	// Client writes, and may read from a cache.
+	Client client.Client
+	// Reader reads from the API server: it tells what else is in force.
+	Reader client.Reader
+	// Applier writes what becomes of contracts.
+	Applier negotiation.Applier
+	// Peering lets clusters peer.
+	Peering peering.Seller
+	Cluster ClusterOf
+	// Tidy is called once, when this process has become the leader; nil does nothing. It is for books.Store.Tidy.
+	Tidy func(ctx context.Context) error
+	// Changed is called when the grants may have changed; nil does nothing. It must not block. It is for Server.Changed of the resource plugin.
+	Changed func()
+}
+
+// Reconciler drives the sales. It is for one worker, so that two contracts for one cluster are not granted at once.
+type Reconciler struct{ cfg Config }
+
+// New returns a Reconciler.
+func New(cfg Config) (*Reconciler, error) {
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Peering == nil || cfg.Cluster == nil ||
+		cfg.Applier.Store == nil || cfg.Applier.Offers == nil || cfg.Applier.Now == nil {
+		return nil, errors.New("sales need a client, a reader, an applier, a peering and a way to read clusters")
+	}
+	return &Reconciler{cfg: cfg}, nil
+}
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r, err := New(cfg)
+	if err != nil {
+		return err
+	}
+	if cfg.Tidy != nil {
+		if err := mgr.Add(leading(cfg.Tidy)); err != nil {
+			return fmt.Errorf("set up the tidying of the ledger: %w", err)
+		}
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).Named("sale").For(&connectorv1alpha1.Sale{}).Complete(r); err != nil {
+		return fmt.Errorf("set up the sale controller: %w", err)
+	}
+	return nil
+}
+
+// leading runs in the leader alone.
+type leading func(ctx context.Context) error
+
+// Start implements manager.Runnable.
+func (l leading) Start(ctx context.Context) error { return l(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (leading) NeedLeaderElection() bool { return true }
+
+// Credentials makes what buyers' clusters need to peer. It can be used concurrently.
+type Credentials struct {
+	// Reader reads from the API server.
+	Reader  client.Reader
+	Peering peering.Seller
+	Cluster ClusterOf
+}
+
+var _ negotiation.Credentials = Credentials{}
+
+// Credentials implements negotiation.Credentials. The error is grant.ErrTaken if another party has a contract for the cluster, and
+// peering.ErrForeign if it has peered without.
+func (c Credentials) Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error) {
+	buyer := c.Cluster(record)
+	all, err := list(ctx, c.Reader, c.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if err := all.taken(record, buyer.ID); err != nil {
+		return nil, err
+	}
+	issued, err := c.Peering.Issue(ctx, buyer)
+	if err != nil {
+		return nil, fmt.Errorf("issue credentials for cluster %s: %w", buyer.ID, err)
+	}
+	document, err := issued.Document()
+	if err != nil {
+		return nil, fmt.Errorf("write credentials for cluster %s: %w", buyer.ID, err)
+	}
+	return document, nil
+}
+
+// withdrawPause is how long the controller waits before it looks again whether a cluster has left.
+const withdrawPause = 5 * time.Second
+
+// abandoned is how long a Sale may have no record before it is removed: its reservation was never written.
+const abandoned = 10 * time.Minute
+
+// sold is a contract, and its place among all.
+type sold struct {
+	record  contract.Record
+	cluster cluster.Identity
+	name    string
+	created time.Time
+}
+
+// register is all contracts, in the order in which they were made.
+type register []sold
+
+// list reads all contracts. One that cannot be read excludes itself.
+func list(ctx context.Context, reader client.Reader, of ClusterOf) (register, error) {
+	var sales connectorv1alpha1.SaleList
+	if err := reader.List(ctx, &sales); err != nil {
+		return nil, fmt.Errorf("list sales: %w", err)
+	}
+	return newRegister(sales.Items, of, books.Record), nil
+}
