@@ -1,0 +1,120 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package purchases is the buyer's side in Kubernetes: it drives each Purchase from the quote to its end, has the clusters peer while the
+// contract lasts, and has them part after it.
+//
+// What to do next is decided by package contract, from what stands in status.record. It is written there before it is done, and what came
+// of it after: a connector that is killed goes on from there. The package does not know registries, nor which offer is a good one.
+package purchases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+)
+
+const (
+	// workers is how many purchases are driven at once: each can wait for a seller.
+	workers = 8
+	// firstPause and mostPause bound how long it waits before it asks a seller again that did not answer.
+	firstPause = time.Second
+	mostPause  = time.Minute
+)
+
+// Parties knows the parties of the catalog. It is called concurrently.
+type Parties interface {
+	// Party returns a party as it was shown last; false if it was never shown.
+	Party(id party.ID) (registryclient.Party, bool)
+}
+
+// Config is what a Reconciler needs. All but Now must be there.
+type Config struct {
+	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
+	Client client.Client
+	Reader client.Reader
+	// Parties are those that sell. Without any registry the connector goes on with those that stand in status.seller.
+	Parties Parties
+	// Peering has this cluster peer and part.
+	Peering peering.Buyer
+	// Cluster is this one.
+	Cluster cluster.Identity
+	// Keys returns the chain of this cluster's party, and Key its current key. They are called concurrently.
+	Keys func() party.Keys
+	Key  func() party.Key
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Reconciler drives Purchases. It can be used concurrently, for different Purchases.
+type Reconciler struct {
+	cfg     Config
+	watches *watches
+	sellers sellers
+	// joining is held while it is looked who uses a peering, and the peering is changed after that.
+	joining sync.Mutex
+}
+
+// New returns a Reconciler.
+func New(cfg Config) (*Reconciler, error) {
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Keys == nil || cfg.Key == nil || cfg.Cluster.ID == "" {
+		return nil, errors.New("purchases need a client, a reader, parties, peerings, the party's keys and the cluster's ID")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Reconciler{cfg: cfg, watches: newWatches(), sellers: sellers{clients: map[string]connection{}}}, nil
+}
+
+// SetupWithManager registers the controller with a manager, and what waits for the answers of sellers.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := mgr.Add(r.watches)
+	if err == nil {
+		err = ctrl.NewControllerManagedBy(mgr).
+			Named("purchase").
+			For(&connectorv1alpha1.Purchase{}, builder.WithPredicates(wanted())).
+			WatchesRawSource(&source.Channel{Source: r.watches.woken}, &handler.EnqueueRequestForObject{}).
+			WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: pauses()}).
+			Complete(r)
+	}
+	if err != nil {
+		return fmt.Errorf("set up the controller of purchases: %w", err)
+	}
+	return nil
+}
+
+// wanted lets those updates pass that change what people want: not those of what the controller writes itself.
+func wanted() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !e.ObjectNew.GetDeletionTimestamp().Equal(e.ObjectOld.GetDeletionTimestamp())
+	}}
+}
+
+// pauses is how long the controller waits after failures.
+func pauses() ratelimiter.RateLimiter {
+	return workqueue.NewItemExponentialFailureRateLimiter(firstPause, mostPause)
+}
+
+// Reconcile drives a Purchase as far as it goes without waiting for anybody but one answer of its seller at a time.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,132 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package purchases
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// mostWatches is how many sellers are waited for at once. Purchases beyond are looked at from time to time.
+const mostWatches = 256
+
+// watches wait for sellers to change contracts, and wake the controller then. It can be used concurrently.
+type watches struct {
+	woken chan event.GenericEvent
+
+	mu      sync.Mutex
+	base    context.Context //nolint:containedctx // It is that of Start, in which all waiting ends.
+	waiting map[string]func()
+	group   sync.WaitGroup
+}
+
+func newWatches() *watches {
+	return &watches{woken: make(chan event.GenericEvent), waiting: map[string]func(){}}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*watches) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable: it returns when ctx has ended, and nobody waits any more.
+func (w *watches) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.base = ctx
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	w.base = nil
+	w.mu.Unlock()
+	w.group.Wait()
+	return nil
+}
+
+// start waits until a contract has a higher version than after, or cannot be asked for, and wakes its Purchase then. It replaces an earlier
+// wait for the same Purchase. It reports whether there was room.
+func (w *watches) start(purchase string, c *negotiation.Client, id string, after int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stop, is := w.waiting[purchase]; is {
+		stop()
+		delete(w.waiting, purchase)
+	}
+	if w.base == nil || len(w.waiting) >= mostWatches {
+		return false
+	}
+	ctx, cancel := context.WithCancel(w.base)
+	w.waiting[purchase] = cancel
+	w.group.Go(func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			view, err := c.Get(ctx, id, after, negotiation.MaxWait)
+			if err != nil || view.Version > after {
+				break
+			}
+		}
+		w.mu.Lock()
+		mine := ctx.Err() == nil
+		if mine {
+			delete(w.waiting, purchase)
+		}
+		w.mu.Unlock()
+		if !mine {
+			return
+		}
+		select {
+		case w.woken <- event.GenericEvent{Object: &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: purchase}}}:
+		case <-ctx.Done():
+		}
+	})
+	return true
+}
+
+// stop waits no more for a Purchase.
+func (w *watches) stop(purchase string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stop, is := w.waiting[purchase]; is {
+		stop()
+		delete(w.waiting, purchase)
+	}
+}
+
+// connection is a client and what it was made for.
+type connection struct {
+	client *negotiation.Client
+	made   string
+}
+
+// sellers are clients of sellers, which keep their connections. It can be used concurrently.
+type sellers struct {
+	mu      sync.Mutex
+	clients map[string]connection // by the seller's ID
+}
+
+// client returns a client of a seller.
+func (s *sellers) client(cfg negotiation.ClientConfig) (*negotiation.Client, error) {
+	made := fmt.Sprintf("%s %s %s", cfg.Endpoint, party.Fingerprint(cfg.Seller.Current()), party.Fingerprint(cfg.Buyer.Current()))
+	id := string(cfg.Seller.ID())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, is := s.clients[id]
+	if is && known.made == made {
+		return known.client, nil
+	}
+	c, err := negotiation.NewClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if is {
+		known.client.Close()
+	}
+	s.clients[id] = connection{c, made}
+	return c, nil
+}
