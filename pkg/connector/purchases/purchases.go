@@ -15,11 +15,13 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -116,5 +118,29 @@ func pauses() ratelimiter.RateLimiter {
 
 // Reconcile drives a Purchase as far as it goes without waiting for anybody but one answer of its seller at a time.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return ctrl.Result{}, nil
+	object := &connectorv1alpha1.Purchase{}
+	err := r.cfg.Reader.Get(ctx, req.NamespacedName, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.watches.stop(req.Name)
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("get purchase %s: %w", req.Name, err)
+	case object.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(object, connectorv1alpha1.Finalizer):
+		err = r.cfg.Client.Update(ctx, object)
+	case !controllerutil.ContainsFinalizer(object, connectorv1alpha1.Finalizer):
+		r.watches.stop(req.Name)
+		return ctrl.Result{}, nil
+	}
+	var result ctrl.Result
+	if err == nil {
+		result, err = (&drive{Reconciler: r, object: object, stored: object.Status.DeepCopy()}).run(ctx)
+	}
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return ctrl.Result{Requeue: true}, nil // Somebody else has changed it meanwhile.
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("drive purchase %s: %w", req.Name, err)
+	}
+	return result, nil
 }

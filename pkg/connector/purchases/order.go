@@ -1,0 +1,206 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package purchases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// signWithin is for how long a seller may wait with its approval before this side does not want the contract any more.
+const signWithin = 24 * time.Hour
+
+// errUnknownSeller means that nobody has shown the seller.
+var errUnknownSeller = errors.New("no registry has shown the seller")
+
+// seller returns a client of the seller, and keeps in the status who that is. A party whose keys do not follow those that were seen is not
+// believed: the old ones stay.
+func (d *drive) seller() (*negotiation.Client, error) {
+	status := &d.object.Status.Seller
+	var keys party.Keys
+	if len(status.Keys) > 0 {
+		var err error
+		if keys, err = party.ParseKeys(status.Keys); err != nil || keys.ID() != party.ID(d.object.Spec.Seller) {
+			return nil, fmt.Errorf("status.seller.keys are not those of party %s: %w", d.object.Spec.Seller, err)
+		}
+	}
+	shown, is := d.cfg.Parties.Party(party.ID(d.object.Spec.Seller))
+	if is && shown.Keys.ID() == party.ID(d.object.Spec.Seller) && shown.Keys.Continues(keys) && shown.Said.Endpoint != "" {
+		keys = shown.Keys
+		*status = connectorv1alpha1.PartyStatus{Name: shown.Said.Name, Endpoint: shown.Said.Endpoint, Keys: keys.Chain()}
+	}
+	if keys.Current() == nil {
+		return nil, errUnknownSeller
+	}
+	return d.sellers.client(negotiation.ClientConfig{Endpoint: status.Endpoint, Seller: keys, Buyer: d.cfg.Keys(), Key: d.cfg.Key})
+}
+
+// refused reports whether a seller does not sell what it was asked for, or says what cannot be believed: not that it does not answer.
+func refused(err error) bool {
+	return errors.Is(err, contract.ErrTerms) || errors.Is(err, party.ErrDocument) || errors.Is(err, party.ErrSignature)
+}
+
+// order asks for a quote, and begins the contract if it is what people want. It returns nil if it has.
+func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
+	if d.leaves() {
+		return d.over(ctx, connectorv1alpha1.ReasonEnded, "Nothing was ordered.")
+	}
+	c, err := d.seller()
+	switch {
+	case errors.Is(err, errUnknownSeller):
+		return d.wait(ctx, lookAgain, connectorv1alpha1.ReasonSellerUnknown, err.Error())
+	case err != nil:
+		return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())
+	}
+	now := d.now()
+	quoted, err := c.Quote(ctx, d.ask(d.object.Spec.Resources, now, d.end(now)))
+	if err == nil {
+		err = fair(quoted)
+	}
+	switch {
+	case refused(err):
+		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
+	case err != nil:
+		return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())
+	}
+	expensive, err := tooExpensive(d.object.Spec.MaxPrice, quoted.Terms.Price)
+	switch {
+	case err != nil:
+		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonTooExpensive, err.Error())
+	case expensive != "":
+		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonTooExpensive, expensive)
+	}
+	signBy := now.Add(signWithin)
+	if latest := quoted.Terms.EndsAt.Add(-quoted.Terms.Drain); latest.Before(signBy) {
+		signBy = latest
+	}
+	purchase, err := contract.NewPurchase(quoted.Terms, signBy)
+	if err != nil {
+		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
+	}
+	d.record = &record{Purchase: purchase, Size: d.sizeText(), End: d.endText(now)}
+	return nil, d.write(ctx)
+}
+
+// fair returns an error, which is contract.ErrTerms, if a quote is not one that can be accepted.
+func fair(quoted negotiation.Quoted) error {
+	terms := quoted.Terms
+	switch {
+	case quoted.Verdict == contract.Deny:
+		return fmt.Errorf("the seller denies it: %.256q: %w", quoted.Reason, contract.ErrTerms)
+	case terms.Drain > terms.EndsAt.Sub(terms.StartsAt)/2:
+		return fmt.Errorf("workloads would have to leave %s before the end, more than half of the time: %w", terms.Drain, contract.ErrTerms)
+	}
+	return nil
+}
+
+// ask returns the question for a quote.
+func (d *drive) ask(resources map[corev1.ResourceName]resource.Quantity, starts, ends time.Time) negotiationv1.QuoteRequest {
+	texts := make(map[string]string, len(resources))
+	for name, quantity := range resources {
+		texts[string(name)] = quantity.String()
+	}
+	return negotiationv1.QuoteRequest{
+		ID: string(d.object.UID), Offer: string(d.object.Spec.Offer), Plan: string(d.object.Spec.Plan), Resources: texts, StartsAt: starts, EndsAt: ends,
+	}
+}
+
+// end returns until when people want a contract that begins at a time.
+func (d *drive) end(starts time.Time) time.Time {
+	switch spec := d.object.Spec; {
+	case spec.EndTime != nil:
+		return spec.EndTime.UTC().Truncate(time.Second)
+	case spec.Duration != nil:
+		return starts.Add(spec.Duration.Duration).UTC().Truncate(time.Second)
+	}
+	return starts
+}
+
+// sizeText and endText say what people want, so that it can be compared.
+func (d *drive) sizeText() string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(d.object.Spec.Resources)) {
+		quantity := d.object.Spec.Resources[name]
+		texts = append(texts, string(name)+"="+quantity.String())
+	}
+	return strings.Join(texts, ",") + d.priceText()
+}
+
+func (d *drive) endText(starts time.Time) string {
+	return d.end(starts).Format(time.RFC3339) + d.priceText()
+}
+
+func (d *drive) priceText() string {
+	if most := d.object.Spec.MaxPrice; most != nil {
+		return fmt.Sprintf(" for %s %s/%s", most.Amount, most.Currency, most.Period)
+	}
+	return ""
+}
+
+// propose asks for new terms if people want other ones than they did. It reports whether it did something.
+func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error) {
+	before, terms := *d.record, d.record.Purchase.Terms
+	event, ends, wants := contract.Event(""), terms.EndsAt, map[corev1.ResourceName]resource.Quantity(terms.Resources)
+	switch size, end := d.sizeText(), d.endText(terms.StartsAt); {
+	case !d.record.Purchase.State().InUse() || d.record.Purchase.Proposal != nil || d.record.Purchase.Ending:
+		return false, nil
+	case size != d.record.Size:
+		event, wants, d.record.Size = contract.Resize, d.object.Spec.Resources, size
+	case end != d.record.End:
+		event, ends, d.record.End = contract.Renew, d.end(terms.StartsAt), end
+	default:
+		return false, nil
+	}
+	d.record.Note = ""
+	if event == contract.Renew && !ends.After(terms.EndsAt) {
+		if ends.Before(terms.EndsAt) {
+			d.record.Note = "A contract is not made shorter: set spec.end to end it."
+		}
+		return true, d.write(ctx)
+	}
+	quoted, err := c.Quote(ctx, d.ask(wants, terms.StartsAt, ends))
+	if err == nil {
+		err = fair(quoted)
+	}
+	expensive := ""
+	if err == nil {
+		expensive, err = tooExpensive(d.object.Spec.MaxPrice, quoted.Terms.Price)
+	} else if !refused(err) {
+		*d.record = before // It was not asked.
+		return false, err
+	}
+	switch {
+	case err != nil:
+		d.record.Note = "Refused: " + err.Error()
+	case expensive != "":
+		d.record.Note = expensive
+	case event == contract.Renew || !equality.Semantic.DeepEqual(quoted.Terms.Resources, terms.Resources):
+		wanted := terms
+		wanted.Price, wanted.OfferRevision, wanted.OfferDigest = quoted.Terms.Price, quoted.Terms.OfferRevision, quoted.Terms.OfferDigest
+		wanted.Resources, wanted.EndsAt = quoted.Terms.Resources, ends
+		proposed, err := d.record.Purchase.Propose(event, wanted)
+		if err != nil {
+			d.record.Note = "Refused: " + err.Error()
+			break
+		}
+		d.record.Purchase = proposed
+	}
+	return true, d.write(ctx)
+}

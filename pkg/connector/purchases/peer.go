@@ -1,0 +1,215 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package purchases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+)
+
+// maxNodes bounds the nodes in a status, as the API does.
+const maxNodes = 64
+
+// usage is who else uses a peering.
+type usage struct {
+	// any is whether there is another purchase that has not parted, inUse whether one of them is not about to, and foreign the name of one
+	// of another seller.
+	any, inUse bool
+	foreign    string
+}
+
+// others returns who else uses the peering with a cluster.
+func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
+	all := &connectorv1alpha1.PurchaseList{}
+	if err := d.cfg.Reader.List(ctx, all); err != nil {
+		return usage{}, kubernetesError{fmt.Errorf("list purchases: %w", err)}
+	}
+	var used usage
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.UID == d.object.UID || other.Status.Cluster.ID != string(id) {
+			continue
+		}
+		read, err := readRecord(other.Status.Record)
+		if err == nil && (read == nil || read.Purchase.Peering == contract.Apart) {
+			continue
+		}
+		used.any = true
+		if other.Spec.Seller != d.object.Spec.Seller {
+			used.foreign = other.Name
+		}
+		if err == nil && read.Purchase.State().InUse() && !read.Purchase.Ending && !read.Left {
+			used.inUse = true
+		}
+	}
+	return used, nil
+}
+
+// peer goes on with a peering. What is peered is written before.
+func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract.Action) (*ctrl.Result, error) {
+	secret, err := c.Credentials(ctx, string(d.object.UID))
+	if err != nil {
+		// It can be over meanwhile.
+		if news, failed := d.look(ctx, c); news || isKubernetes(failed) {
+			return nil, failed
+		}
+		return d.unanswered(ctx, err)
+	}
+	credentials, err := peering.ParseCredentials(secret.Reveal())
+	if err != nil {
+		return d.unanswered(ctx, err)
+	}
+	remote := credentials.Cluster()
+	if d.record.Cluster.ID != "" && d.record.Cluster.ID != string(remote.ID) {
+		return d.unanswered(ctx, fmt.Errorf("the seller gives credentials for cluster %s, and before for %s", remote.ID, d.record.Cluster.ID))
+	}
+	err = d.join(ctx, credentials, action)
+	switch {
+	case errors.Is(err, peering.ErrForeign):
+		if news, failed := d.look(ctx, c); news || isKubernetes(failed) {
+			return nil, failed
+		}
+		return d.retry(ctx, connectorv1alpha1.ReasonPeeringForeign, err.Error())
+	case err != nil:
+		return nil, err
+	}
+	state, err := d.cfg.Peering.State(ctx, remote.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case state.Established:
+		d.record.Purchase = d.record.Purchase.Finish(action, "")
+		d.showNodes(state)
+		return nil, d.write(ctx)
+	}
+	news, err := d.look(ctx, c)
+	switch {
+	case isKubernetes(err):
+		return nil, err
+	case err != nil:
+		return d.unanswered(ctx, err)
+	case news && d.record.next(d.now()).Deed != contract.Peer:
+		return nil, nil //nolint:nilnil // There is more to do.
+	case d.late():
+		return d.leave(ctx)
+	}
+	return d.wait(ctx, stepAgain, "", "")
+}
+
+// join makes one step of peering, while nobody else begins or ends one. The error is peering.ErrForeign if the cluster is another seller's.
+func (d *drive) join(ctx context.Context, credentials peering.Credentials, action contract.Action) error {
+	d.joining.Lock()
+	defer d.joining.Unlock()
+	remote := credentials.Cluster()
+	used, err := d.others(ctx, remote.ID)
+	switch {
+	case err != nil:
+		return err
+	case used.foreign != "":
+		return fmt.Errorf("cluster %s is peered for purchase %s from another seller: %w", remote.ID, used.foreign, peering.ErrForeign)
+	}
+	d.record.Purchase = d.record.Purchase.Begin(action)
+	d.record.Cluster = connectorv1alpha1.ClusterStatus{ID: string(remote.ID), Name: remote.Name}
+	if err := d.write(ctx); err != nil {
+		return err
+	}
+	if err := d.cfg.Peering.Peer(ctx, credentials); err != nil || d.record.Peered {
+		return err
+	}
+	d.record.Peered = true
+	return d.write(ctx)
+}
+
+// drain has the workloads leave, unless another contract keeps the nodes.
+func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result, error) {
+	id := cluster.ID(d.record.Cluster.ID)
+	used, err := d.others(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	left := 0
+	if !used.inUse && d.record.Peered {
+		if left, err = d.cfg.Peering.Drain(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	// Alone, it does not wait for ever: what still runs is lost with the peering, as at the end of a contract.
+	alone := d.record.Left && !d.now().Before(d.record.last().Add(d.record.Purchase.Terms.Drain))
+	if left == 0 || alone {
+		d.object.Status.PodsLeft = 0
+		d.record.Purchase = d.record.Purchase.Finish(action, "")
+		return nil, d.write(ctx)
+	}
+	d.object.Status.PodsLeft = int32(min(left, 1<<30)) //nolint:gosec // It is bounded.
+	if !d.record.Left {
+		if c, err := d.seller(); err == nil {
+			news, err := d.look(ctx, c)
+			if isKubernetes(err) || news {
+				return nil, err
+			}
+		}
+		if d.late() {
+			return d.leave(ctx)
+		}
+	}
+	return d.wait(ctx, stepAgain, "", "")
+}
+
+// unpeer ends a peering that nobody else uses.
+func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Result, error) {
+	d.joining.Lock()
+	defer d.joining.Unlock()
+	id := cluster.ID(d.record.Cluster.ID)
+	used, err := d.others(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	done := used.any || id == ""
+	if !done {
+		d.record.Purchase = d.record.Purchase.Begin(action)
+		if err := d.write(ctx); err != nil {
+			return nil, err
+		}
+		done, err = d.cfg.Peering.Unpeer(ctx, id)
+		if err != nil && !errors.Is(err, peering.ErrForeign) {
+			return nil, err
+		}
+		done = done || err != nil // What is foreign is not this contract's.
+	}
+	if !done {
+		return d.wait(ctx, stepAgain, "", "")
+	}
+	d.object.Status.Nodes, d.object.Status.PodsLeft = nil, 0
+	d.record.Purchase = d.record.Purchase.Finish(action, "")
+	return nil, d.write(ctx)
+}
+
+// showPeering notes the nodes of a peering that is used.
+func (d *drive) showPeering(ctx context.Context) error {
+	if d.record.Purchase.Peering == contract.Apart {
+		return nil
+	}
+	state, err := d.cfg.Peering.State(ctx, cluster.ID(d.record.Cluster.ID))
+	if err != nil {
+		return kubernetesError{err}
+	}
+	d.showNodes(state)
+	return nil
+}
+
+func (d *drive) showNodes(state peering.State) {
+	d.object.Status.Nodes = nil
+	for _, node := range state.Nodes[:min(len(state.Nodes), maxNodes)] {
+		d.object.Status.Nodes = append(d.object.Status.Nodes, node.Name)
+	}
+}

@@ -1,0 +1,469 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package purchases_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+)
+
+var errKilled = errors.New("killed")
+
+// somebody is a party of tests.
+type somebody struct {
+	key  party.Key
+	keys party.Keys
+}
+
+func newParty(tb testing.TB) somebody {
+	tb.Helper()
+	key, err := party.GenerateKey(rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	keys, err := party.ParseKeys([]string{key.Announce()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return somebody{key, keys}
+}
+
+// shop is a seller of tests with one offer, which grants what it has sold when it is told to.
+type shop struct {
+	somebody
+
+	*negotiationtest.Memory
+
+	url     string
+	cluster cluster.Identity
+	server  *http.Server
+
+	mu    sync.Mutex
+	offer offer.Offer
+}
+
+func (s *shop) Offer(_ context.Context, id string) (negotiation.Listing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id != s.offer.ID {
+		return negotiation.Listing{}, negotiation.ErrNotOffered
+	}
+	text, err := offer.Encode(s.offer)
+	if err != nil {
+		return negotiation.Listing{}, err
+	}
+	jws, err := party.Sign(s.key, offer.Type, json.RawMessage(text))
+	return negotiation.Listing{Offer: s.offer, JWS: jws}, err
+}
+
+func (*shop) Limits(context.Context, string, string) (ledger.Limits, error) {
+	return ledger.Limits{Capacity: corev1.ResourceList{
+		"cpu": resource.MustParse("80"), "memory": resource.MustParse("800Gi"), "pods": resource.MustParse("8000"),
+	}}, nil
+}
+
+func (s *shop) Credentials(context.Context, contract.Record) (json.RawMessage, error) {
+	credentials, err := peering.NewCredentials(s.cluster, "https://auth.example:443", "a-token")
+	if err != nil {
+		return nil, err
+	}
+	return credentials.Document()
+}
+
+func open(tb testing.TB, remote cluster.Identity) *shop {
+	tb.Helper()
+	s := &shop{somebody: newParty(tb), Memory: &negotiationtest.Memory{}, cluster: remote}
+	now := time.Now().UTC().Truncate(time.Second)
+	text := fmt.Sprintf(`{"party":%q,"id":"small","revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small","region":"eu-north",
+		"plans":[{"id":"one","range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"8","memory":"8Gi","pods":"100"},
+			"step":{"cpu":"1","memory":"1Gi","pods":"10"}},"price":{"amount":"0.1","currency":"EUR","period":"PT1H"},
+			"unitPrices":{"cpu":{"amount":"0.1","per":"1"}},"available":5}]}`,
+		s.key.ID(), now.Format(time.RFC3339), now.Add(24*time.Hour).Format(time.RFC3339))
+	var err error
+	if s.offer, err = offer.Parse([]byte(text)); err != nil {
+		tb.Fatal(err)
+	}
+	rules, err := negotiation.NewRules(nil, contract.Accept)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cfg := negotiation.Config{
+		Party: s.key.ID(), Key: func() party.Key { return s.key }, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
+		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
+	}
+	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
+	handler, err := negotiation.NewServer(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.server = &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	done := make(chan error, 1)
+	go func() { done <- s.server.Serve(tls.NewListener(listener, party.TLS{Current: cfg.Key}.Server())) }()
+	tb.Cleanup(func() {
+		s.server.Close()
+		<-done
+	})
+	s.url = "https://" + listener.Addr().String()
+	return s
+}
+
+// decide lets the seller do something.
+func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) {
+	t.Helper()
+	_, err := s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
+		return contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, time.Now(), books, ledger.Limits{})
+	})
+	if err != nil && !errors.Is(err, errKilled) {
+		t.Fatalf("%s: %v", event, err)
+	}
+}
+
+// parties knows shops.
+type parties map[party.ID]registryclient.Party
+
+func (p parties) Party(id party.ID) (registryclient.Party, bool) {
+	shown, is := p[id]
+	return shown, is
+}
+
+// clusters is a peering.Buyer: a peering is established, drained and ended at the second step of each.
+type clusters struct {
+	mu      sync.Mutex
+	steps   map[cluster.ID]int
+	pods    map[cluster.ID]int
+	foreign bool
+	log     []string
+	// kill returns an error after each call that it is to lose.
+	kill func() error
+}
+
+func newClusters() *clusters {
+	return &clusters{steps: map[cluster.ID]int{}, pods: map[cluster.ID]int{}, kill: func() error { return nil }}
+}
+
+func (c *clusters) note(what string, id cluster.ID) {
+	if text := what + " " + string(id); len(c.log) == 0 || c.log[len(c.log)-1] != text {
+		c.log = append(c.log, text)
+	}
+}
+
+func (c *clusters) Peer(_ context.Context, with peering.Credentials) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.foreign {
+		return peering.ErrForeign
+	}
+	id := with.Cluster().ID
+	c.note("peer", id)
+	if c.steps[id]++; c.steps[id] == 2 {
+		c.pods[id] = 2
+	}
+	return c.kill()
+}
+
+func (c *clusters) State(_ context.Context, id cluster.ID) (peering.State, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := peering.State{Exists: c.steps[id] > 0, Established: c.steps[id] > 1}
+	if state.Established {
+		state.Nodes = []peering.Node{{Name: "liqo-" + string(id), Ready: true}}
+	}
+	return state, nil
+}
+
+func (c *clusters) Drain(_ context.Context, id cluster.ID) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note("drain", id)
+	c.pods[id] = max(c.pods[id]-1, 0)
+	return c.pods[id], c.kill()
+}
+
+func (c *clusters) Unpeer(_ context.Context, id cluster.ID) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note("unpeer", id)
+	done := c.steps[id] == 0
+	c.steps[id] = 0
+	return done, c.kill()
+}
+
+// world is a buyer's cluster with its API server.
+type world struct {
+	t        *testing.T
+	buyer    somebody
+	parties  parties
+	clusters *clusters
+	client   client.Client
+	now      func() time.Time
+	// kill is asked around each write, before and after it.
+	kill func() error
+
+	reconciler *purchases.Reconciler
+}
+
+func newWorld(t *testing.T, shops ...*shop) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, buyer: newParty(t), parties: parties{}, clusters: newClusters(), now: time.Now, kill: func() error { return nil }}
+	for _, s := range shops {
+		w.parties[s.key.ID()] = registryclient.Party{Said: registryv1.Announcement{Name: "Shop", Endpoint: s.url}, Keys: s.keys}
+	}
+	killed := func(write func() error) error {
+		if err := w.kill(); err != nil {
+			return err
+		}
+		if err := write(); err != nil {
+			return err
+		}
+		return w.kill()
+	}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Purchase{}).WithInterceptorFuncs(interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.UpdateOption) error {
+			return killed(func() error { return c.Update(ctx, object, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, opts ...client.SubResourceUpdateOption) error {
+			return killed(func() error { return c.SubResource(sub).Update(ctx, object, opts...) })
+		},
+	}).Build()
+	w.restart()
+	return w
+}
+
+// restart is a new process.
+func (w *world) restart() {
+	w.t.Helper()
+	var err error
+	w.reconciler, err = purchases.New(purchases.Config{
+		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "Here"},
+		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Now: func() time.Time { return w.now() },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// create creates a purchase for an hour.
+func (w *world) create(name string, s *shop, change func(*connectorv1alpha1.PurchaseSpec)) {
+	w.t.Helper()
+	object := &connectorv1alpha1.Purchase{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
+		Spec: connectorv1alpha1.PurchaseSpec{
+			Seller: connectorv1alpha1.PartyID(s.key.ID()), Offer: "small", Plan: "one", Resources: v1alpha1.Quantities{"cpu": resource.MustParse("2")},
+			Duration: &metav1.Duration{Duration: time.Hour},
+		},
+	}
+	if change != nil {
+		change(&object.Spec)
+	}
+	if err := w.client.Create(context.Background(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// get returns a purchase; nil if it is gone.
+func (w *world) get(name string) *connectorv1alpha1.Purchase {
+	w.t.Helper()
+	object := &connectorv1alpha1.Purchase{}
+	switch err := w.client.Get(context.Background(), types.NamespacedName{Name: name}, object); {
+	case client.IgnoreNotFound(err) != nil:
+		w.t.Fatal(err)
+	case err != nil:
+		return nil
+	}
+	return object
+}
+
+// change changes what people want.
+func (w *world) change(name string, change func(*connectorv1alpha1.PurchaseSpec)) {
+	w.t.Helper()
+	kill := w.kill
+	w.kill = func() error { return nil }
+	object := w.get(name)
+	change(&object.Spec)
+	if err := w.client.Update(context.Background(), object); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kill = kill
+}
+
+// once calls the reconciler once, and starts another process if it was killed.
+func (w *world) once(name string) ctrl.Result {
+	w.t.Helper()
+	result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+	switch {
+	case errors.Is(err, errKilled):
+		w.restart()
+	case err != nil:
+		w.t.Fatal(err)
+	}
+	return result
+}
+
+// until calls the reconciler until a purchase has the reason; the seller does its duties between.
+func (w *world) until(name, reason string, s *shop) *connectorv1alpha1.Purchase {
+	w.t.Helper()
+	var object *connectorv1alpha1.Purchase
+	for range 100 {
+		w.once(name)
+		if object = w.get(name); object == nil || reasonOf(object) == reason {
+			return object
+		}
+		if s != nil {
+			s.serve(w.t, w.key(name))
+		}
+	}
+	w.t.Fatalf("%s is not %s: %+v", name, reason, object.Status.Conditions)
+	return nil
+}
+
+// serve does the seller's duty.
+func (s *shop) serve(t *testing.T, key contract.Key) {
+	t.Helper()
+	record, err := s.Get(t.Context(), key)
+	if err != nil || record == nil {
+		return
+	}
+	switch record.Duty() { //nolint:exhaustive // The others are nothing to tell.
+	case contract.GrantDuty:
+		if record.State == contract.Signed {
+			s.decide(t, key, contract.Grant)
+		}
+	case contract.WithdrawDuty:
+		s.decide(t, key, contract.Withdrawn)
+	}
+}
+
+func (w *world) key(name string) contract.Key {
+	return contract.Key{Buyer: string(w.buyer.key.ID()), ID: "uid-" + name}
+}
+
+func reasonOf(object *connectorv1alpha1.Purchase) string {
+	if c := meta.FindStatusCondition(object.Status.Conditions, connectorv1alpha1.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+func remote(id string) cluster.Identity { return cluster.Identity{ID: cluster.ID(id), Name: "cluster-" + id} }
+
+// TestLife takes a purchase from the quote to its end, by spec.end and by its deletion.
+func TestLife(t *testing.T) {
+	for _, how := range []string{"end", "deletion"} {
+		t.Run(how, func(t *testing.T) {
+			s := open(t, remote("a"))
+			w := newWorld(t, s)
+			w.create("p", s, nil)
+			p := w.until("p", connectorv1alpha1.ReasonActive, s)
+			if !meta.IsStatusConditionTrue(p.Status.Conditions, connectorv1alpha1.ConditionReady) || p.Status.State != "Active" ||
+				p.Status.Cluster.ID != "a" || !slices.Equal(p.Status.Nodes, []string{"liqo-a"}) || p.Status.Price.Amount != "0.3" ||
+				p.Status.Resources.Cpu().Value() != 2 || p.Status.Seller.Endpoint != s.url || len(p.Status.Seller.Keys) != 1 || p.Status.EndTime == nil {
+				t.Errorf("active: %+v", p.Status)
+			}
+			if how == "end" {
+				w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{Reason: "enough"} })
+			} else if err := w.client.Delete(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			p = w.until("p", connectorv1alpha1.ReasonEnded, s)
+			s.serve(t, w.key("p"))
+			if (p == nil) != (how == "deletion") {
+				t.Errorf("after its %s: %+v", how, p)
+			}
+			if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) {
+				t.Errorf("done: %q, want %q", w.clusters.log, want)
+			}
+			if record, _ := s.Get(t.Context(), w.key("p")); record.State != contract.Ended || len(s.Ledger().Holds) != 0 {
+				t.Errorf("the seller has %s and %d holds", record.State, len(s.Ledger().Holds))
+			}
+		})
+	}
+}
+
+// TestKill kills the process before and after each write, and after each step of a peering: the outcome is the same.
+func TestKill(t *testing.T) {
+	for n := 1; ; n++ {
+		calls, killed := 0, false
+		s := open(t, remote("a"))
+		w := newWorld(t, s)
+		w.create("p", s, nil)
+		w.kill = func() error {
+			if calls++; calls == n {
+				killed = true
+				return errKilled
+			}
+			return nil
+		}
+		w.clusters.kill = w.kill
+		s.AfterWrite = w.kill
+		w.until("p", connectorv1alpha1.ReasonActive, s)
+		if err := w.client.Delete(t.Context(), w.get("p")); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			w.once("p")
+			s.serve(t, w.key("p"))
+			if w.get("p") == nil {
+				break
+			}
+		}
+		s.serve(t, w.key("p"))
+		record, _ := s.Get(t.Context(), w.key("p"))
+		if w.get("p") != nil || record.State != contract.Ended || len(s.Ledger().Holds) != 0 || w.clusters.steps["a"] != 0 ||
+			!slices.Equal(w.clusters.log, []string{"peer a", "drain a", "unpeer a"}) {
+			t.Fatalf("killed at %d: %+v, the seller has %s and %d holds, done: %q", n, w.get("p"), record.State, len(s.Ledger().Holds), w.clusters.log)
+		}
+		if !killed {
+			if n < 30 {
+				t.Errorf("only %d places to be killed at", n-1)
+			}
+			return
+		}
+	}
+}

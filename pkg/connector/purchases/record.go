@@ -1,0 +1,147 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package purchases
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+)
+
+// maxRecord bounds status.record in bytes, as the API does.
+const maxRecord = 256 << 10
+
+// record is what stands in status.record.
+type record struct {
+	Purchase contract.Purchase `json:"purchase"`
+	// Cluster is the one that the seller has given credentials for. It is written before the clusters peer.
+	Cluster connectorv1alpha1.ClusterStatus `json:"cluster"`
+	// Peered is whether the driver has begun to peer: before, what runs on nodes of that cluster is not the contract's.
+	Peered bool `json:"peered,omitempty"`
+	// Size and End are what people wanted when new terms were asked for last: what is refused is not asked for again.
+	Size string `json:"size,omitempty"`
+	End  string `json:"end,omitempty"`
+	// Note is what people are told of that.
+	Note string `json:"note,omitempty"`
+	// Left is whether this side goes on without the seller: it drains and parts, and the contract is over.
+	Left bool `json:"left,omitempty"`
+}
+
+// readRecord reads a record; nil if there is none yet.
+func readRecord(text string) (*record, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // None is no error.
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	read := &record{}
+	if err := decoder.Decode(read); err != nil {
+		return nil, fmt.Errorf("read status.record: %w", err)
+	}
+	if err := read.Purchase.Terms.Validate(); err != nil {
+		return nil, fmt.Errorf("read status.record: %w", err)
+	}
+	return read, nil
+}
+
+// text writes the record.
+func (r *record) text() (string, error) {
+	text, err := json.Marshal(r)
+	if err == nil && len(text) > maxRecord {
+		err = errors.New("it has more than 256 KiB")
+	}
+	if err != nil {
+		return "", fmt.Errorf("write status.record: %w", err)
+	}
+	return string(text), nil
+}
+
+// committed reports whether the seller can hold this side to the contract.
+func (r *record) committed() bool {
+	return r.Purchase.Signature != "" || r.Purchase.Peering != contract.Apart
+}
+
+// last is when this side goes on alone, if the seller has not said by then that the contract is over.
+func (r *record) last() time.Time { return r.Purchase.Terms.EndsAt.Add(r.Purchase.Terms.Drain) }
+
+// next returns what to do.
+func (r *record) next(now time.Time) contract.Action {
+	p := r.Purchase
+	switch {
+	case !r.Left:
+		return p.Next(now)
+	case p.Peering == contract.Apart:
+		return contract.Action{Deed: contract.Over}
+	case !p.Drained:
+		return contract.Action{Deed: contract.Drain}
+	}
+	return contract.Action{Deed: contract.Unpeer}
+}
+
+// reason returns the reason of the condition Ready that follows from the record.
+func (r *record) reason() string {
+	p := r.Purchase
+	state := p.State()
+	switch {
+	case r.Left && p.Peering == contract.Apart:
+		return connectorv1alpha1.ReasonEnded
+	case !state.Final() && (p.Ending || r.Left):
+		return connectorv1alpha1.ReasonEnding
+	case state.InUse() && p.Peering == contract.Joined && !p.Drained:
+		return connectorv1alpha1.ReasonActive
+	}
+	if reason, is := reasons[state]; is {
+		return reason
+	}
+	return connectorv1alpha1.ReasonNegotiating
+}
+
+// reasons of states; those of which it says nothing are negotiated.
+var reasons = map[contract.State]string{
+	contract.Proposed: connectorv1alpha1.ReasonAwaitsApproval, contract.Signed: connectorv1alpha1.ReasonSettingUp,
+	contract.Provisioning: connectorv1alpha1.ReasonSettingUp, contract.Active: connectorv1alpha1.ReasonSettingUp,
+	contract.Resizing: connectorv1alpha1.ReasonSettingUp, contract.Suspended: connectorv1alpha1.ReasonContractSuspended,
+	contract.Terminating: connectorv1alpha1.ReasonEnding, contract.Ended: connectorv1alpha1.ReasonEnded,
+	contract.Rejected: connectorv1alpha1.ReasonRejected, contract.Expired: connectorv1alpha1.ReasonExpired,
+	contract.Failed: connectorv1alpha1.ReasonFailed,
+}
+
+// tooExpensive returns why a price is more than people pay; empty if it is not. They pay anything if most is nil.
+func tooExpensive(most *connectorv1alpha1.Price, asked contract.Price) (string, error) {
+	if most == nil {
+		return "", nil
+	}
+	limit, err := perHour(string(most.Amount), string(most.Period))
+	if err != nil {
+		return "", fmt.Errorf("spec.maxPrice: %w", err)
+	}
+	cost, err := perHour(asked.Amount, asked.Period)
+	if err != nil {
+		return "", fmt.Errorf("the price: %w", err)
+	}
+	if asked.Currency == most.Currency && cost.Cmp(limit) <= 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("It costs %s %s/%s, and spec.maxPrice is %s %s/%s.",
+		asked.Amount, asked.Currency, asked.Period, most.Amount, most.Currency, most.Period), nil
+}
+
+// perHour returns what an hour costs.
+func perHour(amount, period string) (*big.Rat, error) {
+	money, err := offer.ParseAmount(amount)
+	if err != nil {
+		return nil, err
+	}
+	if offer.Period(period).Duration() <= 0 {
+		return nil, fmt.Errorf("%.16q is no period", period)
+	}
+	return offer.Price{Amount: money, Period: offer.Period(period)}.PerHour(), nil
+}
