@@ -391,7 +391,9 @@ func reasonOf(object *connectorv1alpha1.Purchase) string {
 	return ""
 }
 
-func remote(id string) cluster.Identity { return cluster.Identity{ID: cluster.ID(id), Name: "cluster-" + id} }
+func remote(id string) cluster.Identity {
+	return cluster.Identity{ID: cluster.ID(id), Name: "cluster-" + id}
+}
 
 // TestLife takes a purchase from the quote to its end, by spec.end and by its deletion.
 func TestLife(t *testing.T) {
@@ -407,7 +409,9 @@ func TestLife(t *testing.T) {
 				t.Errorf("active: %+v", p.Status)
 			}
 			if how == "end" {
-				w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{Reason: "enough"} })
+				w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) {
+					spec.End = &connectorv1alpha1.ContractEnd{Reason: "enough"}
+				})
 			} else if err := w.client.Delete(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
@@ -465,5 +469,153 @@ func TestKill(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestNotOrdered orders nothing that costs too much, is refused, or is of nobody that is known.
+func TestNotOrdered(t *testing.T) {
+	for reason, change := range map[string]func(*connectorv1alpha1.PurchaseSpec){
+		connectorv1alpha1.ReasonTooExpensive: func(spec *connectorv1alpha1.PurchaseSpec) {
+			spec.MaxPrice = &connectorv1alpha1.Price{Amount: "0.29", Currency: "EUR", Period: "PT1H"}
+		},
+		connectorv1alpha1.ReasonOrderRefused:  func(spec *connectorv1alpha1.PurchaseSpec) { spec.Plan = "other" },
+		connectorv1alpha1.ReasonSellerUnknown: func(spec *connectorv1alpha1.PurchaseSpec) { spec.Seller = "nobody" },
+	} {
+		s := open(t, remote("a"))
+		w := newWorld(t, s)
+		w.create("p", s, change)
+		w.until("p", reason, s)
+		if record, _ := s.Get(t.Context(), w.key("p")); record != nil {
+			t.Errorf("%s: the seller has a contract", reason)
+		}
+		if err := w.client.Delete(t.Context(), w.get("p")); err != nil {
+			t.Fatal(err)
+		}
+		if w.once("p"); w.get("p") != nil {
+			t.Errorf("%s: it is not let go of", reason)
+		}
+	}
+}
+
+// TestCurrency does not compare prices of different currencies.
+func TestCurrency(t *testing.T) {
+	s := open(t, remote("a"))
+	w := newWorld(t, s)
+	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.MaxPrice = &connectorv1alpha1.Price{Amount: "100", Currency: "USD", Period: "PT1H"}
+	})
+	w.until("p", connectorv1alpha1.ReasonTooExpensive, s)
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.MaxPrice = &connectorv1alpha1.Price{Amount: "7.2", Currency: "EUR", Period: "P1D"} // It is 0.3 for an hour.
+	})
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+}
+
+// TestChange asks for another size and a later end, but not above the price.
+func TestChange(t *testing.T) {
+	s := open(t, remote("a"))
+	w := newWorld(t, s)
+	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.MaxPrice = &connectorv1alpha1.Price{Amount: "0.5", Currency: "EUR", Period: "PT1H"}
+	})
+	before := w.until("p", connectorv1alpha1.ReasonActive, s)
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.Resources["cpu"], spec.Duration.Duration = resource.MustParse("4"), 2*time.Hour
+	})
+	w.once("p")
+	after := w.get("p")
+	if after.Status.Resources.Cpu().Value() != 4 || after.Status.Price.Amount != "0.5" || !after.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
+		t.Errorf("changed: %+v", after.Status)
+	}
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("5") })
+	w.once("p")
+	if p := w.get("p"); p.Status.Resources.Cpu().Value() != 4 || reasonOf(p) != connectorv1alpha1.ReasonActive {
+		t.Errorf("above the price: %+v", p.Status)
+	}
+}
+
+// TestDeadSeller goes on alone when the contract should be over, without any registry either.
+func TestDeadSeller(t *testing.T) {
+	s := open(t, remote("a"))
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.create("unsigned", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	clear(w.parties)
+	w.restart()
+	w.once("p")
+	if reason := reasonOf(w.get("p")); reason != connectorv1alpha1.ReasonActive {
+		t.Errorf("without registries: %s", reason)
+	}
+	s.server.Close()
+	if result := w.once("p"); !result.Requeue || reasonOf(w.get("p")) != connectorv1alpha1.ReasonActive {
+		t.Errorf("dead: %+v, %+v", result, w.get("p").Status.Conditions)
+	}
+	w.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	w.until("p", connectorv1alpha1.ReasonEnded, nil)
+	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) {
+		t.Errorf("done: %q, want %q", w.clusters.log, want)
+	}
+}
+
+// TestShared keeps a peering while another purchase needs it, and lets no other seller take it.
+func TestShared(t *testing.T) {
+	s, thief := open(t, remote("a")), open(t, remote("a"))
+	w := newWorld(t, s, thief)
+	w.create("p", s, nil)
+	w.create("q", s, nil)
+	w.create("stolen", thief, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	w.until("q", connectorv1alpha1.ReasonActive, s)
+	w.until("stolen", connectorv1alpha1.ReasonPeeringForeign, thief)
+	for _, name := range []string{"stolen", "p"} {
+		w.change(name, func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+		w.until(name, connectorv1alpha1.ReasonEnded, nil)
+	}
+	if want := []string{"peer a"}; !slices.Equal(w.clusters.log, want) {
+		t.Errorf("done: %q, want %q", w.clusters.log, want)
+	}
+	w.change("q", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+	w.until("q", connectorv1alpha1.ReasonEnded, s)
+	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) {
+		t.Errorf("done: %q, want %q", w.clusters.log, want)
+	}
+}
+
+// TestForeign leaves a peering alone that people have made.
+func TestForeign(t *testing.T) {
+	s := open(t, remote("a"))
+	w := newWorld(t, s)
+	w.clusters.foreign = true
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonPeeringForeign, s)
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+	w.until("p", connectorv1alpha1.ReasonEnded, s)
+	if slices.Contains(w.clusters.log, "drain a") {
+		t.Errorf("done: %q", w.clusters.log)
+	}
+}
+
+// TestUnreadable does nothing with a record that cannot be read, and parts when the object is deleted.
+func TestUnreadable(t *testing.T) {
+	s := open(t, remote("a"))
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	p := w.until("p", connectorv1alpha1.ReasonActive, s)
+	p.Status.Record = "{"
+	if err := w.client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if p = w.until("p", connectorv1alpha1.ReasonUnreadable, s); p.Status.Record != "{" {
+		t.Errorf("it wrote over %+v", p.Status)
+	}
+	if err := w.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.once("p")
+	}
+	if w.get("p") != nil || !slices.Contains(w.clusters.log, "unpeer a") {
+		t.Errorf("deleted: %+v, %q", w.get("p"), w.clusters.log)
 	}
 }

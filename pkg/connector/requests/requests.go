@@ -8,7 +8,6 @@
 package requests
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -74,9 +73,4 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("set up the controller of capacity requests: %w", err)
 	}
 	return nil
-}
-
-// Reconcile looks what became of a request, and buys for it.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return ctrl.Result{}, nil
 }

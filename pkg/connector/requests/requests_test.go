@@ -1,0 +1,250 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package requests_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/requests"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+)
+
+var errKilled = errors.New("killed")
+
+// world is a cluster with one request, r.
+type world struct {
+	t          *testing.T
+	client     client.Client
+	candidates []requests.Candidate
+	invalid    error
+	filter     offer.Filter
+	now        time.Time
+	kill       func() error
+	reconciler *requests.Reconciler
+}
+
+func newWorld(t *testing.T, plans ...string) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, now: time.Now().Truncate(time.Second), kill: func() error { return nil }}
+	for _, plan := range plans {
+		w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: strings.Repeat("a", 52), ID: "small"}, Plan: plan})
+	}
+	killed := func(write func() error) error {
+		if err := w.kill(); err != nil {
+			return err
+		}
+		if err := write(); err != nil {
+			return err
+		}
+		return w.kill()
+	}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Purchase{}, &connectorv1alpha1.CapacityRequest{}).
+		WithObjects(&connectorv1alpha1.CapacityRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "uid-r"},
+			Spec: connectorv1alpha1.CapacityRequestSpec{
+				Resources: v1alpha1.Quantities{"cpu": resource.MustParse("2")}, Duration: metav1.Duration{Duration: time.Hour},
+				MaxPrice: &connectorv1alpha1.Price{Amount: "1.5", Currency: "EUR", Period: "PT1H"},
+				Regions:  []string{"eu"}, Kinds: []connectorv1alpha1.SellerKind{"Cluster"}, Sellers: []connectorv1alpha1.PartyID{"x"}, Expression: "true",
+			},
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+				return killed(func() error { return c.Create(ctx, object, opts...) })
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+				return killed(func() error { return c.Delete(ctx, object, opts...) })
+			},
+			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, opts ...client.SubResourceUpdateOption) error {
+				return killed(func() error { return c.SubResource(sub).Update(ctx, object, opts...) })
+			},
+		}).Build()
+	var err error
+	w.reconciler, err = requests.New(requests.Config{
+		Client: w.client, Reader: w.client, Now: func() time.Time { return w.now },
+		Offers: func(filter offer.Filter) ([]requests.Candidate, error) {
+			w.filter = filter
+			return w.candidates, w.invalid
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// run calls the reconciler some times, which is enough for everything that waits for nobody.
+func (w *world) run() *connectorv1alpha1.CapacityRequest {
+	w.t.Helper()
+	name := types.NamespacedName{Name: "r"}
+	for range 6 {
+		if _, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: name}); err != nil && !errors.Is(err, errKilled) {
+			w.t.Fatal(err)
+		}
+	}
+	request := &connectorv1alpha1.CapacityRequest{}
+	if err := w.client.Get(context.Background(), name, request); err != nil {
+		w.t.Fatal(err)
+	}
+	return request
+}
+
+func (w *world) purchases() []connectorv1alpha1.Purchase {
+	w.t.Helper()
+	all := &connectorv1alpha1.PurchaseList{}
+	if err := w.client.List(context.Background(), all); err != nil {
+		w.t.Fatal(err)
+	}
+	return all.Items
+}
+
+// becomes lets the one purchase have a reason.
+func (w *world) becomes(state, reason string) {
+	w.t.Helper()
+	all := w.purchases()
+	if len(all) != 1 {
+		w.t.Fatalf("%d purchases", len(all))
+	}
+	kill := w.kill
+	w.kill = func() error { return nil }
+	status := metav1.ConditionFalse
+	if reason == connectorv1alpha1.ReasonActive {
+		status = metav1.ConditionTrue
+	}
+	all[0].Status.State = state
+	meta.SetStatusCondition(&all[0].Status.Conditions, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(w.now),
+	})
+	if err := w.client.Status().Update(context.Background(), &all[0]); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kill = kill
+}
+
+func ready(request *connectorv1alpha1.CapacityRequest) metav1.Condition {
+	if c := meta.FindStatusCondition(request.Status.Conditions, connectorv1alpha1.ConditionReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// TestServe buys the best plan, the next one if it does not serve, and none after the end.
+func TestServe(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	request := w.run()
+	all := w.purchases()
+	if len(all) != 1 || request.Status.Purchase != all[0].Name || all[0].Spec.Plan != "one" || !metav1.IsControlledBy(&all[0], request) ||
+		all[0].Spec.Duration.Duration != time.Hour || all[0].Spec.MaxPrice.Amount != "1.5" || all[0].Spec.Resources["cpu"] != resource.MustParse("2") {
+		t.Fatalf("purchases: %+v", all)
+	}
+	if f := w.filter; f.Resources["cpu"].Milli() != 2000 || time.Duration(f.Duration) != time.Hour || f.MaxPrice.String() != "1.5 EUR/PT1H" ||
+		len(f.Regions) != 1 || len(f.Kinds) != 1 || len(f.Parties) != 1 || f.Expression != "true" {
+		t.Errorf("filter: %+v", f)
+	}
+	w.becomes("Rejected", connectorv1alpha1.ReasonRejected)
+	request = w.run()
+	if all = w.purchases(); len(all) != 1 || all[0].Spec.Plan != "two" || len(request.Status.Tried) != 1 || request.Status.Tried[0].Plan != "one" {
+		t.Fatalf("after the first was rejected: %+v, %+v", all, request.Status)
+	}
+	w.becomes("Active", connectorv1alpha1.ReasonActive)
+	if request = w.run(); ready(request).Status != metav1.ConditionTrue {
+		t.Errorf("active: %+v", ready(request))
+	}
+	w.becomes("Ended", connectorv1alpha1.ReasonEnded)
+	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 1 {
+		t.Errorf("ended: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+	if err := w.client.Delete(t.Context(), &w.purchases()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 0 {
+		t.Errorf("tidied up after the end: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+}
+
+// TestGiveUp gives up for each reason, and tries again after a while.
+func TestGiveUp(t *testing.T) {
+	for _, c := range []struct {
+		state, reason string
+		after         time.Duration
+		gives         bool
+	}{
+		{"Expired", connectorv1alpha1.ReasonExpired, 0, true}, {"Failed", connectorv1alpha1.ReasonFailed, 0, true},
+		{"", connectorv1alpha1.ReasonOrderRefused, 0, true}, {"", connectorv1alpha1.ReasonTooExpensive, 0, true},
+		{"", connectorv1alpha1.ReasonSellerUnreachable, time.Minute, false}, {"", connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute, true},
+		{"Signed", connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute, false},
+		{"Proposed", connectorv1alpha1.ReasonAwaitsApproval, time.Hour, false},
+	} {
+		w := newWorld(t, "one")
+		w.run()
+		w.becomes(c.state, c.reason)
+		w.now = w.now.Add(c.after)
+		request := w.run()
+		if gave := len(w.purchases()) == 0; gave != c.gives || c.gives && (ready(request).Reason != connectorv1alpha1.ReasonNoOffer || len(request.Status.Tried) != 1) {
+			t.Errorf("%s after %s: gave up is %t: %+v", c.reason, c.after, gave, request.Status)
+		}
+		if w.now = w.now.Add(11 * time.Minute); c.gives {
+			if w.run(); len(w.purchases()) != 1 {
+				t.Errorf("%s: %d purchases after the time in which it was tried", c.reason, len(w.purchases()))
+			}
+		}
+	}
+}
+
+// TestNone buys nothing where there is nothing, or where the request makes no sense.
+func TestNone(t *testing.T) {
+	w := newWorld(t)
+	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonNoOffer {
+		t.Errorf("no offers: %+v", ready(request))
+	}
+	w.invalid = errors.New("expression: no")
+	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonInvalidRequest || !strings.Contains(ready(request).Message, "expression") {
+		t.Errorf("invalid: %+v", ready(request))
+	}
+}
+
+// TestKill kills before and after each write: there is one purchase, of the second plan.
+func TestKill(t *testing.T) {
+	for n := 1; ; n++ {
+		calls := 0
+		w := newWorld(t, "one", "two")
+		w.kill = func() error {
+			if calls++; calls == n {
+				return errKilled
+			}
+			return nil
+		}
+		w.run()
+		w.becomes("Rejected", connectorv1alpha1.ReasonRejected)
+		request := w.run()
+		if all := w.purchases(); len(all) != 1 || all[0].Spec.Plan != "two" || request.Status.Purchase != all[0].Name || len(request.Status.Tried) != 1 {
+			t.Fatalf("killed at %d: %d purchases, %+v", n, len(all), request.Status)
+		}
+		if calls < n {
+			if n < 8 {
+				t.Errorf("only %d places to be killed at", n-1)
+			}
+			return
+		}
+	}
+}
