@@ -1,0 +1,394 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sales_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+)
+
+const drain = time.Minute
+
+var (
+	start   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	alice   = strings.Repeat("a", 52)
+	bob     = strings.Repeat("b", 52)
+	edge    = cluster.Identity{ID: "edge-id", Name: "edge"}
+	errKill = errors.New("killed")
+)
+
+// liqo is what a seller does to clusters: it remembers which ones may peer.
+type liqo struct {
+	foreign bool            // Whether the cluster has peered without a contract.
+	let     map[string]bool // By cluster ID; false once it was withdrawn.
+	leaves  int             // How often Withdraw says that the cluster has not left yet.
+}
+
+func (l *liqo) Issue(_ context.Context, buyer cluster.Identity) (peering.Credentials, error) {
+	if l.foreign {
+		return peering.Credentials{}, peering.ErrForeign
+	}
+	l.let[string(buyer.ID)] = true
+	return peering.NewCredentials(cluster.Identity{ID: "own", Name: "own"}, "https://192.0.2.1:30443", "token")
+}
+
+func (l *liqo) Withdraw(_ context.Context, buyer cluster.ID) (bool, error) {
+	l.let[string(buyer)] = false
+	if l.leaves > 0 {
+		l.leaves--
+		return false, nil
+	}
+	return true, nil
+}
+
+// shop sells 4 CPUs.
+type shop struct{}
+
+func (shop) Offer(context.Context, string) (negotiation.Listing, error) {
+	return negotiation.Listing{}, negotiation.ErrNotOffered
+}
+
+func (shop) Limits(context.Context, string, string) (ledger.Limits, error) {
+	return ledger.Limits{Capacity: corev1.ResourceList{"cpu": resource.MustParse("4")}}, nil
+}
+
+// seller is the seller's side of contracts, with an API server.
+type seller struct {
+	t       *testing.T
+	api     client.Client
+	store   *books.Store
+	applier negotiation.Applier
+	liqo    *liqo
+	now     time.Time
+	// dies is how many writes there are before the controller is killed; negative is never.
+	dies    int
+	changes int
+}
+
+func newSeller(t *testing.T) *seller {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	s := &seller{t: t, now: start, liqo: &liqo{let: map[string]bool{}}, dies: -1}
+	s.api = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Sale{}).WithInterceptorFuncs(interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := s.write(); err != nil {
+				return err
+			}
+			return c.Update(ctx, o, opts...)
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			if err := s.write(); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Update(ctx, o, opts...)
+		},
+	}).Build()
+	var err error
+	if s.store, err = books.New(books.Config{Client: s.api, Reader: s.api}); err != nil {
+		t.Fatal(err)
+	}
+	s.applier = negotiation.Applier{
+		Store: s.store, Offers: shop{}, Now: func() time.Time { return s.now },
+		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour},
+	}
+	return s
+}
+
+func (s *seller) write() error {
+	if s.dies == 0 {
+		return errKill
+	}
+	s.dies--
+	return nil
+}
+
+func terms(buyer, id string) contract.Terms {
+	return contract.Terms{
+		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p", Units: 1,
+		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
+		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: drain,
+	}
+}
+
+// ask applies a request of a buyer, as the server of negotiations does.
+func (s *seller) ask(buyer, id string, event contract.Event, verdict contract.Verdict) contract.Record {
+	s.t.Helper()
+	agreed := terms(buyer, id)
+	record, err := s.applier.Apply(s.t.Context(), agreed.Key(), func(*contract.Record) contract.Request {
+		return contract.Request{Event: event, Terms: agreed, Verdict: verdict, Signature: "s", Countersignature: "c"}
+	})
+	if err != nil {
+		s.t.Fatalf("%s contract %s: %v", event, agreed.Key(), err)
+	}
+	return record
+}
+
+// signed makes a contract that both have signed.
+func (s *seller) signed(buyer, id string) {
+	s.t.Helper()
+	s.ask(buyer, id, contract.Reserve, contract.Accept)
+	if record := s.ask(buyer, id, contract.Sign, contract.Accept); record.State != contract.Signed {
+		s.t.Fatalf("the contract is %s, not signed", record.State)
+	}
+}
+
+// reconcile runs a new controller, as after a restart.
+func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
+	s.t.Helper()
+	controller, err := sales.New(sales.Config{
+		Client: s.api, Reader: s.api, Applier: s.applier, Peering: s.liqo, Changed: func() { s.changes++ },
+		Cluster: func(contract.Record) cluster.Identity { return edge },
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return controller.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: books.Name(terms(buyer, id).Key())}})
+}
+
+// settle runs controllers until nothing is left to do now, over all kills.
+func (s *seller) settle(buyer, id string) {
+	s.t.Helper()
+	for range 20 {
+		result, err := s.reconcile(buyer, id)
+		if errors.Is(err, errKill) {
+			s.dies = -1
+			continue
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if !result.Requeue && (result.RequeueAfter == 0 || result.RequeueAfter > 10*time.Second) {
+			s.dies = -1
+			return
+		}
+	}
+	s.t.Fatal("the controller comes to no end")
+}
+
+// sale returns a Sale; nil if it is gone.
+func (s *seller) sale(buyer, id string) *connectorv1alpha1.Sale {
+	s.t.Helper()
+	var sale connectorv1alpha1.Sale
+	err := s.api.Get(s.t.Context(), client.ObjectKey{Name: books.Name(terms(buyer, id).Key())}, &sale)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &sale
+}
+
+// is fails if a Sale has another state or reason.
+func (s *seller) is(buyer, id string, state contract.State, reason string) {
+	s.t.Helper()
+	sale := s.sale(buyer, id)
+	if sale == nil {
+		s.t.Fatalf("sale %s is gone", id)
+	}
+	ready := meta.FindStatusCondition(sale.Status.Conditions, connectorv1alpha1.ConditionReady)
+	if sale.Status.State != string(state) || ready == nil || ready.Reason != reason {
+		s.t.Fatalf("sale %s is %s with %+v, not %s with reason %s", id, sale.Status.State, ready, state, reason)
+	}
+}
+
+// granted returns how many CPUs the cluster is offered, and false if it is not offered even zero.
+func (s *seller) granted() (int64, bool) {
+	s.t.Helper()
+	grants, err := sales.NewGrants(s.api, func(contract.Record) cluster.Identity { return edge })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	offers, err := grants.Offers(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	nodes := offers.NodeOffers(edge.ID)
+	if len(nodes) == 0 {
+		return 0, false
+	}
+	return nodes[0].Offered.Cpu().Value(), true
+}
+
+// TestSale walks a contract from its signature to its deletion, with a controller that is killed at each of its writes in turn.
+func TestSale(t *testing.T) {
+	for dies := range 12 {
+		s := newSeller(t)
+		if _, offered := s.granted(); offered {
+			t.Fatal("a cluster without a contract is offered something")
+		}
+		s.signed(alice, "x")
+		s.dies = dies
+		s.settle(alice, "x")
+		s.is(alice, "x", contract.Provisioning, connectorv1alpha1.ReasonSettingUp)
+		if cpus, _ := s.granted(); cpus != 1 || !s.liqo.let[string(edge.ID)] {
+			t.Fatalf("killed at write %d, the cluster is offered %d CPUs", dies, cpus)
+		}
+		s.ask(alice, "x", contract.Peered, "")
+		s.settle(alice, "x")
+		s.is(alice, "x", contract.Active, connectorv1alpha1.ReasonActive)
+
+		// Whoever deletes it ends it, after a time in which the buyer drains.
+		if err := s.api.Delete(t.Context(), s.sale(alice, "x")); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(alice, "x")
+		s.is(alice, "x", contract.Terminating, connectorv1alpha1.ReasonEnding)
+		if cpus, _ := s.granted(); cpus != 1 {
+			t.Fatalf("while the buyer drains, it is offered %d CPUs", cpus)
+		}
+		s.liqo.leaves = 2
+		s.now = s.now.Add(2 * drain)
+		s.dies = dies
+		s.settle(alice, "x")
+		if sale := s.sale(alice, "x"); sale != nil || s.liqo.let[string(edge.ID)] {
+			t.Fatalf("killed at write %d, what was granted is left: %+v", dies, sale)
+		}
+		if held, err := s.store.Ledger(t.Context()); err != nil || len(held.Holds) != 0 {
+			t.Fatalf("killed at write %d, the ledger holds %+v: %v", dies, held, err)
+		}
+		if s.changes == 0 {
+			t.Error("the resource plugin was not told")
+		}
+	}
+}
+
+// TestEndedIsOfferedNothing holds that a cluster that had a contract is offered zero, so that Liqo takes away what it had.
+func TestEndedIsOfferedNothing(t *testing.T) {
+	s := newSeller(t)
+	s.signed(alice, "x")
+	s.settle(alice, "x")
+	s.ask(alice, "x", contract.Peered, "")
+	s.ask(alice, "x", contract.Terminate, "")
+	s.ask(alice, "x", contract.Drained, "")
+	s.settle(alice, "x")
+	s.is(alice, "x", contract.Ended, connectorv1alpha1.ReasonEnded)
+	if cpus, offered := s.granted(); cpus != 0 || !offered {
+		t.Errorf("the cluster is offered %d CPUs, %t", cpus, offered)
+	}
+}
+
+// TestDecisions holds that what people write into the spec counts, and only for the terms that they have seen.
+func TestDecisions(t *testing.T) {
+	s := newSeller(t)
+	change := func(id string, with func(*connectorv1alpha1.SaleSpec)) {
+		t.Helper()
+		sale := s.sale(alice, id)
+		with(&sale.Spec)
+		if err := s.api.Update(t.Context(), sale); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(alice, id)
+	}
+	for _, id := range []string{"wanted", "unwanted"} {
+		s.ask(alice, id, contract.Reserve, contract.Ask)
+		s.settle(alice, id)
+		s.is(alice, id, contract.Proposed, connectorv1alpha1.ReasonAwaitsApproval)
+	}
+	change("wanted", func(spec *connectorv1alpha1.SaleSpec) {
+		spec.Decision, spec.DecisionRevision = connectorv1alpha1.DecisionApprove, 2
+	})
+	s.is(alice, "wanted", contract.Proposed, connectorv1alpha1.ReasonAwaitsApproval) // Of terms that are not there.
+	change("wanted", func(spec *connectorv1alpha1.SaleSpec) { spec.DecisionRevision = 1 })
+	s.is(alice, "wanted", contract.Reserved, connectorv1alpha1.ReasonNegotiating)
+	change("unwanted", func(spec *connectorv1alpha1.SaleSpec) {
+		spec.Decision, spec.Reason = connectorv1alpha1.DecisionRefuse, "not for you"
+	})
+	s.is(alice, "unwanted", contract.Rejected, connectorv1alpha1.ReasonRejected)
+	if ready := meta.FindStatusCondition(s.sale(alice, "unwanted").Status.Conditions, connectorv1alpha1.ConditionReady); ready.Message != "not for you" {
+		t.Errorf("the reason is told as %q", ready.Message)
+	}
+
+	s.ask(alice, "wanted", contract.Sign, contract.Accept)
+	s.settle(alice, "wanted")
+	s.ask(alice, "wanted", contract.Peered, "")
+	change("wanted", func(spec *connectorv1alpha1.SaleSpec) { spec.Suspended = true })
+	s.is(alice, "wanted", contract.Suspended, connectorv1alpha1.ReasonContractSuspended)
+	if cpus, _ := s.granted(); cpus != 0 {
+		t.Errorf("while it is suspended, the cluster is offered %d CPUs", cpus)
+	}
+	change("wanted", func(spec *connectorv1alpha1.SaleSpec) { spec.Suspended = false })
+	s.is(alice, "wanted", contract.Active, connectorv1alpha1.ReasonActive)
+	change("wanted", func(spec *connectorv1alpha1.SaleSpec) { spec.End = &connectorv1alpha1.ContractEnd{Reason: "we close"} })
+	s.is(alice, "wanted", contract.Terminating, connectorv1alpha1.ReasonEnding)
+}
+
+// TestOneClusterOneParty holds that nobody buys for a cluster that is another party's, and that this one keeps what it has.
+func TestOneClusterOneParty(t *testing.T) {
+	s := newSeller(t)
+	s.signed(alice, "x")
+	s.settle(alice, "x")
+	s.signed(bob, "y")
+	s.settle(bob, "y")
+	s.is(bob, "y", contract.Failed, connectorv1alpha1.ReasonClusterTaken)
+	if cpus, _ := s.granted(); cpus != 1 || !s.liqo.let[string(edge.ID)] {
+		t.Errorf("the owner of the cluster is offered %d CPUs, %v", cpus, s.liqo.let)
+	}
+	// A second contract of the same party adds up, and its end takes back nothing of the first.
+	s.signed(alice, "z")
+	s.settle(alice, "z")
+	if cpus, _ := s.granted(); cpus != 2 {
+		t.Errorf("two contracts give %d CPUs", cpus)
+	}
+	s.ask(alice, "z", contract.Terminate, "")
+	s.ask(alice, "z", contract.Drained, "")
+	s.settle(alice, "z")
+	if cpus, _ := s.granted(); cpus != 1 || !s.liqo.let[string(edge.ID)] {
+		t.Errorf("after the end of one of two contracts the cluster is offered %d CPUs, %v", cpus, s.liqo.let)
+	}
+}
+
+// TestForeignPeeringIsLeftAlone holds that clusters that peered without a contract are not touched.
+func TestForeignPeeringIsLeftAlone(t *testing.T) {
+	s := newSeller(t)
+	s.liqo.foreign = true
+	s.signed(alice, "x")
+	s.settle(alice, "x")
+	s.is(alice, "x", contract.Failed, connectorv1alpha1.ReasonFailed)
+	if _, touched := s.liqo.let[string(edge.ID)]; touched {
+		t.Error("the peering was touched")
+	}
+}
+
+// TestUnreadableRecord holds that nothing is done for, or written over, what cannot be read.
+func TestUnreadableRecord(t *testing.T) {
+	s := newSeller(t)
+	s.signed(alice, "x")
+	sale := s.sale(alice, "x")
+	sale.Status.Record = "{"
+	if err := s.api.Status().Update(t.Context(), sale); err != nil {
+		t.Fatal(err)
+	}
+	s.settle(alice, "x")
+	s.is(alice, "x", contract.Signed, connectorv1alpha1.ReasonUnreadable)
+	if after := s.sale(alice, "x"); after.Status.Record != "{" || !slices.Contains(after.Finalizers, connectorv1alpha1.Finalizer) {
+		t.Errorf("the record was written over: %q", after.Status.Record)
+	}
+}
