@@ -43,7 +43,7 @@ func run(folder, older string) error {
 		filepath.Join(folder, "openapi.yaml"):     broker,
 		filepath.Join(folder, "registry.yaml"):    registry,
 		filepath.Join(folder, "negotiation.yaml"): negotiated,
-		older:                                     in30,
+		older: in30,
 	} {
 		if err := os.WriteFile(file, document, 0o644); err != nil {
 			return fmt.Errorf("write an OpenAPI document: %w", err)

@@ -42,6 +42,7 @@ var floors = []floor{
 var allowed = map[[2]string]string{
 	{"pkg/virtualkubelet", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
 	{"pkg/overview", "pkg/snapshot"}:                "It reads to whom policies apply as the daemon does.",
+	{"pkg/connector", "pkg/registry"}:               "A connector calls registries, and knows parties as their client shows them.",
 	{"pkg/liqo", "pkg/lenient"}:                     "Liqo's objects are read leniently.",
 }
 

@@ -96,9 +96,6 @@ func register[I, O any](s *Server, id, method, path, summary string, answer func
 	})
 }
 
-// now is the time in the form of terms.
-func (s *Server) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Second) }
-
 // quote answers with terms that would be accepted now.
 func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	said := in.Body

@@ -218,6 +218,7 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 		return nil, err
 	}
 	after := watched
+	//nolint:contextcheck // It waits longer than this pass takes.
 	if !d.watches.start(d.object.Name, c, string(d.object.UID), d.record.Purchase.Seen.Version) {
 		after = lookAgain
 	}
@@ -281,7 +282,8 @@ func (d *drive) over(ctx context.Context, reason, message string) (*ctrl.Result,
 	return &ctrl.Result{}, nil
 }
 
-// unreadable leaves a purchase alone whose record cannot be read; one that is being deleted parts from the cluster in its status.
+// unreadable leaves a purchase alone whose record cannot be read. One that is being deleted parts from the cluster in its status, and tells
+// its seller so if that can be told.
 func (d *drive) unreadable(ctx context.Context, cause error) (ctrl.Result, error) {
 	if d.object.DeletionTimestamp.IsZero() {
 		result, err := d.wait(ctx, watched, connectorv1alpha1.ReasonUnreadable, cause.Error())
@@ -301,7 +303,14 @@ func (d *drive) unreadable(ctx context.Context, cause error) (ctrl.Result, error
 			}
 		}
 	}
-	result, err := d.over(ctx, connectorv1alpha1.ReasonUnreadable, cause.Error())
+	message := cause.Error()
+	if c, err := d.seller(); err == nil {
+		key := contract.Key{Buyer: string(d.cfg.Keys().ID()), ID: string(d.object.UID)}
+		if _, err := c.Do(ctx, contract.Request{Event: contract.Terminate, Key: key}); err != nil {
+			message += "; the seller was not told: " + err.Error()
+		}
+	}
+	result, err := d.over(ctx, connectorv1alpha1.ReasonUnreadable, message)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

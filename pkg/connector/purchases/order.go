@@ -157,7 +157,8 @@ func (d *drive) priceText() string {
 // propose asks for new terms if people want other ones than they did. It reports whether it did something.
 func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error) {
 	before, terms := *d.record, d.record.Purchase.Terms
-	event, ends, wants := contract.Event(""), terms.EndsAt, map[corev1.ResourceName]resource.Quantity(terms.Resources)
+	var event contract.Event
+	ends, wants := terms.EndsAt, map[corev1.ResourceName]resource.Quantity(terms.Resources)
 	switch size, end := d.sizeText(), d.endText(terms.StartsAt); {
 	case !d.record.Purchase.State().InUse() || d.record.Purchase.Proposal != nil || d.record.Purchase.Ending:
 		return false, nil

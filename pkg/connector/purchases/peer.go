@@ -150,7 +150,7 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		d.record.Purchase = d.record.Purchase.Finish(action, "")
 		return nil, d.write(ctx)
 	}
-	d.object.Status.PodsLeft = int32(min(left, 1<<30)) //nolint:gosec // It is bounded.
+	d.object.Status.PodsLeft = int32(min(left, 1<<30))
 	if !d.record.Left {
 		if c, err := d.seller(); err == nil {
 			news, err := d.look(ctx, c)

@@ -391,15 +391,14 @@ func reasonOf(object *connectorv1alpha1.Purchase) string {
 	return ""
 }
 
-func remote(id string) cluster.Identity {
-	return cluster.Identity{ID: cluster.ID(id), Name: "cluster-" + id}
-}
+// remote is the seller's cluster.
+func remote() cluster.Identity { return cluster.Identity{ID: "a", Name: "cluster-a"} }
 
 // TestLife takes a purchase from the quote to its end, by spec.end and by its deletion.
 func TestLife(t *testing.T) {
 	for _, how := range []string{"end", "deletion"} {
 		t.Run(how, func(t *testing.T) {
-			s := open(t, remote("a"))
+			s := open(t, remote())
 			w := newWorld(t, s)
 			w.create("p", s, nil)
 			p := w.until("p", connectorv1alpha1.ReasonActive, s)
@@ -434,7 +433,7 @@ func TestLife(t *testing.T) {
 func TestKill(t *testing.T) {
 	for n := 1; ; n++ {
 		calls, killed := 0, false
-		s := open(t, remote("a"))
+		s := open(t, remote())
 		w := newWorld(t, s)
 		w.create("p", s, nil)
 		w.kill = func() error {
@@ -481,7 +480,7 @@ func TestNotOrdered(t *testing.T) {
 		connectorv1alpha1.ReasonOrderRefused:  func(spec *connectorv1alpha1.PurchaseSpec) { spec.Plan = "other" },
 		connectorv1alpha1.ReasonSellerUnknown: func(spec *connectorv1alpha1.PurchaseSpec) { spec.Seller = "nobody" },
 	} {
-		s := open(t, remote("a"))
+		s := open(t, remote())
 		w := newWorld(t, s)
 		w.create("p", s, change)
 		w.until("p", reason, s)
@@ -499,7 +498,7 @@ func TestNotOrdered(t *testing.T) {
 
 // TestCurrency does not compare prices of different currencies.
 func TestCurrency(t *testing.T) {
-	s := open(t, remote("a"))
+	s := open(t, remote())
 	w := newWorld(t, s)
 	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) {
 		spec.MaxPrice = &connectorv1alpha1.Price{Amount: "100", Currency: "USD", Period: "PT1H"}
@@ -513,7 +512,7 @@ func TestCurrency(t *testing.T) {
 
 // TestChange asks for another size and a later end, but not above the price.
 func TestChange(t *testing.T) {
-	s := open(t, remote("a"))
+	s := open(t, remote())
 	w := newWorld(t, s)
 	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) {
 		spec.MaxPrice = &connectorv1alpha1.Price{Amount: "0.5", Currency: "EUR", Period: "PT1H"}
@@ -536,11 +535,13 @@ func TestChange(t *testing.T) {
 
 // TestDeadSeller goes on alone when the contract should be over, without any registry either.
 func TestDeadSeller(t *testing.T) {
-	s := open(t, remote("a"))
+	s := open(t, remote())
 	w := newWorld(t, s)
 	w.create("p", s, nil)
 	w.create("unsigned", s, nil)
 	w.until("p", connectorv1alpha1.ReasonActive, s)
+	s.AfterWrite = func() error { return errKilled }
+	w.until("unsigned", connectorv1alpha1.ReasonSellerUnreachable, nil)
 	clear(w.parties)
 	w.restart()
 	w.once("p")
@@ -551,6 +552,12 @@ func TestDeadSeller(t *testing.T) {
 	if result := w.once("p"); !result.Requeue || reasonOf(w.get("p")) != connectorv1alpha1.ReasonActive {
 		t.Errorf("dead: %+v, %+v", result, w.get("p").Status.Conditions)
 	}
+	if err := w.client.Delete(t.Context(), w.get("unsigned")); err != nil {
+		t.Fatal(err)
+	}
+	if w.once("unsigned"); w.get("unsigned") != nil {
+		t.Errorf("what was not signed waits for a dead seller: %+v", w.get("unsigned").Status)
+	}
 	w.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	w.until("p", connectorv1alpha1.ReasonEnded, nil)
 	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) {
@@ -560,7 +567,7 @@ func TestDeadSeller(t *testing.T) {
 
 // TestShared keeps a peering while another purchase needs it, and lets no other seller take it.
 func TestShared(t *testing.T) {
-	s, thief := open(t, remote("a")), open(t, remote("a"))
+	s, thief := open(t, remote()), open(t, remote())
 	w := newWorld(t, s, thief)
 	w.create("p", s, nil)
 	w.create("q", s, nil)
@@ -584,7 +591,7 @@ func TestShared(t *testing.T) {
 
 // TestForeign leaves a peering alone that people have made.
 func TestForeign(t *testing.T) {
-	s := open(t, remote("a"))
+	s := open(t, remote())
 	w := newWorld(t, s)
 	w.clusters.foreign = true
 	w.create("p", s, nil)
@@ -598,7 +605,7 @@ func TestForeign(t *testing.T) {
 
 // TestUnreadable does nothing with a record that cannot be read, and parts when the object is deleted.
 func TestUnreadable(t *testing.T) {
-	s := open(t, remote("a"))
+	s := open(t, remote())
 	w := newWorld(t, s)
 	w.create("p", s, nil)
 	p := w.until("p", connectorv1alpha1.ReasonActive, s)

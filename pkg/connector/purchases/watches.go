@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -69,6 +70,11 @@ func (w *watches) start(purchase string, c *negotiation.Client, id string, after
 			view, err := c.Get(ctx, id, after, negotiation.MaxWait)
 			if err != nil || view.Version > after {
 				break
+			}
+			// A seller that does not wait is not asked all the time.
+			select {
+			case <-time.After(firstPause):
+			case <-ctx.Done():
 			}
 		}
 		w.mu.Lock()

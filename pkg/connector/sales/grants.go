@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 )
 
 // Grants tells the resource plugin what contracts give to clusters. It can be used concurrently.
@@ -26,8 +26,8 @@ func NewGrants(reader client.Reader, of ClusterOf) (*Grants, error) {
 	return &Grants{reader: reader, of: of}, nil
 }
 
-// Offers is a resourceplugin.Source.
-func (g *Grants) Offers(ctx context.Context) (resourceplugin.Offers, error) {
+// Book returns what contracts give at this moment: what a resource plugin answers.
+func (g *Grants) Book(ctx context.Context) (*grant.Book, error) {
 	all, err := list(ctx, g.reader, g.of)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,9 @@ import (
 // maxSteps bounds what is done for a contract in one go: time, a decision, the end, a suspension and a duty.
 const maxSteps = 6
 
+// noCluster is what a buyer is told whose contract is for no cluster.
+const noCluster = "the contract names no cluster"
+
 // Reconcile applies the time and what people have decided to one contract, and does what the contract asks of the seller.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, req)
@@ -178,14 +181,14 @@ func (r *Reconciler) duty(ctx context.Context, record contract.Record) (changed 
 func (r *Reconciler) grant(ctx context.Context, record contract.Record) (contract.Request, error) {
 	buyer := r.cfg.Cluster(record)
 	if buyer.ID == "" {
-		return contract.Request{Event: contract.Fail, Reason: "the contract names no cluster"}, nil
+		return contract.Request{Event: contract.Fail, Reason: noCluster}, nil
 	}
 	all, err := list(ctx, r.cfg.Reader, r.cfg.Cluster)
 	if err != nil {
 		return contract.Request{}, err
 	}
 	if all.taken(record, buyer.ID) != nil {
-		return contract.Request{Event: contract.Fail, Reason: grant.ErrTaken.Error()}, nil
+		return contract.Request{Event: contract.Fail, Reason: grant.ErrTaken.Error()}, nil //nolint:nilerr // It fails the contract.
 	}
 	switch _, err := r.cfg.Peering.Issue(ctx, buyer); {
 	case errors.Is(err, peering.ErrForeign):
@@ -208,7 +211,7 @@ func (r *Reconciler) withdraw(ctx context.Context, record contract.Record) (done
 		return false, err
 	}
 	if all.needed(record.Key, buyer.ID) || all.taken(record, buyer.ID) != nil {
-		return true, nil
+		return true, nil //nolint:nilerr // What is another party's is not taken back.
 	}
 	if endedUngranted(record) {
 		// It may have been issued and not written down. Issue tells a peering that is not ours, and can be repeated.

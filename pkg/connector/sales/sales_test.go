@@ -226,11 +226,11 @@ func (s *seller) granted() (int64, bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	offers, err := grants.Offers(s.t.Context())
+	book, err := grants.Book(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	nodes := offers.NodeOffers(edge.ID)
+	nodes := book.NodeOffers(edge.ID)
 	if len(nodes) == 0 {
 		return 0, false
 	}
