@@ -134,7 +134,7 @@ type CatalogRegistryList struct {
 }
 
 // CatalogPage is a part of what a registry has shown, as the connector remembers it, so that it knows the catalog without the registry. It
-// is not meant for people: they read the catalog by `kubectl liqo-broker offers`.
+// is not meant for people.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
