@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 )
@@ -95,7 +96,7 @@ func newStore(t *testing.T, s *server) *books.Store {
 
 func terms(id string) contract.Terms {
 	return contract.Terms{
-		ID: id, Buyer: buyer, Seller: strings.Repeat("b", 52), Revision: 1, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p", Units: 1,
+		ID: id, Buyer: buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p", Units: 1,
 		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: time.Minute,
 	}

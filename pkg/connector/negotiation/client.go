@@ -119,6 +119,8 @@ func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error 
 		return fmt.Errorf("%w: %w", err, contract.ErrTerms)
 	case terms.ID != request.ID || terms.Buyer != string(c.cfg.Buyer.ID()) || terms.Seller != string(c.cfg.Seller.ID()) || terms.Revision != 1:
 		return fmt.Errorf("terms of another contract, %s: %w", terms.Key(), contract.ErrTerms)
+	case terms.Cluster != readCluster(request.Cluster):
+		return fmt.Errorf("terms for another cluster, %.80q: %w", terms.Cluster.String(), contract.ErrTerms)
 	case terms.Offer != request.Offer || terms.Plan != request.Plan || quoted.Offer.ID != request.Offer || quoted.Offer.Party != terms.Seller ||
 		terms.OfferRevision != quoted.Offer.Revision || terms.OfferDigest != quoted.Offer.Fingerprint():
 		return fmt.Errorf("terms of another offer: %w", contract.ErrTerms)

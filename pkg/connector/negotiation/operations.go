@@ -120,7 +120,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 		return nil, fmt.Errorf("resources: %w: %w", err, contract.ErrTerms)
 	}
 	terms := contract.Terms{
-		ID: said.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1,
+		ID: said.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1, Cluster: readCluster(said.Cluster),
 		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID, Units: 1,
 		Resources: granted.List(), Price: contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)},
 		StartsAt: said.StartsAt.UTC().Truncate(time.Second), EndsAt: said.EndsAt.UTC().Truncate(time.Second),

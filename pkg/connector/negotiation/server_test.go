@@ -60,7 +60,8 @@ type shop struct {
 
 	*negotiationtest.Memory
 
-	url string
+	url     string
+	handler http.Handler
 
 	mu          sync.Mutex
 	offer       offer.Offer
@@ -136,6 +137,7 @@ func open(tb testing.TB, change func(*negotiation.Config)) *shop {
 		served.Close()
 		<-done
 	})
+	s.handler = server
 	s.url = "https://" + listener.Addr().String()
 	return s
 }
@@ -155,7 +157,7 @@ func (s *shop) client(tb testing.TB, buyer somebody) *negotiation.Client {
 func ask(id string) negotiationv1.QuoteRequest {
 	now := time.Now().UTC().Truncate(time.Second)
 	return negotiationv1.QuoteRequest{
-		ID: id, Offer: "small", Plan: "one", Resources: map[string]string{"cpu": "2"}, StartsAt: now, EndsAt: now.Add(24 * time.Hour),
+		ID: id, Cluster: negotiationv1.Cluster{ID: "edge-id", Name: "edge"}, Offer: "small", Plan: "one", Resources: map[string]string{"cpu": "2"}, StartsAt: now, EndsAt: now.Add(24 * time.Hour),
 	}
 }
 
@@ -396,6 +398,7 @@ func TestRefuses(t *testing.T) {
 		"replayed signature": {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
 		"other ID":           {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
 		"other terms":        {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price.Amount = "0.01" }), 422, "other terms"},
+		"other cluster":      {"not that of the reservation", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Cluster.ID = "other-id" }), 422, "other terms"},
 		"for another":        {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
 		"another buyer":      {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
 		"another seller":     {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},

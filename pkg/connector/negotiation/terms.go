@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
@@ -23,7 +24,7 @@ const maxResources = 32
 // readTerms returns the terms that a peer has written. The error is contract.ErrTerms and names the field.
 func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 	terms := contract.Terms{
-		ID: said.ID, Buyer: said.Buyer, Seller: said.Seller, Revision: said.Revision,
+		ID: said.ID, Buyer: said.Buyer, Seller: said.Seller, Revision: said.Revision, Cluster: readCluster(said.Cluster),
 		Offer: said.Offer, OfferRevision: said.OfferRevision, OfferDigest: said.OfferDigest, Plan: said.Plan, Units: said.Units,
 		Price:    contract.Price{Amount: said.Price.Amount, Currency: said.Price.Currency, Period: said.Price.Period},
 		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), Mode: said.Mode,
@@ -64,6 +65,11 @@ func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 	return terms, nil
 }
 
+// readCluster returns a cluster as it was written; Terms.Validate looks at it.
+func readCluster(said negotiationv1.Cluster) cluster.Identity {
+	return cluster.Identity{ID: cluster.ID(said.ID), Name: said.Name}
+}
+
 // readResources returns quantities that are as strict as those of offers. The error begins with the name of the resource.
 func readResources(texts map[string]string) (offer.Resources, error) {
 	if len(texts) > maxResources {
@@ -84,7 +90,8 @@ func readResources(texts map[string]string) (offer.Resources, error) {
 func writeTerms(terms contract.Terms) negotiationv1.Terms {
 	return negotiationv1.Terms{
 		ID: terms.ID, Buyer: terms.Buyer, Seller: terms.Seller, Revision: terms.Revision,
-		Offer: terms.Offer, OfferRevision: terms.OfferRevision, OfferDigest: terms.OfferDigest, Plan: terms.Plan, Units: terms.Units,
+		Cluster: negotiationv1.Cluster{ID: string(terms.Cluster.ID), Name: terms.Cluster.Name},
+		Offer:   terms.Offer, OfferRevision: terms.OfferRevision, OfferDigest: terms.OfferDigest, Plan: terms.Plan, Units: terms.Units,
 		Resources: writeResources(terms.Resources), Reserved: writeResources(terms.Reserved), Limit: writeResources(terms.Limit),
 		Price:    negotiationv1.Price{Amount: terms.Price.Amount, Currency: terms.Price.Currency, Period: terms.Price.Period},
 		StartsAt: terms.StartsAt.UTC(), EndsAt: terms.EndsAt.UTC(), Mode: terms.Mode,

@@ -118,7 +118,8 @@ func (d *drive) ask(resources map[corev1.ResourceName]resource.Quantity, starts,
 		texts[string(name)] = quantity.String()
 	}
 	return negotiationv1.QuoteRequest{
-		ID: string(d.object.UID), Offer: string(d.object.Spec.Offer), Plan: string(d.object.Spec.Plan), Resources: texts, StartsAt: starts, EndsAt: ends,
+		ID: string(d.object.UID), Cluster: negotiationv1.Cluster{ID: string(d.cfg.Cluster.ID), Name: d.cfg.Cluster.Name},
+		Offer: string(d.object.Spec.Offer), Plan: string(d.object.Spec.Plan), Resources: texts, StartsAt: starts, EndsAt: ends,
 	}
 }
 

@@ -281,7 +281,7 @@ func (w *world) restart() {
 	w.t.Helper()
 	var err error
 	w.reconciler, err = purchases.New(purchases.Config{
-		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "Here"},
+		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "home"},
 		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Now: func() time.Time { return w.now() },
 	})
 	if err != nil {

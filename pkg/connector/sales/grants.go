@@ -5,7 +5,6 @@ package sales
 
 import (
 	"context"
-	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,22 +12,14 @@ import (
 )
 
 // Grants tells the resource plugin what contracts give to clusters. It can be used concurrently.
-type Grants struct {
-	reader client.Reader
-	of     ClusterOf
-}
+type Grants struct{ reader client.Reader }
 
 // NewGrants returns the grants of the Sales that a reader has, which may be a cache: what it has not seen yet comes a moment later.
-func NewGrants(reader client.Reader, of ClusterOf) (*Grants, error) {
-	if reader == nil || of == nil {
-		return nil, errors.New("grants need a reader and a way to read clusters")
-	}
-	return &Grants{reader: reader, of: of}, nil
-}
+func NewGrants(reader client.Reader) *Grants { return &Grants{reader: reader} }
 
 // Book returns what contracts give at this moment: what a resource plugin answers.
 func (g *Grants) Book(ctx context.Context) (*grant.Book, error) {
-	all, err := list(ctx, g.reader, g.of)
+	all, err := list(ctx, g.reader)
 	if err != nil {
 		return nil, err
 	}

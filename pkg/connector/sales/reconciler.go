@@ -29,9 +29,6 @@ import (
 // maxSteps bounds what is done for a contract in one go: time, a decision, the end, a suspension and a duty.
 const maxSteps = 6
 
-// noCluster is what a buyer is told whose contract is for no cluster.
-const noCluster = "the contract names no cluster"
-
 // Reconcile applies the time and what people have decided to one contract, and does what the contract asks of the seller.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, req)
@@ -179,11 +176,8 @@ func (r *Reconciler) duty(ctx context.Context, record contract.Record) (changed 
 
 // grant lets the buyer's cluster peer, and returns what to tell the contract.
 func (r *Reconciler) grant(ctx context.Context, record contract.Record) (contract.Request, error) {
-	buyer := r.cfg.Cluster(record)
-	if buyer.ID == "" {
-		return contract.Request{Event: contract.Fail, Reason: noCluster}, nil
-	}
-	all, err := list(ctx, r.cfg.Reader, r.cfg.Cluster)
+	buyer := record.Terms.Cluster
+	all, err := list(ctx, r.cfg.Reader)
 	if err != nil {
 		return contract.Request{}, err
 	}
@@ -202,11 +196,11 @@ func (r *Reconciler) grant(ctx context.Context, record contract.Record) (contrac
 // withdraw takes back what a contract gave, if no other needs it. It reports whether nothing is left. What was never issued is not taken
 // back: the cluster may be peered without a contract, or by that of another party.
 func (r *Reconciler) withdraw(ctx context.Context, record contract.Record) (done bool, err error) {
-	buyer := r.cfg.Cluster(record)
-	if buyer.ID == "" || record.State == contract.Failed {
+	buyer := record.Terms.Cluster
+	if record.State == contract.Failed {
 		return true, nil
 	}
-	all, err := list(ctx, r.cfg.Reader, r.cfg.Cluster)
+	all, err := list(ctx, r.cfg.Reader)
 	if err != nil {
 		return false, err
 	}
@@ -297,7 +291,7 @@ func (r *Reconciler) tell(
 	was := sale.Status.DeepCopy()
 	sale.Status.ObservedGeneration = sale.Generation
 	if record, err := books.Record(sale); err == nil && record != nil {
-		buyer := r.cfg.Cluster(*record)
+		buyer := record.Terms.Cluster
 		sale.Status.Cluster = connectorv1alpha1.ClusterStatus{ID: string(buyer.ID), Name: buyer.Name}
 	}
 	meta.SetStatusCondition(&sale.Status.Conditions, metav1.Condition{

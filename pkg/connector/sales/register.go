@@ -15,16 +15,14 @@ import (
 )
 
 // newRegister returns the contracts of some Sales.
-func newRegister(sales []connectorv1alpha1.Sale, of ClusterOf, read func(*connectorv1alpha1.Sale) (*contract.Record, error)) register {
+func newRegister(sales []connectorv1alpha1.Sale, read func(*connectorv1alpha1.Sale) (*contract.Record, error)) register {
 	all := make(register, 0, len(sales))
 	for i := range sales {
 		record, err := read(&sales[i])
 		if err != nil || record == nil {
 			continue
 		}
-		all = append(all, sold{
-			record: *record, cluster: of(*record), name: sales[i].Name, created: sales[i].CreationTimestamp.Time,
-		})
+		all = append(all, sold{record: *record, name: sales[i].Name, created: sales[i].CreationTimestamp.Time})
 	}
 	slices.SortFunc(all, func(a, b sold) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name)) })
 	return all
@@ -54,7 +52,7 @@ func endedUngranted(record contract.Record) bool {
 // owner returns the first contract that was granted for a cluster.
 func (r register) owner(id cluster.ID) (sold, bool) {
 	for _, each := range r {
-		if each.cluster.ID == id && granted(each.record) {
+		if each.record.Terms.Cluster.ID == id && granted(each.record) {
 			return each, true
 		}
 	}
@@ -72,7 +70,7 @@ func (r register) taken(record contract.Record, id cluster.ID) error {
 // needed reports whether a contract besides that of a key still needs a cluster's peering.
 func (r register) needed(key contract.Key, id cluster.ID) bool {
 	return slices.ContainsFunc(r, func(each sold) bool {
-		return each.record.Key != key && each.cluster.ID == id &&
+		return each.record.Key != key && each.record.Terms.Cluster.ID == id &&
 			(each.record.State == contract.Signed || granted(each.record) && !each.record.State.Final())
 	})
 }
@@ -83,14 +81,14 @@ func (r register) book() *grant.Book {
 	owned := map[cluster.ID]bool{}
 	for _, each := range r {
 		if granted(each.record) {
-			owned[each.cluster.ID] = true
-			if taken := r.taken(each.record, each.cluster.ID); taken == nil {
+			owned[each.record.Terms.Cluster.ID] = true
+			if taken := r.taken(each.record, each.record.Terms.Cluster.ID); taken == nil {
 				grants = append(grants, given(each, each.record.Granted() != nil))
 			}
 		}
 	}
 	for _, each := range r {
-		if each.record.State == contract.Ended && !owned[each.cluster.ID] && !endedUngranted(each.record) && each.record.Signed() {
+		if each.record.State == contract.Ended && !owned[each.record.Terms.Cluster.ID] && !endedUngranted(each.record) && each.record.Signed() {
 			nothing := given(each, false)
 			nothing.Buyer = "" // Zeros of several buyers add up.
 			grants = append(grants, nothing)
@@ -103,6 +101,6 @@ func (r register) book() *grant.Book {
 // given returns what a contract gives.
 func given(each sold, inForce bool) grant.Grant {
 	return grant.Grant{
-		Contract: each.name, Buyer: each.record.Key.Buyer, Cluster: each.cluster.ID, Resources: each.record.Terms.Resources, InForce: inForce,
+		Contract: each.name, Buyer: each.record.Key.Buyer, Cluster: each.record.Terms.Cluster.ID, Resources: each.record.Terms.Resources, InForce: inForce,
 	}
 }

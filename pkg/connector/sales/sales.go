@@ -19,12 +19,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
-	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
-
-// ClusterOf returns the cluster for which a buyer has bought; one without ID if the contract names none, which is then not granted.
-type ClusterOf func(record contract.Record) cluster.Identity
 
 // Config is what the controller needs. All but Tidy and Changed must be there.
 type Config struct {
@@ -36,7 +32,6 @@ type Config struct {
 	Applier negotiation.Applier
 	// Peering lets clusters peer.
 	Peering peering.Seller
-	Cluster ClusterOf
 	// Tidy is called once, when this process has become the leader; nil does nothing. It is for books.Store.Tidy.
 	Tidy func(ctx context.Context) error
 	// Changed is called when the grants may have changed; nil does nothing. It must not block. It is for Server.Changed of the resource plugin.
@@ -48,9 +43,9 @@ type Reconciler struct{ cfg Config }
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Peering == nil || cfg.Cluster == nil ||
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Peering == nil ||
 		cfg.Applier.Store == nil || cfg.Applier.Offers == nil || cfg.Applier.Now == nil {
-		return nil, errors.New("sales need a client, a reader, an applier, a peering and a way to read clusters")
+		return nil, errors.New("sales need a client, a reader, an applier and a peering")
 	}
 	return &Reconciler{cfg: cfg}, nil
 }
@@ -86,7 +81,6 @@ type Credentials struct {
 	// Reader reads from the API server.
 	Reader  client.Reader
 	Peering peering.Seller
-	Cluster ClusterOf
 }
 
 var _ negotiation.Credentials = Credentials{}
@@ -94,8 +88,8 @@ var _ negotiation.Credentials = Credentials{}
 // Credentials implements negotiation.Credentials. The error is grant.ErrTaken if another party has a contract for the cluster, and
 // peering.ErrForeign if it has peered without.
 func (c Credentials) Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error) {
-	buyer := c.Cluster(record)
-	all, err := list(ctx, c.Reader, c.Cluster)
+	buyer := record.Terms.Cluster
+	all, err := list(ctx, c.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +116,6 @@ const abandoned = 10 * time.Minute
 // sold is a contract, and its place among all.
 type sold struct {
 	record  contract.Record
-	cluster cluster.Identity
 	name    string
 	created time.Time
 }
@@ -131,10 +124,10 @@ type sold struct {
 type register []sold
 
 // list reads all contracts. One that cannot be read excludes itself.
-func list(ctx context.Context, reader client.Reader, of ClusterOf) (register, error) {
+func list(ctx context.Context, reader client.Reader) (register, error) {
 	var sales connectorv1alpha1.SaleList
 	if err := reader.List(ctx, &sales); err != nil {
 		return nil, fmt.Errorf("list sales: %w", err)
 	}
-	return newRegister(sales.Items, of, books.Record), nil
+	return newRegister(sales.Items, books.Record), nil
 }

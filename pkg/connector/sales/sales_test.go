@@ -131,7 +131,7 @@ func (s *seller) write() error {
 
 func terms(buyer, id string) contract.Terms {
 	return contract.Terms{
-		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p", Units: 1,
+		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Cluster: edge, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p", Units: 1,
 		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: drain,
 	}
@@ -162,10 +162,7 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{
-		Client: s.api, Reader: s.api, Applier: s.applier, Peering: s.liqo, Changed: func() { s.changes++ },
-		Cluster: func(contract.Record) cluster.Identity { return edge },
-	})
+	controller, err := sales.New(sales.Config{Client: s.api, Reader: s.api, Applier: s.applier, Peering: s.liqo, Changed: func() { s.changes++ }})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -222,11 +219,7 @@ func (s *seller) is(buyer, id string, state contract.State, reason string) {
 // granted returns how many CPUs the cluster is offered, and false if it is not offered even zero.
 func (s *seller) granted() (int64, bool) {
 	s.t.Helper()
-	grants, err := sales.NewGrants(s.api, func(contract.Record) cluster.Identity { return edge })
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	book, err := grants.Book(s.t.Context())
+	book, err := sales.NewGrants(s.api).Book(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}

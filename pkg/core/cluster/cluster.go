@@ -15,8 +15,8 @@ type ID string
 // Identity is what a cluster is called: by programs (ID) and by people (Name).
 // Names need not be unique; only the ID may be used as a key.
 type Identity struct {
-	ID   ID
-	Name string
+	ID   ID     `json:"id"`
+	Name string `json:"name"`
 }
 
 // String returns the name and the ID, as shown in messages to people.

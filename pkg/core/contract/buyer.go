@@ -213,7 +213,7 @@ func (p Purchase) Propose(event Event, terms Terms) (Purchase, error) {
 		err = ErrLate
 	case !p.State().InUse() || p.Proposal != nil && p.Proposal.Signature != "":
 		err = ErrEarly
-	case event != Resize && event != Renew || terms.Key() != p.Terms.Key():
+	case event != Resize && event != Renew || terms.Key() != p.Terms.Key() || terms.Cluster != p.Terms.Cluster:
 		err = ErrTerms
 	default:
 		err = terms.Validate()

@@ -10,7 +10,9 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 )
 
@@ -42,6 +44,8 @@ type Terms struct {
 	Seller string `json:"seller"`
 	// Revision counts the terms of this contract, from 1: new terms have a higher one.
 	Revision int64 `json:"revision"`
+	// Cluster is for which of the buyer's clusters it is: a contract gives nothing to others.
+	Cluster cluster.Identity `json:"cluster"`
 
 	Offer         string `json:"offer"`
 	OfferRevision int64  `json:"offerRevision"`
@@ -76,7 +80,7 @@ func (t Terms) Size() ledger.Size { return ledger.Size{Units: t.Units, Resources
 func (t Terms) Equal(other Terms) bool {
 	same := t.Size().Equal(other.Size()) && equal(t.Reserved, other.Reserved) && equal(t.Limit, other.Limit) &&
 		t.StartsAt.Equal(other.StartsAt) && t.EndsAt.Equal(other.EndsAt)
-	return same && t.ID == other.ID && t.Buyer == other.Buyer && t.Seller == other.Seller && t.Revision == other.Revision &&
+	return same && t.ID == other.ID && t.Cluster == other.Cluster && t.Buyer == other.Buyer && t.Seller == other.Seller && t.Revision == other.Revision &&
 		t.Offer == other.Offer && t.OfferRevision == other.OfferRevision && t.OfferDigest == other.OfferDigest && t.Plan == other.Plan &&
 		t.Price == other.Price && t.Notice == other.Notice && t.Drain == other.Drain && t.Mode == other.Mode
 }
@@ -103,6 +107,11 @@ func (t Terms) Validate() error {
 	for name, list := range map[string]corev1.ResourceList{"resources": t.Resources, "reserved": t.Reserved, "limit": t.Limit} {
 		if err := (ledger.Size{Units: t.Units, Resources: list}).Validate(); err != nil {
 			return fmt.Errorf("%s: %w: %w", name, err, ErrTerms)
+		}
+	}
+	for name, text := range map[string]string{"cluster.id": string(t.Cluster.ID), "cluster.name": t.Cluster.Name} {
+		if len(validation.IsDNS1123Label(text)) > 0 {
+			return fmt.Errorf("%s %.63q is not a label of DNS: %w", name, text, ErrTerms)
 		}
 	}
 	switch {

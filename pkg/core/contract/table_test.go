@@ -244,6 +244,10 @@ func TestRefusedTerms(t *testing.T) {
 	past.StartsAt, past.EndsAt = begin.Add(-2*day), begin.Add(-day)
 	longer := revised(terms, contract.Resize, 9, 3)
 	longer.EndsAt = longer.EndsAt.Add(day)
+	moved := revised(terms, contract.Resize, 9, 3)
+	moved.Cluster.ID = "another-id"
+	nowhere, nameless := terms, terms
+	nowhere.Cluster.ID, nameless.Cluster.Name = "", "Not A Label"
 	other := resizing.record.Change.Terms
 	other.Price.Amount = "0"
 	unsigned := signed(contract.Sign, terms)
@@ -261,6 +265,9 @@ func TestRefusedTerms(t *testing.T) {
 		"one signature":               {"nothing is signed by one side", reserved, unsigned},
 		"another signature later":     {"a contract has one", active, contract.Request{Event: contract.Sign, Terms: terms, Signature: "x", Countersignature: "y"}},
 		"resize that renews":          {"a size is no end", active, contract.Request{Event: contract.Resize, Terms: longer, Verdict: contract.Accept}},
+		"resize for another cluster":  {"a contract stays with its cluster", active, contract.Request{Event: contract.Resize, Terms: moved, Verdict: contract.Accept}},
+		"no cluster":                  {"a contract is for a cluster", scene{}, contract.Request{Event: contract.Reserve, Terms: nowhere, Verdict: contract.Accept}},
+		"a name that is none":         {"names become those of objects", scene{}, contract.Request{Event: contract.Reserve, Terms: nameless, Verdict: contract.Accept}},
 		"confirmation of other terms": {"only what is proposed can be confirmed", resizing, signed(contract.Confirm, other)},
 	}
 	for name, c := range cases {

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 )
@@ -42,7 +43,7 @@ func resourcesOf(cpu, memory int64) corev1.ResourceList {
 // termsOf returns terms of one unit for 30 days.
 func termsOf(buyer string, cpu, memory int64) contract.Terms {
 	return contract.Terms{
-		ID: "c1", Buyer: buyer, Seller: "seller", Revision: 1, Offer: "o", OfferRevision: 1, OfferDigest: "d", Plan: "small",
+		ID: "c1", Buyer: buyer, Seller: "seller", Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "d", Plan: "small",
 		Units: 1, Resources: resourcesOf(cpu, memory), Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		StartsAt: begin, EndsAt: begin.Add(30 * day), Notice: time.Hour, Drain: drainFor,
 	}

@@ -40,6 +40,7 @@ type Terms struct {
 	ID            string            `doc:"Chosen by the buyer, at random; distinct among its contracts with anybody."                 json:"id"                 maxLength:"63"     minLength:"1"                   pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
 	Buyer         string            `doc:"The party that calls."                                                                      json:"buyer"              maxLength:"52"     minLength:"52"`
 	Seller        string            `doc:"The party that is called."                                                                  json:"seller"             maxLength:"52"     minLength:"52"`
+	Cluster       Cluster           `doc:"The cluster of the buyer that is to use it; it cannot change."                              json:"cluster"`
 	Revision      int64             `doc:"1, and higher for new terms of the same contract."                                          json:"revision"           minimum:"1"`
 	Offer         string            `doc:"The ID of the offer."                                                                       json:"offer"              maxLength:"63"     minLength:"1"`
 	OfferRevision int64             `json:"offerRevision"                                                                             minimum:"1"`
@@ -57,6 +58,12 @@ type Terms struct {
 	Limit         map[string]string `doc:"What a broker grants at most."                                                              json:"limit,omitempty"    maxProperties:"32"`
 }
 
+// Cluster is a cluster of Liqo.
+type Cluster struct {
+	ID   string `doc:"Liqo's cluster ID."               json:"id"   maxLength:"63" minLength:"1" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
+	Name string `doc:"Its name, which is not distinct." json:"name" maxLength:"63" minLength:"1" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
+}
+
 // Countersignature is what the seller signs: the buyer's signed terms, as they are.
 type Countersignature struct {
 	Terms string `json:"terms"`
@@ -65,6 +72,7 @@ type Countersignature struct {
 // QuoteRequest asks what something would cost.
 type QuoteRequest struct {
 	ID        string            `doc:"The ID that the contract is to have."                        json:"id"                  maxLength:"63"     minLength:"1" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
+	Cluster   Cluster           `doc:"The cluster of the caller that is to use it."                json:"cluster"`
 	Offer     string            `json:"offer"                                                      maxLength:"63"             minLength:"1"`
 	Plan      string            `json:"plan"                                                       maxLength:"63"             minLength:"1"`
 	Resources map[string]string `doc:"What is needed at least; the plan's minimum if it is empty." json:"resources,omitempty" maxProperties:"32"`
