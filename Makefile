@@ -14,8 +14,8 @@ OUT          ?= dist
 REVISION     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
-BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker catalog
-IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager
+BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker catalog connector
+IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-catalog
 PATCHED      := .build/patched/go.mod
 GOLANGCI     := .build/bin/golangci-lint
 GOLANGCI_VERSION := v2.11.4
@@ -49,8 +49,12 @@ CONFORMANCE := .build/conformance
 demo: deps build images bin/lab bin/demo ## Bring up a federation of four clusters with a working broker, and show it.
 	bin/demo up --kubernetes $(KUBERNETES)
 
+.PHONY: demo-catalog
+demo-catalog: deps build images bin/lab bin/demo ## Have clusters that do not know each other find, buy, use and give back capacity, and show it.
+	bin/demo catalog --kubernetes $(KUBERNETES)
+
 .PHONY: test
-test: deps test-unit test-chart test-release test-patched test-values test-e2e ## Run everything: unit tests, the chart, the release, the patches, bad values, the journeys on four clusters.
+test: deps test-unit test-chart test-release test-patched test-values test-e2e test-trade ## Run everything: unit tests, the chart, the release, the patches, bad values, the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -72,10 +76,10 @@ deps: ## Install the Debian packages that are missing.
 	@build/deps.sh $(DEBIAN_PACKAGES)
 
 .PHONY: build
-build: $(BINARIES:%=bin/%) ## Build the three programs and the plugin of kubectl, static, into bin/.
+build: $(BINARIES:%=bin/%) ## Build the programs and the plugin of kubectl, static, into bin/.
 
 .PHONY: images
-images: $(IMAGES:%=bin/images/%.tar) ## Write the three images, as archives that containerd and docker load, to bin/images/.
+images: $(IMAGES:%=bin/images/%.tar) ## Write the images, as archives that containerd and docker load, to bin/images/.
 
 .PHONY: release
 release: $(PATCHED) $(RELEASE) ## Write what people get to OUT, for VERSION=v1.2.3: images, chart, plugin, manifests, and papers about them.
@@ -83,7 +87,8 @@ release: $(PATCHED) $(RELEASE) ## Write what people get to OUT, for VERSION=v1.2
 	rm -rf $(RELEASED)
 	build() { GOOS=$${1%/*} GOARCH=$${1#*/} $(GO_BUILD) "$${@:3}" -o $(RELEASED)/$${1/\//-}/$$2 ./cmd/$${2%.exe}; }; \
 	for platform in $(IMAGE_PLATFORMS); do \
-		build $$platform broker; build $$platform network-manager; build $$platform virtual-kubelet -modfile=$(PATCHED); \
+		for program in broker network-manager connector catalog; do build $$platform $$program; done; \
+		build $$platform virtual-kubelet -modfile=$(PATCHED); \
 	done; \
 	for platform in $(PLUGIN_PLATFORMS); do \
 		case $$platform in windows/*) build $$platform kubectl-liqo_broker.exe;; *) build $$platform kubectl-liqo_broker;; esac; \
@@ -106,7 +111,8 @@ set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents
 .PHONY: text
 text: ## Print what users read into the golden files and docs/reference: help, sentences, columns and refusals of the CRDs, metrics, events.
 	go test ./test/text -update
-	go test ./cmd/... ./pkg/virtualkubelet/serve -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
+	go test ./cmd/... ./pkg/virtualkubelet/serve ./pkg/registry/server -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
+	go test ./pkg/registry/server -run '^TestStores$$/^SQLite$$/^REAR$$' -update
 	go test ./test/reference -update
 
 # As: make dashboard-picture PROMETHEUS=http://127.0.0.1:9090 DASHBOARD=provider PICTURE_FLAGS='-var provider=CLUSTER_ID -range 1h'
@@ -119,7 +125,7 @@ dashboard-picture: ## Draw a dashboard from what a Prometheus knows, to docs/ima
 		-out docs/images/dashboard-$(DASHBOARD).svg $(PICTURE_FLAGS)
 
 .PHONY: generate
-generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi-codegen ## Generate the CRDs, the chart from the manifests, and the code that is made from other code.
+generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi-codegen ## Generate the CRDs, the charts from the manifests, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler
 	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
@@ -146,7 +152,7 @@ test-fast: ## Run the unit tests of what has changed, without the race detector:
 
 # Go would not see that files outside these modules have changed, and give the last result.
 .PHONY: test-chart
-test-chart: ## Render the Helm chart and compare it with what kubectl applies, and Liqo's chart with the patches.
+test-chart: ## Render the Helm charts and compare them with what kubectl applies, and Liqo's chart with the patches.
 	go test -C build/tools -count=1 ./chart
 	go test -C test/chart -count=1 ./...
 
@@ -160,14 +166,18 @@ test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
 	go test -modfile=$(PATCHED) -tags=patched ./test/patched
 
 .PHONY: test-values
-test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, and install, upgrade and uninstall the chart.
+test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, and install, upgrade and uninstall the charts.
 	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -count=1 -timeout=10m -v -run '^TestJunk$$' ./cmd/broker; \
-	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease$$' .
+	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease' .
 
 .PHONY: test-e2e
 test-e2e: deps build images bin/lab bin/helm ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
 	go test -tags=e2e -count=1 -timeout=60m -v -skip '$(ON_ITS_OWN)' ./test/e2e
+
+.PHONY: test-trade
+test-trade: deps build images bin/lab ## Walk the journeys of the catalog on four clusters that do not know each other, and a registry outside of them.
+	go test -tags=e2e -count=1 -timeout=30m -v ./test/trade
 
 .PHONY: test-cidrs
 test-cidrs: deps build images bin/lab ## Walk the journeys of addresses with CIDRs that are equal, distinct, and inside one another.
@@ -193,14 +203,22 @@ test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults 
 	bin/lab down
 
 .PHONY: bench
-bench: deps bin/lab ## Print how long decisions take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
+bench: deps bin/lab ## Print how long decisions and negotiations take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
 	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/core/choice ./pkg/core/capacity ./pkg/core/placement ./pkg/controller/placementpolicy ./pkg/httpapi
 	go test -run '^$$' -bench . -benchtime 100x ./pkg/registry/store
+	go test -run '^$$' -bench . -benchtime 300x ./pkg/connector/negotiation
 	programs=$$(bin/lab build); \
 	for benchmark in Memory Daemon/100 Daemon/1000; do \
 		LIQO_BROKER_TEST_PROGRAMS=$$programs \
 			go test -run '^$$' -bench "$$benchmark$$" -benchtime 1x -timeout 1h -v ./cmd/broker; \
 	done
+
+# It fails where a goal is missed that docs/catalog/performance.md names.
+.PHONY: bench-catalog
+bench-catalog: deps bin/catalog bin/connector bin/lab ## Print what a registry and a connector do and hold with 10,000 offers of 1,000 parties and 1,000 watchers.
+	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
+	LIQO_BROKER_TEST_CATALOG=$(CURDIR)/bin LIQO_BROKER_TEST_PROGRAMS=$$programs \
+		go test -count=1 -timeout=20m -v -run '^(TestRegistry|TestConnector)$$' ./test/scale
 
 .PHONY: bench-pods
 bench-pods: deps build images bin/lab ## Print how long Deployments of 1, 10 and 30 pods take, local, one and two hops away, and what that costs.
@@ -236,7 +254,7 @@ verify: deps generate lint ## Check that generated files and go.mod are up to da
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
 	go vet -C build/release ./...
-	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/connector deploy/chart pkg/api pkg/remoteipam/remoteipamv1 docs/api test/apiclient
+	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-catalog pkg/api pkg/remoteipam/remoteipamv1 docs/api test/apiclient
 
 ##@ Help
 
@@ -266,8 +284,8 @@ bin/conformance: FORCE
 bin/virtual-kubelet: $(PATCHED) FORCE
 	$(GO_BUILD) -modfile=$(PATCHED) -o $@ ./cmd/virtual-kubelet
 
-# The code of Kubernetes' kinds is generated, and a third of the plugin: nothing of it is inlined, which nobody notices who types commands.
-PLUGIN_FLAGS := -gcflags='k8s.io/api/...=-l'
+# Kubernetes' libraries, and what they and CEL read by, are most of the plugin: nothing of them is inlined, which nobody notices who types commands.
+PLUGIN_FLAGS := -gcflags='k8s.io/...=-l' -gcflags='github.com/google/...=-l'
 PLUGIN_BYTES := 40000000
 
 bin/kubectl-liqo_broker: FORCE
@@ -281,6 +299,8 @@ bin/%: FORCE
 bin/images/liqo-broker.tar: bin/broker
 bin/images/liqo-broker-vk.tar: bin/virtual-kubelet
 bin/images/liqo-broker-network-manager.tar: bin/network-manager
+bin/images/liqo-broker-connector.tar: bin/connector
+bin/images/liqo-broker-catalog.tar: bin/catalog
 bin/images/%.tar: $(RELEASE)
 	@mkdir -p $(@D)
 	$(RELEASE) image -version '$(VERSION)' -revision '$(REVISION)' -epoch '$(SOURCE_DATE_EPOCH)' \

@@ -14,26 +14,42 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// packageChart returns the Helm chart as `helm package` would write it, but for the times, which helm takes from the clock.
-func packageChart(s source) ([]byte, error) {
-	folder := filepath.Join(s.Root, "deploy/chart")
-	files, err := filesBelow(folder, func(string) bool { return true })
+// charts returns the folders of the Helm charts by the names of the charts.
+func charts() map[string]string {
+	return map[string]string{project: "deploy/chart", project + "-connector": "deploy/chart-connector", project + "-catalog": "deploy/chart-catalog"}
+}
+
+// packageCharts returns the Helm charts as `helm package` would write them, but for the times, which helm takes from the clock.
+func packageCharts(s source) ([]artifact, error) {
+	var packed []artifact
+	for _, named := range sortedKeys(charts()) {
+		data, err := packageChart(s, named, charts()[named])
+		if err != nil {
+			return nil, err
+		}
+		packed = append(packed, artifact{named + "-" + s.number() + ".tgz", data})
+	}
+	return packed, nil
+}
+
+// packageChart returns one Helm chart.
+func packageChart(s source, named, folder string) ([]byte, error) {
+	files, err := filesBelow(filepath.Join(s.Root, folder), func(string) bool { return true })
 	if err != nil {
-		return nil, fmt.Errorf("read the chart: %w", err)
+		return nil, fmt.Errorf("read %s: %w", folder, err)
 	}
 	for i, file := range files {
+		files[i].Path = named + "/" + file.Path
 		if file.Path != "Chart.yaml" {
-			files[i].Path = project + "/" + file.Path
 			continue
 		}
 		var chart struct{ Name, Version, AppVersion string }
 		if err := yaml.Unmarshal(file.Data, &chart); err != nil {
-			return nil, fmt.Errorf("read Chart.yaml: %w", err)
+			return nil, fmt.Errorf("read %s/Chart.yaml: %w", folder, err)
 		}
-		if chart.Name != project || chart.Version != s.number() || chart.AppVersion != s.Version {
-			return nil, fmt.Errorf("the chart is %s %s of %s, and must be %s %s of %s", chart.Name, chart.Version, chart.AppVersion, project, s.number(), s.Version)
+		if chart.Name != named || chart.Version != s.number() || chart.AppVersion != s.Version {
+			return nil, fmt.Errorf("%s is %s %s of %s, and must be %s %s of %s", folder, chart.Name, chart.Version, chart.AppVersion, named, s.number(), s.Version)
 		}
-		files[i].Path = project + "/Chart.yaml"
 	}
 	return tarGz(s.Time, files)
 }

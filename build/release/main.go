@@ -6,7 +6,7 @@
 //
 //	image        packs one program into an image for this machine, for the lab and for docker load
 //	pack         writes a release into a folder
-//	chart        packs the Helm chart alone
+//	charts       packs the Helm charts alone
 //	publish      pushes the images of a release
 //	set-version  writes another version into the manifests
 package main
@@ -39,7 +39,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	commands := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer) error{
-		"image": runImage, "pack": runPack, "chart": runChart, "publish": runPublish, "set-version": runSetVersion,
+		"image": runImage, "pack": runPack, "charts": runCharts, "publish": runPublish, "set-version": runSetVersion,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return fmt.Errorf("what to do is one of: %s", strings.Join(sortedKeys(commands), ", "))
@@ -153,10 +153,10 @@ func runPack(ctx context.Context, flags *flag.FlagSet, args []string, out io.Wri
 	return p.pack(*folder)
 }
 
-// runChart packs the chart as it is in the repository, for tests that read it with Helm.
-func runChart(_ context.Context, flags *flag.FlagSet, args []string, _ io.Writer) error {
+// runCharts packs the charts as they are in the repository, for tests that read them with Helm.
+func runCharts(_ context.Context, flags *flag.FlagSet, args []string, _ io.Writer) error {
 	read := sourceFlags(flags)
-	output := flags.String("o", "", "the file to write")
+	folder := flags.String("o", "", "the folder to write to")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -167,11 +167,16 @@ func runChart(_ context.Context, flags *flag.FlagSet, args []string, _ io.Writer
 	if s.Version, err = s.manifestVersion(); err != nil {
 		return err
 	}
-	packed, err := packageChart(s)
+	packed, err := packageCharts(s)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(*output, packed, 0o644)
+	for _, chart := range packed {
+		if err := os.WriteFile(filepath.Join(*folder, chart.Name), chart.Data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func runPublish(ctx context.Context, flags *flag.FlagSet, args []string, out io.Writer) error {

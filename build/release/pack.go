@@ -205,30 +205,27 @@ func (p packer) plugins() (files []artifact, binaries []binary, err error) {
 	return append(files, artifact{project + "-" + p.Source.Version + ".krew.yaml", krew}), binaries, nil
 }
 
-// manifests returns the chart and the plain manifests.
+// manifests returns the charts and the plain manifests.
 func (p packer) manifests() ([]artifact, error) {
-	chart, err := packageChart(p.Source)
+	files, err := packageCharts(p.Source)
 	if err != nil {
 		return nil, err
 	}
-	broker, err := manifests(p.Source, "deploy")
-	if err != nil {
-		return nil, err
-	}
-	admission, err := manifests(p.Source, "deploy/admission")
-	if err != nil {
-		return nil, err
+	for named, folder := range map[string]string{
+		project: "deploy", project + "-admission": "deploy/admission", project + "-connector": "deploy/connector",
+		project + "-catalog": "deploy/catalog", project + "-catalog-postgres": "deploy/catalog/postgres",
+	} {
+		text, err := manifests(p.Source, folder)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, artifact{named + "-" + p.Source.Version + ".yaml", text})
 	}
 	settings, err := liqoSettings(p.Source)
 	if err != nil {
 		return nil, err
 	}
-	return []artifact{
-		{project + "-" + p.Source.number() + ".tgz", chart},
-		{project + "-" + p.Source.Version + ".yaml", broker},
-		{project + "-admission-" + p.Source.Version + ".yaml", admission},
-		{settingsFolder(p.Source) + ".tar.gz", settings},
-	}, nil
+	return append(files, artifact{settingsFolder(p.Source) + ".tar.gz", settings}), nil
 }
 
 // documents returns the licences of what is in a binary, and the files with them that go with it.

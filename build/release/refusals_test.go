@@ -131,7 +131,7 @@ func TestSetVersion(t *testing.T) {
 	if err := s.check(); err != nil {
 		t.Error(err)
 	}
-	if _, err := packageChart(s); err != nil {
+	if _, err := packageCharts(s); err != nil {
 		t.Error(err)
 	}
 	files, err := filesBelow(copied, func(string) bool { return true })

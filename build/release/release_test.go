@@ -168,7 +168,10 @@ func hasFiles(t *testing.T, out, version string) {
 		"SHA256SUMS", "THIRD_PARTY_LICENSES-V.txt", "kubectl-liqo_broker-V-linux-amd64.spdx.json", "kubectl-liqo_broker-V-linux-amd64.tar.gz",
 		"kubectl-liqo_broker-V-windows-amd64.spdx.json", "kubectl-liqo_broker-V-windows-amd64.zip", "liqo-broker-N.tgz", "liqo-broker-V-linux-amd64.spdx.json",
 		"liqo-broker-V-linux-arm64.spdx.json", "liqo-broker-V.krew.yaml", "liqo-broker-V.oci.tar", "liqo-broker-V.provenance.json", "liqo-broker-V.yaml",
-		"liqo-broker-admission-V.yaml", "liqo-broker-liqo-V.tar.gz", "liqo-broker-network-manager-V-linux-amd64.spdx.json",
+		"liqo-broker-admission-V.yaml", "liqo-broker-catalog-V-linux-amd64.spdx.json", "liqo-broker-catalog-V-linux-arm64.spdx.json",
+		"liqo-broker-catalog-N.tgz", "liqo-broker-catalog-V.oci.tar", "liqo-broker-catalog-V.yaml", "liqo-broker-catalog-postgres-V.yaml",
+		"liqo-broker-connector-N.tgz", "liqo-broker-connector-V-linux-amd64.spdx.json", "liqo-broker-connector-V-linux-arm64.spdx.json",
+		"liqo-broker-connector-V.oci.tar", "liqo-broker-connector-V.yaml", "liqo-broker-liqo-V.tar.gz", "liqo-broker-network-manager-V-linux-amd64.spdx.json",
 		"liqo-broker-network-manager-V-linux-arm64.spdx.json", "liqo-broker-network-manager-V.oci.tar", "liqo-broker-vk-V-linux-amd64.spdx.json",
 		"liqo-broker-vk-V-linux-arm64.spdx.json", "liqo-broker-vk-V.oci.tar",
 	}
@@ -206,10 +209,11 @@ func imagesRun(t *testing.T, out string, p packer) {
 			t.Errorf("%s has %d images for %d platforms", program.Image, len(digests), len(imagePlatforms))
 		}
 	}
-	if tags := programs()[2].tags("v1.0.0-rc.1"); !slices.Equal(tags, []string{"v1.0.0-rc.1"}) {
+	kubelet := slices.IndexFunc(programs(), func(p program) bool { return p.Binary == "virtual-kubelet" })
+	if tags := programs()[kubelet].tags("v1.0.0-rc.1"); !slices.Equal(tags, []string{"v1.0.0-rc.1"}) {
 		t.Errorf("a candidate has the tags %v", tags)
 	}
-	if tags := programs()[2].Tags; !slices.Equal(tags, []string{"latest", "v0.9.4"}) {
+	if tags := programs()[kubelet].Tags; !slices.Equal(tags, []string{"latest", "v0.9.4"}) {
 		t.Errorf("the virtual kubelet has the tags %v: Liqo's chart asks for v0.9.4", tags)
 	}
 }

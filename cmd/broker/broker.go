@@ -41,6 +41,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
+	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
@@ -49,6 +50,8 @@ import (
 const (
 	// component is the source of the broker's events.
 	component = "liqo-broker"
+	// leaseName is the name of the replicas' lease.
+	leaseName = "liqo-broker"
 	// The broker's calls to the API server per second. The most calls come from
 	// draining: a quarter of all pods of a provider, then the next.
 	callsPerSecond, callsAtOnce = 50, 100
@@ -159,8 +162,10 @@ func (b *broker) setup(ctx context.Context) error {
 		HealthProbeBindAddress: "0",
 		WebhookServer:          newWebhooks(&b.cfg.options, certificate, &b.peers),
 	}
-	if err := withLease(&managed, &b.cfg.options, b.cfg.rest); err != nil {
-		return err
+	if b.cfg.leaderElect {
+		if err := (lease.Lease{Namespace: b.cfg.leaderNamespace, Name: leaseName, Identity: b.cfg.leaderIdentity}).Elect(&managed, b.cfg.rest); err != nil {
+			return err
+		}
 	}
 	if b.mgr, err = ctrl.NewManager(b.cfg.rest, managed); err != nil {
 		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)

@@ -137,10 +137,16 @@ func TestKilledRegistry(t *testing.T) {
 	}
 	r := &registry{t: t, folder: t.TempDir(), address: listener.Addr().String()}
 	listener.Close()
+	if out, err := r.command("fingerprint", "--key-file="+r.keyFile()).CombinedOutput(); err == nil || !strings.Contains(string(out), "no such file") {
+		t.Errorf("the fingerprint of no key: %v\n%s", err, out)
+	}
 	token := strings.TrimSpace(r.run("tokens", "create", "--comment=for seller"))
 
 	kill := r.serve()
 	key := r.key()
+	if out := r.run("fingerprint", "--key-file="+r.keyFile()); out != key+"\n" {
+		t.Errorf("catalog fingerprint prints %q, want %s", out, key)
+	}
 	seller := registrytest.NewParty(t, "seller")
 	c := seller.Client(t, r.address, key)
 	if _, err := c.Announce(t.Context(), seller.ID, seller.Enrolment(t, 1, token)); err != nil {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,7 +37,7 @@ const (
 	// scrapeTimeout bounds a scrape, and maxScrapers those at once.
 	scrapeTimeout, maxScrapers = 10 * time.Second, 4
 	// memoryPercent is how much more memory than what is in use may be garbage: less than usual, since most of what is in use stays.
-	memoryPercent = 40
+	memoryPercent = 25
 )
 
 // serveOptions are the parsed command line.
@@ -71,11 +70,10 @@ func newServe(d *database) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.address, "address", ":8443", "address that serves the API, over TLS")
-	flags.StringVar(&o.keyFile, "key-file", "/var/lib/liqo-broker/catalog.key",
-		"file with the registry's own key, by which connectors know it; it is created if it is not there")
+	addKeyFile(command, &o.keyFile, "file with the registry's own key, by which connectors know it; it is created if it is not there")
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "file with an ordinary certificate to show instead of a self-signed one of the registry's own key; read again when it changes")
 	flags.StringVar(&o.certKeyFile, "tls-private-key-file", "", "file with the private key of that certificate")
-	flags.StringVar(&o.authorities, "ca-file", "", "file with certificates of authorities: parties whose current key they have certified are approved at once")
+	flags.StringVar(&o.authorities, "ca-file", "", "file with certificates of authorities: parties whose current key they have certified are approved at once; read again when it changes")
 	flags.BoolVar(&o.anonymousRead, "anonymous-read", false, "let everybody read the catalog, without a certificate")
 	flags.BoolVar(&o.anonymousEnrol, "anonymous-enrol", false, "approve every party that announces itself")
 	flags.DurationVar(&o.lease, "lease", server.DefaultLease, "how long a party counts as alive without a word of it")
@@ -125,7 +123,7 @@ func (o *serveOptions) run(ctx context.Context, d *database, log logr.Logger) er
 	if err != nil {
 		return err
 	}
-	authorities, err := o.roots()
+	authorities, err := o.roots(log, time.Now)
 	if err != nil {
 		return err
 	}
@@ -173,7 +171,7 @@ func metrics(from prometheus.Gatherer) func(context.Context, net.Listener) error
 // tls returns the configuration of the API's port.
 func (o *serveOptions) tls(log logr.Logger) (*tls.Config, error) {
 	if o.certFile != "" {
-		return o.ordinary()
+		return o.ordinary(log, time.Now)
 	}
 	key, err := o.key()
 	if err != nil {
@@ -185,18 +183,11 @@ func (o *serveOptions) tls(log logr.Logger) (*tls.Config, error) {
 
 // key reads the registry's own key, or makes one.
 func (o *serveOptions) key() (party.Key, error) {
-	text, err := os.ReadFile(o.keyFile)
-	if err == nil {
-		key, err := party.ParseKey(text)
-		if err != nil {
-			return party.Key{}, fmt.Errorf("--key-file=%s: %w", o.keyFile, err)
-		}
-		return key, nil
-	}
+	key, err := readKey(o.keyFile)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return party.Key{}, fmt.Errorf("--key-file: %w", err)
+		return key, err
 	}
-	key, err := party.GenerateKey(rand.Reader)
+	key, err = party.GenerateKey(rand.Reader)
 	if err != nil {
 		return party.Key{}, fmt.Errorf("make the registry's key: %w", err)
 	}
@@ -209,20 +200,4 @@ func (o *serveOptions) key() (party.Key, error) {
 		return party.Key{}, fmt.Errorf("--key-file: write %s: %w", o.keyFile, err)
 	}
 	return key, nil
-}
-
-// roots reads the authorities; nil if there are none.
-func (o *serveOptions) roots() (*x509.CertPool, error) {
-	if o.authorities == "" {
-		return nil, nil //nolint:nilnil // Without authorities there is no pool.
-	}
-	text, err := os.ReadFile(o.authorities)
-	if err != nil {
-		return nil, fmt.Errorf("--ca-file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--ca-file=%s: has no certificate as PEM", o.authorities)
-	}
-	return pool, nil
 }

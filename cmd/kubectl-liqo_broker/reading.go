@@ -33,7 +33,8 @@ type reading struct {
 
 // commands returns the commands that look at a cluster, or change one field of one object.
 func (r *reading) commands() []*cobra.Command {
-	return append([]*cobra.Command{r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(), r.diagnoseCommand()}, r.settingCommands()...)
+	return append([]*cobra.Command{r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(), r.diagnoseCommand()},
+		append(r.settingCommands(), r.tradeCommands()...)...)
 }
 
 func newReading(s *session) *reading {

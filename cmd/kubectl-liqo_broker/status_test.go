@@ -34,7 +34,7 @@ func policy(name string, conditions ...metav1.Condition) *v1alpha1.PlacementPoli
 	return p
 }
 
-func offer(name string, fromPeer, accepted bool) *liqo.ResourceOffer {
+func resourceOffer(name string, fromPeer, accepted bool) *liqo.ResourceOffer {
 	o := &liqo.ResourceOffer{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}}
 	if fromPeer {
 		o.Labels = map[string]string{liqo.LabelReplicated: "true"}
@@ -52,7 +52,7 @@ func well() []client.Object {
 	decision := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: "cheapest.33333333-dddd"}, Policy: "cheapest"}
 	decision.Consumer, decision.Chosen = "33333333-dddd", []v1alpha1.ChosenProvider{{ID: "11111111-aaaa", Name: "milan"}}
 	return append(kept, daemon(2, 2, "--with-catalog", "--with-orchestrator", "--leader-elect"), policy("cheapest", decided), decision,
-		offer("a", true, true), offer("b", true, true), offer("c", false, true))
+		resourceOffer("a", true, true), resourceOffer("b", true, true), resourceOffer("c", false, true))
 }
 
 // ill is a broker with something of each kind that is not as it should be.
@@ -73,7 +73,7 @@ func ill() []client.Object {
 	query := &v1alpha1.ProviderQuery{ObjectMeta: metav1.ObjectMeta{Name: "latency"}}
 	query.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionMeasured, not, v1alpha1.ReasonNoPrometheus, "The broker was not told of a Prometheus")}
 	return append(federation(), daemon(0, 1, "--with-aggregator"), odd, drained, gone, provider("55555555-ffff", "new"), lacks, bad, policy("fresh"), query,
-		offer("a", true, false))
+		resourceOffer("a", true, false))
 }
 
 func TestStatus(t *testing.T) {

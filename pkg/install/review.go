@@ -57,7 +57,8 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	}
 	s.Tag = tagOf(kubeletInUse(args))
 	for _, arg := range args {
-		s.Broker = s.Broker || strings.HasPrefix(arg, "--resource-plugin-address="+BrokerName)
+		// A connector's is named liqo-broker-connector-plugin: it makes no broker.
+		s.Broker = s.Broker || strings.HasPrefix(arg, "--resource-plugin-address="+BrokerName+"-resource-plugin.")
 		if address, is := strings.CutPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=server="); is {
 			host, _, _ := strings.Cut(address, ":")
 			s.RemoteIPAMs = append(s.RemoteIPAMs, host)

@@ -91,6 +91,22 @@ const (
 	AnnotationPathSince = "brokering.liqo.io/path-since"
 )
 
+// annotationCorePrice is on the ForeignCluster of a cluster whose resources are bought by contract: what one of its cores costs.
+const annotationCorePrice = "brokering.liqo.io/core-price"
+
+// CorePrice returns what a core of a cluster costs by contract, as text of package kpi; empty if that is not known. Who may change
+// ForeignClusters has written it: it is to be read with care all the same.
+func CorePrice(fc *ForeignCluster) string { return fc.Annotations[annotationCorePrice] }
+
+// SetCorePrice notes what a core of a cluster costs; an empty text removes the note.
+func SetCorePrice(fc *ForeignCluster, text string) {
+	if text == "" {
+		delete(fc.Annotations, annotationCorePrice)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&fc.ObjectMeta, annotationCorePrice, text)
+}
+
 // IsReserved reports whether a label says what a node is, and not what a cluster is:
 // all of Kubernetes' and Liqo's, but those of the topology and of the architecture.
 func IsReserved(key string) bool {

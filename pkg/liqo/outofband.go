@@ -4,10 +4,12 @@
 package liqo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	"github.com/liqotech/liqo/pkg/discovery"
@@ -45,10 +47,24 @@ func ForeignClusterOf(ctx context.Context, reader client.Reader, id cluster.ID) 
 	return nil, nil //nolint:nilnil // That there is none is an answer.
 }
 
-// NewForeignCluster returns a foreign cluster that consumes nothing of ours and provides nothing yet, peered out of band.
+// maxClusterName is how long the name of a ForeignCluster can be: Liqo makes a namespace of it, with 19 characters of its own.
+const maxClusterName = 44
+
+// GivenName returns a name for a cluster whose own name is too long, or that of another cluster already.
+func GivenName(of cluster.Identity) string {
+	const hash = len("-012345")
+	return UniqueName(cluster.Identity{ID: of.ID, Name: strings.TrimRight(of.Name[:min(len(of.Name), maxClusterName-hash)], "-")})
+}
+
+// NewForeignCluster returns a foreign cluster that consumes nothing of ours and provides nothing yet, peered out of band. It has the cluster's
+// name, or a given one if that is too long: also in its identity, since Liqo's controller looks the ForeignCluster up by that when it asks
+// whether the API server answers (pkg/liqo-controller-manager/foreign-cluster-operator/apiserverchecker.go@v0.9.4).
 func NewForeignCluster(of cluster.Identity, authURL string) *ForeignCluster {
+	if len(of.Name) > maxClusterName {
+		of.Name = GivenName(of)
+	}
 	return &ForeignCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: UniqueName(of), Labels: map[string]string{discovery.ClusterIDLabel: string(of.ID)}},
+		ObjectMeta: metav1.ObjectMeta{Name: of.Name, Labels: map[string]string{discovery.ClusterIDLabel: string(of.ID)}},
 		Spec: discoveryv1alpha1.ForeignClusterSpec{
 			PeeringType:            discoveryv1alpha1.PeeringTypeOutOfBand,
 			ClusterIdentity:        discoveryv1alpha1.ClusterIdentity{ClusterID: string(of.ID), ClusterName: of.Name},
@@ -61,10 +77,15 @@ func NewForeignCluster(of cluster.Identity, authURL string) *ForeignCluster {
 	}
 }
 
-// Consume has Liqo begin, or go on with, the peering over which a foreign cluster provides.
+// Consume has Liqo begin, or go on with, the peering over which a foreign cluster provides. An empty URL leaves the one that Liqo knows.
 func Consume(fc *ForeignCluster, authURL string) {
-	fc.Spec.ForeignAuthURL = authURL
+	fc.Spec.ForeignAuthURL = cmp.Or(authURL, fc.Spec.ForeignAuthURL)
 	fc.Spec.OutgoingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes
+}
+
+// Consumes reports whether Liqo is told to have a foreign cluster provide.
+func Consumes(fc *ForeignCluster) bool {
+	return fc.Spec.OutgoingPeeringEnabled == discoveryv1alpha1.PeeringEnabledYes
 }
 
 // ConsumeNoMore has Liqo end the peering over which a foreign cluster provides.
@@ -75,6 +96,11 @@ func ConsumeNoMore(fc *ForeignCluster) {
 // Provide has Liqo answer a foreign cluster that wants to consume.
 func Provide(fc *ForeignCluster) {
 	fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes
+}
+
+// Provides reports whether Liqo is told to answer a foreign cluster that wants to consume.
+func Provides(fc *ForeignCluster) bool {
+	return fc.Spec.IncomingPeeringEnabled == discoveryv1alpha1.PeeringEnabledYes
 }
 
 // ProvideNoMore has Liqo offer nothing to a foreign cluster, and end the peering over which it consumes.
@@ -124,4 +150,17 @@ func AsksForResources(ctx context.Context, reader client.Reader, fc *ForeignClus
 		return false, fmt.Errorf("list the resource requests in namespace %s: %w", namespace, err)
 	}
 	return len(requests.Items) > 0, nil
+}
+
+// MapsNamespaces reports whether namespaces are offloaded to a cluster, or what is written down of them is not removed yet.
+func MapsNamespaces(ctx context.Context, reader client.Reader, fc *ForeignCluster) (bool, error) {
+	namespace := TenantNamespace(fc)
+	if namespace == "" {
+		return false, nil
+	}
+	var maps NamespaceMapList
+	if err := reader.List(ctx, &maps, client.InNamespace(namespace)); err != nil {
+		return false, fmt.Errorf("list the namespace maps in namespace %s: %w", namespace, err)
+	}
+	return len(maps.Items) > 0, nil
 }

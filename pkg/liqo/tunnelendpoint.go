@@ -15,6 +15,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
+// GatewayName is the name of the Deployment of Liqo's gateway, in whose pod the tunnels end.
+const GatewayName = "liqo-gateway"
+
 // TunnelEndpoint is Liqo's record of the network towards a peer.
 type TunnelEndpoint = netv1alpha1.TunnelEndpoint
 
@@ -99,6 +102,22 @@ func SeenPrefixes(tunnel *TunnelEndpoint) []netip.Prefix {
 // Connected reports whether a tunnel is up.
 func Connected(tunnel *TunnelEndpoint) bool {
 	return tunnel.Status.Connection.Status == netv1alpha1.Connected
+}
+
+// RememberTunnel writes the public key of the other end into the status of a tunnel that is made and does not say it, and reports whether it
+// has. Liqo's gateway removes at the end of a peering only what is in the status, and loses it if its first update of the status fails
+// (internal/liqonet/tunnel-operator/tunnel-operator.go and pkg/liqonet/tunnel/wireguard/driver.go@v0.9.4): what is left keeps the next
+// tunnel to the same cluster from working.
+func RememberTunnel(tunnel *TunnelEndpoint) bool {
+	key, connection := tunnel.Spec.BackendConfig[consts.PublicKey], &tunnel.Status.Connection
+	if connection.Status == "" || key == "" || connection.PeerConfiguration[consts.PublicKey] != "" {
+		return false
+	}
+	if connection.PeerConfiguration == nil {
+		connection.PeerConfiguration = map[string]string{}
+	}
+	connection.PeerConfiguration[consts.PublicKey] = key
+	return true
 }
 
 // TunnelEndpointList is a list of them.

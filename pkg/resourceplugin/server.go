@@ -161,7 +161,9 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]resourcereade
 	// Known from the beginning, the consumer is notified of a change that comes
 	// while its answer is on the way.
 	caller := sessionOf(ctx)
-	caller.begin(consumer)
+	if caller.begin(consumer) {
+		defer s.Changed()
+	}
 	offers, err := s.open(ctx)
 	if err != nil {
 		return nil, err
@@ -201,7 +203,8 @@ func (s *Server) Remove(ctx context.Context, consumer cluster.ID) error {
 // is no longer the one that was told on the same connection, at most once in a pause.
 // Consumers are named one by one because Liqo drops small changes, of less than a whole unit too,
 // when it is notified for all of them
-// (liqo/pkg/liqo-controller-manager/resource-request-controller/offerUpdater.go@v0.9.4).
+// (liqo/pkg/liqo-controller-manager/resource-request-controller/offerUpdater.go@v0.9.4):
+// also those of which it has asked for the first time, for it may have asked only to compare.
 func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) error {
 	signal, caller := make(chan struct{}, 1), sessionOf(ctx)
 	s.mu.Lock()
@@ -229,7 +232,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 				caller.forget(consumer)
 				continue
 			}
-			if capacity.EqualNodeOffers(told, offers.NodeOffers(consumer)) {
+			if first := caller.name(consumer); !first && capacity.EqualNodeOffers(told, offers.NodeOffers(consumer)) {
 				continue
 			}
 			if err := notify(consumer); err != nil {

@@ -107,6 +107,7 @@ type subscriber struct {
 	h      *harness
 	client *liqotest.ResourceReaderClient
 	ids    <-chan cluster.ID
+	known  map[cluster.ID]bool
 	end    func()
 }
 
@@ -120,7 +121,7 @@ func (h *harness) subscribe() *subscriber {
 		defer close(done)
 		_ = client.Subscribe(ctx, func(id cluster.ID) error { ids <- id; return nil })
 	}()
-	s := &subscriber{h: h, client: client, ids: ids, end: func() { cancel(); <-done }}
+	s := &subscriber{h: h, client: client, ids: ids, known: map[cluster.ID]bool{}, end: func() { cancel(); <-done }}
 	h.t.Cleanup(s.end)
 	if got := h.next(ids); got != "" {
 		h.t.Fatalf("the first notification names %q, want all consumers", got)
@@ -128,11 +129,22 @@ func (h *harness) subscribe() *subscriber {
 	return s
 }
 
+// read reads what consumers are offered, and is notified for those that it has read for the first time.
 func (s *subscriber) read(consumers ...cluster.ID) {
 	s.h.t.Helper()
+	var first []cluster.ID
 	for _, consumer := range consumers {
 		if _, err := s.client.Read(s.h.t.Context(), consumer); err != nil {
 			s.h.t.Fatalf("Read(%s): %v", consumer, err)
+		}
+		if !s.known[consumer] {
+			first = append(first, consumer)
+		}
+		s.known[consumer] = true
+	}
+	for range first {
+		if id := s.h.next(s.ids); !slices.Contains(first, id) {
+			s.h.t.Errorf("notified for %q, want those of %v", id, first)
 		}
 	}
 }
@@ -201,6 +213,22 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestNamedAfterAll names a consumer when it was asked about for the first time on a connection: Liqo asks to compare when it is notified
+// for all, and drops what is less than a whole unit then.
+func TestNamedAfterAll(t *testing.T) {
+	h := start(t, ready)
+	h.ledger.set("a", "250m")
+	s := h.subscribe()
+	if _, err := s.client.Read(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("c")
+	if _, err := s.client.Read(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	s.silent("it was named already")
+}
+
 // TestPools gives a consumer a node for each of two providers.
 func TestPools(t *testing.T) {
 	h := start(t, ready)
@@ -227,6 +255,7 @@ func TestPools(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"node-a": 1500, "node-b": 2000, "gone": 0}, told()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+	s.expect("c") // It was asked about for the first time.
 	h.ledger.mu.Lock()
 	h.ledger.nodes["c"] = []capacity.Node{{Name: "node-a", Provider: "a"}, nodes[1], nodes[2]}
 	h.ledger.mu.Unlock()

@@ -19,6 +19,12 @@ import (
 type session struct {
 	mu   sync.Mutex
 	told map[cluster.ID][]capacity.NodeOffer // What each consumer's last answer was.
+	// named are the consumers for which the subscriber was notified by their IDs.
+	named map[cluster.ID]bool
+}
+
+func newSession() *session {
+	return &session{told: map[cluster.ID][]capacity.NodeOffer{}, named: map[cluster.ID]bool{}}
 }
 
 type sessionKey struct{}
@@ -43,7 +49,7 @@ func (sessions) HandleRPC(context.Context, stats.RPCStats) {}
 func (sessions) HandleConn(context.Context, stats.ConnStats) {}
 
 func withSession(ctx context.Context) context.Context {
-	return context.WithValue(ctx, sessionKey{}, &session{told: map[cluster.ID][]capacity.NodeOffer{}})
+	return context.WithValue(ctx, sessionKey{}, newSession())
 }
 
 // sessionOf returns the session of a call; one of its own if it comes over no connection.
@@ -51,7 +57,7 @@ func sessionOf(ctx context.Context) *session {
 	if s, ok := ctx.Value(sessionKey{}).(*session); ok {
 		return s
 	}
-	return &session{told: map[cluster.ID][]capacity.NodeOffer{}}
+	return newSession()
 }
 
 // tell notes an answer.
@@ -61,19 +67,31 @@ func (s *session) tell(consumer cluster.ID, offered []capacity.NodeOffer) {
 	s.told[consumer] = offered
 }
 
-// begin notes that an answer is on the way.
-func (s *session) begin(consumer cluster.ID) {
+// begin notes that an answer is on the way, and reports whether it is the first one for the consumer.
+func (s *session) begin(consumer cluster.ID) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.told[consumer]; !known {
+	_, known := s.told[consumer]
+	if !known {
 		s.told[consumer] = nil
 	}
+	return !known
+}
+
+// name notes that the subscriber is notified for a consumer, and reports whether it is for the first time.
+func (s *session) name(consumer cluster.ID) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first = !s.named[consumer]
+	s.named[consumer] = true
+	return first
 }
 
 func (s *session) forget(consumer cluster.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.told, consumer)
+	delete(s.named, consumer)
 }
 
 // answers returns what each consumer was told.

@@ -13,19 +13,29 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
 )
 
 // TestChartEqualsKustomize holds that who installs with Helm has the same objects as who installs with kubectl, except for what
 // adapt lists.
 func TestChartEqualsKustomize(t *testing.T) {
 	cases := map[string]struct {
-		reason     string
-		kubernetes string
-		dirs       []string
+		release
+
+		reason string
+		chart  string
+		dirs   []string
 	}{
-		"Policies":   {reason: "Admission policies are there where Kubernetes has them.", kubernetes: "v1.30.0", dirs: []string{"deploy", "deploy/admission"}},
-		"Vendor":     {reason: "A vendor's version is as good as another.", kubernetes: "v1.34.1-eks-3025e55", dirs: []string{"deploy", "deploy/admission"}},
-		"NoPolicies": {reason: "Kubernetes 1.28 has none, and takes the rest.", kubernetes: "v1.28.15", dirs: []string{"deploy"}},
+		"Policies": {reason: "Admission policies are there where Kubernetes has them.", chart: ours,
+			release: release{kubernetes: "v1.30.0", set: "namespace.create=true"}, dirs: []string{"deploy", "deploy/admission"}},
+		"Vendor": {reason: "A vendor's version is as good as another.", chart: ours,
+			release: release{kubernetes: "v1.34.1-eks-3025e55", set: "namespace.create=true"}, dirs: []string{"deploy", "deploy/admission"}},
+		"NoPolicies": {reason: "Kubernetes 1.28 has none, and takes the rest.", chart: ours,
+			release: release{kubernetes: "v1.28.15", set: "namespace.create=true"}, dirs: []string{"deploy"}},
+		"Connector": {reason: "The connector is the same.", chart: connector, release: release{set: "namespace.create=true"}, dirs: []string{"deploy/connector"}},
+		"SQLite":    {reason: "A registry is the same, in the namespace of the release.", chart: catalog, dirs: []string{"deploy/catalog"}},
+		"PostgreSQL": {reason: "And with its state elsewhere.", chart: catalog, dirs: []string{"deploy/catalog/postgres"},
+			release: release{set: "replicas=2,postgres.existingSecret=liqo-broker-catalog-store,key.existingSecret=liqo-broker-catalog-key"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -34,9 +44,13 @@ func TestChartEqualsKustomize(t *testing.T) {
 				dirs = append(dirs, filepath.Join(root, dir))
 			}
 			want := kustomized(t, dirs...)
-			got, _ := release{kubernetes: tc.kubernetes, set: "namespace.create=true"}.render(t, load(t, ours))
+			c := load(t, tc.chart)
+			if tc.chart == catalog { // Helm makes its namespace.
+				delete(want, "Namespace/liqo-broker-catalog")
+			}
+			got, _ := tc.render(t, c)
 			for _, key := range slices.Sorted(maps.Keys(got)) {
-				adapt(t, key, got[key])
+				adapt(t, c, key, got[key])
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s -kustomize +chart\n%s", tc.reason, diff)
@@ -45,30 +59,38 @@ func TestChartEqualsKustomize(t *testing.T) {
 	}
 }
 
-// adapt checks what the chart alone has, and takes it out.
-func adapt(t *testing.T, key string, o object) {
+// adapt checks what a chart alone has, and takes it out.
+func adapt(t *testing.T, of *chart.Chart, key string, o object) {
 	t.Helper()
 	metadata := o["metadata"].(map[string]any)
-	switch o["kind"] {
-	case "CustomResourceDefinition":
+	if o["kind"] == "CustomResourceDefinition" {
 		// They stay when the release goes, and need no labels, as generated.
 		take(t, key, metadata["annotations"], "helm.sh/resource-policy", "keep")
 		return
-	case "Deployment":
+	}
+	// Pods are replaced when what they read at their start changes.
+	pod := func() map[string]any {
+		return o["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)
+	}
+	switch key {
+	case "Deployment/liqo-broker/liqo-broker":
 		spec := o["spec"].(map[string]any)
 		// The lab has no room for two.
 		if spec["replicas"] != 2.0 {
 			t.Errorf("%s has %v replicas, want 2", key, spec["replicas"])
 		}
 		spec["replicas"] = 1.0
-		// Pods are replaced when what they read at their start changes.
-		pod := spec["template"].(map[string]any)["metadata"].(map[string]any)
-		take(t, key, pod["annotations"], "brokering.liqo.io/pod-security", "baseline")
-		delete(pod, "annotations")
+		take(t, key, pod()["annotations"], "brokering.liqo.io/pod-security", "baseline")
+		delete(pod(), "annotations")
+	case "Deployment/liqo-broker-connector/liqo-broker-connector":
+		if digest, _ := pod()["annotations"].(map[string]any)["brokering.liqo.io/settings"].(string); len(digest) != 64 {
+			t.Errorf("%s has the digest %q of its settings", key, digest)
+		}
+		delete(pod(), "annotations")
 	}
 	for label, value := range map[string]string{
-		"app.kubernetes.io/instance": "our-release", "app.kubernetes.io/version": "v0.1.0",
-		"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "liqo-broker-0.1.0",
+		"app.kubernetes.io/instance": "our-release", "app.kubernetes.io/version": of.AppVersion(),
+		"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": of.Name() + "-" + of.Metadata.Version,
 	} {
 		take(t, key, metadata["labels"], label, value)
 	}
@@ -84,7 +106,7 @@ func take(t *testing.T, of string, from any, key, want string) {
 	delete(texts, key)
 }
 
-// TestVersions holds that chart, images and schema of the values are of one version, which is what make builds.
+// TestVersions holds that charts and images are of one version, which is what make builds.
 func TestVersions(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -94,9 +116,11 @@ func TestVersions(t *testing.T) {
 	if tag == nil {
 		t.Fatal("the Makefile has no TAG")
 	}
-	metadata := load(t, ours).Metadata
-	if metadata.AppVersion != string(tag[1]) || metadata.Version != string(tag[2]) {
-		t.Errorf("the chart is %s of %s, want %s of %s", metadata.Version, metadata.AppVersion, tag[2], tag[1])
+	for _, dir := range charts() {
+		metadata := load(t, dir).Metadata
+		if metadata.AppVersion != string(tag[1]) || metadata.Version != string(tag[2]) {
+			t.Errorf("%s is %s of %s, want %s of %s", dir, metadata.Version, metadata.AppVersion, tag[2], tag[1])
+		}
 	}
 }
 
@@ -116,8 +140,9 @@ func TestMonitors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, _ := release{}.render(t, load(t, ours))
-	got, _ := release{set: "podMonitor.enabled=true"}.render(t, load(t, ours))
+	c := load(t, ours)
+	without, _ := release{}.render(t, c)
+	got, _ := release{set: "podMonitor.enabled=true"}.render(t, c)
 	want := map[string]object{}
 	for _, o := range decode(t, "podmonitors.yaml", string(file)) {
 		want[o.key()] = o
@@ -127,7 +152,7 @@ func TestMonitors(t *testing.T) {
 			delete(got, key)
 			continue
 		}
-		adapt(t, key, got[key])
+		adapt(t, c, key, got[key])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-deploy/monitoring +chart\n%s", diff)

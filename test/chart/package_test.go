@@ -12,29 +12,32 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// TestPackage reads the chart as a release packs it with Helm, and compares what it renders with the one in the repository.
+// TestPackage reads the charts as a release packs them with Helm, and compares what they render with those in the repository.
 func TestPackage(t *testing.T) {
-	file, err := filepath.Abs(filepath.Join(t.TempDir(), "chart.tgz"))
+	folder, err := filepath.Abs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := exec.CommandContext(t.Context(), "go", "run", "-C", filepath.Join(root, "build/release"), ".", "chart", "-root", "../..", "-epoch", "1", "-o", file)
+	run := exec.CommandContext(t.Context(), "go", "run", "-C", filepath.Join(root, "build/release"), ".", "charts", "-root", "../..", "-epoch", "1", "-o", folder)
 	if output, err := run.CombinedOutput(); err != nil {
-		t.Fatalf("pack the chart: %v\n%s", err, output)
+		t.Fatalf("pack the charts: %v\n%s", err, output)
 	}
-	packed, err := loader.LoadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := packed.Validate(); err != nil {
-		t.Error(err)
-	}
-	if packed.Metadata.AppVersion != "v"+packed.Metadata.Version {
-		t.Errorf("version %s runs images %s", packed.Metadata.Version, packed.Metadata.AppVersion)
-	}
-	want, _ := release{}.render(t, load(t, filepath.Join(root, "deploy/chart")))
-	got, _ := release{}.render(t, packed)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-chart +package\n%s", diff)
+	for _, dir := range charts() {
+		c := load(t, dir)
+		packed, err := loader.LoadFile(filepath.Join(folder, c.Name()+"-"+c.Metadata.Version+".tgz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := packed.Validate(); err != nil {
+			t.Error(err)
+		}
+		if packed.Metadata.AppVersion != "v"+packed.Metadata.Version {
+			t.Errorf("version %s of %s runs images %s", packed.Metadata.Version, c.Name(), packed.Metadata.AppVersion)
+		}
+		want, _ := release{}.render(t, c)
+		got, _ := release{}.render(t, packed)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s -chart +package\n%s", c.Name(), diff)
+		}
 	}
 }

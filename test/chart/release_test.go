@@ -32,16 +32,18 @@ import (
 // programsVariable names the folder with kube-apiserver, which bin/lab build prints.
 const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
-const releaseName = "liqo-broker"
+// ourName is what the broker's chart is called. Each chart, its release and its namespace have one name.
+const ourName = "liqo-broker"
 
 // cluster is a real API server with Liqo's custom resources, on which Helm acts. Nothing else runs there.
 type cluster struct {
 	t      *testing.T
 	client client.Client
-	helm   *action.Configuration
-	ca     string // A CA certificate, as webhooks have it.
-	// rendered is what the chart is there, by key.
-	rendered map[string]object
+	// kubeconfig is that of an administrator.
+	kubeconfig string
+	ca         string // A CA certificate, as webhooks have it.
+	// rendered is what each chart is there, by its name and by key.
+	rendered map[string]map[string]object
 }
 
 // TestRelease installs, upgrades, uninstalls and installs again on a real API server, with what a daemon and people have written
@@ -79,9 +81,9 @@ func TestRelease(t *testing.T) {
 		}
 	}
 
-	upgrade := action.NewUpgrade(c.helm)
-	upgrade.Namespace = "liqo-broker"
-	if _, err := upgrade.Run(releaseName, now, nil); err != nil {
+	upgrade := action.NewUpgrade(c.helm(ourName))
+	upgrade.Namespace = ourName
+	if _, err := upgrade.Run(ourName, now, nil); err != nil {
 		t.Fatalf("upgrade: %v", err)
 	}
 	state("after the upgrade")
@@ -99,7 +101,7 @@ func TestRelease(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding/peers.brokering.liqo.io":     `liqo-clusterid-configmap`,
 		"CustomResourceDefinition/placementpolicies.brokering.liqo.io": `PlacementPolicy`,
 	} {
-		if c.rendered[key] == nil { // Kubernetes 1.28 has no admission policies.
+		if c.rendered[ourName][key] == nil { // Kubernetes 1.28 has no admission policies.
 			continue
 		}
 		if got := text(t, c.get(key)); !strings.Contains(got, want) {
@@ -107,26 +109,62 @@ func TestRelease(t *testing.T) {
 		}
 	}
 
-	c.uninstall()
+	c.uninstall(ourName)
 	state("after it is uninstalled")
-	for _, key := range slices.Sorted(maps.Keys(c.rendered)) {
-		if kept := strings.HasPrefix(key, "CustomResourceDefinition/"); kept != (c.get(key) != nil) {
-			t.Errorf("%s must stay: %t", key, kept)
-		}
-	}
 
 	c.install(now, false)
 	state("after it is installed again")
-	c.uninstall()
+	c.uninstall(ourName)
 
 	// Who has installed with kubectl goes over to Helm, and loses nothing.
 	for key, o := range kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/admission")) {
-		if c.rendered[key] != nil {
+		if c.rendered[ourName][key] != nil {
 			c.apply(o)
 		}
 	}
 	c.install(now, true)
 	state("after Helm has taken over")
+}
+
+// TestReleasesSideBySide installs all charts on one cluster, as one has them that sells what it aggregates and runs a registry. Each can
+// be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the catalog being lost.
+func TestReleasesSideBySide(t *testing.T) {
+	c := startCluster(t)
+	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo"}})
+	loaded := map[string]*chart.Chart{}
+	for _, dir := range charts() {
+		one := load(t, dir)
+		loaded[one.Name()] = one
+		c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": one.Name()}})
+		c.install(one, false)
+	}
+	joined := object{
+		"apiVersion": "brokering.liqo.io/v1alpha1", "kind": "CatalogRegistry", "metadata": map[string]any{"name": "market"},
+		"spec": map[string]any{"url": "https://registry.example:30443", "fingerprint": strings.Repeat("a", 52)},
+	}
+	c.eventually(func() error { return c.create(joined) })
+	whole := func(when string) {
+		t.Helper()
+		for name, objects := range c.rendered {
+			for _, key := range slices.Sorted(maps.Keys(objects)) {
+				if c.get(key) == nil {
+					t.Errorf("%s %s of %s is gone", when, key, name)
+				}
+			}
+		}
+		if c.get("CatalogRegistry/market") == nil {
+			t.Errorf("%s the CatalogRegistry is gone", when)
+		}
+	}
+	whole("after they are installed")
+	for name, manifests := range map[string]string{"liqo-broker-connector": "deploy/connector", "liqo-broker-catalog": "deploy/catalog"} {
+		c.uninstall(name)
+		for _, o := range kustomized(t, filepath.Join(root, manifests)) {
+			c.apply(o)
+		}
+		c.install(loaded[name], true)
+		whole("after " + name + " is installed again")
+	}
 }
 
 // startCluster starts etcd and an API server with Liqo's custom resources on the loopback interface.
@@ -178,17 +216,11 @@ func newCluster(t *testing.T, environment *envtest.Environment, config *rest.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := cli.New()
-	settings.KubeConfig = filepath.Join(t.TempDir(), "kubeconfig")
-	settings.SetNamespace("liqo-broker")
-	if err := os.WriteFile(settings.KubeConfig, kubeconfig, 0o600); err != nil {
-		t.Fatal(err)
+	c := &cluster{
+		t: t, client: direct, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), ca: base64.StdEncoding.EncodeToString(config.CAData),
+		rendered: map[string]map[string]object{},
 	}
-	helm := new(action.Configuration)
-	if err := helm.Init(settings.RESTClientGetter(), "liqo-broker", "secrets", t.Logf); err != nil {
-		t.Fatal(err)
-	}
-	if helm.RegistryClient, err = registry.NewClient(registry.ClientOptWriter(io.Discard)); err != nil {
+	if err := os.WriteFile(c.kubeconfig, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	asked, err := discovery.NewDiscoveryClientForConfig(config)
@@ -199,30 +231,54 @@ func newCluster(t *testing.T, environment *envtest.Environment, config *rest.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, _ := release{kubernetes: version.GitVersion}.render(t, load(t, ours))
-	return &cluster{
-		t: t, client: direct, helm: helm, ca: base64.StdEncoding.EncodeToString(config.CAData), rendered: rendered,
+	for _, dir := range charts() {
+		loaded := load(t, dir)
+		c.rendered[loaded.Name()], _ = release{kubernetes: version.GitVersion}.render(t, loaded)
 	}
+	return c
+}
+
+// helm returns what Helm acts with on releases in a namespace.
+func (c *cluster) helm(namespace string) *action.Configuration {
+	c.t.Helper()
+	settings := cli.New()
+	settings.KubeConfig = c.kubeconfig
+	settings.SetNamespace(namespace)
+	helm := new(action.Configuration)
+	if err := helm.Init(settings.RESTClientGetter(), namespace, "secrets", c.t.Logf); err != nil {
+		c.t.Fatal(err)
+	}
+	var err error
+	if helm.RegistryClient, err = registry.NewClient(registry.ClientOptWriter(io.Discard)); err != nil {
+		c.t.Fatal(err)
+	}
+	return helm
 }
 
 func (c *cluster) install(what *chart.Chart, takesOver bool) {
 	c.t.Helper()
-	install := action.NewInstall(c.helm)
-	install.ReleaseName, install.Namespace, install.TakeOwnership = releaseName, "liqo-broker", takesOver
+	install := action.NewInstall(c.helm(what.Name()))
+	install.ReleaseName, install.Namespace, install.TakeOwnership = what.Name(), what.Name(), takesOver
 	if _, err := install.Run(what, nil); err != nil {
-		c.t.Fatalf("install: %v", err)
+		c.t.Fatalf("install %s: %v", what.Name(), err)
 	}
 }
 
-func (c *cluster) uninstall() {
+// uninstall removes a release. All that is left of it are the custom resource definitions, and Helm says so.
+func (c *cluster) uninstall(name string) {
 	c.t.Helper()
-	response, err := action.NewUninstall(c.helm).Run(releaseName)
+	response, err := action.NewUninstall(c.helm(name)).Run(name)
 	if err != nil {
-		c.t.Fatalf("uninstall: %v", err)
+		c.t.Fatalf("uninstall %s: %v", name, err)
 	}
-	// Helm says what it leaves.
-	if !strings.Contains(response.Info, "providers.brokering.liqo.io") {
-		c.t.Errorf("Helm does not say that the custom resource definitions stay: %s", response.Info)
+	for _, key := range slices.Sorted(maps.Keys(c.rendered[name])) {
+		definition, kept := strings.CutPrefix(key, "CustomResourceDefinition/")
+		if kept != (c.get(key) != nil) {
+			c.t.Errorf("after %s is uninstalled %s must stay: %t", name, key, kept)
+		}
+		if kept && !strings.Contains(response.Info, definition) {
+			c.t.Errorf("Helm does not say that %s stays: %s", key, response.Info)
+		}
 	}
 }
 
@@ -272,12 +328,14 @@ func (c *cluster) get(key string) *unstructured.Unstructured {
 	return o
 }
 
-// kind returns the group and the version of a kind of the chart.
+// kind returns the group and the version of a kind of the charts.
 func (c *cluster) kind(kind string) schema.GroupVersionKind {
 	c.t.Helper()
-	for key, o := range c.rendered {
-		if strings.HasPrefix(key, kind+"/") {
-			return schema.FromAPIVersionAndKind(o["apiVersion"].(string), kind)
+	for _, objects := range c.rendered {
+		for key, o := range objects {
+			if strings.HasPrefix(key, kind+"/") {
+				return schema.FromAPIVersionAndKind(o["apiVersion"].(string), kind)
+			}
 		}
 	}
 	return schema.GroupVersionKind{Group: "brokering.liqo.io", Version: "v1alpha1", Kind: kind}

@@ -21,11 +21,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// The charts: of the broker, of the connector of a cluster, and of a registry.
 const (
-	root  = "../.."
-	ours  = root + "/deploy/chart"
+	root      = "../.."
+	ours      = root + "/deploy/chart"
+	connector = root + "/deploy/chart-connector"
+	catalog   = root + "/deploy/chart-catalog"
+
 	notes = "NOTES.txt"
 )
+
+// charts returns all charts.
+func charts() []string { return []string{ours, connector, catalog} }
 
 // object is one of Kubernetes', as its manifest says.
 type object map[string]any
@@ -41,7 +48,7 @@ func (o object) key() string {
 
 // release is how a chart is rendered.
 type release struct {
-	// namespace of the release; liqo-broker if empty.
+	// namespace of the release; that of the chart's name if empty.
 	namespace string
 	// kubernetes is the version of the API server; v1.34.0 if empty.
 	kubernetes string
@@ -64,7 +71,7 @@ func load(t *testing.T, dir string) *chart.Chart {
 // files renders a chart, and returns what comes of each of its templates.
 func (r release) files(c *chart.Chart) (map[string]string, error) {
 	if r.namespace == "" {
-		r.namespace = "liqo-broker"
+		r.namespace = c.Name()
 	}
 	if r.kubernetes == "" {
 		r.kubernetes = "v1.34.0"

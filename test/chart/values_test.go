@@ -4,9 +4,9 @@
 package chart
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,32 +14,64 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
-// TestSwitches sets values one by one, and looks at what becomes of the objects.
-func TestSwitches(t *testing.T) {
-	c := load(t, ours)
+// A change is what values do to the objects.
+type change struct {
+	release
+
+	reason   string
+	adds     []string // Keys of objects.
+	removes  string   // A pattern for keys of objects; all that match are gone.
+	object   string   // The key of an object ...
+	has      string   // ... and what must be in it, ...
+	hasNot   string   // ... and what must not.
+	reworded string   // A pattern of the notes.
+}
+
+// changes sets values of a chart one by one, and looks at what becomes of the objects.
+func changes(t *testing.T, dir string, cases map[string]change) {
+	t.Helper()
+	c := load(t, dir)
 	before, _ := release{}.render(t, c)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, notes := tc.render(t, c)
+			var want []string
+			gone := regexp.MustCompile(tc.removes)
+			for key := range before {
+				if tc.removes == "" || !gone.MatchString(key) {
+					want = append(want, key)
+				}
+			}
+			if tc.removes != "" && len(want) == len(before) {
+				t.Errorf("nothing matches %s", tc.removes)
+			}
+			want = append(want, tc.adds...)
+			slices.Sort(want)
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Errorf("%s -want +got\n%s", tc.reason, diff)
+			}
+			if o := text(t, got[tc.object]); !strings.Contains(o, tc.has) || tc.hasNot != "" && strings.Contains(o, tc.hasNot) {
+				t.Errorf("%s %s is\n%s\nwant %s and not %s", tc.reason, tc.object, o, tc.has, tc.hasNot)
+			}
+			if !regexp.MustCompile(tc.reworded).MatchString(notes) {
+				t.Errorf("%s the notes do not say %s:\n%s", tc.reason, tc.reworded, notes)
+			}
+		})
+	}
+}
+
+// TestSwitches sets values of the broker's chart.
+func TestSwitches(t *testing.T) {
 	const deployment = "Deployment/liqo-broker/liqo-broker"
 	monitor := []string{
 		"ClusterRoleBinding/liqo-broker-metrics-reader", "PodMonitor/liqo-broker/liqo-broker",
 		"PodMonitor/liqo-broker/liqo-broker-network-manager", "PodMonitor/liqo-broker/liqo-broker-virtual-kubelet",
 		"Secret/liqo-broker/liqo-broker-metrics-reader", "ServiceAccount/liqo-broker/liqo-broker-metrics-reader",
 	}
-	cases := map[string]struct {
-		release
-
-		reason   string
-		adds     []string // Keys of objects.
-		removes  string   // A pattern for keys of objects; all that match are gone.
-		object   string   // The key of an object ...
-		has      string   // ... and what must be in it, ...
-		hasNot   string   // ... and what must not.
-		reworded string   // A pattern of the notes.
-	}{
+	changes(t, ours, map[string]change{
 		"Namespace": {release: release{set: "namespace.create=true", namespace: "default"}, reason: "The chart brings its namespace, which admits only restricted pods.",
 			adds: []string{"Namespace/liqo-broker"}, object: "Namespace/liqo-broker", has: `"pod-security.kubernetes.io/enforce":"restricted"`},
 		"Registry": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"}, reason: "Images come from where people say.",
@@ -79,33 +111,7 @@ func TestSwitches(t *testing.T) {
 		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
 			adds:   []string{"NetworkPolicy/elsewhere/liqo-broker-network-manager", "Role/elsewhere/liqo-broker-identity", "RoleBinding/elsewhere/liqo-broker-identity"},
 			object: deployment, has: `"--liqo-namespace=elsewhere"`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, notes := tc.render(t, c)
-			var want []string
-			gone := regexp.MustCompile(tc.removes)
-			for key := range before {
-				if tc.removes == "" || !gone.MatchString(key) {
-					want = append(want, key)
-				}
-			}
-			if tc.removes != "" && len(want) == len(before) {
-				t.Errorf("nothing matches %s", tc.removes)
-			}
-			want = append(want, tc.adds...)
-			slices.Sort(want)
-			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
-				t.Errorf("%s -want +got\n%s", tc.reason, diff)
-			}
-			if o := text(t, got[tc.object]); !strings.Contains(o, tc.has) || tc.hasNot != "" && strings.Contains(o, tc.hasNot) {
-				t.Errorf("%s %s is\n%s\nwant %s and not %s", tc.reason, tc.object, o, tc.has, tc.hasNot)
-			}
-			if !regexp.MustCompile(tc.reworded).MatchString(notes) {
-				t.Errorf("%s the notes do not say %s:\n%s", tc.reason, tc.reworded, notes)
-			}
-		})
-	}
+	})
 }
 
 // TestLiqoElsewhere holds that nothing is about namespace liqo where Liqo runs in another one.
@@ -151,15 +157,30 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// TestRefusals holds that a typing error is refused before anything is applied.
-func TestRefusals(t *testing.T) {
-	c := load(t, ours)
-	cases := map[string]struct {
-		release
+// A refusal is of a release.
+type refusal struct {
+	release
 
-		reason string
-		err    string
-	}{
+	reason string
+	err    string
+}
+
+// refused holds that a typing error is refused before anything is applied.
+func refused(t *testing.T, dir string, cases map[string]refusal) {
+	t.Helper()
+	c := load(t, dir)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := tc.files(c)
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s got %v, want an error about %s", tc.reason, err, tc.err)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	refused(t, ours, map[string]refusal{
 		"Unknown":      {release: release{set: "replica=2"}, reason: "A value that nothing reads is a typing error.", err: "replica"},
 		"UnknownBelow": {release: release{set: "image.name=x"}, reason: "Also inside.", err: "name"},
 		"NoMode":       {release: release{set: "modes.catalog=false,modes.orchestrator=false,modes.aggregator=false"}, reason: "The daemon would not start.", err: "modes"},
@@ -175,21 +196,20 @@ func TestRefusals(t *testing.T) {
 		"OwnLabel":     {release: release{set: `podLabels.app\.kubernetes\.io/name=x`}, reason: "The label selects the pods.", err: "app.kubernetes.io/name"},
 		"Namespace":    {release: release{namespace: "default"}, reason: "The certificate of the webhooks is for one namespace.", err: "--namespace liqo-broker"},
 		"Kubernetes":   {release: release{kubernetes: "v1.27.3"}, reason: "Older ones are not tested.", err: "1.28"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, err := tc.files(c)
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s got %v, want an error about %s", tc.reason, err, tc.err)
-			}
-		})
-	}
+	})
 }
 
 // TestSchemaKnowsAllValues holds that each value has a schema, each schema a value, and that no object takes what it does not know.
 func TestSchemaKnowsAllValues(t *testing.T) {
+	for _, dir := range charts() {
+		t.Run(path.Base(dir), func(t *testing.T) { schemaKnowsAllValues(t, dir) })
+	}
+}
+
+func schemaKnowsAllValues(t *testing.T, dir string) {
+	t.Helper()
 	read := func(file string) (content map[string]any) {
-		text, err := os.ReadFile(filepath.Join(ours, file))
+		text, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,28 +254,39 @@ func TestSchemaKnowsAllValues(t *testing.T) {
 
 // TestObjectsAreKubernetes holds that Kubernetes knows every field of the objects, with all values that add some.
 func TestObjectsAreKubernetes(t *testing.T) {
-	set := "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true,podMonitor.enabled=true,podMonitor.labels.a=b,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
-		"tolerations[0].key=a,affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1," +
-		"topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a,topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway," +
-		"extraVolumes[0].name=a,extraVolumes[0].secret.secretName=b,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,extraArgs={--a=b}"
-	objects, _ := release{set: set}.render(t, load(t, ours))
-	unknown := map[string]bool{}
-	for key, o := range objects {
-		kind := schema.FromAPIVersionAndKind(o["apiVersion"].(string), o["kind"].(string))
-		typed, err := scheme.Scheme.New(kind)
-		if err != nil {
-			unknown[kind.Kind] = true
-			continue
-		}
-		manifest, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.UnmarshalStrict(manifest, typed); err != nil {
-			t.Errorf("%s: %v", key, err)
-		}
+	pods := "podMonitor.enabled=true,podMonitor.labels.a=b,podMonitor.interval=1m,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
+		"tolerations[0].key=a,affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1,extraArgs={--log-level=debug},"
+	const spread = "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a,topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway,"
+	const volumes = "extraVolumes[0].name=a,extraVolumes[0].secret.secretName=b,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,"
+	const service = "service.type=LoadBalancer,service.annotations.a=b,service.loadBalancerSourceRanges={203.0.113.0/24},service.externalTrafficPolicy=Local,"
+	cases := map[string]struct {
+		reason, chart, set string
+		program            string // Knows the flags.
+		unknown            []string
+	}{
+		"Broker": {reason: "All that the broker has.", chart: ours, unknown: []string{"PodMonitor", "PrometheusRule"},
+			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true," + pods + spread + volumes},
+		"Connector": {reason: "All that the connector has.", chart: connector, program: "connector", unknown: []string{"PodMonitor"},
+			set: "namespace.create=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," + pods + service},
+		"SQLite": {reason: "A registry with all that is mounted.", chart: catalog, program: "catalog", unknown: []string{"PodMonitor"},
+			set: "persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k,authorities.existingConfigMap=c," +
+				"anonymous.read=true,anonymous.enrol=true," + pods + spread + volumes + service},
+		"Claim": {reason: "A volume that is there.", chart: catalog, program: "catalog", unknown: []string{"PodMonitor"},
+			set: "persistence.existingClaim=c," + pods + spread + volumes + service},
+		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: catalog, program: "catalog", unknown: []string{"PodMonitor"},
+			set: "replicas=3,postgres.existingSecret=s,postgres.secretKey=uri,tls.existingSecret=t,authorities.existingConfigMap=c," + pods + spread + volumes + service},
 	}
-	if diff := cmp.Diff([]string{"PodMonitor", "PrometheusRule"}, slices.Sorted(maps.Keys(unknown))); diff != "" {
-		t.Errorf("kinds that are not checked: -want +got\n%s", diff)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects, _ := release{set: strings.TrimSuffix(tc.set, ",")}.render(t, load(t, tc.chart))
+			if diff := cmp.Diff(tc.unknown, strangers(t, objects)); diff != "" {
+				t.Errorf("%s Kinds that are not checked: -want +got\n%s", tc.reason, diff)
+			}
+			for key, pod := range podsOf(t, objects) {
+				if tc.program != "" {
+					wellMade(t, key, tc.program, pod)
+				}
+			}
+		})
 	}
 }

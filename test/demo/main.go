@@ -1,9 +1,10 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Demo brings up a federation with a working broker on this machine, runs a web server on it, and shows where its pods are.
+// Demo shows on this machine what the project does, on a lab that it brings up and leaves up.
 //
-// It takes the steps of the README on a lab, and leaves the federation up. Steps that were taken before change nothing.
+// `demo up` takes the steps of the README to a federation with a working broker, runs a web server on it, and shows where its pods are. Steps
+// that were taken before change nothing. `demo catalog` has clusters that do not know each other find, buy, use and give back capacity.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/capacitorset/liqo-broker/test/federation"
@@ -34,30 +36,53 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	what := "up"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		what, args = args[0], args[1:]
+	}
+	flags := flag.NewFlagSet("demo "+what, flag.ContinueOnError)
 	kubernetes := flags.String("kubernetes", "v1.34", "line of Kubernetes of the clusters: v1.34 or v1.28")
 	root := flags.String("root", ".", "folder of the repository")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-
 	progress := federation.NewProgress(out)
-	err := progress.Step(ctx, "four clusters with Liqo and five peerings (bin/lab up)", func(ctx context.Context) error {
-		return labUp(ctx, *root, *kubernetes, out)
-	})
-	if err != nil {
-		return err
+	switch what {
+	case "up":
+		f, err := clusters(ctx, "four clusters with Liqo and five peerings (bin/lab up)", *root, *kubernetes, "overlapping", progress, out)
+		if err != nil {
+			return err
+		}
+		return federate(ctx, f, progress, out)
+	case "catalog":
+		f, err := clusters(ctx, "four clusters with Liqo that do not know each other (bin/lab up)", *root, *kubernetes, "strangers", progress, out)
+		if err != nil {
+			return err
+		}
+		return catalog(ctx, f, progress, out)
 	}
-	f, err := federation.Connect(ctx, *root)
+	return fmt.Errorf("there is no demo %q: up or catalog", what)
+}
+
+// clusters brings the clusters up unless they are, and connects to them.
+func clusters(
+	ctx context.Context, step, root, kubernetes, topology string, progress *federation.Progress, out io.Writer,
+) (*federation.Federation, error) {
+	err := progress.Step(ctx, step, func(ctx context.Context) error { return labUp(ctx, root, kubernetes, topology, out) })
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return federation.Connect(ctx, root)
+}
+
+// federate makes a federation with a broker of clusters, and shows it.
+func federate(ctx context.Context, f *federation.Federation, progress *federation.Progress, out io.Writer) error {
 	if err := f.Install(ctx, progress); err != nil {
 		return err
 	}
 	workload := fmt.Sprintf("consumer: run a web server with %d replicas in namespace %s, offloaded to the broker",
 		federation.DemoReplicas, federation.DemoNamespace)
-	err = progress.Step(ctx, workload, func(ctx context.Context) error {
+	err := progress.Step(ctx, workload, func(ctx context.Context) error {
 		return f.Deploy(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas)
 	})
 	if err != nil {
@@ -74,12 +99,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // labUp brings the clusters up unless they are.
-func labUp(ctx context.Context, root, kubernetes string, out io.Writer) error {
+func labUp(ctx context.Context, root, kubernetes, topology string, out io.Writer) error {
 	program := filepath.Join(root, "bin", "lab")
-	if exec.CommandContext(ctx, program, "status").Run() == nil {
+	if exec.CommandContext(ctx, program, "status").Run() == nil { //nolint:gosec // The caller's own folder.
 		return nil
 	}
-	up := exec.CommandContext(ctx, program, "up", "--kubernetes", kubernetes)
+	up := exec.CommandContext(ctx, program, "up", "--kubernetes", kubernetes, "--topology", topology) //nolint:gosec // The caller's own folder and words.
 	up.Stdout, up.Stderr = out, out
 	return up.Run()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -103,27 +104,40 @@ func copies(t *testing.T, namespace string, replicas int, on ...*federation.Clus
 		if len(found) != replicas {
 			return fmt.Errorf("there are %d pods, want %d", len(found), replicas)
 		}
-		seen := map[*federation.Cluster]bool{}
+		seen := map[*federation.Cluster]int{}
 		for _, copied := range found {
 			if !copied.Ready || copied.RunsOn == nil || copied.Address[fed.Consumer.Name] == "" {
 				return fmt.Errorf("pod %s is not ready or has no address", copied.Name)
 			}
-			seen[copied.RunsOn] = true
+			seen[copied.RunsOn]++
 		}
 		for _, c := range on {
-			if !seen[c] {
+			if seen[c] == 0 {
 				return fmt.Errorf("no pod runs on %s", c.Name)
 			}
 			delete(seen, c)
 		}
-		for c := range seen {
+		for c, pods := range seen {
 			if len(on) > 0 {
-				return fmt.Errorf("a pod runs on %s", c.Name)
+				return fmt.Errorf("%d of %d pods run on %s: %s", pods, replicas, c.Name, draining(ctx, c))
 			}
 		}
 		return nil
 	})
 	return found
+}
+
+// draining returns what the broker says about the pods that are to leave a provider.
+func draining(ctx context.Context, provider *federation.Cluster) string {
+	var p v1alpha1.Provider
+	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
+		return err.Error()
+	}
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDraining)
+	if c == nil {
+		return "the broker says nothing about them"
+	}
+	return fmt.Sprintf("%s, %s (the provider is to be %s)", c.Reason, c.Message, p.EffectiveScheduling())
 }
 
 // checkAddresses fails unless each pod answers as itself at the address that the consumer shows for it.

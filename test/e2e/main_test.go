@@ -8,6 +8,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -60,6 +61,9 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	fed, err = federation.Connect(ctx, root)
 	if err != nil {
 		return 1, err
+	}
+	if !fed.Peered() {
+		return 1, errors.New("the lab that is up is one of strangers: bin/lab down removes it")
 	}
 	if err := fed.Install(ctx, federation.NewProgress(os.Stderr)); err != nil {
 		return 1, err

@@ -8,6 +8,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,6 +182,9 @@ func removeAtEnd(t *testing.T, namespaces ...string) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("namespaces %v stay, to look at", namespaces)
+			for _, namespace := range namespaces {
+				t.Log(evidence(context.WithoutCancel(t.Context()), namespace))
+			}
 			return
 		}
 		ctx, f := context.WithoutCancel(t.Context()), fed
@@ -190,4 +195,26 @@ func removeAtEnd(t *testing.T, namespaces ...string) {
 	if err := each(func(namespace string) error { return fed.Remove(t.Context(), namespace) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// evidence returns what the clusters show of a namespace of a journey that failed: its pods, and what the broker's daemon wrote last.
+func evidence(ctx context.Context, namespace string) string {
+	const most = 30
+	var shown strings.Builder
+	ask := func(c *federation.Cluster, args ...string) {
+		out, err := c.Kubectl(ctx, args...)
+		if err != nil {
+			out = err.Error()
+		}
+		lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.Contains(line, namespace) })
+		fmt.Fprintf(&shown, "%s: kubectl %s\n", c.Name, strings.Join(args, " "))
+		for _, line := range lines[max(0, len(lines)-most):] {
+			fmt.Fprintf(&shown, "  %s\n", line)
+		}
+	}
+	for _, c := range fed.Clusters() {
+		ask(c, "get", "pods", "--all-namespaces", "--output=wide")
+	}
+	ask(fed.Broker, "logs", "--namespace=liqo-broker", "--selector=app.kubernetes.io/name=liqo-broker", "--tail=1000")
+	return shown.String()
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,21 +50,74 @@ func (f *Federation) VirtualKubelet(c, other *Cluster) Process {
 
 // Kill kills the process, and keeps its successors from running until the returned function is called.
 func (p Process) Kill(ctx context.Context) (end func() error, err error) {
-	container, err := p.find(ctx)
+	v, err := p.Victim(ctx)
 	if err != nil {
 		return nil, err
 	}
-	outage, err := container.Kill(ctx)
+	outage, err := v.container.Kill(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return outage.End, nil
 }
 
-func (p Process) find(ctx context.Context) (lab.Container, error) {
+// A Victim is a process with its pod, looked up beforehand, so that it can be killed at once.
+type Victim struct {
+	of        Process
+	pod       *corev1.Pod
+	container lab.Container
+}
+
+// Victim looks the process up.
+func (p Process) Victim(ctx context.Context) (*Victim, error) {
+	pod, err := p.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	container, err := p.on.Lab.Container(pod, p.container)
+	if err != nil {
+		return nil, err
+	}
+	return &Victim{of: p, pod: pod, container: container}, nil
+}
+
+// Kill kills the process with SIGKILL, and removes its pod, so that another one comes at once: the kubelet would wait longer each time before
+// it starts a container again.
+func (v *Victim) Kill(ctx context.Context) error {
+	processes, err := v.container.Processes()
+	if err != nil {
+		return err
+	}
+	for _, each := range processes {
+		if err := each.Kill(ctx); err != nil {
+			return err
+		}
+	}
+	return client.IgnoreNotFound(v.of.on.Delete(ctx, v.pod, client.GracePeriodSeconds(0)))
+}
+
+// Replaced waits until another pod works. The dead one's lease, if there is one of the Deployment's name, is not waited for.
+func (v *Victim) Replaced(ctx context.Context) error {
+	if err := v.of.on.rollout(ctx, v.of.namespace, v.of.pod); err != nil {
+		return err
+	}
+	return Until(ctx, patience, func(ctx context.Context) error {
+		var lease coordinationv1.Lease
+		err := v.of.on.Get(ctx, client.ObjectKey{Namespace: v.of.namespace, Name: v.of.pod}, &lease)
+		switch {
+		case err != nil:
+			return err
+		case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != v.pod.Name:
+			return nil
+		}
+		return errors.Join(v.of.on.Delete(ctx, &lease), errors.New("the lease is the dead one's"))
+	})
+}
+
+func (p Process) find(ctx context.Context) (*corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := p.on.List(ctx, &pods, client.InNamespace(p.namespace)); err != nil {
-		return lab.Container{}, err
+		return nil, err
 	}
 	var found []*corev1.Pod
 	for i := range pods.Items {
@@ -72,9 +126,9 @@ func (p Process) find(ctx context.Context) (lab.Container, error) {
 		}
 	}
 	if len(found) != 1 {
-		return lab.Container{}, fmt.Errorf("%s of cluster %s has %d pods, want 1", p.pod, p.on.Name, len(found))
+		return nil, fmt.Errorf("%s of cluster %s has %d pods, want 1", p.pod, p.on.Name, len(found))
 	}
-	return p.on.Lab.Container(found[0], p.container)
+	return found[0], nil
 }
 
 // Cut cuts the link between two clusters until the returned function is called.

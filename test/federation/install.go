@@ -34,20 +34,14 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 	if err != nil {
 		return err
 	}
-	ofBroker := options
-	ofBroker.Broker = string(f.Broker.ID)
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
 	}{
 		{"load the images into the broker and the consumer", func(ctx context.Context) error { return f.LoadImages(ctx, options.Tag) }},
-		{"broker: kubectl liqo-broker install", func(ctx context.Context) error {
-			return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
-		}},
+		{"broker: kubectl liqo-broker install", func(ctx context.Context) error { return f.InstallBroker(ctx, progress) }},
 		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.ExposeAPI},
-		{"consumer: kubectl liqo-broker prepare", func(ctx context.Context) error {
-			return f.Consumer.with(ctx, ofBroker, progress, (*install.Installer).Prepare)
-		}},
+		{"consumer: kubectl liqo-broker prepare", func(ctx context.Context) error { return f.PrepareConsumer(ctx, progress) }},
 		{"wait until the consumer sees what the providers offer", f.waitForOffer},
 	} {
 		if err := progress.Step(ctx, step.name, step.do); err != nil {
@@ -55,6 +49,25 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		}
 	}
 	return nil
+}
+
+// InstallBroker installs the broker, as `kubectl liqo-broker install` does. Its images must be loaded.
+func (f *Federation) InstallBroker(ctx context.Context, progress *Progress) error {
+	options, err := f.images()
+	if err != nil {
+		return err
+	}
+	return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
+}
+
+// PrepareConsumer has the consumer, which is peered with the broker, find the way to pods behind it, as `kubectl liqo-broker prepare` does.
+func (f *Federation) PrepareConsumer(ctx context.Context, progress *Progress) error {
+	options, err := f.images()
+	if err != nil {
+		return err
+	}
+	options.Broker = string(f.Broker.ID)
+	return f.Consumer.with(ctx, options, progress, (*install.Installer).Prepare)
 }
 
 // with has an Installer do something with a cluster.
@@ -66,7 +79,7 @@ func (c *Cluster) with(ctx context.Context, options install.Options, progress *P
 	return do(installer, ctx)
 }
 
-// ourImages are those that are installed, and where.
+// ourImages are those of the broker, and where they are installed.
 var ourImages = []struct {
 	name string
 	on   func(*Federation) []*Cluster
@@ -78,9 +91,12 @@ var ourImages = []struct {
 
 // images returns the options by which the images are installed as they were built last: their tag is made of their content.
 func (f *Federation) images() (install.Options, error) {
-	sum := sha256.New()
+	sum, names := sha256.New(), []string{connector}
 	for _, image := range ourImages {
-		archive, err := os.Open(f.archive(image.name))
+		names = append(names, image.name)
+	}
+	for _, name := range names {
+		archive, err := os.Open(f.archive(name))
 		if err != nil {
 			return install.Options{}, err
 		}
@@ -97,7 +113,7 @@ func (f *Federation) archive(image string) string {
 	return f.path("bin", "images", image+".tar")
 }
 
-// LoadImages loads our images into the clusters that run them, under a tag.
+// LoadImages loads the images of the broker into the clusters that run them, under a tag.
 func (f *Federation) LoadImages(ctx context.Context, tag string) error {
 	for _, image := range ourImages {
 		for _, c := range image.on(f) {

@@ -58,7 +58,7 @@ func (f folder) looksLikeLab() error {
 	if err != nil {
 		return fmt.Errorf("look at the lab's folder: %w", err)
 	}
-	own := map[string]bool{"lock": true, "lab.json": true, "lab.json.part": true, "images": true, "wan": true, "clusters": true}
+	own := map[string]bool{"lock": true, "lab.json": true, "lab.json.part": true, "images": true, "wan": true, "clusters": true, "hosts": true}
 	for _, e := range entries {
 		if !own[e.Name()] {
 			return fmt.Errorf("%s is not the folder of a lab: it has %s, which is not a lab's", f, e.Name())
@@ -69,9 +69,13 @@ func (f folder) looksLikeLab() error {
 
 // kill ends every node. With a node's init all of its processes end.
 func (f folder) kill(ctx context.Context) error {
-	nodes, err := filepath.Glob(f.path("clusters", "*"))
-	if err != nil {
-		return fmt.Errorf("find nodes: %w", err)
+	var nodes []string
+	for _, kind := range []string{"clusters", "hosts"} {
+		found, err := filepath.Glob(f.path(kind, "*"))
+		if err != nil {
+			return fmt.Errorf("find nodes: %w", err)
+		}
+		nodes = append(nodes, found...)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, dir := range append(nodes, f.path("wan")) {

@@ -38,6 +38,7 @@ type state struct {
 //	wan/                    the node that holds the WAN
 //	clusters/NAME/          the node of a cluster, with its kubeconfig and its logs
 //	clusters/NAME/images/   images that only this cluster has
+//	hosts/NAME/             a machine outside of all clusters
 //	*/process.json          the identity of a node's init
 type folder string
 

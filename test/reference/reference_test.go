@@ -68,6 +68,7 @@ type metric struct {
 // programs have metrics, and this is where their tests write them.
 var programs = []struct{ name, folder string }{
 	{"broker", "cmd/broker"}, {"network-manager", "cmd/network-manager"}, {"virtual-kubelet", "pkg/virtualkubelet/serve"},
+	{"connector", "cmd/connector"}, {"catalog", "pkg/registry/server"},
 }
 
 func metrics(t *testing.T) map[string]metric {
@@ -99,7 +100,7 @@ func TestMetrics(t *testing.T) {
 	}
 	var out strings.Builder
 	out.WriteString("# Metrics\n\n" + written +
-		"What the three programs measure, beside what their libraries do (`go_`, `process_`, `controller_runtime_`, `workqueue_`, `rest_client_`,\n" +
+		"What the programs measure, beside what their libraries do (`go_`, `process_`, `controller_runtime_`, `workqueue_`, `rest_client_`,\n" +
 		"`leader_election_`, `liqo_virtual_kubelet_`). A label `provider`, `consumer` or `cluster` has the ID of a cluster.\n" +
 		"[Who may read them](../security.md#who-reaches-which-port), [what to do when an alert fires](../runbooks.md).\n\n" +
 		"| name | type | labels | unit | what it is | programs | what to do |\n|---|---|---|---|---|---|---|\n")

@@ -1,17 +1,18 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command chart generates what the Helm chart has in common with the manifests that kubectl applies: the templates of the CRDs
-// and of all objects without values of their own, the alert rules, the dashboards, and the reference of the values in the chart's README, which
+// Command chart generates what the Helm charts have in common with the manifests that kubectl applies: the templates of the CRDs
+// and of all objects without values of their own, the alert rules, the dashboards, and the reference of the values in each chart's README, which
 // comes from the comments in values.yaml.
 //
-// It runs in the root folder of the repository, and writes below deploy/chart. What people write there it leaves alone.
+// It runs in the root folder of the repository, and writes below the folders of the charts. What people write there it leaves alone.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 func main() {
@@ -23,11 +24,21 @@ func main() {
 
 // run writes what is generated below a root folder of the repository.
 func run(root string) error {
-	files, err := generate(root)
+	for _, c := range charts {
+		if err := c.write(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes what is generated of a chart, and removes what is not generated any more.
+func (c chart) write(root string) error {
+	files, err := c.generate(root)
 	if err != nil {
 		return err
 	}
-	stale, err := filepath.Glob(filepath.Join(root, generated, "*"))
+	stale, err := filepath.Glob(filepath.Join(root, c.generated(), "*"))
 	if err != nil {
 		return err
 	}
@@ -48,50 +59,62 @@ func run(root string) error {
 	return nil
 }
 
-// generate returns all generated files, by their paths in the repository.
-func generate(root string) (map[string]string, error) {
+// generate returns all generated files of a chart, by their paths in the repository.
+func (c chart) generate(root string) (map[string]string, error) {
 	files := map[string]string{}
-	for _, s := range sources {
-		names, err := filepath.Glob(filepath.Join(root, s.files))
+	for _, s := range c.sources {
+		found, err := read(root, s.files)
 		if err != nil {
 			return nil, err
 		}
-		if len(names) == 0 {
-			return nil, fmt.Errorf("there is no %s", s.files)
-		}
-		for _, name := range names {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				return nil, err
-			}
-			from, err := filepath.Rel(root, name)
-			if err != nil {
-				return nil, err
-			}
-			if file := filepath.Base(name); file != "kustomization.yaml" {
-				files[filepath.Join(generated, s.prefix+file)] = s.template(from, string(text))
+		for from, text := range found {
+			if file := filepath.Base(from); file != "kustomization.yaml" && !slices.Contains(s.except, file) {
+				files[filepath.Join(c.generated(), s.prefix+file)] = c.template(s, from, text)
 			}
 		}
 	}
-	copied, err := filepath.Glob(filepath.Join(root, "deploy/monitoring/dashboards/*.json"))
+	const monitoring = "deploy/monitoring"
+	for _, pattern := range c.monitoring {
+		found, err := read(root, filepath.Join(monitoring, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for from, text := range found {
+			below, err := filepath.Rel(monitoring, from)
+			if err != nil {
+				return nil, err
+			}
+			files[filepath.Join(c.folder, "files", below)] = text
+		}
+	}
+	readme, err := reference(filepath.Join(root, c.folder))
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range append(copied, filepath.Join(root, "deploy/monitoring/rules.yaml")) {
+	files[filepath.Join(c.folder, "README.md")] = readme
+	return files, nil
+}
+
+// read returns the files that match a pattern, by their paths in the repository. It is an error if there is none.
+func read(root, pattern string) (map[string]string, error) {
+	names, err := filepath.Glob(filepath.Join(root, pattern))
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("there is no %s", pattern)
+	}
+	texts := map[string]string{}
+	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		from, err := filepath.Rel(filepath.Join(root, "deploy/monitoring"), name)
+		from, err := filepath.Rel(root, name)
 		if err != nil {
 			return nil, err
 		}
-		files[filepath.Join("deploy/chart/files", from)] = string(text)
+		texts[from] = string(text)
 	}
-	readme, err := reference(filepath.Join(root, "deploy/chart"))
-	if err != nil {
-		return nil, err
-	}
-	files["deploy/chart/README.md"] = readme
-	return files, nil
+	return texts, nil
 }

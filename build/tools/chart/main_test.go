@@ -12,25 +12,29 @@ import (
 
 const root = "../../.."
 
-// TestGenerated holds that the chart is what make generate writes: it cannot differ from the manifests and the values.
+// TestGenerated holds that the charts are what make generate writes: they cannot differ from the manifests and the values.
 func TestGenerated(t *testing.T) {
-	want, err := generate(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range want {
-		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != text {
-			t.Errorf("%s is stale: make generate (%v)", name, err)
-		}
-	}
-	there, err := filepath.Glob(filepath.Join(root, generated, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range there {
-		if relative, _ := filepath.Rel(root, name); want[relative] == "" {
-			t.Errorf("nothing generates %s any more: make generate", relative)
-		}
+	for _, c := range charts {
+		t.Run(c.folder, func(t *testing.T) {
+			want, err := c.generate(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range want {
+				if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != text {
+					t.Errorf("%s is stale: make generate (%v)", name, err)
+				}
+			}
+			there, err := filepath.Glob(filepath.Join(root, c.generated(), "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range there {
+				if relative, _ := filepath.Rel(root, name); want[relative] == "" {
+					t.Errorf("nothing generates %s any more: make generate", relative)
+				}
+			}
+		})
 	}
 }
 
@@ -61,7 +65,8 @@ spec:
   text: "{{ "{{" }} not for Helm }}"
 {{- end }}
 `
-	if got := (source{when: ".Values.a.enabled"}).template("deploy/a.yaml", manifest); got != want {
+	c := chart{labels: "liqo-broker.labels", substitutes: []substitute{inLiqo}}
+	if got := c.template(source{when: ".Values.a.enabled"}, "deploy/a.yaml", manifest); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

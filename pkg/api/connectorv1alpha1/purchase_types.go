@@ -22,6 +22,8 @@ const (
 	ReasonTooExpensive = "TooExpensive"
 	// ReasonPeeringForeign: the clusters are peered without a contract, and that peering is left alone.
 	ReasonPeeringForeign = "PeeringForeign"
+	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
+	ReasonNodeNotReady = "NodeNotReady"
 	// ReasonUnreadable: status.record cannot be read. The connector does nothing before somebody mends it, or deletes the object.
 	ReasonUnreadable = "Unreadable"
 )

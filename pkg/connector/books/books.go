@@ -50,7 +50,7 @@ type Parties interface {
 
 // Config is what a Store needs.
 type Config struct {
-	// Client writes. Its reads are not used.
+	// Client writes. It may read from a cache, which only counts the contracts of all.
 	Client client.Client
 	// Reader reads from the API server, and not from a cache: what it returns is decided upon.
 	Reader client.Reader
@@ -235,9 +235,18 @@ func (s *Store) writeRecord(ctx context.Context, sale *connectorv1alpha1.Sale, r
 	if err != nil {
 		return nil, err
 	}
+	var buyer registryclient.Party
+	known := false
+	if s.cfg.Parties != nil {
+		buyer, known = s.cfg.Parties.Party(party.ID(record.Key.Buyer))
+	}
 	if sale == nil {
+		labels := map[string]string{BuyerLabel: record.Key.Buyer}
+		if known {
+			labels[BuyerKeyLabel] = party.Fingerprint(buyer.Keys.Current())
+		}
 		sale = &connectorv1alpha1.Sale{
-			ObjectMeta: metav1.ObjectMeta{Name: Name(record.Key), Labels: map[string]string{BuyerLabel: record.Key.Buyer}},
+			ObjectMeta: metav1.ObjectMeta{Name: Name(record.Key), Labels: labels},
 			Spec: connectorv1alpha1.SaleSpec{
 				Buyer: connectorv1alpha1.PartyID(record.Key.Buyer), ContractID: connectorv1alpha1.Label(record.Key.ID), DecisionRevision: 1,
 			},
@@ -249,10 +258,8 @@ func (s *Store) writeRecord(ctx context.Context, sale *connectorv1alpha1.Sale, r
 	}
 	sale = sale.DeepCopy()
 	describe(&sale.Status, record, text)
-	if s.cfg.Parties != nil {
-		if buyer, known := s.cfg.Parties.Party(party.ID(record.Key.Buyer)); known {
-			sale.Status.Buyer = describeParty(buyer)
-		}
+	if known {
+		sale.Status.Buyer = describeParty(buyer)
 	}
 	if err := s.cfg.Client.Status().Update(ctx, sale); err != nil {
 		return nil, fmt.Errorf("write the record of contract %s: %w", record.Key, err)
@@ -316,19 +323,27 @@ func (s *Store) Tidy(ctx context.Context, now time.Time, longest time.Duration) 
 	}
 }
 
-// Open implements negotiation.Store. A Sale whose record is not written yet counts as well.
-func (s *Store) Open(ctx context.Context, buyer string) (int, error) {
-	var sales connectorv1alpha1.SaleList
+// Count implements negotiation.Store. A Sale whose record is not written yet counts as well, as one that is open.
+func (s *Store) Count(ctx context.Context, buyer string) (negotiation.Count, error) {
+	var sales, all connectorv1alpha1.SaleList
 	if err := s.cfg.Reader.List(ctx, &sales, client.MatchingLabels{BuyerLabel: buyer}); err != nil {
-		return 0, fmt.Errorf("list the sales of party %s: %w", buyer, err)
+		return negotiation.Count{}, fmt.Errorf("list the sales of party %s: %w", buyer, err)
 	}
-	open := 0
-	for i := range sales.Items {
-		if sale := &sales.Items[i]; string(sale.Spec.Buyer) == buyer && !contract.State(sale.Status.State).Final() {
-			open++
+	if err := s.cfg.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return negotiation.Count{}, fmt.Errorf("list the sales: %w", err)
+	}
+	return negotiation.Count{Open: open(sales.Items), Kept: len(sales.Items), AllOpen: open(all.Items), AllKept: len(all.Items)}, nil
+}
+
+// open returns how many Sales are not over.
+func open(sales []connectorv1alpha1.Sale) int {
+	count := 0
+	for i := range sales {
+		if !contract.State(sales[i].Status.State).Final() {
+			count++
 		}
 	}
-	return open, nil
+	return count
 }
 
 // Wait implements negotiation.Store. It returns also when the record is gone or cannot be read, which the next Get says.

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package identity keeps the key of a cluster as a party of the catalog, in a Secret. It is made when it is needed for the first time, and
-// never again: a cluster that has lost its key is another party, and has lost its contracts.
+// replaced when somebody says so, by one that the old one signs: a cluster that has lost its key is another party, and has lost its contracts.
 //
-// It does not know what is signed with the key.
+// It signs what the party announces of itself, and does not know what else is signed with the key.
 package identity
 
 import (
@@ -79,13 +79,18 @@ func Load(ctx context.Context, c client.Client, namespace string) (Identity, err
 	return made, nil
 }
 
-// Rotate gives the party a new key, which the old one signs, and returns the identity with it. The error is ErrMalformed, that of
+// Rotate gives the party a new key, which the old one signs, and returns the identity with it. It is then not wanted any more. The error is ErrMalformed, that of
 // [party.Rotate], or that of the API server; the key then stays as it was.
 func Rotate(ctx context.Context, c client.Client, namespace string) (Identity, error) {
 	old, secret, err := read(ctx, c, namespace)
 	if err != nil {
 		return Identity{}, err
 	}
+	return rotate(ctx, c, old, secret)
+}
+
+// rotate replaces the key that was read in a Secret, unless somebody has written it since.
+func rotate(ctx context.Context, c client.Client, old Identity, secret *corev1.Secret) (Identity, error) {
 	next, err := party.GenerateKey(rand.Reader)
 	if err != nil {
 		return Identity{}, err
@@ -98,8 +103,9 @@ func Rotate(ctx context.Context, c client.Client, namespace string) (Identity, e
 	if err := rotated.write(secret); err != nil {
 		return Identity{}, err
 	}
+	delete(secret.Annotations, AnnotationRotate) // With the key, so that nobody does it twice.
 	if err := c.Update(ctx, secret); err != nil {
-		return Identity{}, fmt.Errorf("update Secret %s/%s: %w", namespace, SecretName, err)
+		return Identity{}, fmt.Errorf("update Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return rotated, nil
 }
@@ -142,6 +148,9 @@ func (i Identity) write(secret *corev1.Secret) error {
 	if err != nil {
 		return fmt.Errorf("write the chain of keys: %w", err)
 	}
-	secret.Data = map[string][]byte{dataKey: i.key.PEM(), dataChain: chain}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[dataKey], secret.Data[dataChain] = i.key.PEM(), chain
 	return nil
 }

@@ -4,18 +4,22 @@
 package identity_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
 const namespace = "connector"
@@ -93,5 +97,119 @@ func TestMalformedSecret(t *testing.T) {
 				t.Errorf("the Secret was written: %v", err)
 			}
 		})
+	}
+}
+
+// TestAnnounce holds that an announcement stays as it is until it says something else, and that its revision only grows.
+func TestAnnounce(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	now := time.Unix(1000, 0)
+	announce := func(name string) (string, registryv1.Announcement) {
+		t.Helper()
+		id, err := identity.Load(t.Context(), c, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := identity.Announce(t.Context(), c, namespace, name, "https://a.example", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said registryv1.Announcement
+		if err := party.Verify(signed, registryv1.TypeAnnouncement, id.Key().Public(), &said); err != nil {
+			t.Fatal(err)
+		}
+		if said.Party != string(id.ID()) || said.Name != name {
+			t.Errorf("announced %+v", said)
+		}
+		return signed, said
+	}
+	if _, err := identity.Load(t.Context(), c, namespace); err != nil {
+		t.Fatal(err)
+	}
+	first, one := announce("a")
+	now = time.Unix(500, 0) // The clock is set back.
+	if again, _ := announce("a"); again != first {
+		t.Error("the same announcement was signed twice")
+	}
+	_, two := announce("b")
+	if _, err := identity.Rotate(t.Context(), c, namespace); err != nil {
+		t.Fatal(err)
+	}
+	_, three := announce("b")
+	now = time.Unix(2000, 0)
+	_, four := announce("c")
+	if one.Revision != 1000 || two.Revision != 1001 || three.Revision != 1002 || four.Revision != 2000 {
+		t.Errorf("revisions %d, %d, %d, %d", one.Revision, two.Revision, three.Revision, four.Revision)
+	}
+}
+
+// TestKeeper holds that replicas replace the key together, once, when the Secret says so, and that each of them ends then.
+func TestKeeper(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	first, err := identity.Load(t.Context(), c, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := identity.Keeper{Client: c, Namespace: namespace, InUse: first, Log: logr.Discard(), Every: 10 * time.Millisecond}
+	quiet, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	if err := keeper.Run(quiet); err != nil {
+		t.Errorf("a key that nobody wants to replace: %v", err)
+	}
+	var secret corev1.Secret
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: identity.SecretName}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Annotations = map[string]string{identity.AnnotationRotate: ""}
+	if err := c.Update(t.Context(), &secret); err != nil {
+		t.Fatal(err)
+	}
+	bounded, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	var replicas sync.WaitGroup
+	for range 3 {
+		replicas.Go(func() {
+			if err := keeper.Run(bounded); !errors.Is(err, identity.ErrRotated) {
+				t.Errorf("a replica goes on with the old key: %v", err)
+			}
+		})
+	}
+	replicas.Wait()
+	now, err := identity.Load(t.Context(), c, namespace)
+	if err != nil || now.ID() != first.ID() || len(now.Keys().Chain()) != 2 {
+		t.Errorf("party %s has a chain of %d keys: %v", now.ID(), len(now.Keys().Chain()), err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(&secret), &secret); err != nil || len(secret.Annotations) > 0 {
+		t.Errorf("the Secret has %v: %v", secret.Annotations, err)
+	}
+}
+
+// TestKeeperOfManyKeys holds that a party which can have no more keys goes on with the one that it has.
+func TestKeeperOfManyKeys(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	last, err := identity.Load(t.Context(), c, namespace)
+	for range party.MaxRotations {
+		if err == nil {
+			last, err = identity.Rotate(t.Context(), c, namespace)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var secret corev1.Secret
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: identity.SecretName}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Annotations = map[string]string{identity.AnnotationRotate: "again"}
+	if err := c.Update(t.Context(), &secret); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	if err := (identity.Keeper{Client: c, Namespace: namespace, InUse: last, Log: logr.Discard(), Every: 10 * time.Millisecond}).Run(ctx); err != nil {
+		t.Errorf("Run(): %v", err)
+	}
+	if now, err := identity.Load(t.Context(), c, namespace); err != nil || now.Key().Fingerprint() != last.Key().Fingerprint() {
+		t.Errorf("the key is another one: %v", err)
 	}
 }

@@ -59,12 +59,13 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, errors.New("a client of negotiations needs the keys of buyer and seller")
 	}
 	transport := &http.Transport{
+		DialContext:         party.Dialer().DialContext,
 		TLSClientConfig:     party.TLS{Current: cfg.Key, Peer: party.Pin(party.Fingerprint(cfg.Seller.Current()))}.Client(),
 		TLSHandshakeTimeout: answerTimeout, MaxResponseHeaderBytes: 16 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 	}
 	return &Client{
 		cfg: cfg, base: strings.TrimSuffix(cfg.Endpoint, "/") + negotiationv1.Base,
-		http: &http.Client{Transport: transport, Timeout: MaxWait + 2*answerTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
 	}, nil
@@ -84,7 +85,7 @@ type Quoted struct {
 // Quote asks for terms, and verifies that they are those of the offer that the seller has signed, and what was asked for.
 func (c *Client) Quote(ctx context.Context, request negotiationv1.QuoteRequest) (Quoted, error) {
 	var said negotiationv1.Quote
-	if err := c.call(ctx, http.MethodPost, "/quotes", request, &said); err != nil {
+	if err := c.call(ctx, http.MethodPost, "/quotes", request, &said, 0); err != nil {
 		return Quoted{}, fmt.Errorf("ask party %s for a quote of offer %s: %w", c.cfg.Seller.ID(), request.Offer, err)
 	}
 	quoted := Quoted{Verdict: contract.Verdict(said.Verdict), Reason: said.Reason}
@@ -137,7 +138,8 @@ func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error 
 }
 
 // Do sends a request of the buyer, and returns the contract as its seller shows it after it, with signatures that were verified. If the
-// state does not allow the request, the error is one of package contract, and the view is there all the same if the contract is known.
+// state does not allow the request, the error is one of package contract, and the view is there all the same if the contract is known. It
+// is ErrTooMany if the seller wants fewer requests or contracts.
 func (c *Client) Do(ctx context.Context, request contract.Request) (contract.View, error) {
 	path, body := "", any(nil)
 	switch request.Event { //nolint:exhaustive // The others are the seller's.
@@ -158,13 +160,13 @@ func (c *Client) Do(ctx context.Context, request contract.Request) (contract.Vie
 	default:
 		return contract.View{}, fmt.Errorf("%s is no request of a buyer", request.Event)
 	}
-	view, err := c.contract(ctx, http.MethodPut, request.Key.ID, path, body)
+	view, err := c.contract(ctx, http.MethodPut, request.Key.ID, path, body, 0)
 	if err == nil {
 		return view, nil
 	}
 	err = fmt.Errorf("%s contract %s: %w", request.Event, request.Key, err)
 	for _, p := range problems {
-		if errors.Is(err, p.err) && p.err != contract.ErrUnknown { //nolint:errorlint // It is the sentinel itself.
+		if errors.Is(err, p.err) && p.err != contract.ErrUnknown && p.err != ErrTooMany { //nolint:errorlint // It is the sentinel itself.
 			if shown, failed := c.Get(ctx, request.Key.ID, 0, 0); failed == nil {
 				view = shown
 			}
@@ -177,20 +179,21 @@ func (c *Client) Do(ctx context.Context, request contract.Request) (contract.Vie
 // Get returns a contract. It waits up to MaxWait until its version is higher than after; wait 0 does not.
 func (c *Client) Get(ctx context.Context, id string, after int64, wait time.Duration) (contract.View, error) {
 	path := ""
-	if seconds := int(min(wait, MaxWait) / time.Second); seconds > 0 {
+	wait = max(min(wait, MaxWait), 0)
+	if seconds := int(wait / time.Second); seconds > 0 {
 		path = "?after=" + strconv.FormatInt(after, 10) + "&wait=" + strconv.Itoa(seconds)
 	}
-	view, err := c.contract(ctx, http.MethodGet, id, path, nil)
+	view, err := c.contract(ctx, http.MethodGet, id, path, nil, wait)
 	if err != nil {
 		return contract.View{}, fmt.Errorf("get contract %s of party %s: %w", id, c.cfg.Seller.ID(), err)
 	}
 	return view, nil
 }
 
-// contract makes a call that is answered with a contract, and verifies it.
-func (c *Client) contract(ctx context.Context, method, id, path string, body any) (contract.View, error) {
+// contract makes a call that is answered with a contract, for which the seller may wait, and verifies it.
+func (c *Client) contract(ctx context.Context, method, id, path string, body any, wait time.Duration) (contract.View, error) {
 	var shown negotiationv1.Contract
-	if err := c.call(ctx, method, "/contracts/"+url.PathEscape(id)+path, body, &shown); err != nil {
+	if err := c.call(ctx, method, "/contracts/"+url.PathEscape(id)+path, body, &shown, wait); err != nil {
 		return contract.View{}, err
 	}
 	view, err := readView(shown, c.cfg.Buyer.ID())
@@ -229,14 +232,17 @@ func (s Secret) MarshalText() ([]byte, error) {
 // Credentials returns what the buyer's cluster needs to peer.
 func (c *Client) Credentials(ctx context.Context, id string) (Secret, error) {
 	var said negotiationv1.Credentials
-	if err := c.call(ctx, http.MethodGet, "/contracts/"+url.PathEscape(id)+"/credentials", nil, &said); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/contracts/"+url.PathEscape(id)+"/credentials", nil, &said, 0); err != nil {
 		return Secret{}, fmt.Errorf("get credentials of contract %s of party %s: %w", id, c.cfg.Seller.ID(), err)
 	}
 	return Secret{said.Credentials}, nil
 }
 
-// call makes a call and reads its answer.
-func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+// call makes a call and reads its answer, for which the seller may wait besides the time that it takes. A seller whose machine vanished with the
+// call is asked again soon, over another connection.
+func (c *Client) call(ctx context.Context, method, path string, body, into any, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait+answerTimeout)
+	defer cancel()
 	var text io.Reader = http.NoBody
 	if body != nil {
 		encoded, err := json.Marshal(body)

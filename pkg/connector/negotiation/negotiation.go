@@ -23,6 +23,9 @@ import (
 // ErrNotOffered means that an offer is not published, or not any more.
 var ErrNotOffered = errors.New("not offered")
 
+// ErrTooMany means that a buyer has asked too often, or has too many contracts. It can try again later.
+var ErrTooMany = errors.New("too many")
+
 // Decide returns what becomes of a contract, from its record (nil if there is none) and the ledger, both as they are stored. It changes
 // neither, and can be called several times for one Update.
 type Decide func(record *contract.Record, books ledger.Ledger) (contract.Result, error)
@@ -35,10 +38,18 @@ type Store interface {
 	// Decide was given, which is called again if that has changed meanwhile. A record of version 0 is none, and is not written. It returns
 	// the record that is stored then, and the error of Decide; what Decide returned beside its error is written as well.
 	Update(ctx context.Context, key contract.Key, decide Decide) (contract.Record, error)
-	// Open returns how many contracts of a buyer are in no final state.
-	Open(ctx context.Context, buyer string) (int, error)
+	// Count returns how many contracts there are. Those of the buyer are counted as they are stored; those of all can lag a little behind.
+	Count(ctx context.Context, buyer string) (Count, error)
 	// Wait returns when a record has a higher version than after, or with the error of ctx.
 	Wait(ctx context.Context, key contract.Key, after int64) error
+}
+
+// Count is how many contracts there are. Open are those in no final state, and Kept all that are stored.
+type Count struct {
+	// Open and Kept are those of one buyer.
+	Open, Kept int
+	// AllOpen and AllKept are those of all buyers.
+	AllOpen, AllKept int
 }
 
 // Listing is an offer as it is published.

@@ -232,7 +232,7 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	}
 	if record == nil || record.LastRevision < terms.Revision {
 		if record == nil && event == contract.Reserve {
-			if err := s.room(ctx, terms.Buyer); err != nil {
+			if err := s.room(ctx, party.ID(terms.Buyer)); err != nil {
 				return nil, err
 			}
 		}
@@ -243,14 +243,23 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	return s.apply(ctx, in.ID, request)
 }
 
-// room refuses a party that has too many contracts.
-func (s *Server) room(ctx context.Context, buyer string) error {
-	open, err := s.cfg.Store.Open(ctx, buyer)
+// room refuses another contract of a party that begins too many, or has too many, or if all parties have. The error is ErrTooMany.
+func (s *Server) room(ctx context.Context, buyer party.ID) error {
+	limits := s.cfg.Limits
+	if !s.pacer(buyer).contracts.Allow() {
+		return fmt.Errorf("%w new contracts of party %s, of at most %d in a minute", ErrTooMany, buyer, limits.NewPerMinute)
+	}
+	count, err := s.cfg.Store.Count(ctx, string(buyer))
 	switch {
 	case err != nil:
 		return fmt.Errorf("count the contracts of party %s: %w", buyer, err)
-	case open >= s.cfg.Limits.Open:
-		return huma.NewError(http.StatusTooManyRequests, fmt.Sprintf("party %s has %d contracts that are not over, of at most %d", buyer, open, s.cfg.Limits.Open))
+	case count.Open >= limits.Open:
+		return fmt.Errorf("%w contracts of party %s are not over: %d, of at most %d", ErrTooMany, buyer, count.Open, limits.Open)
+	case count.Kept >= limits.Kept:
+		return fmt.Errorf("%w contracts of party %s are stored: %d, of at most %d; those that are over are forgotten after a time",
+			ErrTooMany, buyer, count.Kept, limits.Kept)
+	case count.AllOpen >= limits.AllOpen || count.AllKept >= limits.AllKept:
+		return fmt.Errorf("%w contracts of all parties: this seller takes no new ones for now", ErrTooMany)
 	}
 	return nil
 }
@@ -312,7 +321,7 @@ func (s *Server) get(ctx context.Context, in *polling) (*answered, error) {
 	}
 	leave, ok := s.poll.Enter(source.Caller(record.Key.Buyer))
 	if !ok {
-		return nil, huma.NewError(http.StatusTooManyRequests, "too many requests of party "+record.Key.Buyer+" wait for changes")
+		return nil, fmt.Errorf("%w requests of party %s wait for changes", ErrTooMany, record.Key.Buyer)
 	}
 	defer leave()
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)

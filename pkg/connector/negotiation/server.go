@@ -5,12 +5,13 @@ package negotiation
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,30 +35,42 @@ const (
 	// MaxWait is how long a long poll waits at most; who serves the handler must let a request take this and 15 seconds more.
 	MaxWait = 30 * time.Second
 	// maxCallers bounds the parties whose pace is remembered.
-	maxCallers, rememberedAs = 1 << 14, time.Minute
+	maxCallers, rememberedAs = 1 << 14, 10 * time.Minute
 )
 
 // Limits bound what one party may ask of a seller.
 type Limits struct {
 	// PerSecond is how many of its requests are answered in a second, and AtOnce how many at once.
 	PerSecond, AtOnce int
-	// Open is how many contracts it may have that are not over.
-	Open int
+	// NewPerMinute is how many contracts it may begin in a minute, and NewAtOnce how many at once.
+	NewPerMinute, NewAtOnce int
+	// Open is how many contracts it may have that are not over, and Kept how many in all: also those that are over are stored for a time.
+	Open, Kept int
+	// AllOpen and AllKept are those of all parties.
+	AllOpen, AllKept int
 	// Polls bounds long polls in all, and PollsEach those of one party.
 	Polls, PollsEach int
 }
 
-// DefaultLimits are those of a seller for some hundred buyers.
+// DefaultLimits are those of a seller for some hundred buyers. A Sale has some ten kilobytes: all that are kept fit well into an etcd, and
+// all that are open into the ledger.
 func DefaultLimits() Limits {
-	return Limits{PerSecond: 20, AtOnce: 100, Open: 32, Polls: 1024, PollsEach: 32}
+	return Limits{
+		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, AllOpen: 2048, AllKept: 8192, Polls: 1024, PollsEach: 32,
+	}
 }
 
-// Config is what a server needs. All but Identify, Audit and Now must be there.
+// positive reports whether all limits are.
+func (l Limits) positive() bool {
+	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.AllOpen, l.AllKept, l.Polls, l.PollsEach) > 0
+}
+
+// Config is what a server needs. All but Audit, Refused and Now must be there.
 type Config struct {
 	// Party is the seller, and Key returns its current key.
 	Party party.ID
 	Key   func() party.Key
-	// Identify tells who calls; nil knows only parties that never changed their key.
+	// Identify tells who calls.
 	Identify    Identify
 	Store       Store
 	Offers      Offers
@@ -70,6 +83,8 @@ type Config struct {
 	Drain  time.Duration
 	Limits Limits
 	Log    logr.Logger
+	// Refused is told why a request was refused, by one of Refusals; nil if nobody is to be told. It is called concurrently and must not block.
+	Refused func(reason string)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -91,12 +106,12 @@ type Server struct {
 // NewServer returns a server.
 func NewServer(cfg Config) (*Server, error) {
 	switch {
-	case cfg.Party == "" || cfg.Key == nil || cfg.Store == nil || cfg.Offers == nil || cfg.Admission == nil || cfg.Credentials == nil:
-		return nil, errors.New("a server of negotiations needs a party with a key, a store, offers, an admission and credentials")
+	case cfg.Party == "" || cfg.Key == nil || cfg.Identify == nil || cfg.Store == nil || cfg.Offers == nil || cfg.Admission == nil || cfg.Credentials == nil:
+		return nil, errors.New("a server of negotiations needs a party with a key, somebody who identifies callers, a store, offers, an admission and credentials")
 	case cfg.Seller.ReserveFor <= 0 || cfg.Seller.DecideFor <= 0 || cfg.Drain < 0:
 		return nil, fmt.Errorf("a server of negotiations reserves for %s, decides for %s and drains for %s: they must be positive",
 			cfg.Seller.ReserveFor, cfg.Seller.DecideFor, cfg.Drain)
-	case cfg.Limits.PerSecond <= 0 || cfg.Limits.AtOnce <= 0 || cfg.Limits.Open <= 0 || cfg.Limits.Polls <= 0 || cfg.Limits.PollsEach <= 0:
+	case !cfg.Limits.positive():
 		return nil, fmt.Errorf("limits of a server of negotiations must be positive: %+v", cfg.Limits)
 	}
 	return describe(cfg)
@@ -107,8 +122,8 @@ func describe(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Identify == nil {
-		cfg.Identify = func(_ context.Context, key ed25519.PublicKey) (party.Keys, error) { return party.FirstKey(key), nil }
+	if cfg.Refused == nil {
+		cfg.Refused = func(string) {}
 	}
 	s := &Server{
 		cfg: cfg, mux: http.NewServeMux(), poll: source.NewLimit(cfg.Limits.Polls, cfg.Limits.PollsEach),
@@ -145,8 +160,42 @@ func OpenAPI() ([]byte, error) {
 	return s.yaml, nil
 }
 
+// refusals are the reasons that Config.Refused is told, by the status of the answer.
+var refusals = map[int]string{
+	http.StatusBadRequest: "malformed", http.StatusRequestEntityTooLarge: "malformed", http.StatusUnauthorized: "stranger", http.StatusForbidden: "stranger",
+	http.StatusNotFound: "unknown", http.StatusConflict: "state", http.StatusUnprocessableEntity: "terms", http.StatusTooManyRequests: "too-many",
+}
+
+// failed is the reason that Config.Refused is told where the seller could not answer.
+const failed = "failed"
+
+// Refusals returns all reasons for which requests are refused, as Config.Refused is told them.
+func Refusals() []string {
+	return slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Values(refusals)), failed))))
+}
+
+// counted tells the status of an answer.
+type counted struct {
+	http.ResponseWriter
+
+	refused func(reason string)
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *counted) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		reason, known := refusals[status]
+		if !known {
+			reason = failed
+		}
+		c.refused(reason)
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
 // ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
+	w := http.ResponseWriter(&counted{plain, s.cfg.Refused})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	who, err := s.identify(r)
@@ -154,12 +203,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.write(w, err)
 		return
 	}
-	if !s.allow(who.ID()) {
+	if !s.pacer(who.ID()).requests.Allow() {
 		w.Header().Set("Retry-After", "1")
-		s.write(w, huma.NewError(http.StatusTooManyRequests, "too many requests of party "+string(who.ID())+": try again in a second"))
+		s.write(w, s.refusal("", fmt.Errorf("%w requests of party %s: try again in a second", ErrTooMany, who.ID())))
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody+1)
+	r.Body = http.MaxBytesReader(plain, r.Body, maxBody+1)
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 }
 
@@ -189,17 +238,24 @@ func (s *Server) identify(r *http.Request) (party.Keys, error) {
 	return who, nil
 }
 
-// allow takes a request of a party into account.
-func (s *Server) allow(who party.ID) bool {
+// pacer is how fast a party may ask, and begin contracts.
+type pacer struct{ requests, contracts *rate.Limiter }
+
+// pacer returns that of a party.
+func (s *Server) pacer(who party.ID) pacer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, _ := s.pace.Get(who)
-	limiter, ok := known.(*rate.Limiter)
+	p, ok := known.(pacer)
 	if !ok {
-		limiter = rate.NewLimiter(rate.Limit(s.cfg.Limits.PerSecond), s.cfg.Limits.AtOnce)
+		limits := s.cfg.Limits
+		p = pacer{
+			requests:  rate.NewLimiter(rate.Limit(limits.PerSecond), limits.AtOnce),
+			contracts: rate.NewLimiter(rate.Limit(limits.NewPerMinute)/60, limits.NewAtOnce),
+		}
 	}
-	s.pace.Add(who, limiter, rememberedAs)
-	return limiter.Allow()
+	s.pace.Add(who, p, rememberedAs)
+	return p
 }
 
 // strictly reads a body as strictly as a signed document. huma reads it twice: for the schema, and into its type.
@@ -233,7 +289,7 @@ func internal() *huma.ErrorModel {
 	}
 }
 
-// problems are the types of the problem documents by which a buyer knows why the contract's state does not allow a request.
+// problems are the types of the problem documents by which a buyer knows why a request is refused.
 var problems = []struct {
 	err    error
 	status int
@@ -244,6 +300,7 @@ var problems = []struct {
 	{contract.ErrLate, http.StatusConflict, negotiationv1.ProblemLate},
 	{contract.ErrRevision, http.StatusConflict, negotiationv1.ProblemRevision},
 	{contract.ErrTerms, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
+	{ErrTooMany, http.StatusTooManyRequests, negotiationv1.ProblemTooMany},
 	{party.ErrSignature, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
 	{party.ErrDocument, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
 }

@@ -115,7 +115,7 @@ func open(tb testing.TB, change func(*negotiation.Config)) *shop {
 		tb.Fatal(err)
 	}
 	cfg := negotiation.Config{
-		Party: s.key.ID(), Key: func() party.Key { return s.key }, Store: s.Memory, Offers: s, Admission: rules, Credentials: s, Audit: s,
+		Party: s.key.ID(), Key: func() party.Key { return s.key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s, Audit: s,
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
@@ -144,8 +144,14 @@ func open(tb testing.TB, change func(*negotiation.Config)) *shop {
 
 func (s *shop) client(tb testing.TB, buyer somebody) *negotiation.Client {
 	tb.Helper()
+	return s.clientAt(tb, s.url, buyer)
+}
+
+// clientAt returns a client of somebody at a URL who has the shop's key.
+func (s *shop) clientAt(tb testing.TB, url string, buyer somebody) *negotiation.Client {
+	tb.Helper()
 	c, err := negotiation.NewClient(negotiation.ClientConfig{
-		Endpoint: s.url, Seller: s.keys, Buyer: buyer.keys, Key: func() party.Key { return buyer.key },
+		Endpoint: url, Seller: s.keys, Buyer: buyer.keys, Key: func() party.Key { return buyer.key },
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -334,7 +340,9 @@ func (s *shop) send(t *testing.T, by somebody, method, path, body string) (statu
 
 // TestRefuses tries what must not succeed.
 func TestRefuses(t *testing.T) {
-	s, buyer, thief := open(t, nil), newParty(t), newParty(t)
+	var told sync.Map
+	buyer, thief := newParty(t), newParty(t)
+	s := open(t, func(cfg *negotiation.Config) { cfg.Refused = func(reason string) { told.Store(reason, true) } })
 	c := s.client(t, buyer)
 	_, request := buy(t, c, buyer, "a")
 	wire := func(change func(map[string]any)) string {
@@ -391,29 +399,27 @@ func TestRefuses(t *testing.T) {
 		"stolen, get":         {"the ID is the buyer's", thief, "GET", "/contracts/a", "", 404, "unknown"},
 		"stolen, credentials": {"they are the buyer's", thief, "GET", "/contracts/a/credentials", "", 404, "unknown"},
 		"stolen, drained":     {"it is the buyer's", thief, "PUT", "/contracts/a/drained", "", 404, "unknown"},
-		"stolen, terminate": {
-			"who has no such contract ends one of its own that never was", newParty(t), "PUT", "/contracts/a/termination", `{"reason":"mine"}`, 200, `"version":1,"state":"Ended"`,
-		},
-		"forged signature":   {"the buyer's terms and key ID, signed by another", buyer, "PUT", "/contracts/a/signature", forged(), 422, "not signed by the key"},
-		"replayed signature": {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
-		"other ID":           {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
-		"other terms":        {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price.Amount = "0.01" }), 422, "other terms"},
-		"other cluster":      {"not that of the reservation", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Cluster.ID = "other-id" }), 422, "other terms"},
-		"for another":        {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
-		"another buyer":      {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
-		"another seller":     {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},
-		"other digest":       {"another offer", buyer, "PUT", "/contracts/new", set("offerDigest", "sha256:"+strings.Repeat("0", 64)), 422, "terms.offerDigest"},
-		"other revision":     {"another offer", buyer, "PUT", "/contracts/new", set("offerRevision", 2), 422, "terms.offerDigest"},
-		"unknown offer":      {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
-		"unknown plan":       {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
-		"cheaper":            {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
-		"two units":          {"not for sale", buyer, "PUT", "/contracts/new", set("units", 2), 422, "units"},
-		"mode":               {"not for sale", buyer, "PUT", "/contracts/new", set("mode", "Aggregator"), 422, "terms.mode"},
-		"8GB":                {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
-		"-1":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
-		"1e1.5":              {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
-		"more":               {"not the plan's", buyer, "PUT", "/contracts/new", cpu("9"), 422, "terms.resources"},
-		"past":               {"over before it begins", buyer, "PUT", "/contracts/new", set("endsAt", "2001-01-01T00:00:00Z"), 422, "endsAt"},
+		"stolen, terminate":   {"who has no such contract ends nothing", thief, "PUT", "/contracts/a/termination", `{"reason":"mine"}`, 404, "unknown"},
+		"forged signature":    {"the buyer's terms and key ID, signed by another", buyer, "PUT", "/contracts/a/signature", forged(), 422, "not signed by the key"},
+		"replayed signature":  {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
+		"other ID":            {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
+		"other terms":         {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price.Amount = "0.01" }), 422, "other terms"},
+		"other cluster":       {"not that of the reservation", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Cluster.ID = "other-id" }), 422, "other terms"},
+		"for another":         {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
+		"another buyer":       {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
+		"another seller":      {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},
+		"other digest":        {"another offer", buyer, "PUT", "/contracts/new", set("offerDigest", "sha256:"+strings.Repeat("0", 64)), 422, "terms.offerDigest"},
+		"other revision":      {"another offer", buyer, "PUT", "/contracts/new", set("offerRevision", 2), 422, "terms.offerDigest"},
+		"unknown offer":       {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
+		"unknown plan":        {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
+		"cheaper":             {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
+		"two units":           {"not for sale", buyer, "PUT", "/contracts/new", set("units", 2), 422, "units"},
+		"mode":                {"not for sale", buyer, "PUT", "/contracts/new", set("mode", "Aggregator"), 422, "terms.mode"},
+		"8GB":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
+		"-1":                  {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
+		"1e1.5":               {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
+		"more":                {"not the plan's", buyer, "PUT", "/contracts/new", cpu("9"), 422, "terms.resources"},
+		"past":                {"over before it begins", buyer, "PUT", "/contracts/new", set("endsAt", "2001-01-01T00:00:00Z"), 422, "endsAt"},
 		"next year": {"it begins now", buyer, "PUT", "/contracts/new", wire(func(terms map[string]any) {
 			terms["startsAt"], terms["endsAt"] = "2101-01-01T00:00:00Z", "2101-01-02T00:00:00Z"
 		}), 422, "terms.startsAt"},
@@ -432,8 +438,35 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s (%s): %d %.600s", name, tc.reason, status, answer)
 		}
 	}
+	for _, reason := range []string{"malformed", "stranger", "unknown", "terms"} {
+		if _, is := told.Load(reason); !is || !slices.Contains(negotiation.Refusals(), reason) {
+			t.Errorf("nobody was told of a refusal as %s", reason)
+		}
+	}
+	if record, err := s.Get(t.Context(), contract.Key{Buyer: string(thief.key.ID()), ID: "a"}); record != nil || err != nil {
+		t.Errorf("a contract that never was is written: %+v, %v", record, err)
+	}
 	if view, err := c.Get(t.Context(), "a", 0, 0); err != nil || view.State != contract.Signed || view.Countersignature == "" || len(s.Ledger().Holds) != 1 {
 		t.Errorf("the contract has suffered: %+v, %v, %d holds", view, err, len(s.Ledger().Holds))
+	}
+}
+
+// TestNewServer refuses a server that does not know who calls, or lacks anything else.
+func TestNewServer(t *testing.T) {
+	for name, lack := range map[string]func(*negotiation.Config){
+		"Party": func(cfg *negotiation.Config) { cfg.Party = "" }, "Key": func(cfg *negotiation.Config) { cfg.Key = nil },
+		"Identify": func(cfg *negotiation.Config) { cfg.Identify = nil }, "Store": func(cfg *negotiation.Config) { cfg.Store = nil },
+		"Offers": func(cfg *negotiation.Config) { cfg.Offers = nil }, "Admission": func(cfg *negotiation.Config) { cfg.Admission = nil },
+		"Credentials": func(cfg *negotiation.Config) { cfg.Credentials = nil }, "Drain": func(cfg *negotiation.Config) { cfg.Drain = -1 },
+		"Limits": func(cfg *negotiation.Config) { cfg.Limits.Open = 0 }, "Seller": func(cfg *negotiation.Config) { cfg.Seller.ReserveFor = 0 },
+	} {
+		open(t, func(cfg *negotiation.Config) {
+			lacking := *cfg
+			lack(&lacking)
+			if _, err := negotiation.NewServer(lacking); err == nil {
+				t.Errorf("a server without %s", name)
+			}
+		})
 	}
 }
 
@@ -455,7 +488,7 @@ func TestLimits(t *testing.T) {
 	_, request := buy(t, c, buyer, "a")
 	next := request
 	next.Event, next.Key.ID, next.Terms.ID = contract.Reserve, "b", "b"
-	if _, err := c.Do(t.Context(), next); err == nil || !strings.Contains(err.Error(), "429") {
+	if _, err := c.Do(t.Context(), next); !errors.Is(err, negotiation.ErrTooMany) || !strings.Contains(err.Error(), "not over") {
 		t.Errorf("a contract too many: %v", err)
 	}
 	if view, err := c.Do(t.Context(), request); err != nil || view.State != contract.Signed {
@@ -470,6 +503,62 @@ func TestLimits(t *testing.T) {
 	}
 	if other, _ := slow.send(t, newParty(t), "GET", "/contracts/a", ""); refused == 0 || other != http.StatusNotFound {
 		t.Errorf("%d refused, another party %d", refused, other)
+	}
+}
+
+// TestTooMany begins more contracts than one party may, or all may: each is refused, nothing is written of it, and another party is refused
+// only what is about all.
+func TestTooMany(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set  func(*negotiation.Limits)
+		over bool // The contracts before are over.
+		all  bool // It is about all parties.
+		says string
+	}{
+		"in a minute": {set: func(l *negotiation.Limits) { l.NewAtOnce, l.NewPerMinute = 2, 1 }, over: true, says: "at most 1 in a minute"},
+		"open":        {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "not over: 2, of at most 2"},
+		"kept":        {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "are stored: 2, of at most 2"},
+		"all open":    {set: func(l *negotiation.Limits) { l.AllOpen = 2 }, all: true, says: "of all parties"},
+		"all kept":    {set: func(l *negotiation.Limits) { l.AllKept = 2 }, over: true, all: true, says: "of all parties"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, func(cfg *negotiation.Config) { tc.set(&cfg.Limits) })
+			buyer, other := newParty(t), newParty(t)
+			c, at := s.client(t, buyer), ask("").StartsAt
+			reserve := func(c *negotiation.Client, id string) (contract.View, error) {
+				wanted := ask(id)
+				wanted.StartsAt, wanted.EndsAt = at, at.Add(wanted.EndsAt.Sub(wanted.StartsAt)) // The same terms at any time.
+				quoted, err := c.Quote(t.Context(), wanted)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c.Do(t.Context(), contract.Request{Event: contract.Reserve, Key: quoted.Terms.Key(), Terms: quoted.Terms})
+			}
+			for _, id := range []string{"a", "b"} {
+				view, err := reserve(c, id)
+				if err == nil && tc.over {
+					_, err = c.Do(t.Context(), contract.Request{Event: contract.Terminate, Key: view.Key})
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", id, err)
+				}
+			}
+			held := len(s.Ledger().Holds)
+			if _, err := reserve(c, "c"); !errors.Is(err, negotiation.ErrTooMany) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("one too many: %v", err)
+			}
+			record, err := s.Get(t.Context(), contract.Key{Buyer: string(buyer.key.ID()), ID: "c"})
+			if record != nil || err != nil || len(s.Ledger().Holds) != held {
+				t.Errorf("it is written: %+v, %v, %d holds", record, err, len(s.Ledger().Holds))
+			}
+			if _, err := reserve(s.client(t, other), "c"); errors.Is(err, negotiation.ErrTooMany) != tc.all {
+				t.Errorf("another party: %v", err)
+			}
+			// What was begun is not refused.
+			if _, err := reserve(c, "a"); err != nil {
+				t.Errorf("the first one again: %v", err)
+			}
+		})
 	}
 }
 
@@ -544,19 +633,5 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("docs/api/negotiation.yaml is not current (%v): make generate writes it", err)
-	}
-}
-
-// BenchmarkNegotiation negotiates to a signed contract, over TLS on loopback.
-func BenchmarkNegotiation(b *testing.B) {
-	s := open(b, func(cfg *negotiation.Config) { cfg.Limits.Open = 1 << 20 })
-	buyer := newParty(b)
-	c := s.client(b, buyer)
-	n := 0
-	for b.Loop() {
-		n++
-		view, request := buy(b, c, buyer, fmt.Sprintf("c%d", n))
-		_, _ = c.Do(b.Context(), contract.Request{Event: contract.Terminate, Key: request.Key})
-		_ = view
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/url"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -36,6 +37,8 @@ type Buyer interface {
 	Peer(ctx context.Context, with Credentials) error
 	// State returns how far a peering has come.
 	State(ctx context.Context, remote cluster.ID) (State, error)
+	// Requested returns what the pods on the nodes of a cluster request, but for those that have ended, with their number as "pods".
+	Requested(ctx context.Context, remote cluster.ID) (corev1.ResourceList, error)
 	// Drain has nothing new run on the nodes of a cluster, and evicts what does. It returns how many pods are left. It leaves those
 	// alone that run on every node.
 	Drain(ctx context.Context, remote cluster.ID) (left int, err error)

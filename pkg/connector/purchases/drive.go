@@ -32,8 +32,11 @@ const (
 	stepAgain  = 3 * time.Second
 	lookAgain  = 30 * time.Second
 	orderAgain = time.Minute
-	// watched is how soon a purchase is looked at again whose seller is being waited for.
-	watched = 5 * time.Minute
+	// watched is how soon a purchase is looked at again whose seller is being waited for, nodesAgain one with nodes, and unreadyAgain one of
+	// whose nodes none is ready.
+	watched      = 5 * time.Minute
+	nodesAgain   = 30 * time.Second
+	unreadyAgain = 5 * time.Second
 )
 
 // drive is one pass over a purchase.
@@ -45,6 +48,10 @@ type drive struct {
 	stored *connectorv1alpha1.PurchaseStatus
 	// record is nil before there are terms.
 	record *record
+	// unready is whether no node was ready when somebody looked last.
+	unready bool
+	// waits is whether pods have to leave before new terms are proposed.
+	waits bool
 }
 
 // now is the time in the form of terms.
@@ -61,6 +68,8 @@ func (d *drive) run(ctx context.Context) (ctrl.Result, error) {
 	if d.record, err = readRecord(d.object.Status.Record); err != nil {
 		return d.unreadable(ctx, err)
 	}
+	ready := meta.FindStatusCondition(d.object.Status.Conditions, connectorv1alpha1.ConditionReady)
+	d.unready = ready != nil && ready.Reason == connectorv1alpha1.ReasonNodeNotReady
 	for range mostSteps {
 		result, err := d.step(ctx)
 		if err != nil {
@@ -140,6 +149,8 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 		return nil, d.write(ctx)
 	case err == nil:
 		return d.wait(ctx, lookAgain, "", "")
+	case event == contract.Reserve && errors.Is(err, negotiation.ErrTooMany):
+		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
 	case event == contract.Reserve && refused(err) && seen == 0:
 		return d.orderAnew(ctx, c, err)
 	case (event == contract.Resize || event == contract.Renew) && refused(err):
@@ -222,6 +233,16 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	if !d.watches.start(d.object.Name, c, string(d.object.UID), d.record.Purchase.Seen.Version) {
 		after = lookAgain
 	}
+	switch {
+	case d.record.Purchase.Peering == contract.Apart:
+	case d.unready:
+		after = unreadyAgain
+	default:
+		after = min(after, nodesAgain)
+	}
+	if d.waits {
+		after = min(after, lookAgain)
+	}
 	for _, at := range []time.Time{d.record.last(), d.record.Purchase.SignBy} {
 		if left := at.Sub(d.now()); left > 0 {
 			after = min(after, left+time.Second)
@@ -242,8 +263,15 @@ func (d *drive) leave(ctx context.Context) (*ctrl.Result, error) {
 }
 
 // unanswered is called if the seller does not answer, or not in a way that can be believed. A contract that was never signed is left if
-// nobody wants it any more, and one that should be over as well.
+// nobody wants it any more, and one that should be over as well. What the seller does not know is left too: either it was never reserved, or
+// the seller has forgotten it, as it does long after the end.
 func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error) {
+	if errors.Is(err, contract.ErrUnknown) && (d.record.Purchase.Seen.Version > 0 || d.record.Purchase.Ending) {
+		if d.record.Purchase.Seen.Version > 0 {
+			d.record.Note = "The seller does not know the contract any more."
+		}
+		return d.leave(ctx)
+	}
 	if d.late() || !d.record.committed() && d.record.Purchase.Ending {
 		d.record.Note = "The seller did not confirm the end: " + err.Error()
 		return d.leave(ctx)
@@ -322,6 +350,9 @@ func (d *drive) say(reason, message string) {
 	if d.record != nil {
 		reason = cmp.Or(reason, d.record.reason())
 		message = cmp.Or(message, d.record.Note, d.record.Purchase.Seen.Reason)
+	}
+	if reason == connectorv1alpha1.ReasonActive && d.unready {
+		reason, message = connectorv1alpha1.ReasonNodeNotReady, cmp.Or(message, "The clusters are peered, but no virtual node of the seller's cluster is ready.")
 	}
 	status := metav1.ConditionFalse
 	if reason == connectorv1alpha1.ReasonActive {

@@ -75,7 +75,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 		err = fair(quoted)
 	}
 	switch {
-	case refused(err):
+	case refused(err), errors.Is(err, negotiation.ErrTooMany):
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
 	case err != nil:
 		return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())
@@ -188,9 +188,21 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 		*d.record = before // It was not asked.
 		return false, err
 	}
+	crowded := ""
+	if err == nil && event == contract.Resize {
+		var failed error
+		if crowded, failed = d.crowded(ctx, quoted.Terms.Resources); failed != nil {
+			*d.record = before
+			return false, failed
+		}
+	}
 	switch {
 	case err != nil:
 		d.record.Note = "Refused: " + err.Error()
+	case crowded != "":
+		*d.record = before // It is asked for again.
+		d.record.Note, d.waits = crowded, true
+		return false, nil
 	case expensive != "":
 		d.record.Note = expensive
 	case event == contract.Renew || !equality.Semantic.DeepEqual(quoted.Terms.Resources, terms.Resources):

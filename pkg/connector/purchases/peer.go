@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -15,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 // maxNodes bounds the nodes in a status, as the API does.
@@ -26,6 +30,8 @@ type usage struct {
 	// of another seller.
 	any, inUse bool
 	foreign    string
+	// shares is what those in use have bought.
+	shares corev1.ResourceList
 }
 
 // others returns who else uses the peering with a cluster.
@@ -34,7 +40,7 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 	if err := d.cfg.Reader.List(ctx, all); err != nil {
 		return usage{}, kubernetesError{fmt.Errorf("list purchases: %w", err)}
 	}
-	var used usage
+	used := usage{shares: corev1.ResourceList{}}
 	for i := range all.Items {
 		other := &all.Items[i]
 		if other.UID == d.object.UID || other.Status.Cluster.ID != string(id) {
@@ -50,9 +56,42 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 		}
 		if err == nil && read.Purchase.State().InUse() && !read.Purchase.Ending && !read.Left {
 			used.inUse = true
+			resources.Add(used.shares, read.Purchase.Terms.Resources)
 		}
 	}
 	return used, nil
+}
+
+// crowded returns why a contract cannot become smaller now; empty if it can. What the nodes are made smaller by can be sold to somebody else
+// at once, and pods do not leave a node for that: they have to leave before.
+func (d *drive) crowded(ctx context.Context, smaller corev1.ResourceList) (string, error) {
+	less := corev1.ResourceList{}
+	for name, now := range d.record.Purchase.Terms.Resources {
+		if then := smaller[name]; then.Cmp(now) < 0 {
+			less[name] = then
+		}
+	}
+	id := cluster.ID(d.record.Cluster.ID)
+	if len(less) == 0 || id == "" {
+		return "", nil
+	}
+	used, err := d.others(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	requested, err := d.cfg.Peering.Requested(ctx, id)
+	if err != nil {
+		return "", kubernetesError{err}
+	}
+	for _, name := range slices.Sorted(maps.Keys(less)) {
+		room, have := less[name], requested[name]
+		room.Add(used.shares[name])
+		if have.Cmp(room) > 0 {
+			return fmt.Sprintf("It becomes smaller when the pods on its nodes fit: they request %s of %s, and there will be %s.",
+				have.String(), name, room.String()), nil
+		}
+	}
+	return "", nil
 }
 
 // peer goes on with a peering. What is peered is written before.
@@ -209,6 +248,7 @@ func (d *drive) showPeering(ctx context.Context) error {
 
 func (d *drive) showNodes(state peering.State) {
 	d.object.Status.Nodes = nil
+	d.unready = !slices.ContainsFunc(state.Nodes, func(n peering.Node) bool { return n.Ready })
 	for _, node := range state.Nodes[:min(len(state.Nodes), maxNodes)] {
 		d.object.Status.Nodes = append(d.object.Status.Nodes, node.Name)
 	}

@@ -40,7 +40,7 @@ const (
 	workers = 8
 	// firstPause and mostPause bound how long it waits before it asks a seller again that did not answer.
 	firstPause = time.Second
-	mostPause  = time.Minute
+	mostPause  = 10 * time.Second
 )
 
 // Parties knows the parties of the catalog. It is called concurrently.

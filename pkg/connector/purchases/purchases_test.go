@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -127,7 +129,7 @@ func open(tb testing.TB, remote cluster.Identity) *shop {
 		tb.Fatal(err)
 	}
 	cfg := negotiation.Config{
-		Party: s.key.ID(), Key: func() party.Key { return s.key }, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
+		Party: s.key.ID(), Key: func() party.Key { return s.key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
@@ -175,7 +177,11 @@ type clusters struct {
 	steps   map[cluster.ID]int
 	pods    map[cluster.ID]int
 	foreign bool
+	// unready has no node be ready.
+	unready bool
 	log     []string
+	// requested is what the pods on all nodes request.
+	requested corev1.ResourceList
 	// kill returns an error after each call that it is to lose.
 	kill func() error
 }
@@ -209,9 +215,15 @@ func (c *clusters) State(_ context.Context, id cluster.ID) (peering.State, error
 	defer c.mu.Unlock()
 	state := peering.State{Exists: c.steps[id] > 0, Established: c.steps[id] > 1}
 	if state.Established {
-		state.Nodes = []peering.Node{{Name: "liqo-" + string(id), Ready: true}}
+		state.Nodes = []peering.Node{{Name: "liqo-" + string(id), Ready: !c.unready}}
 	}
 	return state, nil
+}
+
+func (c *clusters) Requested(context.Context, cluster.ID) (corev1.ResourceList, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.requested), nil
 }
 
 func (c *clusters) Drain(_ context.Context, id cluster.ID) (int, error) {
@@ -394,6 +406,53 @@ func reasonOf(object *connectorv1alpha1.Purchase) string {
 // remote is the seller's cluster.
 func remote() cluster.Identity { return cluster.Identity{ID: "a", Name: "cluster-a"} }
 
+// TestForgotten has a seller forget a contract that is active: the buyer moves its workloads away and parts, whatever the contract has left.
+func TestForgotten(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	s.Forget(w.key("p"))
+	p := w.until("p", connectorv1alpha1.ReasonEnded, s)
+	ready := meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady)
+	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) || !strings.Contains(ready.Message, "does not know") {
+		t.Errorf("forgotten: %q, %s", w.clusters.log, ready.Message)
+	}
+}
+
+// TestAnotherCluster has a seller give credentials for another cluster than before: the buyer does not peer with it.
+func TestAnotherCluster(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	for range 20 {
+		w.once("p")
+		s.serve(t, w.key("p"))
+		if len(w.clusters.log) > 0 {
+			break
+		}
+	}
+	s.cluster = cluster.Identity{ID: "b", Name: "cluster-b"}
+	for range 3 {
+		w.once("p")
+	}
+	p := w.get("p")
+	if want := []string{"peer a"}; !slices.Equal(w.clusters.log, want) || reasonOf(p) != connectorv1alpha1.ReasonSellerUnreachable {
+		t.Errorf("another cluster: %q, %s", w.clusters.log, reasonOf(p))
+	}
+}
+
+// TestUnfair does not order what has to be left for more than half of the time.
+func TestUnfair(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Duration.Duration = 90 * time.Second })
+	p := w.until("p", connectorv1alpha1.ReasonOrderRefused, s)
+	if p.Status.Record != "" {
+		t.Errorf("ordered: %+v", p.Status)
+	}
+}
+
 // TestLife takes a purchase from the quote to its end, by spec.end and by its deletion.
 func TestLife(t *testing.T) {
 	for _, how := range []string{"end", "deletion"} {
@@ -533,6 +592,45 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestSmaller asks for a smaller size when what runs on the nodes fits into it, and not before: what is given back can be sold at once.
+func TestSmaller(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("2500m"), "pods": resource.MustParse("3")}
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("2") })
+	for range 3 {
+		if result := w.once("p"); result.RequeueAfter == 0 || result.RequeueAfter > time.Minute {
+			t.Errorf("it is looked at again after %s", result.RequeueAfter)
+		}
+	}
+	p := w.get("p")
+	ready := meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady)
+	if p.Status.Resources.Cpu().Value() != 4 || !strings.Contains(ready.Message, "2500m of cpu") || reasonOf(p) != connectorv1alpha1.ReasonActive {
+		t.Errorf("while pods use it: %s, %s", p.Status.Resources.Cpu(), ready.Message)
+	}
+	if hold, held := s.Ledger().Get(w.key("p")); !held || hold.Size.Resources.Cpu().Value() != 4 {
+		t.Errorf("the seller holds %+v", hold)
+	}
+	w.clusters.requested["cpu"] = resource.MustParse("2")
+	w.once("p")
+	p = w.get("p")
+	ready = meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady)
+	if p.Status.Resources.Cpu().Value() != 2 || ready.Message != "" {
+		t.Errorf("after they left: %s, %s", p.Status.Resources.Cpu(), ready.Message)
+	}
+	// Another contract for the same cluster has a part of what the nodes have.
+	w.create("q", s, nil)
+	w.until("q", connectorv1alpha1.ReasonActive, s)
+	w.clusters.requested["cpu"] = resource.MustParse("3")
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("1") })
+	w.once("p")
+	if p := w.get("p"); p.Status.Resources.Cpu().Value() != 1 {
+		t.Errorf("with another contract's part: %s", p.Status.Resources.Cpu())
+	}
+}
+
 // TestDeadSeller goes on alone when the contract should be over, without any registry either.
 func TestDeadSeller(t *testing.T) {
 	s := open(t, remote())
@@ -563,6 +661,22 @@ func TestDeadSeller(t *testing.T) {
 	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) {
 		t.Errorf("done: %q, want %q", w.clusters.log, want)
 	}
+}
+
+// TestNodeNotReady does not call a purchase ready while no node is.
+func TestNodeNotReady(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.clusters.unready = true
+	p := w.until("p", connectorv1alpha1.ReasonNodeNotReady, s)
+	if meta.IsStatusConditionTrue(p.Status.Conditions, connectorv1alpha1.ConditionReady) {
+		t.Errorf("ready without a ready node: %+v", p.Status.Conditions)
+	}
+	w.clusters.unready = false
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	w.clusters.unready = true
+	w.until("p", connectorv1alpha1.ReasonNodeNotReady, s)
 }
 
 // TestShared keeps a peering while another purchase needs it, and lets no other seller take it.

@@ -8,19 +8,26 @@
 package requests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 )
+
+// changedPause is how long requests wait for more changes of the catalog before they look at it again.
+const changedPause = time.Second
 
 // Candidate is a plan that fits a request.
 type Candidate struct {
@@ -37,16 +44,14 @@ type Config struct {
 	// Offers returns the plans that pass a filter, the best one first. An error means that the filter makes no sense, and names the field.
 	// It is called concurrently.
 	Offers func(filter offer.Filter) ([]Candidate, error)
-	// Changed has a value when requests for which there was no offer should be looked at again; nil if nobody says so. The event's object is
-	// the CapacityRequest.
-	Changed <-chan event.GenericEvent
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
 // Reconciler serves CapacityRequests. It can be used concurrently, for different CapacityRequests.
 type Reconciler struct {
-	cfg Config
+	cfg   Config
+	woken chan event.GenericEvent
 }
 
 // New returns a Reconciler.
@@ -57,20 +62,47 @@ func New(cfg Config) (*Reconciler, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Reconciler{cfg: cfg}, nil
+	return &Reconciler{cfg: cfg, woken: make(chan event.GenericEvent, 1)}, nil
 }
 
 // SetupWithManager registers the controller with a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named("capacityrequest").
 		For(&connectorv1alpha1.CapacityRequest{}).
-		Owns(&connectorv1alpha1.Purchase{})
-	if r.cfg.Changed != nil {
-		b = b.WatchesRawSource(&source.Channel{Source: r.cfg.Changed}, &handler.EnqueueRequestForObject{})
-	}
-	if err := b.Complete(r); err != nil {
+		Owns(&connectorv1alpha1.Purchase{}).
+		WatchesRawSource(&source.Channel{Source: r.woken}, handler.Funcs{
+			GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.RateLimitingInterface) {
+				r.again(ctx, queue)
+			},
+		}).Complete(r)
+	if err != nil {
 		return fmt.Errorf("set up the controller of capacity requests: %w", err)
 	}
 	return nil
+}
+
+// Changed tells that there may be other offers: requests that wait for one are looked at again. It does not block.
+func (r *Reconciler) Changed() {
+	select {
+	case r.woken <- event.GenericEvent{Object: &connectorv1alpha1.CapacityRequest{}}:
+	default: // What comes is looked at with what has come.
+	}
+}
+
+// again has the requests that wait for an offer looked at soon, and together with what changes until then: a busy catalog changes often. One
+// that is not found now is looked at in a while anyway.
+func (r *Reconciler) again(ctx context.Context, queue interface {
+	AddAfter(item any, after time.Duration)
+}) {
+	var all connectorv1alpha1.CapacityRequestList
+	if err := r.cfg.Client.List(ctx, &all); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot list the capacity requests that wait for an offer")
+		return
+	}
+	for i := range all.Items {
+		if request := &all.Items[i]; request.Status.Purchase == "" && request.DeletionTimestamp.IsZero() {
+			queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(request)}, changedPause)
+		}
+	}
 }

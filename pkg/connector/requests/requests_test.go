@@ -211,6 +211,28 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
+// TestEndedByHand buys nothing anew where somebody has ended the purchase, whatever its seller makes of that.
+func TestEndedByHand(t *testing.T) {
+	for _, reason := range []string{connectorv1alpha1.ReasonRejected, connectorv1alpha1.ReasonExpired, connectorv1alpha1.ReasonFailed} {
+		w := newWorld(t, "one", "two")
+		w.run()
+		bought := w.purchases()[0]
+		bought.Spec.End = &connectorv1alpha1.ContractEnd{}
+		if err := w.client.Update(t.Context(), &bought); err != nil {
+			t.Fatal(err)
+		}
+		w.becomes("Proposed", connectorv1alpha1.ReasonSellerUnreachable)
+		w.now = w.now.Add(time.Hour)
+		if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonSellerUnreachable {
+			t.Errorf("while its seller is silent: %+v", request.Status)
+		}
+		w.becomes("Rejected", reason)
+		if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || request.Status.Purchase != bought.Name || len(request.Status.Tried) > 0 {
+			t.Errorf("%s: %+v", reason, request.Status)
+		}
+	}
+}
+
 // TestNone buys nothing where there is nothing, or where the request makes no sense.
 func TestNone(t *testing.T) {
 	w := newWorld(t)

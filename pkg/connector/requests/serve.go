@@ -118,7 +118,11 @@ func (s *serving) follow(ctx context.Context, purchase *connectorv1alpha1.Purcha
 	if ready == nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonNegotiating, "")
 	}
-	if patient, fails := failures[ready.Reason]; fails {
+	patient, fails := failures[ready.Reason]
+	switch {
+	case fails && !patient && purchase.Spec.End != nil: // Nobody wants another one.
+		return s.wait(ctx, 0, connectorv1alpha1.ReasonEnded, ready.Reason+": "+ready.Message)
+	case fails && purchase.Spec.End == nil:
 		left := ready.LastTransitionTime.Add(patience).Sub(s.now)
 		if agreed := purchase.Status.State != ""; !patient || !agreed && left <= 0 {
 			return s.giveUp(ctx, purchase, ready)

@@ -77,7 +77,33 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if due, timed := due(written, r.cfg.Applier.Now()); timed && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
 		result.RequeueAfter = due
 	}
+	if left, over := r.kept(written); over && left > 0 {
+		result.RequeueAfter = left
+	} else if over && sale.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.forget(ctx, sale)
+	}
 	return result, r.release(ctx, sale, written)
+}
+
+// kept returns for how long a contract that is over is kept, from its last change on.
+func (r *Reconciler) kept(record contract.Record) (left time.Duration, over bool) {
+	if !record.State.Final() || record.Duty() != contract.NoDuty || len(record.History) == 0 {
+		return 0, false
+	}
+	keep := r.cfg.Retention.Unsigned
+	if record.Signed() {
+		keep = r.cfg.Retention.Signed
+	}
+	return record.History[len(record.History)-1].At.Add(keep).Sub(r.cfg.Applier.Now()), true
+}
+
+// forget removes a Sale as it was read. Its finalizer is removed when that is seen.
+func (r *Reconciler) forget(ctx context.Context, sale *connectorv1alpha1.Sale) error {
+	same := client.Preconditions{UID: &sale.UID, ResourceVersion: &sale.ResourceVersion}
+	if err := r.cfg.Client.Delete(ctx, sale, same); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete sale %s: %w", sale.Name, err)
+	}
+	return nil
 }
 
 // changed tells that the grants may have changed.
@@ -94,11 +120,7 @@ func (r *Reconciler) abandon(ctx context.Context, sale *connectorv1alpha1.Sale) 
 		return ctrl.Result{RequeueAfter: abandoned - age}, nil
 	}
 	if sale.DeletionTimestamp.IsZero() {
-		same := client.Preconditions{UID: &sale.UID, ResourceVersion: &sale.ResourceVersion}
-		if err := r.cfg.Client.Delete(ctx, sale, same); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("delete sale %s, which has no record: %w", sale.Name, err)
-		}
-		return ctrl.Result{Requeue: true}, nil
+		return ctrl.Result{Requeue: true}, r.forget(ctx, sale)
 	}
 	return ctrl.Result{}, r.unlock(ctx, sale)
 }

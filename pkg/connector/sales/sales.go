@@ -22,6 +22,17 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
 
+// Retention is for how long contracts are kept that are over and of which nothing is left.
+type Retention struct {
+	// Signed is for those that both have signed, and Unsigned for the others, which anybody can make many of.
+	Signed, Unsigned time.Duration
+}
+
+// DefaultRetention keeps what was sold for a week: for people, and for buyers that were away.
+func DefaultRetention() Retention {
+	return Retention{Signed: 7 * 24 * time.Hour, Unsigned: time.Hour}
+}
+
 // Config is what the controller needs. All but Tidy and Changed must be there.
 type Config struct {
 	// Client writes, and may read from a cache.
@@ -31,7 +42,8 @@ type Config struct {
 	// Applier writes what becomes of contracts.
 	Applier negotiation.Applier
 	// Peering lets clusters peer.
-	Peering peering.Seller
+	Peering   peering.Seller
+	Retention Retention
 	// Tidy is called once, when this process has become the leader; nil does nothing. It is for books.Store.Tidy.
 	Tidy func(ctx context.Context) error
 	// Changed is called when the grants may have changed; nil does nothing. It must not block. It is for Server.Changed of the resource plugin.
@@ -46,6 +58,9 @@ func New(cfg Config) (*Reconciler, error) {
 	if cfg.Client == nil || cfg.Reader == nil || cfg.Peering == nil ||
 		cfg.Applier.Store == nil || cfg.Applier.Offers == nil || cfg.Applier.Now == nil {
 		return nil, errors.New("sales need a client, a reader, an applier and a peering")
+	}
+	if cfg.Retention.Signed <= 0 || cfg.Retention.Unsigned <= 0 {
+		return nil, fmt.Errorf("sales are kept for %s, and for %s if nobody signed: it must be positive", cfg.Retention.Signed, cfg.Retention.Unsigned)
 	}
 	return &Reconciler{cfg: cfg}, nil
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
@@ -92,7 +93,7 @@ type seller struct {
 func newSeller(t *testing.T) *seller {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(connectorv1alpha1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	s := &seller{t: t, now: start, liqo: &liqo{let: map[string]bool{}}, dies: -1}
@@ -162,7 +163,7 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: s.api, Reader: s.api, Applier: s.applier, Peering: s.liqo, Changed: func() { s.changes++ }})
+	controller, err := sales.New(sales.Config{Client: s.api, Reader: s.api, Applier: s.applier, Peering: s.liqo, Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -285,6 +286,45 @@ func TestEndedIsOfferedNothing(t *testing.T) {
 	s.is(alice, "x", contract.Ended, connectorv1alpha1.ReasonEnded)
 	if cpus, offered := s.granted(); cpus != 0 || !offered {
 		t.Errorf("the cluster is offered %d CPUs, %t", cpus, offered)
+	}
+}
+
+// TestRetention forgets what is over after a time: soon if nobody has signed, and never while something is left to withdraw.
+func TestRetention(t *testing.T) {
+	s := newSeller(t)
+	keep := sales.DefaultRetention()
+	s.ask(alice, "unsigned", contract.Reserve, contract.Accept)
+	s.ask(alice, "unsigned", contract.Terminate, "")
+	s.signed(alice, "signed")
+	s.settle(alice, "signed")
+	s.ask(alice, "signed", contract.Terminate, "")
+	s.ask(alice, "signed", contract.Drained, "")
+	s.signed(bob, "left")
+	s.ask(bob, "left", contract.Terminate, "")
+	s.ask(bob, "left", contract.Drained, "") // And it is not withdrawn.
+	s.settle(alice, "unsigned")
+	s.settle(alice, "signed")
+	s.now = s.now.Add(keep.Unsigned - time.Second)
+	if result, err := s.reconcile(alice, "unsigned"); err != nil || result.RequeueAfter != time.Second || s.sale(alice, "unsigned") == nil {
+		t.Errorf("a moment before its time: %+v, %v", result, err)
+	}
+	s.now = s.now.Add(time.Second)
+	s.settle(alice, "unsigned")
+	s.settle(alice, "unsigned")
+	s.settle(alice, "signed")
+	if s.sale(alice, "unsigned") != nil || s.sale(alice, "signed") == nil {
+		t.Errorf("after %s: unsigned %v, signed %v", keep.Unsigned, s.sale(alice, "unsigned"), s.sale(alice, "signed"))
+	}
+	s.now = s.now.Add(keep.Signed)
+	s.liqo.leaves = 1
+	if _, err := s.reconcile(bob, "left"); err != nil || s.sale(bob, "left").DeletionTimestamp != nil {
+		t.Errorf("one that is not withdrawn: %v", err)
+	}
+	for range 2 {
+		s.settle(alice, "signed")
+	}
+	if sale := s.sale(alice, "signed"); sale != nil {
+		t.Errorf("after %s: %+v", keep.Signed, sale)
 	}
 }
 

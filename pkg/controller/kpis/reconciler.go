@@ -204,9 +204,8 @@ func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, mea
 	return nil
 }
 
-// prices adds what people wrote into the provider's spec, and for the rest what
-// the provider asks for: of several offers, the most. Without a currency prices have the
-// unit of ISO 4217 for none, and are taken to be for an hour.
+// prices adds what people wrote into the provider's spec. If they wrote nothing, a core costs what it was bought for. For the rest counts what the
+// provider asks for: of several offers, the most. Without a currency prices have the unit of ISO 4217 for none, and are taken to be for an hour.
 func (r *Reconciler) prices(
 	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.KPI,
 ) error {
@@ -226,6 +225,10 @@ func (r *Reconciler) prices(
 		}
 	}
 	currency, hours := "XXX", 1.0
+	if bought, ok := bought(fc); ok && p.Spec.Price == nil {
+		// What a provider asks for in no currency says nothing beside a contract.
+		currency, amounts = bought.Currency, map[corev1.ResourceName]float64{corev1.ResourceCPU: bought.Amount}
+	}
 	if price := p.Spec.Price; price != nil {
 		currency = price.Currency
 		if price.Period != nil && price.Period.Duration > 0 {
@@ -246,6 +249,15 @@ func (r *Reconciler) prices(
 		}
 	}
 	return nil
+}
+
+// bought returns what a core of a cluster costs by contract; fc may be nil.
+func bought(fc *liqo.ForeignCluster) (kpi.Price, bool) {
+	if fc == nil {
+		return kpi.Price{}, false
+	}
+	price, err := kpi.ParsePrice(liqo.CorePrice(fc))
+	return price, err == nil
 }
 
 // shown returns KPIs as the status shows them, in order.

@@ -211,6 +211,8 @@ func TestPrices(t *testing.T) {
 		// second is another offer of the same provider.
 		second *liqo.ResourceOffer
 		price  *v1alpha1.Price
+		// bought is what a core costs by contract.
+		bought string
 		want   map[string]string
 	}{
 		"None":     {reason: "Who says nothing has no price.", offer: liqotest.Offer(providerA, nil), want: map[string]string{}},
@@ -224,6 +226,9 @@ func TestPrices(t *testing.T) {
 			price: &v1alpha1.Price{Currency: "EUR", CPU: quantity("20m"), Memory: quantity("0")},
 			want:  map[string]string{"priceCPU": "0.02 EUR/h", "priceMemory": "0 EUR/h"},
 		},
+		"Bought":  {reason: "What is paid by contract goes before what is said in no currency.", offer: offered, bought: "0.0125 EUR/h", want: map[string]string{"priceCPU": "0.0125 EUR/h"}},
+		"Told":    {reason: "What people say goes before a contract.", offer: offered, bought: "0.0125 EUR/h", price: &v1alpha1.Price{Currency: "USD"}, want: map[string]string{"priceCPU": "3 USD/h"}},
+		"NoPrice": {reason: "A text that is no price is none.", offer: offered, bought: "-1 EUR/h", want: map[string]string{"priceCPU": "3 XXX/h"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -234,6 +239,16 @@ func TestPrices(t *testing.T) {
 			h := begin(t, objects...)
 			p := h.reconcile()
 			p.Spec.Price = tc.price
+			if tc.bought != "" {
+				fc := liqotest.ForeignCluster(providerA, true, false)
+				if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(fc), fc); err != nil {
+					t.Fatalf("Get(): %v", err)
+				}
+				liqo.SetCorePrice(fc, tc.bought)
+				if err := h.client.Update(t.Context(), fc); err != nil {
+					t.Fatalf("Update(): %v", err)
+				}
+			}
 			if err := h.client.Update(t.Context(), p); err != nil {
 				t.Fatalf("Update(): %v", err)
 			}

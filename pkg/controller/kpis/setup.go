@@ -33,6 +33,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).
 		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader)), builder.WithPredicates(boughtChanged())).
 		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(offerChanged())).
 		Complete(r)
 	if err != nil {
@@ -55,5 +56,12 @@ func offerChanged() predicate.Predicate {
 		_, was := liqo.Accepted(before)
 		_, is := liqo.Accepted(after)
 		return was != is || !equality.Semantic.DeepEqual(liqo.Prices(before), liqo.Prices(after))
+	}}
+}
+
+// boughtChanged lets a foreign cluster pass that costs something else.
+func boughtChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return liqo.CorePrice(e.ObjectOld.(*liqo.ForeignCluster)) != liqo.CorePrice(e.ObjectNew.(*liqo.ForeignCluster))
 	}}
 }

@@ -227,7 +227,7 @@ func (p Purchase) Propose(event Event, terms Terms) (Purchase, error) {
 }
 
 // Observe returns the purchase after the seller has shown a view, whose signatures the caller has verified. One that is not newer than what
-// was seen changes nothing. The error is ErrTerms if the seller shows what this buyer has not signed, or takes back what is final.
+// was seen changes nothing. The error is ErrTerms if the seller shows what this buyer has not signed, or a state that cannot follow.
 func (p Purchase) Observe(view View, now time.Time) (Purchase, error) {
 	if view.Version <= p.Seen.Version {
 		return p, nil
@@ -262,7 +262,7 @@ func (p Purchase) check(view View) error {
 	if view.Key != p.Terms.Key() {
 		return fmt.Errorf("contract %s was asked for: %w", p.Terms.Key(), ErrTerms)
 	}
-	if p.State().Final() && view.State != p.State() {
+	if !follows(p.State(), view.State) {
 		return fmt.Errorf("was %s: %w", p.State(), ErrTerms)
 	}
 	if change := view.Change; change != nil && p.Proposal != nil && change.Terms.Revision == p.Proposal.Terms.Revision &&

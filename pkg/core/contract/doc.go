@@ -26,8 +26,7 @@
 //
 //	None
 //	  -> Reserved, -> Proposed, -> Rejected    Reserve
-//	  unknown                                  Sign Peered Resize Renew Confirm Drained Approve Refuse Grant Fail Suspend Resume Notice Withdrawn
-//	  -> Ended                                 Terminate
+//	  unknown                                  Sign Peered Resize Renew Confirm Terminate Drained Approve Refuse Grant Fail Suspend Resume Notice Withdrawn
 //	  same                                     Tick
 //	Proposed
 //	  same                                     Reserve

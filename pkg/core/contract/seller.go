@@ -327,7 +327,7 @@ func (c *step) reserve(request Request) error {
 		return ErrTerms
 	}
 	if r.State != None {
-		// A contract that was terminated before its reservation arrived has no terms; one with new terms has forgotten the first.
+		// A contract with new terms has forgotten the first.
 		if r.Terms.Revision == request.Terms.Revision && !r.Terms.Equal(request.Terms) {
 			return ErrTerms
 		}
@@ -528,11 +528,11 @@ func (c *step) notice(request Request) {
 	c.end()
 }
 
-// terminate ends the contract for the buyer. One that is not signed ends at once, also one that has not arrived yet: its reservation then
-// comes too late.
+// terminate ends the contract for the buyer. One that is not signed ends at once. One that has not arrived yet is unknown, and nothing is
+// written of it: a reservation that arrives later lapses.
 func (c *step) terminate(request Request) {
 	switch c.record.State { //nolint:exhaustive // The others need nothing, or the default.
-	case None, Proposed, Reserved:
+	case Proposed, Reserved:
 		c.exit(Terminate, Ended, request.Reason)
 	case Signed, Provisioning, Active, Resizing, Suspended:
 		c.terminating(Terminate, request.Reason)

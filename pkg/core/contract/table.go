@@ -35,6 +35,21 @@ func Events() []Event {
 // Lookup returns the cell of the table for a state and an event; that of an unknown event is empty. The caller must not change it.
 func Lookup(state State, event Event) Cell { return table[state][event] }
 
+// follows reports whether a state can come after another one, over any number of steps. Each can come after itself.
+func follows(before, after State) bool {
+	reached := []State{before}
+	for i := 0; i < len(reached) && !slices.Contains(reached, after); i++ {
+		for _, cell := range table[reached[i]] {
+			for _, next := range cell.To {
+				if !slices.Contains(reached, next) {
+					reached = append(reached, next)
+				}
+			}
+		}
+	}
+	return slices.Contains(reached, after)
+}
+
 // The short forms in which the table is written.
 var (
 	same    = Cell{Same: true}
@@ -53,7 +68,7 @@ func (c Cell) or(errs ...error) Cell {
 var table = map[State]map[Event]Cell{
 	None: {
 		Reserve: to(Reserved, Proposed, Rejected), Sign: unknown, Peered: unknown, Resize: unknown, Renew: unknown, Confirm: unknown,
-		Terminate: to(Ended), Drained: unknown,
+		Terminate: unknown, Drained: unknown,
 		Approve: unknown, Refuse: unknown, Grant: unknown, Fail: unknown, Suspend: unknown, Resume: unknown, Notice: unknown, Withdrawn: unknown,
 		Tick: same,
 	},

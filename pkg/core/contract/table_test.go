@@ -86,7 +86,7 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 		contract.Signed: {both}, contract.Provisioning: {provisioning},
 		contract.Active:   {active, propose(active, contract.Resize, contract.Deny), resizing.after(t, begin, signed(contract.Confirm, resizing.record.Change.Terms))},
 		contract.Resizing: {resizing, propose(active, contract.Renew, contract.Ask), propose(active, contract.Resize, contract.Ask)}, contract.Suspended: {suspended},
-		contract.Terminating: {terminating}, contract.Ended: {ended, do(ended, contract.Withdrawn), do(reserved, contract.Terminate), do(none, contract.Terminate)},
+		contract.Terminating: {terminating}, contract.Ended: {ended, do(ended, contract.Withdrawn), do(reserved, contract.Terminate)},
 		contract.Rejected: {do(proposed, contract.Refuse)}, contract.Expired: {reserved.after(t, begin.Add(reserveFor), contract.Request{Event: contract.Tick})},
 		contract.Failed: {failed, do(failed, contract.Withdrawn)},
 	}
@@ -333,6 +333,10 @@ func TestObserveRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ending, err := bought.Observe(all[contract.Terminating][0].record.View, begin)
+	if err != nil {
+		t.Fatal(err)
+	}
 	view := func(s scene, change func(*contract.View)) contract.View {
 		v := s.record.View
 		v.Version = 100
@@ -354,6 +358,8 @@ func TestObserveRefuses(t *testing.T) {
 		"another contract":      {"it did not ask for that", bought, view(all[contract.Active][0], func(v *contract.View) { v.Key.ID = "c2" })},
 		"a state of its own":    {"there is no such state", bought, view(all[contract.Active][0], func(v *contract.View) { v.State = "Free" })},
 		"back from the end":     {"what is over stays over", over, view(all[contract.Active][0], func(*contract.View) {})},
+		"back to the beginning": {"it has peered before", bought, view(all[contract.Provisioning][0], func(*contract.View) {})},
+		"back from the drain":   {"what ends does not begin again", ending, view(all[contract.Active][0], func(*contract.View) {})},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

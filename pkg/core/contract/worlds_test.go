@@ -75,6 +75,8 @@ type side struct {
 	process
 	stored        contract.Purchase
 	peered, using bool
+	// left is whether it has heard that the seller does not know what it had ended before it was reserved. It asks no more.
+	left bool
 }
 
 // message is a request that asks for a view (without an event) or for more, or the answer.
@@ -82,6 +84,8 @@ type message struct {
 	buyer   int
 	request contract.Request
 	view    *contract.View
+	// unknown is whether the answer is that the seller does not know the contract.
+	unknown bool
 }
 
 // world is a seller that runs twice, its buyers, and the network between them.
@@ -258,6 +262,13 @@ func (w *world) decide(worker *process, key contract.Key) task {
 // receive delivers a message.
 func (w *world) receive(m message) {
 	b := w.buyers[m.buyer]
+	switch {
+	case m.unknown:
+		b.left = b.left || b.stored.Ending && b.stored.Seen.Version == 0
+		return
+	case m.view != nil && b.left:
+		return
+	}
 	if m.view != nil {
 		purchase, err := b.stored.Observe(*m.view, w.time.Add(b.clock))
 		if err != nil {
@@ -266,7 +277,14 @@ func (w *world) receive(m message) {
 		w.writePurchase(b, purchase)
 		return
 	}
-	answer := func(view contract.View) { w.network = append(w.network, message{buyer: m.buyer, view: &view}) }
+	answer := func(view contract.View) {
+		switch {
+		case view.Version > 0:
+			w.network = append(w.network, message{buyer: m.buyer, view: &view})
+		case m.request.Event == contract.Terminate:
+			w.network = append(w.network, message{buyer: m.buyer, unknown: true})
+		}
+	}
 	if m.request.Event == "" {
 		if record, found := w.records[m.request.Key]; found {
 			answer(record.View)
@@ -296,7 +314,7 @@ func (w *world) receive(m message) {
 func (w *world) act(index int) task {
 	b := w.buyers[index]
 	action := b.stored.Next(w.time.Add(b.clock))
-	if action.Deed == contract.Over {
+	if action.Deed == contract.Over || b.left {
 		return nil
 	}
 	return task{
@@ -480,6 +498,9 @@ func (w *world) agree() {
 		key := b.stored.Terms.Key()
 		record := w.records[key]
 		state := record.State
+		if b.left && (state == contract.None || state.Final()) {
+			continue
+		}
 		stable := state.Final() || state == contract.Active || state == contract.Suspended
 		if !stable || b.stored.State() != state || b.stored.Proposal != nil && state != contract.Suspended {
 			w.failf("contract %s is %q at the buyer and %q at the seller", key, b.stored.State(), state)

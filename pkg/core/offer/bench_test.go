@@ -34,6 +34,13 @@ func BenchmarkMatch(b *testing.B) {
 				}
 			})
 		})
+		b.Run(name+"Any", func(b *testing.B) {
+			percentile.Report(b, func() {
+				for i := range offers {
+					matcher.Matches(&offers[i])
+				}
+			})
+		})
 	}
 }
 

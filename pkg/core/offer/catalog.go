@@ -65,6 +65,8 @@ const (
 // The zero Catalog is empty. It must not be used concurrently.
 type Catalog struct {
 	entries map[Key]Entry
+	// interner has offers share what they say alike: a catalog fits into little memory.
+	interner Interner
 	// floors are what was last known of offers that no registry lists any more, so that nobody can bring back what was
 	// withdrawn or replaced.
 	floors map[Key]floorOf
@@ -83,6 +85,7 @@ func (c *Catalog) Merge(s Sighting) Outcome {
 	if c.entries == nil {
 		c.entries, c.floors = map[Key]Entry{}, map[Key]floorOf{}
 	}
+	s.Offer = c.interner.Intern(s.Offer)
 	key, fingerprint := s.Offer.Key(), s.Offer.Fingerprint()
 	entry, listed := c.entries[key]
 	if !listed {

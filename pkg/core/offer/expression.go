@@ -5,6 +5,7 @@ package offer
 
 import (
 	"fmt"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -20,8 +21,27 @@ const MaxExpression = 1024
 // two, and the bound is about a tenth of a millisecond: a registry evaluates it for thousands of plans.
 const maxCost = 2_000
 
-// expression is a compiled expression in CEL.
-type expression struct{ program cel.Program }
+// maxNesting bounds how deep an expression is nested: one that people write is below ten.
+const maxNesting = 32
+
+// Expression is a compiled expression in CEL, for [Filter.CompileWith]. It can be used concurrently, and by any number of filters.
+type Expression struct {
+	program cel.Program
+	// spare has variables that nobody uses: a registry evaluates an expression for thousands of plans, and would do little else than make them.
+	spare sync.Pool
+}
+
+// Compiler compiles expressions. It can be used concurrently.
+type Compiler struct{ env *cel.Env }
+
+// NewCompiler returns a compiler. What it compiles shares what all expressions know.
+func NewCompiler() (*Compiler, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("make the environment of expressions: %w", err)
+	}
+	return &Compiler{env: env}, nil
+}
 
 // Variables of an expression. Each is declared by its whole name, so that a wrong name does not compile.
 const (
@@ -50,6 +70,7 @@ const (
 
 func environment() (*cel.Env, error) {
 	options := []cel.EnvOption{
+		cel.ParserRecursionLimit(maxNesting),
 		cel.CrossTypeNumericComparisons(true), // Write `< 10`, not `< 10.0`.
 		cel.Variable(offerRevision, cel.IntType),
 		cel.Variable(offerArchitectures, cel.ListType(cel.StringType)),
@@ -71,23 +92,20 @@ func environment() (*cel.Env, error) {
 	return cel.NewEnv(options...)
 }
 
-// compile compiles an expression.
-func compile(text string) (*expression, error) {
+// Compile compiles an expression: see Filter.Expression. The error says what is wrong with it: one that is longer than MaxExpression, nested
+// too deep, or that costs more than is evaluated for one plan in any case, does not compile.
+func (c *Compiler) Compile(text string) (*Expression, error) {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxExpression {
 		return nil, fmt.Errorf("it has more than %d characters, or is not text", MaxExpression)
 	}
-	env, err := environment()
-	if err != nil {
-		return nil, fmt.Errorf("make the environment: %w", err)
-	}
-	ast, issues := env.Compile(text)
+	ast, issues := c.env.Compile(text)
 	if err := issues.Err(); err != nil {
 		return nil, fmt.Errorf("%q does not compile: %w", text, err)
 	}
 	if ast.OutputType() != cel.BoolType {
 		return nil, fmt.Errorf("%q is a %s, not a bool", text, ast.OutputType())
 	}
-	estimate, err := env.EstimateCost(ast, sizes{})
+	estimate, err := c.env.EstimateCost(ast, sizes{})
 	if err != nil {
 		return nil, fmt.Errorf("estimate the cost of %q: %w", text, err)
 	}
@@ -98,25 +116,35 @@ func compile(text string) (*expression, error) {
 	if estimate.Max > maxCost { // To count the cost takes ten times as long as a usual expression.
 		options = append(options, cel.CostLimit(maxCost))
 	}
-	program, err := env.Program(ast, options...)
+	program, err := c.env.Program(ast, options...)
 	if err != nil {
 		return nil, fmt.Errorf("%q cannot be used: %w", text, err)
 	}
-	return &expression{program: program}, nil
+	return &Expression{program: program}, nil
 }
 
 // holds reports whether the expression is true. It is not if it has no value, or costs too much for the offer in question,
 // whose texts are its seller's.
-func (e *expression) holds(v *variables) bool {
+func (e *Expression) holds(o *Offer, p *Plan, m Match) bool {
+	v, _ := e.spare.Get().(*variables)
+	if v == nil {
+		v = &variables{amounts: map[string]float64{}}
+	}
+	v.offer, v.plan, v.match = o, p, m
 	value, _, err := e.program.Eval(v)
-	return err == nil && value.Value() == true
+	holds := err == nil && value.Value() == true
+	v.offer, v.plan, v.match = nil, nil, Match{}
+	e.spare.Put(v)
+	return holds
 }
 
 // variables are what an expression sees. Each is made when it is asked for.
 type variables struct {
-	offer Offer
+	offer *Offer
 	plan  *Plan
 	match Match
+	// amounts are the resources, once they were asked for. Their map is used again for the next plan.
+	amounts map[string]float64
 }
 
 var _ interpreter.Activation = (*variables)(nil)
@@ -160,8 +188,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	case planResources:
 		return v.resources(), true
 	case planPricePerHour:
-		perHour, _ := v.match.Price.PerHour().Float64()
-		return perHour, true
+		return v.match.Price.perHour(), true
 	case planAvailable:
 		return v.plan.Available, true
 	case planMinDuration:
@@ -184,11 +211,11 @@ func (v *variables) kpis() []map[string]any {
 }
 
 func (v *variables) resources() map[string]float64 {
-	of := make(map[string]float64, len(v.match.Granted))
+	clear(v.amounts)
 	for name, quantity := range v.match.Granted {
-		of[name] = float64(quantity.milli) / milli
+		v.amounts[name] = float64(quantity.milli) / milli
 	}
-	return of
+	return v.amounts
 }
 
 // sizes bounds the variables of an expression for the estimation of its cost.

@@ -55,12 +55,28 @@ type Match struct {
 // Matcher is a filter that can be used, also concurrently. The zero Matcher lets pass every plan that is not sold out.
 type Matcher struct {
 	filter     Filter
-	expression *expression
+	expression *Expression
 }
 
 // Compile makes the filter ready for use. The error names the field that is wrong. The matcher does not see
 // later changes of the filter's values, but shares its lists and maps.
 func (f Filter) Compile() (Matcher, error) {
+	if matcher, err := f.CompileWith(nil); err != nil || f.Expression == "" { // The expression costs most to look at.
+		return matcher, err
+	}
+	compiler, err := NewCompiler()
+	if err != nil {
+		return Matcher{}, err
+	}
+	compiled, err := compiler.Compile(f.Expression)
+	if err != nil {
+		return Matcher{}, in("expression", err)
+	}
+	return f.CompileWith(compiled)
+}
+
+// CompileWith is Compile with an expression that has been compiled before, in place of the filter's own; nil lets every plan pass.
+func (f Filter) CompileWith(e *Expression) (Matcher, error) {
 	if f.MaxPrice != nil {
 		most := *f.MaxPrice
 		if most.Currency == "" {
@@ -82,23 +98,15 @@ func (f Filter) Compile() (Matcher, error) {
 		err = fmt.Errorf("%.32q is not a code of ISO 4217 such as EUR", f.Currency)
 	}
 	err = first(in("resources", checkResources(f.Resources)), in("currency", err), in("duration", checkDuration(f.Duration)))
-	if err != nil || f.Expression == "" {
-		return Matcher{filter: f}, err
-	}
-	compiled, err := compile(f.Expression)
 	if err != nil {
-		return Matcher{}, in("expression", err)
+		return Matcher{}, err
 	}
-	return Matcher{filter: f, expression: compiled}, nil
+	return Matcher{filter: f, expression: e}, nil
 }
 
 // Match returns the plans of a valid offer that pass, in their order. It does not look at whether the offer is over.
 func (m Matcher) Match(o Offer) []Match {
-	f := &m.filter
-	switch {
-	case !among(f.Parties, o.Party), !among(f.Kinds, o.Kind), !among(f.Regions, o.Region), !among(f.Types, o.Type):
-		return nil
-	case len(f.Architectures) > 0 && !slices.ContainsFunc(o.Architectures, func(name string) bool { return slices.Contains(f.Architectures, name) }):
+	if !m.sells(&o) {
 		return nil
 	}
 	var matches []Match
@@ -110,13 +118,33 @@ func (m Matcher) Match(o Offer) []Match {
 	return matches
 }
 
+// Matches reports whether a plan of a valid offer passes. It is for who looks through many offers.
+func (m *Matcher) Matches(o *Offer) bool {
+	if !m.sells(o) {
+		return false
+	}
+	for i := range o.Plans {
+		if _, ok := m.plan(o, i); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// sells reports whether an offer passes, whatever its plans are.
+func (m *Matcher) sells(o *Offer) bool {
+	f := &m.filter
+	return among(f.Parties, o.Party) && among(f.Kinds, o.Kind) && among(f.Regions, o.Region) && among(f.Types, o.Type) &&
+		(len(f.Architectures) == 0 || slices.ContainsFunc(o.Architectures, func(name string) bool { return slices.Contains(f.Architectures, name) }))
+}
+
 // among reports whether a value is in a list, or there is no list.
 func among[T comparable](list []T, value T) bool {
 	return len(list) == 0 || slices.Contains(list, value)
 }
 
 // plan matches one plan: first what costs least to look at, and the expression at the end.
-func (m Matcher) plan(o *Offer, i int) (Match, bool) {
+func (m *Matcher) plan(o *Offer, i int) (Match, bool) {
 	f, p := &m.filter, &o.Plans[i]
 	switch {
 	case p.Available == 0 && !f.SoldOut, f.Currency != "" && f.Currency != p.Price.Currency:
@@ -135,5 +163,5 @@ func (m Matcher) plan(o *Offer, i int) (Match, bool) {
 		return Match{}, false
 	}
 	match := Match{Plan: i, Granted: granted, Price: price}
-	return match, m.expression == nil || m.expression.holds(&variables{offer: *o, plan: p, match: match})
+	return match, m.expression == nil || m.expression.holds(o, p, match)
 }

@@ -5,6 +5,7 @@ package offer
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,6 +88,9 @@ func TestMatch(t *testing.T) {
 				t.Fatalf("Compile(): %v", err)
 			}
 			var got []int
+			if got, want := matcher.Matches(&tc.offer), len(matcher.Match(tc.offer)) > 0; got != want {
+				t.Errorf("%s\nMatches() = %t, and Match() returns something: %t", tc.reason, got, want)
+			}
 			for _, match := range matcher.Match(tc.offer) {
 				got = append(got, match.Plan)
 				if !match.Granted.Covers(tc.filter.Resources) {
@@ -117,6 +121,7 @@ func TestCompileRefuses(t *testing.T) {
 		"Long":          {reason: "It is bounded.", filter: Filter{Expression: strings.Repeat("(", MaxExpression+1)}, err: "more than 1024 characters"},
 		"NotText":       {reason: "It is text.", filter: Filter{Expression: "\xff"}, err: "not text"},
 		"Deep":          {reason: "The parser has a bound.", filter: Filter{Expression: strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500)}, err: "recursion"},
+		"Nested":        {reason: "The bound is near what people write.", filter: Filter{Expression: strings.Repeat("(", 40) + "true" + strings.Repeat(")", 40)}, err: "recursion"},
 		"AlwaysCostly":  {reason: "It cannot be evaluated for any plan.", filter: Filter{Expression: items + `.map(a, ` + items + `.map(b, ` + items + `.map(c, a * b * c))).size() > 0`}, err: "costs too much"},
 		"Resource":      {reason: "No node has it.", filter: Filter{Resources: Resources{"gpu": {milli: 1000}}}, err: `resources["gpu"]: `},
 		"NoPeriod":      {reason: "A price is for some time.", filter: Filter{MaxPrice: &Price{Currency: "EUR"}}, err: "maxPrice.period"},
@@ -138,4 +143,34 @@ func TestZeroMatcher(t *testing.T) {
 	if got := (Matcher{}).Match(parse(t, "", "")); len(got) != 2 {
 		t.Errorf("Match() of the zero Matcher = %v, want both plans", got)
 	}
+}
+
+// TestMatchConcurrently asks one expression about different plans at the same time: none sees what is another's.
+func TestMatchConcurrently(t *testing.T) {
+	matcher, err := Filter{Expression: `plan.resources["cpu"] >= 4.0 && "memory" in plan.resources && offer.name == "seen"`}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := Offer{Name: "seen", Plans: []Plan{
+		{ID: "large", Resources: list(t, "cpu", "8", "memory", "16Gi"), Available: 1},
+		{ID: "bare", Resources: list(t, "cpu", "8"), Available: 1}, // What the plan before has is not its own.
+		{ID: "small", Resources: list(t, "cpu", "2", "memory", "16Gi"), Available: 1},
+	}}
+	other := Offer{Name: "other", Plans: seen.Plans}
+	var askers sync.WaitGroup
+	for range 4 {
+		askers.Go(func() {
+			for range 1000 {
+				if found := matcher.Match(seen); len(found) != 1 || found[0].Plan != 0 {
+					t.Errorf("found %v, want the first plan", found)
+					return
+				}
+				if found := matcher.Match(other); len(found) != 0 {
+					t.Errorf("found %v of another offer", found)
+					return
+				}
+			}
+		})
+	}
+	askers.Wait()
 }

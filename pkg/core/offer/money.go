@@ -120,6 +120,16 @@ func (p Price) PerHour() *big.Rat {
 	return hourly.Mul(hourly, p.Amount.Rat())
 }
 
+// perHour returns the number that is closest to the price of an hour; zero if the period is none.
+func (p Price) perHour() float64 {
+	const exact = 1 << 53 // Up to here, each whole number is a float, and the quotient of two is the closest there is.
+	if minutes := p.Period.minutes(); minutes > 0 && p.Amount.nano <= exact/60 {
+		return float64(p.Amount.nano*60) / float64(minutes*nano)
+	}
+	number, _ := p.PerHour().Float64()
+	return number
+}
+
 // Compare compares what an hour costs, and returns -1, 0 or 1 as cmp.Compare does. Only prices
 // in one currency can be compared: Compare does not look at it.
 func (p Price) Compare(other Price) int {

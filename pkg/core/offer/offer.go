@@ -45,7 +45,7 @@ type Offer struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Plans are what can be bought: at least one.
 	Plans []Plan `json:"plans"`
-	// KPIs are what was measured about the seller. Who signs the offer need not be who measured.
+	// KPIs are what the seller has measured: a broker, of those that it buys from. They are as true as the seller is honest.
 	KPIs []KPI `json:"kpis,omitempty"`
 }
 
@@ -82,14 +82,14 @@ type Location struct {
 	Longitude float64 `json:"longitude"`
 }
 
-// KPI is a value that somebody measured about the seller of an offer.
+// KPI is a value that the party has measured that signs the offer.
 type KPI struct {
 	// Name and Unit are as in package kpi.
 	Name       string    `json:"name"`
 	Value      float64   `json:"value"`
 	Unit       string    `json:"unit,omitempty"`
 	MeasuredAt time.Time `json:"measuredAt"`
-	// MeasuredBy is the party that measured: a value that the seller says of itself is a claim.
+	// MeasuredBy is the party that measured. It is the one that signs: nobody is believed to have measured what it has not signed.
 	MeasuredBy string `json:"measuredBy"`
 	// Samples is from how many measurements the value comes.
 	Samples int64 `json:"samples"`

@@ -221,6 +221,7 @@ func TestParseRefuses(t *testing.T) {
 		"DurationsCrossed":  {reason: "There is something between them.", from: `"maxDuration": "P30D"`, to: `"maxDuration": "PT30M"`, err: "plans[0].maxDuration: PT30M is less"},
 		"KPIName":           {reason: "It is a word.", from: `"name": "availability30d"`, to: `"name": ""`, err: "kpis[0].name: it is missing"},
 		"KPIBy":             {reason: "It is never believed without.", from: `"measuredBy": "PARTY"`, to: `"measuredBy": ""`, err: "kpis[0].measuredBy: "},
+		"KPIByAnother":      {reason: "Nobody speaks for another party.", from: `"measuredBy": "PARTY"`, to: `"measuredBy": "` + strings.Repeat("b", 51) + "a" + `"`, err: "kpis[0].measuredBy: "},
 		"KPIAt":             {reason: "It has a time.", from: `"2024-05-01T11:00:00+02:00"`, to: `"noon"`, err: `kpis[0].measuredAt: "noon"`},
 		"KPIValue":          {reason: "It is a number.", from: `0.999`, to: `1e999`, err: `kpis.value: it cannot be a number`},
 		"KPISamples":        {reason: "They are counted.", from: `2880`, to: `-1`, err: `kpis[0].samples: -1`},

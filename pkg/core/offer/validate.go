@@ -149,8 +149,7 @@ func (o Offer) checkKPIs() error {
 	if len(o.KPIs) > maxKPIs {
 		return in("kpis", fmt.Errorf("there are %d, which is more than %d", len(o.KPIs), maxKPIs))
 	}
-	type source struct{ name, by string }
-	seen := make(map[source]bool, len(o.KPIs))
+	seen := make(map[string]bool, len(o.KPIs))
 	for i, k := range o.KPIs {
 		err := first(
 			in("name", required(k.Name)),
@@ -158,16 +157,27 @@ func (o Offer) checkKPIs() error {
 			in("value", checkFloat(k.Value, math.MaxFloat64)),
 			in("unit", checkText(k.Unit, "")),
 			in("measuredAt", checkTime(k.MeasuredAt)),
-			in("measuredBy", checkParty(k.MeasuredBy)),
+			in("measuredBy", o.checkMeasuredBy(k.MeasuredBy)),
 			in("samples", checkNumber(k.Samples, 0, maxRevision)),
 		)
-		if err == nil && seen[source{k.Name, k.MeasuredBy}] {
-			err = in("name", fmt.Errorf("%q is there twice by one party", k.Name))
+		if err == nil && seen[k.Name] {
+			err = in("name", fmt.Errorf("%q is there twice", k.Name))
 		}
 		if err != nil {
 			return in(fmt.Sprintf("kpis[%d]", i), err)
 		}
-		seen[source{k.Name, k.MeasuredBy}] = true
+		seen[k.Name] = true
+	}
+	return nil
+}
+
+// checkMeasuredBy checks where a value comes from: its signature is that of the offer, and says nothing for anybody else.
+func (o Offer) checkMeasuredBy(by string) error {
+	if err := checkParty(by); err != nil {
+		return err
+	}
+	if by != o.Party {
+		return fmt.Errorf("%s has not signed it: who signs an offer tells what it has measured itself", by)
 	}
 	return nil
 }

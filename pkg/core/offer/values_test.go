@@ -6,6 +6,7 @@ package offer
 import (
 	"encoding/json"
 	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -331,6 +332,19 @@ func TestValuesAsJSON(t *testing.T) {
 	for _, wrong := range []string{`{"quantity":8}`, `{"amount":0.1}`, `{"duration":3600}`, `{"quantity":"8GB"}`} {
 		if err := json.Unmarshal([]byte(wrong), &got); err == nil {
 			t.Errorf("Unmarshal(%s) accepts it", wrong)
+		}
+	}
+}
+
+// TestPriceOfAnHour compares what expressions see with the closest number to the exact price.
+func TestPriceOfAnHour(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, period := range []Period{Minute, Hour, Day, Week, Month, ""} {
+		for range 2000 {
+			price := Price{Amount: Amount{nano: random.Int64N(maxAmount) >> random.IntN(60)}, Currency: "EUR", Period: period}
+			if want, _ := price.PerHour().Float64(); price.perHour() != want {
+				t.Fatalf("%s costs %v in an hour, want %v", price, price.perHour(), want)
+			}
 		}
 	}
 }

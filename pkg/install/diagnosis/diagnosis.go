@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package diagnosis looks at each step of the set-up of a broker or of a consumer, from Liqo's flags to tunnels, relay addresses and the
-// resource plugin, and says of each whether it is as it should be, and what to do if not. It writes nothing.
+// resource plugin, and at what a connector needs to buy and sell, and says of each whether it is as it should be, and what to do if not. It
+// writes nothing.
 //
 // It does not know how an installation is made: it asks package install for its steps; nor what is wrong with providers, consumers and
 // policies: package overview says that.
@@ -57,7 +58,7 @@ type Check struct {
 type Diagnosis struct {
 	// Healthy is true if there is no problem.
 	Healthy bool `json:"healthy"`
-	// Roles are what the cluster is: broker, consumer, both or none.
+	// Roles are what the cluster is: broker, consumer, trader, several of them or none.
 	Roles []string `json:"roles"`
 	// Liqo, Kubernetes and Plugin are versions; empty if they are not known.
 	Liqo       string `json:"liqo,omitempty"`
@@ -111,6 +112,14 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 		d.Roles = append(d.Roles, "consumer")
 		areas = append(areas, l.remoteIPAMs, l.paths)
 	}
+	connector, err := l.trades(ctx)
+	switch {
+	case err != nil:
+		areas = append(areas, func(context.Context) []Check { return cannot(connectorArea, "whether there is a connector", err) })
+	case connector != nil:
+		d.Roles = append(d.Roles, "trader")
+		areas = append(areas, func(ctx context.Context) []Check { return l.connector(ctx, connector) })
+	}
 	areas = append(areas, l.peers, l.kubelets, l.secrets)
 	if l.setup.Broker {
 		areas = append(areas, l.relays, func(ctx context.Context) []Check { return l.objects(ctx, cfg.Observe) })
@@ -131,7 +140,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	}
 	d.Checks = slices.Concat(found...)
 	if len(d.Roles) == 0 {
-		d.Checks = append(d.Checks, Check{"Set-up", Problem, "This cluster is neither a broker nor a consumer", "Run kubectl liqo-broker install on the broker, and kubectl liqo-broker prepare on a consumer"})
+		d.Checks = append(d.Checks, Check{"Set-up", Problem, "This cluster is neither a broker nor a consumer, and does not trade", "Run kubectl liqo-broker install on the broker, and kubectl liqo-broker prepare on a consumer"})
 	}
 	d.Healthy = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Problem })
 	return d, nil
@@ -141,7 +150,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 func (d *Diagnosis) String() string {
 	var out strings.Builder
 	is := strings.Join(d.Roles, " and ")
-	fmt.Fprintf(&out, "This cluster is: %s\n", cmp.Or(is, "neither a broker nor a consumer"))
+	fmt.Fprintf(&out, "This cluster is: %s\n", cmp.Or(is, "neither a broker nor a consumer, and does not trade"))
 	fmt.Fprintf(&out, "Versions: Liqo %s, Kubernetes %s, plugin %s\n",
 		overview.Plain(cmp.Or(d.Liqo, "unknown")), overview.Plain(cmp.Or(d.Kubernetes, "unknown")), overview.Plain(cmp.Or(d.Plugin, "unknown")))
 	area := ""

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
@@ -142,7 +143,7 @@ func foreign(t *testing.T) *liqo.ForeignCluster {
 func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	deployment := func(name string, args ...string) *appsv1.Deployment {
@@ -279,33 +280,37 @@ func TestStock(t *testing.T) {
 	}
 }
 
+// change has a test change an object and its status.
+func change(o client.Object, to func()) func(*testing.T, client.Client) {
+	return func(t *testing.T, c client.Client) {
+		t.Helper()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		to()
+		whole, _ := o.DeepCopyObject().(client.Object)
+		if err := c.Update(t.Context(), whole); err != nil {
+			t.Fatal(err)
+		}
+		o.SetResourceVersion(whole.GetResourceVersion())
+		if err := client.IgnoreNotFound(c.Status().Update(t.Context(), o)); err != nil { // Some kinds have no such subresource here.
+			t.Fatal(err)
+		}
+	}
+}
+
+// remove has a test delete an object.
+func remove(o client.Object) func(*testing.T, client.Client) {
+	return func(t *testing.T, c client.Client) {
+		t.Helper()
+		if err := c.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestIll breaks a broker in one way after the other: each is found, and says what to do.
 func TestIll(t *testing.T) {
-	change := func(o client.Object, to func()) func(*testing.T, client.Client) {
-		return func(t *testing.T, c client.Client) {
-			t.Helper()
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-				t.Fatal(err)
-			}
-			to()
-			whole, _ := o.DeepCopyObject().(client.Object)
-			if err := c.Update(t.Context(), whole); err != nil {
-				t.Fatal(err)
-			}
-			o.SetResourceVersion(whole.GetResourceVersion())
-			if err := client.IgnoreNotFound(c.Status().Update(t.Context(), o)); err != nil { // Some kinds have no such subresource here.
-				t.Fatal(err)
-			}
-		}
-	}
-	remove := func(o client.Object) func(*testing.T, client.Client) {
-		return func(t *testing.T, c client.Client) {
-			t.Helper()
-			if err := c.Delete(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	in := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}

@@ -13,6 +13,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +46,7 @@ type Entry struct {
 	// Offer is the offer, as its owner has signed it; nil for parties, and if it is gone.
 	Offer *Offer
 	// event tells a watcher of it.
-	event []byte
+	event string
 }
 
 // Offer is an offer, signed and read.
@@ -64,10 +66,16 @@ func NewParty(p *registryv1.Party) (*Entry, error) {
 
 // NewOffer returns the entry of an offer that became what it is at a revision of the registry.
 func NewOffer(o *Offer, revision int64) (*Entry, error) {
-	e := &Entry{Key: Key{Party: o.Party, Offer: o.ID}, Revision: revision, Offer: o}
-	return e, e.write(registryv1.EventUpsert, registryv1.Upsert{
+	e := &Entry{Key: Key{Party: o.Party, Offer: o.ID}, Revision: revision}
+	err := e.write(registryv1.EventUpsert, registryv1.Upsert{
 		Offer: &registryv1.Offer{Party: o.Party, ID: o.ID, Revision: o.Revision, Registered: revision, JWS: o.JWS},
 	})
+	kept := *o
+	if at := strings.Index(e.event, o.JWS); at >= 0 { // Half of all memory is signed offers: each is kept once.
+		kept.JWS = e.event[at : at+len(o.JWS)]
+	}
+	e.Offer = &kept
+	return e, err
 }
 
 // NewGone returns the entry of a party or an offer that is gone since a revision of the registry.
@@ -81,7 +89,7 @@ func (e *Entry) write(name string, of any) error {
 	if err != nil {
 		return fmt.Errorf("write an event of %s: %w", e.Key, err)
 	}
-	e.event = eventstream.Append(make([]byte, 0, len(text)+32), eventstream.Event{Name: name, Data: text})
+	e.event = string(eventstream.Append(make([]byte, 0, len(text)+32), eventstream.Event{Name: name, Data: text}))
 	return nil
 }
 
@@ -103,6 +111,45 @@ type View struct {
 	delta  []byte
 	// next is closed when there is a newer view.
 	next chan struct{}
+	// late is what watchers have to know to know this view that were not at the one before, by where they are.
+	late *late
+}
+
+// maxLate bounds how many texts for late watchers a view keeps, each of a chunk at most.
+const maxLate = 64
+
+// late is texts that are written for the first watcher that needs them, and sent to all others that do.
+type late struct {
+	mu    sync.Mutex
+	texts map[int64][]byte
+}
+
+// text returns what has come since a revision, if it fits into a chunk; nil otherwise.
+func (v *View) text(since int64) []byte {
+	v.late.mu.Lock()
+	defer v.late.mu.Unlock()
+	if text, known := v.late.texts[since]; known {
+		return text
+	}
+	var text []byte
+	size, entries := 0, v.since(since)
+	for _, e := range entries {
+		size += len(e.event)
+	}
+	if size <= chunk && len(v.late.texts) < maxLate {
+		text = make([]byte, 0, size+128)
+		for _, e := range entries {
+			text = append(text, e.event...)
+		}
+		text = v.bookmark(text, registryv1.EventBookmark)
+	}
+	if v.late.texts == nil {
+		v.late.texts = map[int64][]byte{}
+	}
+	if text != nil || len(v.late.texts) < maxLate {
+		v.late.texts[since] = text
+	}
+	return text
 }
 
 // Get returns the entry with a key; nil if there is none.
@@ -151,7 +198,7 @@ type Catalog struct {
 // New returns a catalog of nothing, whose revisions are of a history.
 func New(epoch string) *Catalog {
 	c := &Catalog{}
-	c.view.Store(&View{Epoch: epoch, next: make(chan struct{})})
+	c.view.Store(&View{Epoch: epoch, next: make(chan struct{}), late: &late{}})
 	return c
 }
 
@@ -195,7 +242,7 @@ func (c *Catalog) Apply(change Change) {
 	case change.Revision <= old.Revision && change.Floor <= old.floor:
 		return
 	}
-	view := &View{Epoch: old.Epoch, Revision: max(old.Revision, change.Revision), floor: max(old.floor, change.Floor), next: make(chan struct{})}
+	view := &View{Epoch: old.Epoch, Revision: max(old.Revision, change.Revision), floor: max(old.floor, change.Floor), next: make(chan struct{}), late: &late{}}
 
 	// Of each key the newest, and only if it is newer than what is known.
 	newest := make(map[Key]*Entry, len(change.Entries))
@@ -317,6 +364,11 @@ func (w *Watcher) tell(view *View, send func([]byte) error) error {
 		return w.parts(view, head, view.byKey, send)
 	case w.filter == nil && w.at == view.before:
 		return send(view.delta)
+	case w.filter == nil:
+		if text := view.text(w.at); text != nil {
+			return send(text)
+		}
+		return w.parts(view, nil, view.since(w.at), send)
 	default:
 		return w.parts(view, nil, view.since(w.at), send)
 	}

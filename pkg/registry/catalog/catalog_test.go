@@ -247,3 +247,52 @@ func TestAt(t *testing.T) {
 		t.Errorf("a revision that does not come: %v", err)
 	}
 }
+
+// TestLate has watchers miss some views: what they are sent is written once for all of them. Who has missed too much for that gets it in parts.
+func TestLate(t *testing.T) {
+	sent := func(w *Watcher) (parts [][]byte) {
+		t.Helper()
+		if err := w.Next(t.Context(), time.Millisecond, func(events []byte) error {
+			parts = append(parts, events)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return parts
+	}
+	c := New(epoch)
+	c.Apply(Change{Revision: 2, Entries: []*Entry{partyEntry("q", 2), offerEntry("p", "a", 1)}})
+	one, other := c.Watch(nil, "epoch.2"), c.Watch(nil, "epoch.2")
+	c.Apply(Change{Revision: 3, Entries: []*Entry{offerEntry("p", "b", 3)}})
+	behind := c.Watch(nil, "epoch.3")
+	c.Apply(Change{Revision: 5, Entries: []*Entry{offerEntry("p", "a", 5)}})
+	c.Apply(Change{Revision: 6, Entries: []*Entry{offerEntry("p", "c", 6)}})
+	a, b, d := sent(one), sent(other), sent(behind)
+	if want := []string{"+p/b=jws-3", "+p/a=jws-5", "+p/c=jws-6", "bookmark epoch.6"}; len(a) != 1 || !cmp.Equal(told(t, a[0]), want) {
+		t.Errorf("a late watcher is told %q, want %q", a, want)
+	}
+	if len(a) != 1 || len(b) != 1 || &a[0][0] != &b[0][0] {
+		t.Error("what two late watchers are sent is written twice")
+	}
+	if want := []string{"+p/a=jws-5", "+p/c=jws-6", "bookmark epoch.6"}; len(d) != 1 || !cmp.Equal(told(t, d[0]), want) {
+		t.Errorf("who is less late is told %q, want %q", d, want)
+	}
+
+	// More than a chunk.
+	var many []*Entry
+	for n := range int64(2000) {
+		many = append(many, offerEntry("q", fmt.Sprint("o", n), 7+n))
+	}
+	c.Apply(Change{Revision: 2006, Entries: many})
+	c.Apply(Change{Revision: 2007, Entries: []*Entry{offerEntry("p", "c", 2007)}})
+	parts, words := 0, 0
+	if err := one.Next(t.Context(), time.Millisecond, func(events []byte) error {
+		parts, words = parts+1, words+len(told(t, events))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if parts < 2 || words != 2002 {
+		t.Errorf("%d changes in %d parts, want 2001 and a bookmark in some", words, parts)
+	}
+}

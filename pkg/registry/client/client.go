@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
@@ -56,7 +57,8 @@ func New(registry string, config *tls.Config) (*Client, error) {
 	}
 	return &Client{base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
 		Transport: &http.Transport{
-			TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 50 * time.Second,
+			DialContext:     party.Dialer().DialContext,
+			TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 10 * time.Second,
 			MaxIdleConnsPerHost: 2, Proxy: http.ProxyFromEnvironment, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // A registry does not send elsewhere.

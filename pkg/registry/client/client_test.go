@@ -10,16 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -28,8 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/client"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
-	"github.com/capacitorset/liqo-broker/pkg/registry/server"
-	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+	"github.com/capacitorset/liqo-broker/pkg/registry/servertest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
@@ -37,54 +33,6 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var quick = client.Backoff{First: 5 * time.Millisecond, Most: 50 * time.Millisecond}
-
-// registry is a registry that can be ended and begun again at the same address.
-type registry struct {
-	dsn, address string
-	key          party.Key
-	end          func()
-}
-
-func newRegistry(t *testing.T) *registry {
-	t.Helper()
-	r := &registry{dsn: "sqlite:" + filepath.Join(t.TempDir(), "catalog.db"), address: "127.0.0.1:0", key: registrytest.Key(t)}
-	r.begin(t)
-	t.Cleanup(func() { r.end() })
-	return r
-}
-
-func (r *registry) fingerprint() string { return party.Fingerprint(r.key.Public()) }
-
-// begin runs the registry, until it is ended.
-func (r *registry) begin(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, err := store.Open(ctx, r.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := server.DefaultLimits()
-	limits.PerSecond, limits.Offers = 1000, 1000
-	served, err := server.New(ctx, server.Config{
-		Store: s, Log: logr.Discard(), AnonymousEnrol: true, Limits: limits, Lease: time.Second, Timing: server.Timing{Heartbeat: 50 * time.Millisecond},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.address = listener.Addr().String()
-	done := make(chan error, 1)
-	go func() { done <- served.Run(ctx, listener, party.ServerConfig(r.key)) }()
-	r.end = sync.OnceFunc(func() {
-		cancel()
-		if err := errors.Join(<-done, s.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
@@ -106,15 +54,15 @@ type reader struct {
 	handed  int
 }
 
-// follow runs a watcher until the test ends.
-func follow(t *testing.T, c func() *client.Client, change func(*client.WatcherConfig)) *reader {
+// follow runs a watcher until the test ends, which has come to a place and restored something before.
+func follow(t *testing.T, c func() *client.Client, after string, restore func(*client.Watcher)) *reader {
 	t.Helper()
 	r := &reader{offers: map[string]int64{}, parties: map[string]bool{}}
-	cfg := client.WatcherConfig{Client: c, Backoff: quick, Deliver: r.deliver, Report: r.report}
-	if change != nil {
-		change(&cfg)
+	w := client.NewWatcher(client.WatcherConfig{Client: c, After: after, Backoff: quick, Deliver: r.deliver, Report: r.report})
+	if restore != nil {
+		restore(w)
 	}
-	servingtest.Run(t, client.NewWatcher(cfg).Run)
+	servingtest.Run(t, w.Run)
 	return r
 }
 
@@ -168,9 +116,9 @@ func (r *reader) told(want error) func() bool {
 
 // TestPublisher keeps a registry told, through its death.
 func TestPublisher(t *testing.T) {
-	r := newRegistry(t)
+	r := servertest.New(t)
 	seller := registrytest.NewParty(t, "seller")
-	c := seller.Client(t, r.address, r.fingerprint())
+	c := seller.Client(t, r.Address, r.Fingerprint)
 	p := client.NewPublisher(client.PublisherConfig{Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick})
 	servingtest.Run(t, p.Run)
 	wrong := seller.Document(t, "wrong", 1)
@@ -182,17 +130,17 @@ func TestPublisher(t *testing.T) {
 	p.Set(wanted)
 	until(t, "two offers are published, and one refused", func() bool {
 		s := p.Status()
-		return slices.Equal(s.Published, []string{"a", "b"}) && strings.Contains(s.Refused["wrong"], "validUntil") && s.Error == nil && s.LeaseUntil.After(time.Now())
+		return slices.Equal(slices.Sorted(maps.Keys(s.Published)), []string{"a", "b"}) && s.Refused["wrong"] != nil && strings.Contains(s.Refused["wrong"].Error(), "validUntil") && s.Error == nil && s.LeaseUntil.After(time.Now())
 	})
-	there := follow(t, func() *client.Client { return c }, nil)
+	there := follow(t, func() *client.Client { return c }, "", nil)
 	until(t, "they are there", there.sees(map[string]int64{"a": 1, "b": 1}))
 
 	// The registry is away while something changes.
-	r.end()
+	r.End()
 	until(t, "the publisher notices", func() bool { return p.Status().Error != nil })
 	wanted.Offers = map[string]string{"b": seller.Offer(t, "b", 2), "c": seller.Offer(t, "c", 1)}
 	p.Set(wanted)
-	r.begin(t)
+	r.Begin(t)
 	until(t, "the registry learns of it", there.sees(map[string]int64{"b": 2, "c": 1}))
 
 	// Somebody has lost an offer.
@@ -201,7 +149,7 @@ func TestPublisher(t *testing.T) {
 	}
 	until(t, "the publisher finds out", func() bool {
 		s := p.Status()
-		return strings.Contains(s.Refused["c"], "revision") // The owner has withdrawn this one.
+		return strings.Contains(fmt.Sprint(s.Refused["c"]), "revision") // The owner has withdrawn this one.
 	})
 	wanted.Offers = map[string]string{"c": seller.Offer(t, "c", 2)}
 	p.Set(wanted)
@@ -210,9 +158,9 @@ func TestPublisher(t *testing.T) {
 
 // TestWatcher follows a registry through its death, and begins again where it was.
 func TestWatcher(t *testing.T) {
-	r := newRegistry(t)
+	r := servertest.New(t)
 	seller := registrytest.NewParty(t, "seller")
-	c := seller.Client(t, r.address, r.fingerprint())
+	c := seller.Client(t, r.Address, r.Fingerprint)
 	get := func() *client.Client { return c }
 	if _, err := c.Announce(t.Context(), seller.ID, seller.Enrolment(t, 1, "")); err != nil {
 		t.Fatal(err)
@@ -231,7 +179,7 @@ func TestWatcher(t *testing.T) {
 		want[id] = 1
 		publish(id, 1)
 	}
-	seen := follow(t, get, nil)
+	seen := follow(t, get, "", nil)
 	until(t, "everything is seen", seen.sees(want))
 	publish("a", 1)
 	want["a"] = 1
@@ -241,8 +189,8 @@ func TestWatcher(t *testing.T) {
 	seen.mu.Lock()
 	handed := seen.handed
 	seen.mu.Unlock()
-	r.end()
-	r.begin(t)
+	r.End()
+	r.Begin(t)
 	publish("b", 1)
 	want["b"] = 1
 	until(t, "what comes afterwards is seen", seen.sees(want))
@@ -272,7 +220,6 @@ func TestWatcher(t *testing.T) {
 	until(t, "it is handed on in the end", seen.sees(want))
 
 	// Somebody who begins with what was kept goes on from there.
-	var parties []registryv1.Party
 	offers, err := c.Offers(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -281,8 +228,13 @@ func TestWatcher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := follow(t, get, func(cfg *client.WatcherConfig) {
-		cfg.After, cfg.Parties, cfg.Offers = after, slices.Concat(parties, []registryv1.Party{known}), offers
+	again := follow(t, get, after, func(w *client.Watcher) {
+		if restored := w.Restore([]registryv1.Party{known}, nil); len(restored) != 1 {
+			t.Errorf("restored %d parties", len(restored))
+		}
+		if restored := w.Restore(nil, offers); len(restored) != len(offers) {
+			t.Errorf("restored %d offers of %d", len(restored), len(offers))
+		}
 	})
 	publish("d", 1)
 	until(t, "what is new is seen", func() bool {

@@ -27,7 +27,7 @@ const (
 type Wanted struct {
 	// Enrolment is the announcement, and what lets the party in.
 	Enrolment registryv1.Enrolment
-	// Offers are the signed offers, by their IDs.
+	// Offers are the signed offers, by their IDs. All others are withdrawn; but as long as it is nil, the registry keeps what it has.
 	Offers map[string]string
 }
 
@@ -47,10 +47,10 @@ type PublisherConfig struct {
 type PublisherStatus struct {
 	// State is what the registry has decided about the party; empty if it has not answered yet.
 	State registryv1.State
-	// Published are the offers that the registry has as they are wanted.
-	Published []string
+	// Published are the offers that the registry has, as they were signed, by their IDs.
+	Published map[string]string
 	// Refused are the offers that the registry does not take, and why.
-	Refused map[string]string
+	Refused map[string]*RefusalError
 	// Error is why the last round failed; nil if it did not.
 	Error error
 	// Contact is when the registry answered last.
@@ -80,7 +80,7 @@ func (p *Publisher) Set(w Wanted) {
 	w = Wanted{Enrolment: w.Enrolment, Offers: maps.Clone(w.Offers)}
 	w.Enrolment.Keys = slices.Clone(w.Enrolment.Keys)
 	p.mu.Lock()
-	same := sameEnrolment(p.wanted.Enrolment, w.Enrolment) && maps.Equal(p.wanted.Offers, w.Offers)
+	same := sameEnrolment(p.wanted.Enrolment, w.Enrolment) && maps.Equal(p.wanted.Offers, w.Offers) && (p.wanted.Offers == nil) == (w.Offers == nil)
 	p.wanted = w
 	p.mu.Unlock()
 	if same {
@@ -101,7 +101,7 @@ func (p *Publisher) Status() PublisherStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.status
-	s.Published, s.Refused = slices.Clone(s.Published), maps.Clone(s.Refused)
+	s.Published, s.Refused = maps.Clone(s.Published), maps.Clone(s.Refused)
 	return s
 }
 
@@ -134,11 +134,11 @@ func (p *Publisher) Run(ctx context.Context) error {
 
 // tell notes how a round went.
 func (p *Publisher) tell(r *round, err error) {
-	s := PublisherStatus{State: r.state, Refused: map[string]string{}, Error: err, Contact: r.contact, LeaseUntil: r.leaseUntil}
+	s := PublisherStatus{State: r.state, Refused: map[string]*RefusalError{}, Error: err, Contact: r.contact, LeaseUntil: r.leaseUntil}
 	for id, no := range r.refused {
 		s.Refused[id] = no.why
 	}
-	s.Published = slices.Sorted(maps.Keys(r.there))
+	s.Published = maps.Clone(r.there)
 	p.mu.Lock()
 	p.status = s
 	p.mu.Unlock()
@@ -161,8 +161,9 @@ type round struct {
 
 // no is a refusal of an offer.
 type no struct {
-	jws, why string
-	at       time.Time
+	jws string
+	why *RefusalError
+	at  time.Time
 }
 
 // make brings the registry to what is wanted, and returns after how long it has to be told again. What one offer is refused does not keep others back.
@@ -195,7 +196,7 @@ func (r *round) make(ctx context.Context, w Wanted) (time.Duration, error) {
 		return 0, err
 	}
 	for offer := range r.there {
-		if _, wanted := w.Offers[offer]; wanted {
+		if _, wanted := w.Offers[offer]; wanted || w.Offers == nil {
 			continue
 		}
 		if err := c.Withdraw(ctx, id, offer); err != nil {
@@ -249,7 +250,7 @@ func (r *round) publish(ctx context.Context, c *Client, offers map[string]string
 		case err == nil:
 			r.there[offer], r.contact = jws, time.Now()
 		case why != nil && why.Status != http.StatusUnauthorized && why.Status != http.StatusForbidden:
-			r.refused[offer] = no{jws, why.Error(), time.Now()}
+			r.refused[offer] = no{jws, why, time.Now()}
 		default:
 			return fmt.Errorf("publish offer %s: %w", offer, r.failed(err)) // So would the others be.
 		}

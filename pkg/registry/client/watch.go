@@ -41,10 +41,8 @@ type WatcherConfig struct {
 	Filter url.Values
 	// After is how far an earlier watcher had come, as it was handed on; empty to begin with all that there is. It counts only together with what that watcher knew.
 	After string
-	// Parties and Offers are what an earlier watcher knew. What cannot be verified is passed over.
-	Parties []registryv1.Party
-	Offers  []registryv1.Offer
-	// Deliver is handed what has changed, in order, in parts. At the end of those that belong together it gets how far the watcher has come; else that is empty. After an
+	// Deliver is handed what has changed, in order, in parts. At the end of those that belong together it gets how far the watcher has come; else that is empty. Where
+	// nothing has changed while it was not connected, it is handed that alone. After an
 	// error the watcher connects again, and hands the changes on that were not followed by an end.
 	Deliver func(ctx context.Context, changes []Change, after string) error
 	// Report is told what a registry says that is not true, or what is wrong with a connection; nil to tell nobody. It must not block.
@@ -77,15 +75,23 @@ func NewWatcher(cfg WatcherConfig) *Watcher {
 	if cfg.Silence <= 0 {
 		cfg.Silence = silence
 	}
-	w := &Watcher{cfg: cfg, after: cfg.After, known: newKnowledge(), open: map[Key]bool{}}
-	for i := range cfg.Parties {
-		_, _, _ = w.known.party(&cfg.Parties[i]) // What is wrong here comes again, and is reported then.
+	return &Watcher{cfg: cfg, after: cfg.After, known: newKnowledge(), open: map[Key]bool{}}
+}
+
+// Restore takes in what an earlier watcher knew, parties before their offers, and returns what of it is verified and valid: it was handed on
+// before, and is not again. The rest is passed over. It may be called any number of times before Run, and not later.
+func (w *Watcher) Restore(parties []registryv1.Party, offers []registryv1.Offer) (restored []Change) {
+	for i := range parties {
+		if p, _, err := w.known.party(&parties[i]); err == nil { // What is wrong here comes again, and is reported then.
+			restored = append(restored, Change{Party: p})
+		}
 	}
-	for i := range cfg.Offers {
-		_, _, _ = w.known.offer(&cfg.Offers[i], cfg.Now())
+	for i := range offers {
+		if o, _, err := w.known.offer(&offers[i], w.cfg.Now()); err == nil {
+			restored = append(restored, Change{Offer: o})
+		}
 	}
-	w.cfg.Parties, w.cfg.Offers = nil, nil
-	return w
+	return restored
 }
 
 // Run watches until ctx ends. A connection that ends is made again, where the watcher was.
@@ -153,6 +159,8 @@ type telling struct {
 	changes []Change
 	// missing is what was known when a snapshot began and has not come since; nil outside of snapshots.
 	missing map[Key]bool
+	// arrived is whether the watcher has come to where the registry is since the connection was made.
+	arrived bool
 }
 
 // event takes an event into account.
@@ -176,7 +184,12 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 		t.gone(Key{Party: d.Party, Offer: d.Offer})
 	case registryv1.EventBookmark:
 		return t.bookmark(ctx, e.ID)
-	default: // A heartbeat, or an event of another version.
+	case registryv1.EventHeartbeat:
+		if t.arrived || t.missing != nil || len(t.changes) > 0 || e.ID == "" {
+			return nil
+		}
+		return t.bookmark(ctx, e.ID) // Nothing has happened since the last connection.
+	default: // An event of another version.
 		return nil
 	}
 	if len(t.changes) < together {
@@ -254,7 +267,7 @@ func (t *telling) bookmark(ctx context.Context, after string) error {
 	if err := t.deliver(ctx, after); err != nil {
 		return err
 	}
-	t.w.after, t.w.open = after, map[Key]bool{}
+	t.w.after, t.w.open, t.arrived = after, map[Key]bool{}, true
 	t.reached()
 	return nil
 }

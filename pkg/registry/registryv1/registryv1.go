@@ -28,6 +28,13 @@ const (
 // PathV0 is where the catalog is in the form of the seed, which older user interfaces read.
 const PathV0 = "/catalog"
 
+// The paths of REAR, version 2.
+const (
+	PathREARFlavors      = "/api/v2/flavors"
+	PathREARReservations = "/api/v2/reservations"
+	PathREARPurchase     = "/api/v2/transactions/{transaction}/purchase"
+)
+
 // Bounds of what is sent.
 const (
 	// MaxBody bounds the body of a request, in bytes.
@@ -92,12 +99,12 @@ type Publication struct {
 // Offer is an offer, as the registry knows it.
 type Offer struct {
 	Party      string          `json:"party"`
-	ID         string          `doc:"Distinct among the offers of the party."                                       json:"id"`
-	Revision   int64           `doc:"As the party counts."                                                          json:"revision"`
-	Registered int64           `doc:"The registry's revision at which it became what it is."                        json:"registryRevision"`
-	JWS        string          `doc:"The offer as the party has signed it. What is trusted is this alone."          json:"offer"`
-	Alive      *bool           `doc:"Whether the party is alive. It is not in events, which have the party itself." json:"alive,omitempty"`
-	Document   json.RawMessage `doc:"What is signed, readable. It is not in events."                                json:"document,omitempty"`
+	ID         string          `doc:"Distinct among the offers of the party."                                              json:"id"`
+	Revision   int64           `doc:"As the party counts."                                                                 json:"revision"`
+	Registered int64           `doc:"The registry's revision at which it became what it is."                               json:"registryRevision"`
+	JWS        string          `doc:"The offer as the party has signed it. What is trusted is this alone."                 json:"offer"`
+	Alive      *bool           `doc:"Whether the party is alive. It is not in events, which have the party itself."        json:"alive,omitempty"`
+	Document   json.RawMessage `doc:"What is signed, readable. It is not in events, and in lists only if it is asked for." json:"document,omitempty"`
 }
 
 // Lease is until when a party counts as alive.

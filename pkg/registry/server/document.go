@@ -47,7 +47,9 @@ func (s *Server) document() error {
 func (s *Server) others() {
 	for path, item := range s.huma.OpenAPI().Paths {
 		var methods []string
-		for method, op := range map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodDelete: item.Delete} {
+		for method, op := range map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete,
+		} {
 			if op != nil {
 				methods = append(methods, method)
 			}

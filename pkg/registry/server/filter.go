@@ -15,15 +15,15 @@ import (
 
 // Filters are which offers are asked for. Several values of one mean any of them, and several of them mean all.
 type Filters struct {
-	Resources     []string `doc:"What one plan of the offer must have at least, such as cpu=4 or memory=16Gi; once for each resource."                                maxItems:"32"          query:"resource,explode"`
-	MaxPrice      string   `doc:"What an hour of one plan may cost at most, such as 0.10, in the currency of the parameter currency."                                 maxLength:"32"         query:"maxPrice"`
-	Currency      string   `doc:"The currency of the parameter maxPrice, as a code of ISO 4217. Prices in other currencies are not compared: such plans do not pass." maxLength:"3"          query:"currency"`
-	Regions       []string `maxItems:"32"                                                                                                                             query:"region,explode"`
-	Architectures []string `doc:"Such as amd64: one of them is enough."                                                                                               maxItems:"8"           query:"architecture,explode"`
-	Kinds         []string `enum:"Cluster,Broker"                                                                                                                     maxItems:"2"           query:"kind,explode"`
-	Parties       []string `doc:"IDs of parties."                                                                                                                     maxItems:"32"          query:"party,explode"`
-	Expression    string   `doc:"An expression in CEL about the offer and its plans."                                                                                 maxLength:"1024"       query:"expression"`
-	Alive         string   `doc:"Only offers of parties that are alive, or that are not. A watch has no such filter: it has the parties."                             enum:"true,false"      query:"alive"`
+	Resources     []string `doc:"What one plan of the offer must have at least, such as cpu=4 or memory=16Gi; once for each resource."                                maxItems:"32"     maxLength:"384"        query:"resource,explode"`
+	MaxPrice      string   `doc:"What an hour of one plan may cost at most, such as 0.10, in the currency of the parameter currency."                                 maxLength:"32"    query:"maxPrice"`
+	Currency      string   `doc:"The currency of the parameter maxPrice, as a code of ISO 4217. Prices in other currencies are not compared: such plans do not pass." maxLength:"3"     pattern:"^[A-Z]{3}$"   query:"currency"`
+	Regions       []string `maxItems:"32"                                                                                                                             maxLength:"256"   query:"region,explode"`
+	Architectures []string `doc:"Such as amd64: one of them is enough."                                                                                               maxItems:"8"      maxLength:"64"         query:"architecture,explode"`
+	Kinds         []string `enum:"Cluster,Broker"                                                                                                                     maxItems:"2"      query:"kind,explode"`
+	Parties       []string `doc:"IDs of parties."                                                                                                                     maxItems:"32"     maxLength:"52"         query:"party,explode"`
+	Expression    string   `doc:"An expression in CEL about the offer and its plans."                                                                                 maxLength:"1024"  query:"expression"`
+	Alive         string   `doc:"Only offers of parties that are alive, or that are not. A watch has no such filter: it has the parties."                             enum:"true,false" query:"alive"`
 }
 
 // filter is which offers are asked for, ready to be asked of many.
@@ -35,9 +35,9 @@ type filter struct {
 }
 
 // compile reads the filters. The error names the one that is wrong.
-func (f *Filters) compile() (*filter, error) {
+func (f *Filters) compile(known *expressions) (*filter, error) {
 	of := offer.Filter{
-		Resources: offer.Resources{}, Currency: f.Currency, Regions: f.Regions, Architectures: f.Architectures, Parties: f.Parties, Expression: f.Expression,
+		Resources: offer.Resources{}, Currency: f.Currency, Regions: f.Regions, Architectures: f.Architectures, Parties: f.Parties,
 	}
 	for _, text := range f.Resources {
 		name, amount, found := strings.Cut(text, "=")
@@ -66,12 +66,28 @@ func (f *Filters) compile() (*filter, error) {
 		}
 		of.MaxPrice = &offer.Price{Amount: amount, Currency: f.Currency, Period: offer.Hour}
 	}
-	matcher, err := of.Compile()
+	var expression *offer.Expression
+	if f.Expression != "" {
+		var err error
+		if expression, err = known.get(f.Expression); err != nil {
+			return nil, wrong(http.StatusUnprocessableEntity, "query.expression", err)
+		}
+	}
+	matcher, err := of.CompileWith(expression)
 	if err != nil {
-		return nil, wrong(http.StatusUnprocessableEntity, "query", err)
+		return nil, wrong(http.StatusUnprocessableEntity, "query."+fieldOf(err), err)
 	}
 	text := fmt.Sprintf("%q", []any{f.Resources, f.MaxPrice, f.Currency, f.Regions, f.Architectures, f.Kinds, f.Parties, f.Expression, f.Alive})
 	return &filter{matcher: matcher, alive: f.Alive, none: f.empty(), text: text}, nil
+}
+
+// fieldOf returns the parameter that an error of a filter is about. It begins with the field.
+func fieldOf(err error) string {
+	field := err.Error()[:strings.IndexAny(err.Error()+":", ":[.")]
+	if field == "resources" {
+		return "resource"
+	}
+	return field
 }
 
 // empty reports whether all offers pass but for whether their parties are alive.
@@ -81,7 +97,7 @@ func (f *Filters) empty() bool {
 
 // admits reports whether an offer passes.
 func (f *filter) admits(view *catalog.View, e *catalog.Entry) bool {
-	return (f.alive == "" || (f.alive == "true") == aliveIn(view, e)) && (f.none || len(f.matcher.Match(e.Offer.Offer)) > 0)
+	return (f.alive == "" || (f.alive == "true") == aliveIn(view, e)) && (f.none || f.matcher.Matches(&e.Offer.Offer))
 }
 
 // wants returns the filter of a watch; nil if all offers pass.
@@ -89,5 +105,5 @@ func (f *filter) wants() catalog.Filter {
 	if f.none {
 		return nil
 	}
-	return func(e *catalog.Entry) bool { return len(f.matcher.Match(e.Offer.Offer)) > 0 }
+	return func(e *catalog.Entry) bool { return f.matcher.Matches(&e.Offer.Offer) }
 }

@@ -19,8 +19,10 @@ import (
 )
 
 const (
-	// gather is for how long changes are gathered after some were told: all watchers are woken at once.
-	gather = 25 * time.Millisecond
+	// gather is for how long changes are gathered at least after some were told: all watchers are woken at once. To wake a thousand takes
+	// some tens of milliseconds of a processor, so that it is longer where many watch, by gatherEach for each, and gatherMost at most: else, while
+	// much changes, there would be no time for anything else.
+	gather, gatherEach, gatherMost = 25 * time.Millisecond, 50 * time.Microsecond, 250 * time.Millisecond
 	// pause is how long the follower waits after the store has failed.
 	pause = time.Second
 	// page is how many changes are read at once.
@@ -35,6 +37,8 @@ type follower struct {
 	ok atomic.Bool
 	// revision is up to which the catalog is as the store has it.
 	revision int64
+	// interner has offers share what they say alike.
+	interner offer.Interner
 }
 
 func newFollower(s *Server) *follower { return &follower{s: s} }
@@ -46,7 +50,7 @@ func (f *follower) ready() bool { return f.ok.Load() }
 func (f *follower) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.follow(ctx)
-		rest := gather
+		rest := f.rest()
 		if err != nil && ctx.Err() == nil {
 			f.s.cfg.Log.Error(err, "Cannot follow the store; trying again")
 			rest = pause
@@ -58,6 +62,11 @@ func (f *follower) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// rest returns for how long changes are gathered.
+func (f *follower) rest() time.Duration {
+	return min(gatherMost, gather+time.Duration(f.s.attached.Load())*gatherEach)
 }
 
 // follow waits for a change, and tells it.
@@ -220,7 +229,7 @@ func (n *news) offer(o *store.StoredOffer) {
 		n.skip(err, catalog.Key{Party: o.Party, Offer: o.ID}, o.RegistryRevision)
 		return
 	}
-	n.add(catalog.NewOffer(&catalog.Offer{JWS: o.JWS, Offer: read}, o.RegistryRevision))
+	n.add(catalog.NewOffer(&catalog.Offer{JWS: o.JWS, Offer: n.follower.interner.Intern(read)}, o.RegistryRevision))
 }
 
 // gone takes into account that something is not there any more.

@@ -5,10 +5,12 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -34,6 +36,8 @@ type publishInput struct {
 type offersInput struct {
 	Paging
 	Filters
+
+	Documents bool `doc:"With what is signed also as readable documents, which makes the answer twice as large." query:"documents"`
 }
 
 type partiesInput struct{ Paging }
@@ -120,31 +124,38 @@ func (s *Server) offer(in *NamedOffer) (*shownOffer, error) {
 	if found == nil {
 		return nil, refusal(http.StatusNotFound, "there is no offer "+in.Offer+" of the party "+in.Party)
 	}
-	shown, err := show(view, found)
+	shown, err := show(view, found, true)
 	return &shownOffer{shown}, err
 }
 
-// show returns an offer as the API shows it.
-func show(view *catalog.View, e *catalog.Entry) (registryv1.Offer, error) {
-	document, err := party.Payload(e.Offer.JWS)
+// show returns an offer as the API shows it, with what is signed as a readable document if that is asked for.
+func show(view *catalog.View, e *catalog.Entry, readable bool) (registryv1.Offer, error) {
+	alive := aliveIn(view, e)
+	shown := registryv1.Offer{Party: e.Key.Party, ID: e.Key.Offer, Revision: e.Offer.Revision, Registered: e.Revision, JWS: e.Offer.JWS, Alive: &alive}
+	if !readable {
+		return shown, nil
+	}
+	_, rest, _ := strings.Cut(e.Offer.JWS, ".") // It was taken apart with care when it came.
+	payload, _, _ := strings.Cut(rest, ".")
+	document, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil {
 		return registryv1.Offer{}, fmt.Errorf("read the offer %s: %w", e.Key, err)
 	}
-	alive := aliveIn(view, e)
-	return registryv1.Offer{
-		Party: e.Key.Party, ID: e.Key.Offer, Revision: e.Offer.Revision, Registered: e.Revision, JWS: e.Offer.JWS, Alive: &alive, Document: document,
-	}, nil
+	shown.Document = document
+	return shown, nil
 }
 
 // listOffers answers with a page of the offers that pass a filter.
 func (s *Server) listOffers(ctx context.Context, in *offersInput) (*listed[registryv1.Offer], error) {
-	f, err := in.compile()
+	f, err := in.compile(s.expressions)
 	if err != nil {
 		return nil, err
 	}
 	view := s.catalog.View()
 	keep := func(e *catalog.Entry) bool { return e.Offer != nil && f.admits(view, e) }
-	return pageOf(ctx, view, in.Paging, f.text, keep, func(e *catalog.Entry) (registryv1.Offer, error) { return show(view, e) })
+	return pageOf(ctx, view, in.Paging, f.text+strconv.FormatBool(in.Documents), keep, func(e *catalog.Entry) (registryv1.Offer, error) {
+		return show(view, e, in.Documents)
+	})
 }
 
 // listParties answers with a page of the parties that are approved.

@@ -8,12 +8,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
 )
@@ -36,6 +38,19 @@ type List[T any] struct {
 type listed[T any] struct {
 	ETag string `header:"ETag"`
 	Body List[T]
+}
+
+// once refuses parameters that are given more than once and have one value: which one is meant?
+func (s *Server) once(ctx huma.Context, next func(huma.Context)) {
+	request, _ := humago.Unwrap(ctx)
+	given := request.URL.Query()
+	for _, p := range ctx.Operation().Parameters {
+		if p.In == "query" && p.Schema.Type != huma.TypeArray && len(given[p.Name]) > 1 {
+			s.refuseContext(ctx, wrong(http.StatusUnprocessableEntity, "query."+p.Name, errors.New("is given more than once")))
+			return
+		}
+	}
+	next(ctx)
 }
 
 // position is after which key a page begins, of which list.

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -26,6 +27,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
@@ -36,6 +38,9 @@ import (
 const (
 	// requestTimeout is how long a request may take, and answerTimeout is less than what ends it without an answer.
 	requestTimeout, answerTimeout = 15 * time.Second, 13 * time.Second
+	// idleTimeout is how long a connection waits for its next request: less than until the next lease is renewed, since a thousand connections that wait
+	// hold more memory than it costs to make them again.
+	idleTimeout = 15 * time.Second
 	// DefaultLease is how long a party counts as alive without a word of it.
 	DefaultLease = 2 * time.Minute
 	// DefaultDrop is for how much longer the offers of a silent party are shown.
@@ -47,8 +52,8 @@ type Config struct {
 	// Store keeps what the registry knows.
 	Store *store.Store
 	Log   logr.Logger
-	// Authorities are whose certificates let a party in without a token; nil if nobody's do.
-	Authorities *x509.CertPool
+	// Authorities returns those whose certificates let a party in without a token, at the moment; nil if nobody's do.
+	Authorities func() *x509.CertPool
 	// AnonymousRead lets everybody read the catalog, without a certificate.
 	AnonymousRead bool
 	// AnonymousEnrol lets everybody in who announces itself, without a token, a certificate or an approval.
@@ -73,10 +78,13 @@ type Server struct {
 	parties  parties
 	follower *follower
 	watchers *source.Limit
+	attached atomic.Int64 // Watchers that are connected.
 	pace     *pace
 	metrics  *metrics
-	huma     huma.API
-	mux      *http.ServeMux
+	// expressions are those of filters, compiled.
+	expressions *expressions
+	huma        huma.API
+	mux         *http.ServeMux
 	// The OpenAPI document, as it is served.
 	json, yaml []byte
 }
@@ -107,8 +115,13 @@ func describe(cfg Config) (*Server, error) {
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = DefaultLimits()
 	}
+	compiler, err := offer.NewCompiler()
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		cfg: cfg, timing: cfg.Timing.orDefault(), mux: http.NewServeMux(), catalog: catalog.New(""),
+		expressions: newExpressions(maxExpressions, maxExpressionBytes, compiler.Compile),
+		cfg:         cfg, timing: cfg.Timing.orDefault(), mux: http.NewServeMux(), catalog: catalog.New(""),
 		watchers: source.NewLimit(cfg.Limits.Watchers, cfg.Limits.WatchersEach), pace: newPace(cfg.Limits.PerSecond),
 	}
 	s.metrics = newMetrics(s)
@@ -117,6 +130,7 @@ func describe(cfg Config) (*Server, error) {
 	s.offering()
 	s.watching()
 	s.older()
+	s.rear()
 	if err := s.document(); err != nil {
 		return nil, err
 	}
@@ -138,7 +152,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, config *tls.Con
 	group.Go(func() error {
 		bounded := httpserver.Bound(listener, httpserver.Bounds{All: s.cfg.Limits.Connections, Each: s.cfg.Limits.ConnectionsEach})
 		return httpserver.Server{
-			Name: "the registry", Handler: s.Handler(), TLS: config, Timeout: requestTimeout, Endless: endless, ConnContext: withConnection,
+			Name: "the registry", Handler: s.Handler(), TLS: config, Timeout: requestTimeout, Idle: idleTimeout, Endless: endless, ConnContext: withConnection,
 		}.Run(ctx, bounded)
 	})
 	return group.Wait()
@@ -171,7 +185,7 @@ const jsonType = "application/json"
 func (s *Server) operation(id, method, path string, n need, summary string) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: method, Path: registryv1.Base + path, Summary: summary, Description: n.String(), MaxBodyBytes: registryv1.MaxBody,
-		Middlewares: huma.Middlewares{private, accepts(s, jsonType), s.admit(n)},
+		Middlewares: huma.Middlewares{private, accepts(s, jsonType), s.admit(n), s.once},
 		Errors: []int{
 			http.StatusNotAcceptable, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
 		},
@@ -192,6 +206,9 @@ func (s *Server) operation(id, method, path string, n need, summary string) huma
 	}
 	if method == http.MethodPut {
 		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if method == http.MethodPost {
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	slices.Sort(op.Errors)
 	return op

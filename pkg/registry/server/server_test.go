@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"net"
@@ -31,12 +32,34 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+	"github.com/capacitorset/liqo-broker/pkg/registry/store/postgrestest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// registry is a registry that runs on loopback, over TLS and with a store in a folder of the test.
+// TestStores runs a registry on a file of SQLite and on a PostgreSQL, each on an empty one, and asks them the same.
+func TestStores(t *testing.T) {
+	for name, fresh := range map[string]func(testing.TB) string{"SQLite": newFileDSN, "PostgreSQL": postgrestest.Start(t).Database} {
+		t.Run(name, func(t *testing.T) {
+			for what, happens := range map[string]func(*testing.T, string){
+				"Life": life, "Refusals": refusals, "Bounds": bounds, "Admission": admission, "Listing": listing, "REAR": rear, "Leasing": leasing, "Pacing": pacing,
+				"Counting": counting, "Following": following, "Heartbeats": heartbeats, "LifeOfWatch": lifeOfWatch,
+				"TooManyWatchers": tooManyWatchers, "WatchersLeaveConnections": watchersLeaveConnections, "SlowWatcher": slowWatcher,
+			} {
+				t.Run(what, func(t *testing.T) { happens(t, fresh(t)) })
+			}
+		})
+	}
+}
+
+// newFileDSN is the DSN of a file of SQLite that is not there yet.
+func newFileDSN(tb testing.TB) string {
+	tb.Helper()
+	return "sqlite:" + filepath.Join(tb.TempDir(), "catalog.db")
+}
+
+// registry is a registry that runs on loopback, over TLS.
 type registry struct {
 	*Server
 
@@ -45,10 +68,10 @@ type registry struct {
 	key     string // Its fingerprint.
 }
 
-// run runs a registry until the test ends.
-func run(t *testing.T, change func(*Config)) *registry {
+// run runs a registry on a store until the test ends.
+func run(t *testing.T, dsn string, change func(*Config)) *registry {
 	t.Helper()
-	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "catalog.db"))
+	s, err := store.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +131,7 @@ func (r *registry) call(t *testing.T, key *party.Key, method, path, body string,
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +186,7 @@ func TestDocument(t *testing.T) {
 	if !bytes.Equal(checkedIn, want) {
 		t.Error("docs/api/registry.yaml is not the API's: make generate writes it")
 	}
-	r := run(t, nil)
+	r := run(t, newFileDSN(t), nil)
 	a := r.call(t, nil, http.MethodGet, "/v1/openapi.yaml", "")
 	if a.status != http.StatusOK || a.body != string(want) || a.header.Get("Content-Type") != "application/openapi+yaml" {
 		t.Errorf("%d %s: another document is served", a.status, a.header.Get("Content-Type"))
@@ -173,14 +196,14 @@ func TestDocument(t *testing.T) {
 		Paths   map[string]any `json:"paths"`
 	}
 	a = r.call(t, nil, http.MethodGet, "/v1/openapi.json", "")
-	if err := json.Unmarshal([]byte(a.body), &document); err != nil || document.OpenAPI != "3.1.0" || len(document.Paths) != 8 {
+	if err := json.Unmarshal([]byte(a.body), &document); err != nil || document.OpenAPI != "3.1.0" || len(document.Paths) != 11 {
 		t.Errorf("OpenAPI %s with %d paths (%v)", document.OpenAPI, len(document.Paths), err)
 	}
 }
 
-// TestLife walks what a party does at a registry.
-func TestLife(t *testing.T) {
-	r := run(t, nil)
+// life walks what a party does at a registry.
+func life(t *testing.T, dsn string) {
+	r := run(t, dsn, nil)
 	ctx := t.Context()
 	seller, c := r.member(t, "seller")
 	about, err := c.Registry(ctx)
@@ -194,8 +217,12 @@ func TestLife(t *testing.T) {
 		}
 	}
 	offers, err := c.Offers(ctx, nil)
-	if err != nil || len(offers) != 2 || offers[0].ID != "a" || !*offers[0].Alive || !strings.Contains(string(offers[0].Document), `"eu-north"`) {
+	if err != nil || len(offers) != 2 || offers[0].ID != "a" || !*offers[0].Alive || offers[0].Document != nil {
 		t.Errorf("the offers are %+v, %v", offers, err)
+	}
+	offers, err = c.Offers(ctx, url.Values{"documents": {"true"}})
+	if err != nil || len(offers) != 2 || !strings.Contains(string(offers[0].Document), `"eu-north"`) {
+		t.Errorf("with their documents the offers are %+v, %v", offers, err)
 	}
 	lease, err := c.Renew(ctx, seller.ID)
 	if err != nil || lease.Offers != 2 || time.Until(lease.Until) < time.Minute {
@@ -259,9 +286,9 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestRefused asks for what must be refused, and how.
-func TestRefused(t *testing.T) {
-	r := run(t, func(c *Config) { c.Limits.Offers = 3 })
+// refusals asks for what must be refused, and how.
+func refusals(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.Limits.Offers = 3 })
 	seller, c := r.member(t, "seller")
 	other, _ := r.member(t, "other")
 	stranger := registrytest.NewParty(t, "stranger")
@@ -378,12 +405,85 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAdmission lets parties in by a token, by a certificate, and by an administrator.
-func TestAdmission(t *testing.T) {
+// bounds asks lists and watches for more than they are made for.
+func bounds(t *testing.T, dsn string) {
+	r := run(t, dsn, nil)
+	reader, _ := r.member(t, "reader")
+	long := func(n int) string { return strings.Repeat("x", n) }
+	many := func(n int, value string) []string { return slices.Repeat([]string{value}, n) }
+	of := "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+	cases := map[string]struct {
+		reason     string
+		query      url.Values
+		ok         bool // The list is answered.
+		notInWatch bool // A watch has no such parameter.
+	}{
+		"resource/Long":         {reason: "A resource has a name as Kubernetes has.", query: url.Values{"resource": {long(400) + "=1"}}},
+		"resource/LongQuantity": {reason: "A quantity is a number.", query: url.Values{"resource": {"cpu=" + strings.Repeat("1", 400)}}},
+		"resource/Many":         {reason: "No plan has as many.", query: url.Values{"resource": many(33, "cpu=1")}},
+		"resource/Name":         {reason: "A name is one.", query: url.Values{"resource": {"a b=1"}}},
+		"maxPrice/Long":         {reason: "An amount is bounded.", query: url.Values{"maxPrice": {strings.Repeat("1", 33)}, "currency": {"EUR"}}},
+		"maxPrice/Twice":        {reason: "One price is meant.", query: url.Values{"maxPrice": {"1", "2"}, "currency": {"EUR"}}},
+		"currency/Long":         {reason: "A currency has three letters.", query: url.Values{"maxPrice": {"1"}, "currency": {"EURO"}}},
+		"currency/Code":         {reason: "They are capitals.", query: url.Values{"maxPrice": {"1"}, "currency": {"eur"}}},
+		"currency/Twice":        {reason: "One currency is meant.", query: url.Values{"maxPrice": {"1"}, "currency": {"EUR", "USD"}}},
+		"region/Long":           {reason: "No offer has such a region.", query: url.Values{"region": {long(257)}}},
+		"region/Many":           {reason: "Each is compared with each offer.", query: url.Values{"region": many(33, "a")}},
+		"architecture/Long":     {reason: "No offer has such an architecture.", query: url.Values{"architecture": {long(65)}}},
+		"architecture/Many":     {reason: "There are not as many.", query: url.Values{"architecture": many(9, "amd64")}},
+		"kind/Other":            {reason: "There are two.", query: url.Values{"kind": {"Cloud"}}},
+		"kind/Many":             {reason: "There are two.", query: url.Values{"kind": many(3, "Broker")}},
+		"party/Long":            {reason: "A party has 52 characters.", query: url.Values{"party": {of + "a"}}},
+		"party/Many":            {reason: "Each is compared with each offer.", query: url.Values{"party": many(33, of)}},
+		"expression/Long":       {reason: "An expression is bounded.", query: url.Values{"expression": {"true" + strings.Repeat(" ", 1024)}}},
+		"expression/Nested":     {reason: "Its nesting is bounded.", query: url.Values{"expression": {strings.Repeat("(", 40) + "true" + strings.Repeat(")", 40)}}},
+		"expression/Wrong":      {reason: "It compiles.", query: url.Values{"expression": {"offer.colour == 1"}}},
+		"expression/Costly":     {reason: "Its cost is bounded.", query: url.Values{"expression": {costly}}},
+		"expression/Twice":      {reason: "One expression is meant.", query: url.Values{"expression": {"true", "false"}}},
+		"alive/Other":           {reason: "It is true or false.", query: url.Values{"alive": {"maybe"}}},
+		"limit/Large":           {reason: "A page is bounded.", query: url.Values{"limit": {"501"}}, notInWatch: true},
+		"limit/None":            {reason: "A page is not empty.", query: url.Values{"limit": {"0"}}, notInWatch: true},
+		"limit/Number":          {reason: "It is a number.", query: url.Values{"limit": {"x"}}, notInWatch: true},
+		"limit/Twice":           {reason: "One limit is meant.", query: url.Values{"limit": {"1", "2"}}, notInWatch: true},
+		"continue/Long":         {reason: "No page has such a continuation.", query: url.Values{"continue": {long(513)}}, notInWatch: true},
+		"region/AsMany":         {reason: "As many and as long as may be.", query: url.Values{"region": many(32, long(256)), "limit": {"500"}}, ok: true, notInWatch: true},
+		"expression/Usual":      {reason: "What people write is answered.", query: url.Values{"expression": {"((plan.available > 1))"}}, ok: true, notInWatch: true},
+	}
+	for name, tc := range cases {
+		parameter, _, _ := strings.Cut(name, "/")
+		for _, path := range []string{"/v1/offers", "/v1/watch"} {
+			if path == "/v1/watch" && tc.notInWatch {
+				continue
+			}
+			a := r.call(t, &reader.Key, http.MethodGet, path+"?"+tc.query.Encode(), "")
+			if tc.ok && a.status == http.StatusOK {
+				continue
+			}
+			// Of a list that is wrong in one place, the place is told: query.region[2].
+			if tc.ok || a.status != http.StatusUnprocessableEntity || !strings.HasPrefix(a.location()+"[", "query."+parameter+"[") {
+				t.Errorf("%s of %s: %s\nanswered %d at %s: %s", name, path, tc.reason, a.status, a.location(), a.body)
+			}
+		}
+	}
+	for _, query := range []url.Values{{"after": {long(129)}}, {"after": {"a", "b"}}} {
+		if a := r.call(t, &reader.Key, http.MethodGet, "/v1/watch?"+query.Encode(), ""); a.status != http.StatusUnprocessableEntity || a.location() != "query.after" {
+			t.Errorf("after %s: answered %d at %s", query, a.status, a.location())
+		}
+	}
+	if a := r.call(t, &reader.Key, http.MethodGet, "/v1/watch", "", "Last-Event-ID", long(129)); a.status != http.StatusUnprocessableEntity || a.location() != "header.Last-Event-ID" {
+		t.Errorf("Last-Event-ID: answered %d at %s: %s", a.status, a.location(), a.body)
+	}
+}
+
+// costly is an expression that costs too much for any plan.
+const costly = `[1,2,3,4,5,6,7,8,9,0].map(a, [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3,4,5,6,7,8,9,0].map(c, a * b * c))).size() > 0`
+
+// admission lets parties in by a token, by a certificate, and by an administrator.
+func admission(t *testing.T, dsn string) {
 	authority := newAuthority(t)
-	r := run(t, func(c *Config) {
+	r := run(t, dsn, func(c *Config) {
 		c.AnonymousEnrol = false
-		c.Authorities = authority.pool
+		c.Authorities = func() *x509.CertPool { return authority.pool }
 	})
 	if err := r.store.CreateToken(t.Context(), store.Token{Digest: store.Digest("secret"), Uses: 1, ExpiresAt: time.Now().Add(time.Hour), CreatedAt: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -433,9 +533,9 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
-// TestList asks for pages, filters and versions.
-func TestList(t *testing.T) {
-	r := run(t, func(c *Config) { c.AnonymousRead = true })
+// listing asks for pages, filters and versions.
+func listing(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.AnonymousRead = true })
 	seller, c := r.member(t, "seller")
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		d := seller.Document(t, id, 1)
@@ -514,9 +614,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestLease lets a party be silent until what it offers is dropped, and brings it back.
-func TestLease(t *testing.T) {
-	r := run(t, func(c *Config) {
+// leasing lets a party be silent until what it offers is dropped, and brings it back.
+func leasing(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) {
 		c.AnonymousRead = true
 		c.Lease, c.Drop = 300*time.Millisecond, 600*time.Millisecond
 	})
@@ -548,9 +648,9 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestPace calls too often.
-func TestPace(t *testing.T) {
-	r := run(t, func(c *Config) { c.Limits.PerSecond = 1 })
+// pacing calls too often.
+func pacing(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.Limits.PerSecond = 1 })
 	seller, c := r.member(t, "seller")
 	_, other := r.member(t, "other")
 	refused := 0
@@ -567,9 +667,9 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestMetrics checks the names of the metrics, and that they count.
-func TestMetrics(t *testing.T) {
-	r := run(t, nil)
+// counting checks the names of the metrics, and that they count.
+func counting(t *testing.T, dsn string) {
+	r := run(t, dsn, nil)
 	r.member(t, "seller")
 	registered := prometheus.NewPedanticRegistry()
 	registered.MustRegister(r.Collectors()...)

@@ -49,10 +49,10 @@ type watchInput struct {
 func (s *Server) watching() {
 	op := s.operation("watch", http.MethodGet, registryv1.PathWatch, reads, "Watch the catalog, by server-sent events")
 	op.Description = "At first there is an event snapshot, an event upsert for each party and offer that there is, and an event bookmark. Then there are events " +
-		"upsert and delete, and a bookmark after some of them; and a heartbeat when nothing happens. A watcher that calls again with the last ID goes on where it was. " +
+		"upsert and delete, and a bookmark after some of them; and a heartbeat when nothing happens. A watcher that calls again with the last ID goes on where it was, and gets a heartbeat at once if nothing has happened since. " +
 		"If too much has happened since, or the registry has another history, all begins again with a snapshot. " +
 		"A filter is about offers: parties come in any case. A watcher that does not read fast enough is cut off."
-	op.Middlewares = huma.Middlewares{private, accepts(s, eventstream.MediaType), s.admit(reads)}
+	op.Middlewares = huma.Middlewares{private, accepts(s, eventstream.MediaType), s.admit(reads), s.once}
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The events", Content: map[string]*huma.MediaType{eventstream.MediaType: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
@@ -61,7 +61,7 @@ func (s *Server) watching() {
 	schemas.Schema(reflect.TypeFor[registryv1.Delete](), true, "Delete")
 	schemas.Schema(reflect.TypeFor[registryv1.Bookmark](), true, "Bookmark")
 	huma.Register(s.huma, op, func(_ context.Context, in *watchInput) (*huma.StreamResponse, error) {
-		filter, err := in.compile()
+		filter, err := in.compile(s.expressions)
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +94,15 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	s.metrics.watches.WithLabelValues(map[bool]string{true: "resumed", false: "snapshot"}[watcher.Resumes()]).Inc()
 	s.metrics.watching.Inc()
 	defer s.metrics.watching.Dec()
+	s.attached.Add(1)
+	defer s.attached.Add(-1)
 	out := eventstream.Begin(w, s.timing.Write)
-	for {
-		err := watcher.Next(living, s.timing.Heartbeat, func(events []byte) error {
+	wait := s.timing.Heartbeat
+	if watcher.Resumes() {
+		wait = 0 // It learns at once that nothing has happened since it was here.
+	}
+	for ; ; wait = s.timing.Heartbeat {
+		err := watcher.Next(living, wait, func(events []byte) error {
 			if err := s.may(s.callerOf(who, who.fingerprint), reads, ""); err != nil {
 				return err
 			}

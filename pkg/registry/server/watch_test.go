@@ -97,9 +97,9 @@ func (s *stream) want(reason string, want ...string) {
 	}
 }
 
-// TestWatch follows what happens.
-func TestWatch(t *testing.T) {
-	r := run(t, func(c *Config) { c.Timing.Heartbeat = time.Hour })
+// following follows what happens.
+func following(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.Timing.Heartbeat = time.Hour })
 	ctx := t.Context()
 	seller, c := r.member(t, "seller")
 	buyer, _ := r.member(t, "buyer")
@@ -147,9 +147,9 @@ func TestWatch(t *testing.T) {
 	t.Error("a revoked party goes on watching")
 }
 
-// TestHeartbeat hears of nothing.
-func TestHeartbeat(t *testing.T) {
-	r := run(t, func(c *Config) { c.Timing.Heartbeat = 50 * time.Millisecond })
+// heartbeats hears of nothing.
+func heartbeats(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.Timing.Heartbeat = 50 * time.Millisecond })
 	buyer, _ := r.member(t, "buyer")
 	s := r.watch(t, buyer, nil)
 	s.want("At first there is everything.", "snapshot", "+buyer", "bookmark")
@@ -159,9 +159,9 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// TestLifeOfWatch ends a watch that has been for long.
-func TestLifeOfWatch(t *testing.T) {
-	r := run(t, func(c *Config) { c.Timing = Timing{Heartbeat: 20 * time.Millisecond, Life: 200 * time.Millisecond} })
+// lifeOfWatch ends a watch that has been for long.
+func lifeOfWatch(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.Timing = Timing{Heartbeat: 20 * time.Millisecond, Life: 200 * time.Millisecond} })
 	buyer, _ := r.member(t, "buyer")
 	s := r.watch(t, buyer, nil)
 	for {
@@ -175,9 +175,9 @@ func TestLifeOfWatch(t *testing.T) {
 	}
 }
 
-// TestTooManyWatchers opens one watch too many.
-func TestTooManyWatchers(t *testing.T) {
-	r := run(t, func(c *Config) { c.Limits.WatchersEach = 2 })
+// tooManyWatchers opens one watch too many.
+func tooManyWatchers(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.Limits.WatchersEach = 2 })
 	buyer, _ := r.member(t, "buyer")
 	other, _ := r.member(t, "other")
 	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
@@ -190,9 +190,9 @@ func TestTooManyWatchers(t *testing.T) {
 	}
 }
 
-// TestWatchersLeaveConnections holds as many connections of watchers as one address may have, and one more.
-func TestWatchersLeaveConnections(t *testing.T) {
-	r := run(t, func(c *Config) { c.Limits.ConnectionsEach, c.Limits.WatchersEach = 3, 10 })
+// watchersLeaveConnections holds as many connections of watchers as one address may have, and one more.
+func watchersLeaveConnections(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) { c.Limits.ConnectionsEach, c.Limits.WatchersEach = 3, 10 })
 	buyer, c := r.member(t, "buyer")
 	c.Close()
 	for range 5 {
@@ -202,9 +202,9 @@ func TestWatchersLeaveConnections(t *testing.T) {
 	}
 }
 
-// TestSlowWatcher watches without reading. It is cut off, and nobody waits for it.
-func TestSlowWatcher(t *testing.T) {
-	r := run(t, func(c *Config) {
+// slowWatcher watches without reading. It is cut off, and nobody waits for it.
+func slowWatcher(t *testing.T, dsn string) {
+	r := run(t, dsn, func(c *Config) {
 		c.Timing.Write, c.Timing.Heartbeat = 2*time.Second, time.Hour
 		c.Limits.Offers = 1000
 	})

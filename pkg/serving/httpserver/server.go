@@ -8,6 +8,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -39,6 +40,8 @@ type Server struct {
 	TLS *tls.Config
 	// Timeout is how long a request may take.
 	Timeout time.Duration
+	// Idle is how long a connection may wait for its next request; zero for a minute.
+	Idle time.Duration
 	// Endless reports whether a request is answered for as long as both sides wish, and ends with the server: its handler
 	// bounds what it reads and writes itself. It is nil if there are no such requests.
 	Endless func(*http.Request) bool
@@ -60,7 +63,7 @@ func (s Server) Run(ctx context.Context, listener net.Listener) error {
 		ReadHeaderTimeout: min(headerTimeout, s.Timeout),
 		ReadTimeout:       s.Timeout,
 		WriteTimeout:      s.Timeout + headerTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       cmp.Or(s.Idle, idleTimeout),
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          silent, // What strangers do wrong would fill the log.
 		ConnContext:       s.ConnContext,

@@ -261,3 +261,15 @@ func TestEndless(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestIdle leaves a connection alone after a request: the server closes it in the time that is set, and not after a minute.
+func TestIdle(t *testing.T) {
+	address := listen(t, Bounds{All: 1, Each: 1}, Server{Name: "the test", Handler: ok, Timeout: time.Minute, Idle: 50 * time.Millisecond})
+	c := dial(t, "127.0.0.1", address)
+	if !answers(t, c) {
+		t.Fatal("the connection is not served")
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // answers has set a deadline.
+		t.Errorf("the connection ends by %v, want its end", err)
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 )
 
 // The lease of a virtual node ends soon enough for another replica to take over before
@@ -58,7 +60,7 @@ func NewReplica(c ReplicaConfig, client kubernetes.Interface, log logr.Logger) (
 	led := sync.OnceFunc(func() { close(r.leads) })
 	lost := sync.OnceFunc(func() { close(r.taken) })
 	r.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: replicaLease, RenewDeadline: replicaDeadline, RetryPeriod: replicaRetry, ReleaseOnCancel: true,
+		Lock: lease.Releasing(lock), LeaseDuration: replicaLease, RenewDeadline: replicaDeadline, RetryPeriod: replicaRetry, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { led() },
 			OnStoppedLeading: func() {},

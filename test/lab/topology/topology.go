@@ -111,9 +111,16 @@ func Nested() Topology {
 		[4]string{"10.80.0.0/16", "10.80.0.0/16", "10.80.0.0/16", "10.80.0.0/16"})
 }
 
+// Strangers is the same federation before anybody has peered.
+func Strangers() Topology {
+	topology := Overlapping()
+	topology.Peerings = nil
+	return topology
+}
+
 // Usage names the topologies, for the help of a command.
 const Usage = "overlapping: consumer and providers with the same CIDRs; distinct: each with its own; equal: one pod CIDR for all; " +
-	"partial: pod CIDRs inside one another; nested: a pod CIDR inside the external CIDR of another"
+	"partial: pod CIDRs inside one another; nested: a pod CIDR inside the external CIDR of another; strangers: as overlapping, without peerings"
 
 // Named returns the topology of that name, one of those in [Usage].
 func Named(name string) (Topology, error) {
@@ -128,6 +135,8 @@ func Named(name string) (Topology, error) {
 		return Partial(), nil
 	case "nested":
 		return Nested(), nil
+	case "strangers":
+		return Strangers(), nil
 	}
 	return Topology{}, fmt.Errorf("unknown topology %q; use %s", name, Usage)
 }

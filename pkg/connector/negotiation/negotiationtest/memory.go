@@ -6,13 +6,19 @@ package negotiationtest
 
 import (
 	"context"
-	"maps"
+	"crypto/ed25519"
 	"sync"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/party"
 )
+
+// FirstKeys is a negotiation.Identify that knows everybody who never changed its key.
+func FirstKeys(_ context.Context, key ed25519.PublicKey) (party.Keys, error) {
+	return party.FirstKey(key), nil
+}
 
 // Memory is a store in memory. The zero Memory is empty. It can be used concurrently.
 type Memory struct {
@@ -86,17 +92,23 @@ func (m *Memory) write(key contract.Key, record *contract.Record, books ledger.L
 	return true, differs
 }
 
-// Open implements negotiation.Store.
-func (m *Memory) Open(_ context.Context, buyer string) (int, error) {
+// Count implements negotiation.Store.
+func (m *Memory) Count(_ context.Context, buyer string) (negotiation.Count, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	open := 0
-	for key, record := range maps.All(m.records) {
-		if key.Buyer == buyer && !record.State.Final() {
-			open++
+	count := negotiation.Count{AllKept: len(m.records)}
+	for key, record := range m.records {
+		open := 0
+		if !record.State.Final() {
+			open = 1
+		}
+		count.AllOpen += open
+		if key.Buyer == buyer {
+			count.Open += open
+			count.Kept++
 		}
 	}
-	return open, nil
+	return count, nil
 }
 
 // Wait implements negotiation.Store.
@@ -118,6 +130,14 @@ func (m *Memory) Wait(ctx context.Context, key contract.Key, after int64) error 
 		case <-changed:
 		}
 	}
+}
+
+// Forget removes a record, and what its contract holds, as a seller does long after its end.
+func (m *Memory) Forget(key contract.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.records, key)
+	m.books = m.books.Release(key)
 }
 
 // Ledger returns the holds that are stored.

@@ -19,13 +19,15 @@ const (
 	CountersignatureType = "countersignature+jws" // Countersignature, signed by the seller
 )
 
-// The types of problem documents (RFC 9457) that say why a contract's state does not allow a request.
+// The types of problem documents (RFC 9457) that say why a request is refused: by the contract's state, by its terms, or because the caller
+// asks for too much, which it can ask for later.
 const (
 	ProblemUnknown  = "urn:liqo-broker:negotiation:unknown-contract"
 	ProblemEarly    = "urn:liqo-broker:negotiation:too-early"
 	ProblemLate     = "urn:liqo-broker:negotiation:too-late"
 	ProblemRevision = "urn:liqo-broker:negotiation:revision-over"
 	ProblemTerms    = "urn:liqo-broker:negotiation:other-terms"
+	ProblemTooMany  = "urn:liqo-broker:negotiation:too-many"
 )
 
 // Price is what is paid, as in the plan of an offer.

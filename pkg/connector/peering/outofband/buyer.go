@@ -11,20 +11,37 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // annotationContract is on what a connector has made, and what it therefore may remove.
 const annotationContract = "brokering.liqo.io/by-contract"
+
+// annotationDrained is on nodes that Drain has closed, so that Peer opens no other ones.
+const annotationDrained = "brokering.liqo.io/drained-by-contract"
+
+// annotationPeered is on foreign clusters that provide by contract: since when this cluster asks them to, in seconds since 1970.
+const annotationPeered = "brokering.liqo.io/peered-at"
+
+// nodeTimeout is for how long after its beginning a peering is not ended while it has no node.
+const nodeTimeout = time.Minute
+
+// labelLooked is on foreign clusters that are being left: when Liqo was told last to look at them, in seconds since 1970.
+const labelLooked = "brokering.liqo.io/looked-at"
 
 // Driver is both sides. It may be used concurrently for different clusters.
 type Driver struct {
@@ -32,6 +49,7 @@ type Driver struct {
 	client client.Client
 	// liqo is the namespace where Liqo runs.
 	liqo string
+	now  func() time.Time
 }
 
 var (
@@ -40,7 +58,9 @@ var (
 )
 
 // New returns a driver; the client reads from the API server itself, and namespace is where Liqo runs.
-func New(c client.Client, namespace string) *Driver { return &Driver{client: c, liqo: namespace} }
+func New(c client.Client, namespace string) *Driver {
+	return &Driver{client: c, liqo: namespace, now: time.Now}
+}
 
 // Peer implements [peering.Buyer].
 func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
@@ -72,18 +92,64 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 		return err
 	}
 	if fc == nil {
-		fc = liqo.NewForeignCluster(seller, with.AuthURL())
-		mark(fc)
-		liqo.Consume(fc, with.AuthURL())
-		if err := d.client.Create(ctx, fc); err != nil {
-			return fmt.Errorf("create ForeignCluster %s: %w", fc.Name, err)
+		err := d.consume(ctx, seller, with.AuthURL())
+		if apierrors.IsAlreadyExists(err) { // Another cluster has its name.
+			err = d.consume(ctx, cluster.Identity{ID: seller.ID, Name: liqo.GivenName(seller)}, with.AuthURL())
 		}
-		return nil
+		return err
 	}
-	return d.patch(ctx, fc, func() {
-		mark(fc)
-		liqo.Consume(fc, with.AuthURL())
-	})
+	err = d.patch(ctx, fc, func() { d.provideHere(fc, with.AuthURL()) })
+	if err != nil {
+		return err
+	}
+	return d.uncordon(ctx, seller.ID)
+}
+
+// uncordon opens the nodes of a cluster that were drained, and no others, to new pods.
+func (d *Driver) uncordon(ctx context.Context, remote cluster.ID) error {
+	nodes, err := d.nodes(ctx, remote)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		node := &nodes[i]
+		if node.Annotations[annotationDrained] == "" {
+			continue
+		}
+		before := client.MergeFrom(node.DeepCopy())
+		delete(node.Annotations, annotationDrained)
+		node.Spec.Unschedulable = false
+		if err := d.client.Patch(ctx, node, before); err != nil {
+			return fmt.Errorf("uncordon node %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+// consume creates the foreign cluster of a seller.
+func (d *Driver) consume(ctx context.Context, seller cluster.Identity, authURL string) error {
+	fc := liqo.NewForeignCluster(seller, authURL)
+	d.provideHere(fc, authURL)
+	if err := d.client.Create(ctx, fc); err != nil {
+		return fmt.Errorf("create ForeignCluster %s: %w", fc.Name, err)
+	}
+	return nil
+}
+
+// provideHere has a foreign cluster provide, and notes since when it is asked to.
+func (d *Driver) provideHere(fc *liqo.ForeignCluster, authURL string) {
+	mark(fc)
+	if !liqo.Consumes(fc) {
+		fc.Annotations[annotationPeered] = strconv.FormatInt(d.now().Unix(), 10)
+	}
+	liqo.Consume(fc, authURL)
+}
+
+// starting reports whether a foreign cluster was asked to provide so lately that its node may be about to come.
+func (d *Driver) starting(fc *liqo.ForeignCluster) bool {
+	since, err := strconv.ParseInt(fc.Annotations[annotationPeered], 10, 64)
+	age := d.now().Unix() - since
+	return err == nil && liqo.Consumes(fc) && age >= 0 && age < int64(nodeTimeout/time.Second)
 }
 
 // keepToken writes the Secret with a seller's token.
@@ -137,6 +203,38 @@ func (d *Driver) nodes(ctx context.Context, remote cluster.ID) ([]corev1.Node, e
 	return all.Items, nil
 }
 
+// Requested implements [peering.Buyer].
+func (d *Driver) Requested(ctx context.Context, remote cluster.ID) (corev1.ResourceList, error) {
+	nodes, err := d.nodes(ctx, remote)
+	if err != nil {
+		return nil, err
+	}
+	requested, count := corev1.ResourceList{}, int64(0)
+	for i := range nodes {
+		pods, err := d.pods(ctx, nodes[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			if !ended(&pods[i]) {
+				resources.Add(requested, capacity.Requests(&pods[i].Spec))
+				count++
+			}
+		}
+	}
+	requested[corev1.ResourcePods] = *resource.NewQuantity(count, resource.DecimalSI)
+	return requested, nil
+}
+
+// pods returns those of a node.
+func (d *Driver) pods(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := d.client.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	return pods.Items, nil
+}
+
 // Drain implements [peering.Buyer].
 func (d *Driver) Drain(ctx context.Context, remote cluster.ID) (left int, err error) {
 	nodes, err := d.nodes(ctx, remote)
@@ -149,6 +247,7 @@ func (d *Driver) Drain(ctx context.Context, remote cluster.ID) (left int, err er
 		if !node.Spec.Unschedulable {
 			before := client.MergeFrom(node.DeepCopy())
 			node.Spec.Unschedulable = true
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, annotationDrained, "true")
 			if err := d.client.Patch(ctx, node, before); err != nil {
 				return 0, fmt.Errorf("cordon node %s: %w", node.Name, err)
 			}
@@ -162,13 +261,13 @@ func (d *Driver) Drain(ctx context.Context, remote cluster.ID) (left int, err er
 
 // evict evicts the pods of a node, and returns how many are still there. One that a PodDisruptionBudget keeps stays for now.
 func (d *Driver) evict(ctx context.Context, node string) (left int, err error) {
-	var pods corev1.PodList
-	if err := d.client.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
-		return 0, fmt.Errorf("list the pods of node %s: %w", node, err)
+	pods, err := d.pods(ctx, node)
+	if err != nil {
+		return 0, err
 	}
 	var failed []error
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		if ended(pod) || ofEveryNode(pod) {
 			continue
 		}
@@ -207,17 +306,25 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 	if fc != nil && fc.Annotations[annotationContract] == "" {
 		return true, nil // It is somebody else's.
 	}
+	nodes, err := d.nodes(ctx, remote)
+	if err != nil {
+		return false, err
+	}
+	// Liqo 0.9.4 leaves a virtual kubelet running, and then its node, if a peering ends after the one was started and before the other is
+	// there (deletion-routine.go@v0.9.4).
+	if fc != nil && len(nodes) == 0 && d.starting(fc) {
+		return false, nil
+	}
 	if fc != nil {
 		if err := d.patch(ctx, fc, func() { liqo.ConsumeNoMore(fc) }); err != nil {
 			return false, err
 		}
 		if liqo.Outgoing(fc).Exists {
-			return false, nil
+			return false, d.lookAgain(ctx, fc)
 		}
 	}
-	nodes, err := d.nodes(ctx, remote)
-	if err != nil || len(nodes) > 0 {
-		return false, err
+	if len(nodes) > 0 {
+		return false, nil
 	}
 	if err := d.replaceToken(ctx, remote); err != nil {
 		return false, err
@@ -238,11 +345,35 @@ func (d *Driver) forget(ctx context.Context, id cluster.ID, fc *liqo.ForeignClus
 	if fc == nil || liqo.Incoming(fc).Exists {
 		return true, nil // There is nothing, or it still buys from this cluster.
 	}
+	if !fc.DeletionTimestamp.IsZero() {
+		return false, d.lookAgain(ctx, fc)
+	}
+	// Liqo's replicator waits for these, and looks again after minutes if it finds them at the deletion.
+	if mapped, err := liqo.MapsNamespaces(ctx, d.client, fc); err != nil || mapped {
+		return false, err
+	}
 	err = d.client.Delete(ctx, fc, client.Preconditions{UID: &fc.UID, ResourceVersion: &fc.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("delete ForeignCluster %s: %w", fc.Name, err)
 	}
 	return apierrors.IsNotFound(err), nil // Liqo has a finalizer on it.
+}
+
+// lookAgain has Liqo look at a foreign cluster every few seconds, until what was asked of it is done. Liqo 0.9.4 looks at one when it or what it
+// owns changes, and else after ten hours; if it fails to let one go that is deleted, since something is there still, then after twice the
+// time that it waited last, which comes to minutes (foreign-cluster-controller.go and crdReplicator-operator.go@v0.9.4). A changed label is a
+// change to both.
+func (d *Driver) lookAgain(ctx context.Context, fc *liqo.ForeignCluster) error {
+	now := d.now().Unix()
+	last, err := strconv.ParseInt(fc.Labels[labelLooked], 10, 64)
+	if since := now - last; err == nil && since >= 0 && since < int64(askedAgain/time.Second) {
+		return nil // The change itself has woken who asks.
+	}
+	err = d.patch(ctx, fc, func() { metav1.SetMetaDataLabel(&fc.ObjectMeta, labelLooked, strconv.FormatInt(now, 10)) })
+	if apierrors.IsConflict(err) { // It has changed anyway.
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // patch changes a foreign cluster, unless somebody else has in the meantime.

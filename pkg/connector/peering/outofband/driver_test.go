@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -33,6 +36,8 @@ var (
 type world struct {
 	*Driver
 	t *testing.T
+	// at is what time it is.
+	at time.Time
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -40,7 +45,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	objects = append(objects, liqotest.Liqo(own, "first")...)
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
-	return &world{New(c, "liqo"), t}
+	w := &world{Driver: New(c, "liqo"), t: t, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	w.now = func() time.Time { return w.at }
+	return w
 }
 
 // foreign returns the foreign cluster of the remote cluster; nil if there is none.
@@ -85,6 +92,22 @@ func credentials(t *testing.T, token string) peering.Credentials {
 	return c
 }
 
+// TestNamesake peers with a seller whose name is that of a cluster that is peered already.
+func TestNamesake(t *testing.T) {
+	w := newWorld(t)
+	other := liqo.NewForeignCluster(cluster.Identity{ID: "9999", Name: remote.Name}, authURL)
+	if err := w.client.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+		t.Fatal(err)
+	}
+	fc, err := liqo.ForeignClusterOf(t.Context(), w.client, remote.ID)
+	if err != nil || fc == nil || fc.Name == remote.Name || liqo.Identity(fc).Name != fc.Name {
+		t.Errorf("the seller is known as %+v, %v", fc, err)
+	}
+}
+
 // TestBuy peers with a seller, drains its node and parts, each step twice.
 func TestBuy(t *testing.T) {
 	w := newWorld(t)
@@ -121,6 +144,7 @@ func TestBuy(t *testing.T) {
 	node := state.Nodes[0].Name
 	pod := func(name, kind string, phase corev1.PodPhase) {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m")}}}}
 		if kind != "" {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: "1", Controller: new(true)}}
 		}
@@ -131,6 +155,9 @@ func TestBuy(t *testing.T) {
 	pod("web", "ReplicaSet", corev1.PodRunning)
 	pod("agent", "DaemonSet", corev1.PodRunning)
 	pod("done", "Job", corev1.PodSucceeded)
+	if requested, err := w.Requested(t.Context(), remote.ID); err != nil || requested.Pods().Value() != 2 || requested.Cpu().MilliValue() != 500 {
+		t.Errorf("requested: %v, %v; want that of the two that have not ended", requested, err)
+	}
 	if left, err := w.Drain(t.Context(), remote.ID); err != nil || left != 1 {
 		t.Errorf("drain: %d left, %v; want the one that runs", left, err)
 	}
@@ -251,6 +278,104 @@ func TestSell(t *testing.T) {
 	}
 }
 
+// TestResume opens the nodes again that were drained, and no others.
+func TestResume(t *testing.T) {
+	w := newWorld(t)
+	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+		t.Fatal(err)
+	}
+	drained := liqotest.VirtualNode(remote, true)
+	if err := w.client.Create(t.Context(), drained); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Drain(t.Context(), remote.ID); err != nil {
+		t.Fatal(err)
+	}
+	closed := liqotest.VirtualNode(remote, true)
+	closed.Name, closed.Spec.Unschedulable = "closed-by-people", true
+	if err := w.client.Create(t.Context(), closed); err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[*corev1.Node]bool{drained: true, closed: true} {
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.Unschedulable != want {
+			t.Errorf("drained: node %s is closed: %t, %v", node.Name, node.Spec.Unschedulable, err)
+		}
+	}
+	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[*corev1.Node]bool{drained: false, closed: true} {
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.Unschedulable != want {
+			t.Errorf("resumed: node %s is closed: %t, %v", node.Name, node.Spec.Unschedulable, err)
+		}
+	}
+}
+
+// TestLeftovers forgets a cluster of a contract when nothing is shared with it any more, and no other.
+func TestLeftovers(t *testing.T) {
+	w := newWorld(t)
+	forgotten := func() bool {
+		t.Helper()
+		name := client.ObjectKey{Name: remote.Name}
+		if fc := w.foreign(); fc != nil {
+			name.Name = fc.Name
+		}
+		if _, err := NewLeftovers(w.Driver).Reconcile(t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
+			t.Fatal(err)
+		}
+		return w.foreign() == nil
+	}
+	if err := w.client.Create(t.Context(), liqotest.ForeignCluster(remote, false, false)); err != nil {
+		t.Fatal(err)
+	}
+	if forgotten() {
+		t.Fatal("what people have made is gone")
+	}
+	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+		t.Fatal(err)
+	}
+	if forgotten() {
+		t.Fatal("what a contract needs is gone")
+	}
+	w.peered(false, true) // The seller has peered in turn.
+	w.at = w.at.Add(nodeTimeout)
+	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || !done || forgotten() {
+		t.Fatalf("parted from who still consumes: %t, %v; it is gone: %t", done, err, w.foreign() == nil)
+	}
+	w.peered(false, false)
+	if !forgotten() {
+		t.Error("it is left for ever")
+	}
+}
+
+// TestPeerInTurn peers in turn with a buyer that has peered, and ends both.
+func TestPeerInTurn(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.Issue(t.Context(), remote); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := w.PeerInTurn(t.Context(), remote.ID); err != nil || done {
+		t.Errorf("with who has not peered: %t, %v", done, err)
+	}
+	if err := w.client.Create(t.Context(), liqotest.ForeignCluster(remote, false, true)); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := w.PeerInTurn(t.Context(), remote.ID); err != nil || !done || !liqo.Consumes(w.foreign()) {
+		t.Errorf("with who has peered: %t, %v, %+v", done, err, w.foreign().Spec)
+	}
+	w.peered(true, false)
+	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || done || liqo.Consumes(w.foreign()) {
+		t.Errorf("withdrawn while the clusters are still peered: %t, %v, %+v", done, err, w.foreign().Spec)
+	}
+	w.peered(false, false)
+	if _, err := w.Withdraw(t.Context(), remote.ID); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done || w.foreign() != nil {
+		t.Errorf("withdrawn: %t, %v, %+v", done, err, w.foreign())
+	}
+}
+
 // TestSellLeavesOthers has people peer the clusters without a contract.
 func TestSellLeavesOthers(t *testing.T) {
 	w := newWorld(t, liqotest.ForeignCluster(remote, false, true))
@@ -259,5 +384,125 @@ func TestSellLeavesOthers(t *testing.T) {
 	}
 	if _, err := w.Issue(t.Context(), own); err == nil || !strings.Contains(err.Error(), "itself") {
 		t.Errorf("a cluster buys from itself: %v", err)
+	}
+}
+
+// TestRemoval removes a cluster that Liqo still writes down something of, and has it look again until it lets go, but not all the time.
+func TestRemoval(t *testing.T) {
+	w := newWorld(t)
+	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+		t.Fatal(err)
+	}
+	w.at = w.at.Add(nodeTimeout)
+	fc := w.foreign()
+	fc.Status.TenantNamespace.Local = "tenant"
+	fc.Finalizers = []string{"liqo.example/replicator"}
+	if err := w.client.Update(t.Context(), fc); err != nil {
+		t.Fatal(err)
+	}
+	mapped := &liqo.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "remote"}}
+	if err := w.client.Create(t.Context(), mapped); err != nil {
+		t.Fatal(err)
+	}
+	unpeer := func() *liqo.ForeignCluster {
+		t.Helper()
+		if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || done {
+			t.Fatalf("unpeered: %t, %v", done, err)
+		}
+		return w.foreign()
+	}
+	if fc := unpeer(); !fc.DeletionTimestamp.IsZero() {
+		t.Error("it is deleted while Liqo maps namespaces, so that it stays for minutes")
+	}
+	if err := w.client.Delete(t.Context(), mapped); err != nil {
+		t.Fatal(err)
+	}
+	if fc := unpeer(); fc.DeletionTimestamp.IsZero() {
+		t.Fatal("it is not deleted")
+	}
+	seen := map[string]bool{}
+	for range 3 * int(askedAgain/time.Second) {
+		seen[unpeer().Labels[labelLooked]] = true
+		if result, err := NewLeftovers(w.Driver).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fc)}); err != nil || result.RequeueAfter != askedAgain {
+			t.Fatalf("what is left is looked at again after %s, %v", result.RequeueAfter, err)
+		}
+		w.at = w.at.Add(time.Second)
+	}
+	if len(seen) != 3 {
+		t.Errorf("Liqo was told to look %d times in %s, want 3", len(seen), 3*askedAgain)
+	}
+	fc = w.foreign()
+	fc.Finalizers = nil
+	if err := w.client.Update(t.Context(), fc); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || !done {
+		t.Errorf("unpeered, and Liqo has let go: %t, %v", done, err)
+	}
+}
+
+// TestLookAgain has Liqo look again at peerings that it has not ended yet, on both sides.
+func TestLookAgain(t *testing.T) {
+	for name, part := range map[string]func(*world) (bool, error){
+		"Buyer":  func(w *world) (bool, error) { return w.Unpeer(t.Context(), remote.ID) },
+		"Seller": func(w *world) (bool, error) { return w.Withdraw(t.Context(), remote.ID) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+				t.Fatal(err)
+			}
+			w.at = w.at.Add(nodeTimeout)
+			w.peered(name == "Buyer", name == "Seller")
+			seen := map[string]bool{}
+			for range 3 * int(askedAgain/time.Second) {
+				if done, err := part(w); err != nil || done {
+					t.Fatalf("parted: %t, %v", done, err)
+				}
+				seen[w.foreign().Labels[labelLooked]] = true
+				w.at = w.at.Add(time.Second)
+			}
+			if len(seen) != 3 {
+				t.Errorf("Liqo was told to look %d times in %s, want 3", len(seen), 3*askedAgain)
+			}
+		})
+	}
+}
+
+// TestUnpeerEarly ends peerings before there is a node: not until Liqo could have made it.
+func TestUnpeerEarly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after time.Duration
+		node  bool
+		ends  bool
+	}{
+		"AtOnce":      {},
+		"NodeIsThere": {node: true, ends: true},
+		"Later":       {after: nodeTimeout - time.Second},
+		"NoNodeComes": {after: nodeTimeout, ends: true},
+		"ClockJumps":  {after: -time.Hour, ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+				t.Fatal(err)
+			}
+			w.at = w.at.Add(tc.after)
+			if err := w.Peer(t.Context(), credentials(t, "token")); err != nil { // Again, as after a restart: it began before.
+				t.Fatal(err)
+			}
+			if tc.node {
+				if err := w.client.Create(t.Context(), liqotest.VirtualNode(remote, true)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := w.Unpeer(t.Context(), remote.ID); err != nil {
+				t.Error(err)
+			}
+			fc := w.foreign()
+			if ends := fc == nil || !liqo.Consumes(fc); ends != tc.ends {
+				t.Errorf("the peering ends: %t, want %t", ends, tc.ends)
+			}
+		})
 	}
 }

@@ -59,6 +59,26 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	return peering.NewCredentials(own, url, liqo.Token(secret))
 }
 
+// annotationInTurn is on the foreign cluster of a buyer with which this cluster has peered in turn.
+const annotationInTurn = "brokering.liqo.io/in-turn"
+
+// PeerInTurn has this cluster consume from a buyer's one, so that Liqo reflects Services to it. It reports false while the buyer has not
+// peered. Withdraw ends it.
+func (d *Driver) PeerInTurn(ctx context.Context, buyer cluster.ID) (done bool, err error) {
+	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer)
+	if err != nil || fc == nil || !liqo.Incoming(fc).Exists {
+		return false, err
+	}
+	if liqo.Consumes(fc) {
+		return true, nil
+	}
+	return true, d.patch(ctx, fc, func() {
+		mark(fc)
+		fc.Annotations[annotationInTurn] = "true"
+		liqo.Consume(fc, "") // Liqo knows where it has peered from.
+	})
+}
+
 // Withdraw implements [peering.Seller]. What Liqo 0.9 cannot take back is the certificate that the buyer's cluster was issued: it is good for
 // nothing but to ask for resources again, of which there are none without a contract.
 func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err error) {
@@ -70,8 +90,14 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 		if err := d.patch(ctx, fc, func() {
 			mark(fc)
 			liqo.ProvideNoMore(fc)
+			if fc.Annotations[annotationInTurn] != "" {
+				liqo.ConsumeNoMore(fc)
+			}
 		}); err != nil {
 			return false, err
+		}
+		if fc.Annotations[annotationInTurn] != "" && liqo.Outgoing(fc).Exists {
+			return false, d.lookAgain(ctx, fc)
 		}
 	}
 	// The token first: until it is another one, the cluster could come back as if it were new.
@@ -82,7 +108,7 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 		return d.forget(ctx, buyer, nil)
 	}
 	if liqo.Incoming(fc).Exists {
-		return false, nil
+		return false, d.lookAgain(ctx, fc)
 	}
 	// Liqo would write down again who still asks, and answer; the record that refuses stays.
 	if asks, err := liqo.AsksForResources(ctx, d.client, fc); err != nil || asks {

@@ -6,7 +6,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -36,7 +38,7 @@ func newCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&o.dir, "state", o.dir, "folder of the lab (environment: LIQO_BROKER_LAB)")
 	root.AddCommand(
 		newUp(o), newDown(o), newStatus(o), newKubeconfig(o), newExec(o), newLoad(o), newLogs(o),
-		newBuild(), newPeer(o), newUnpeer(o), newLink(o),
+		newBuild(), newPeer(o), newUnpeer(o), newHost(o), newLink(o),
 	)
 	return root
 }
@@ -286,6 +288,29 @@ func newPeer(o *options) *cobra.Command {
 				return err
 			}
 			return l.Peer(cmd.Context(), topology.Peering{Consumer: args[0], Provider: args[1]})
+		},
+	}
+}
+
+func newHost(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "host NAME ADDRESS FOLDER",
+		Short: "Add a machine outside of all clusters, which sees a folder of this one as /opt/host",
+		Args:  cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := lab.Open(o.dir)
+			if err != nil {
+				return err
+			}
+			address, err := netip.ParseAddr(args[1])
+			if err != nil {
+				return err
+			}
+			folder, err := filepath.Abs(args[2])
+			if err != nil {
+				return err
+			}
+			return l.AddHost(cmd.Context(), args[0], address, folder)
 		},
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package lease
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestLease(t *testing.T) {
 func lead(t *testing.T, client kubernetes.Interface, identity string, want bool) {
 	t.Helper()
 	const killedAfter = 2 * time.Second
-	lock, err := newLease(client, &options{leaderNamespace: "liqo-broker", leaderIdentity: identity})
+	lock, err := Lease{Namespace: "liqo-broker", Name: "liqo-broker", Identity: identity}.lock(client)
 	if err != nil {
 		t.Fatal(err)
 	}

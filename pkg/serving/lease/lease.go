@@ -1,7 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package lease makes the replicas of a program elect a leader by a Lease. It does not know what only a leader does.
+package lease
 
 import (
 	"fmt"
@@ -14,9 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// leaseName is the name of the replicas' lease.
-const leaseName = "liqo-broker"
-
 // A leader that cannot renew its lease ends, so that it has time for an API server that is slow and not away. A replica that ends
 // gives the lease back, and one that is killed and started again in its pod takes it up again: only a pod that is gone without a
 // word keeps the others waiting.
@@ -26,18 +24,23 @@ const (
 	renewTimeout  = 10 * time.Second
 )
 
-// withLease makes a manager lead by the replicas' lease, if it is to.
-func withLease(manager *ctrl.Options, o *options, config *rest.Config) error {
-	if !o.leaderElect {
-		return nil
-	}
+// Lease is that of the replicas of a program.
+type Lease struct {
+	// Namespace and Name are those of the Lease.
+	Namespace, Name string
+	// Identity names this replica, and should survive a restart, such as the name of its pod; another one each time if empty.
+	Identity string
+}
+
+// Elect has a manager lead only while it holds the lease.
+func (l Lease) Elect(manager *ctrl.Options, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = renewTimeout
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("set up the client of the replicas' lease: %w", err)
 	}
-	lock, err := newLease(client, o)
+	lock, err := l.lock(client)
 	if err != nil {
 		return err
 	}
@@ -49,9 +52,9 @@ func withLease(manager *ctrl.Options, o *options, config *rest.Config) error {
 	return nil
 }
 
-// newLease returns the replicas' lease, as this replica holds it.
-func newLease(client kubernetes.Interface, o *options) (resourcelock.Interface, error) {
-	identity := o.leaderIdentity
+// lock returns the lease, as this replica holds it.
+func (l Lease) lock(client kubernetes.Interface) (resourcelock.Interface, error) {
+	identity := l.Identity
 	if identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -59,10 +62,10 @@ func newLease(client kubernetes.Interface, o *options) (resourcelock.Interface, 
 		}
 		identity = fmt.Sprintf("%s_%d_%d", host, os.Getpid(), time.Now().UnixNano())
 	}
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, o.leaderNamespace, leaseName,
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, l.Namespace, l.Name,
 		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity})
 	if err != nil {
 		return nil, fmt.Errorf("set up the replicas' lease: %w", err)
 	}
-	return lock, nil
+	return Releasing(lock), nil
 }

@@ -1,0 +1,101 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+)
+
+// chart is a Helm chart, and what of it is generated.
+type chart struct {
+	// folder has it.
+	folder string
+	// labels is the name of the template with the labels of Helm's objects.
+	labels string
+	// sources are its manifests.
+	sources []source
+	// monitoring are patterns below deploy/monitoring of what is copied as it is.
+	monitoring []string
+	// substitutes are the places that depend on a namespace.
+	substitutes []substitute
+}
+
+// generated is the folder of generated templates. Nothing else is in it.
+func (c chart) generated() string { return filepath.Join(c.folder, "templates/generated") }
+
+// source is a group of manifests of which each becomes a template.
+type source struct {
+	files  string   // A pattern.
+	except []string // Names of files that match and are none of the group.
+	prefix string   // Of the template's name.
+	// when is the condition under which the objects are there; always if empty.
+	when string
+	// keeps lets the objects stay when the release is uninstalled, unless crds.keep is false.
+	keeps bool
+}
+
+// substitute is a text that becomes another one.
+type substitute struct {
+	from *regexp.Regexp
+	to   string
+}
+
+// Liqo may run in any namespace.
+var (
+	inLiqo   = substitute{regexp.MustCompile(`(?m)^( *namespace:) liqo$`), `${1} {{ .Values.liqo.namespace }}`}
+	fromLiqo = substitute{regexp.MustCompile(`(?m)^( *kubernetes\.io/metadata\.name:) liqo$`), `${1} {{ .Values.liqo.namespace }}`}
+)
+
+// Templates of Namespaces, of pods, and of Services that have values are written by hand. Of several sources of a chart with the same
+// manifest the last one counts.
+var charts = []chart{
+	{
+		// The broker's own namespace is always liqo-broker: the certificate of its webhooks is for that one (ServerName in
+		// pkg/webhook/announcer.go).
+		folder: "deploy/chart", labels: "liqo-broker.labels",
+		sources: []source{
+			{files: "deploy/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
+			{files: "deploy/broker/*rbac*.yaml"},
+			{files: "deploy/broker/api.yaml"},
+			{files: "deploy/broker/services.yaml"},
+			{files: "deploy/broker/webhook.yaml"},
+			{files: "deploy/broker/people.yaml", when: ".Values.aggregatedRoles.enabled"},
+			{files: "deploy/broker/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
+			{files: "deploy/broker/networkpolicy*.yaml", when: ".Values.networkPolicies.enabled"},
+			{files: "deploy/admission/*.yaml", prefix: "admission-", when: `eq (include "liqo-broker.admission" .) "true"`},
+			{
+				files: "deploy/admission/pod-security.yaml", prefix: "admission-",
+				when: `and (eq (include "liqo-broker.admission" .) "true") (ne .Values.podSecurity "privileged")`,
+			},
+		},
+		monitoring: []string{"dashboards/*.json", "rules.yaml"},
+		substitutes: []substitute{
+			inLiqo, fromLiqo,
+			{regexp.MustCompile(`request\.namespace == 'liqo'`), `request.namespace == '{{ .Values.liqo.namespace }}'`},
+		},
+	},
+	{
+		// A cluster has one connector, which is always in the same namespace: its key is there.
+		folder: "deploy/chart-connector", labels: "liqo-broker-connector.labels",
+		sources: []source{
+			{files: "deploy/connector/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
+			{files: "deploy/connector/*.yaml", except: []string{"namespace.yaml", "deployment.yaml", "services.yaml"}},
+			{files: "deploy/connector/people.yaml", when: ".Values.aggregatedRoles.enabled"},
+			{files: "deploy/connector/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
+		},
+		substitutes: []substitute{inLiqo, fromLiqo},
+	},
+	{
+		// A cluster may have several registries, each in a namespace of its own.
+		folder: "deploy/chart-catalog", labels: "liqo-broker-catalog.labels",
+		sources: []source{
+			{files: "deploy/catalog/common/serviceaccount.yaml"},
+			{files: "deploy/catalog/common/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
+			{files: "deploy/catalog/common/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
+			{files: "deploy/catalog/networkpolicy-egress.yaml", when: "and .Values.networkPolicies.enabled (not .Values.postgres.existingSecret)"},
+		},
+		substitutes: []substitute{{regexp.MustCompile(`(?m)^( *namespace:) liqo-broker-catalog$`), `${1} {{ .Release.Namespace }}`}},
+	},
+}

@@ -1,0 +1,179 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/netflag"
+	"github.com/capacitorset/liqo-broker/pkg/version"
+)
+
+// The defaults of the flags.
+const (
+	defaultAddress        = ":8446"
+	defaultPluginAddress  = ":7000"
+	defaultMetricsAddress = ":8080"
+	defaultHealthAddress  = ":8081"
+	defaultShare          = 30 // As Liqo's own.
+	defaultReserveFor     = 5 * time.Minute
+	defaultDecideFor      = 24 * time.Hour
+	defaultDrain          = 5 * time.Minute
+)
+
+// maxName and maxEndpoint bound what the cluster says of itself.
+const maxName, maxEndpoint = 128, 512
+
+// options are the parsed command line.
+type options struct {
+	name, endpoint string
+
+	address, pluginAddress        string
+	metricsAddress, healthAddress string
+	pluginAllow                   netflag.Prefixes
+	pluginAsked                   bool // The flag is there, and wants a plugin.
+	broker                        bool
+	share                         int
+	reserveFor, decideFor, drain  time.Duration
+	liqoNamespace                 string
+	namespace                     string
+	leaderIdentity                string
+	log                           logging.Options
+}
+
+func newCommand() *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:           "connector",
+		Short:         "Buy and sell the capacity of clusters by contracts that Liqo obeys",
+		Version:       version.String(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unexpected argument %q: see connector --help", args[0])}
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error {
+			o.pluginAsked = command.Flags().Changed("resource-plugin-address") && o.pluginAddress != "0"
+			if err := errors.Join(o.findNamespace(ownNamespaceFile), o.validate()); err != nil {
+				return usageError{err}
+			}
+			log, err := logging.New(o.log)
+			if err != nil {
+				return usageError{err}
+			}
+			logging.Capture(log)
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
+			}
+			c, err := newConnector(*o, config, log)
+			if err != nil {
+				return err
+			}
+			return c.run(command.Context())
+		},
+	}
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w: see connector --help", err)}
+	})
+	flags := command.Flags()
+	flags.StringVar(&o.name, "name", "", "what the cluster calls itself in catalogs; what Liqo calls it if empty")
+	flags.StringVar(&o.endpoint, "endpoint", "",
+		"https URL at which the connectors of others reach --address, such as https://203.0.113.7:30446; without it the cluster buys only")
+	flags.StringVar(&o.address, "address", defaultAddress, `address at which buyers negotiate, over TLS with the keys of both; "0" for none`)
+	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
+		`address that serves Liqo's resource plugin, by which clusters are given what they have bought and nothing else; "0" for none, so that Liqo gives what it likes`)
+	flags.Var(&o.pluginAllow, "resource-plugin-allow",
+		"prefix from which the resource plugin may be called, in addition to the pods of Liqo's controller manager; may be repeated")
+	flags.BoolVar(&o.broker, "broker", false,
+		"sell what the liqo-broker of this cluster aggregates: contracts set what its Consumers are granted, and the broker serves the resource plugin")
+	flags.IntVar(&o.share, "share", defaultShare, "percentage of what the cluster has and does not use that can be sold, 1 to 100")
+	flags.DurationVar(&o.reserveFor, "reserve-for", defaultReserveFor, "how long a reservation waits for the buyer's signature")
+	flags.DurationVar(&o.decideFor, "decide-for", defaultDecideFor, "how long a buyer waits for somebody's approval, where it is asked for")
+	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long before the end of a contract the workloads begin to leave")
+	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress,
+		`address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
+	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
+	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
+	flags.StringVar(&o.namespace, "namespace", "",
+		"namespace of the connector's key, of the Secrets that CatalogRegistries name, and of the replicas' lease; that of the pod if empty")
+	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
+		"name of this replica in the lease, which should survive a restart, such as the name of its pod; random if empty")
+	o.log.AddFlags(flags)
+	return command
+}
+
+// ownNamespaceFile is where Kubernetes tells a pod its namespace.
+const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// findNamespace sets the connector's namespace to that of its pod, if it is not given.
+func (o *options) findNamespace(ownNamespaceFile string) error {
+	if o.namespace != "" {
+		return nil
+	}
+	own, err := os.ReadFile(ownNamespaceFile)
+	if err != nil {
+		return fmt.Errorf("--namespace is needed outside of a pod: %w", err)
+	}
+	o.namespace = strings.TrimSpace(string(own))
+	return nil
+}
+
+func (o *options) validate() error {
+	for _, a := range []struct{ flag, address string }{
+		{"--address", o.address}, {"--resource-plugin-address", o.pluginAddress},
+		{"--metrics-address", o.metricsAddress}, {"--health-address", o.healthAddress},
+	} {
+		if a.address == "0" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(a.address); err != nil {
+			return fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
+		}
+	}
+	switch {
+	case o.endpoint != "" && o.address == "0":
+		return errors.New("--endpoint sends buyers to a connector that does not listen: leave it out, or --address=0")
+	case o.broker && o.pluginAsked:
+		return errors.New("--resource-plugin-address is not for --broker: the broker serves the resource plugin")
+	case len(o.pluginAllow) > 0 && (o.broker || o.pluginAddress == "0"):
+		return errors.New("--resource-plugin-allow is for a resource plugin, which --broker and --resource-plugin-address=0 do not serve")
+	}
+	if u, err := url.Parse(o.endpoint); o.endpoint != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" || len(o.endpoint) > maxEndpoint) {
+		return fmt.Errorf("--endpoint=%.80s is not https://HOST[:PORT] of up to %d characters", o.endpoint, maxEndpoint)
+	}
+	if o.endpoint != "" && o.address == "0" {
+		return errors.New("--endpoint needs an --address")
+	}
+	if len(o.name) > maxName {
+		return fmt.Errorf("--name has %d characters, more than %d", len(o.name), maxName)
+	}
+	if o.share < 1 || o.share > 100 {
+		return fmt.Errorf("--share=%d must be from 1 to 100", o.share)
+	}
+	for _, d := range []struct {
+		flag string
+		d    time.Duration
+	}{{"--reserve-for", o.reserveFor}, {"--decide-for", o.decideFor}, {"--drain", o.drain}} {
+		if d.d < time.Second {
+			return fmt.Errorf("%s=%s must be at least 1s", d.flag, d.d)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/capacitorset/liqo-broker/test/golden"
+)
+
+func TestHelp(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"--help"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "help.txt", out.String())
+}
+
+// TestUsage refuses command lines that cannot be meant.
+func TestUsage(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--address=8446":                        "--address",
+		"--resource-plugin-address=:http:1":     "--resource-plugin-address",
+		"--endpoint=http://a.example":           "--endpoint",
+		"--endpoint=https://user@a.example":     "--endpoint",
+		"--endpoint=https://a.example?token=to": "--endpoint",
+		"--share=0":                             "--share",
+		"--share=101":                           "--share",
+		"--drain=0s":                            "--drain",
+		"--reserve-for=-1m":                     "--reserve-for",
+		"--name=" + strings.Repeat("n", 200):    "--name",
+		"unexpected":                            "unexpected",
+		"--no-such-flag":                        "no-such-flag",
+	} {
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"--namespace=connector", flag}, &out)
+		if usage := (usageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v", flag, err)
+		}
+	}
+	for flags, want := range map[string][]string{
+		"--endpoint=https://a.example --address=0":                             {"--endpoint", "--address"},
+		"--broker --resource-plugin-address=:7000":                             {"--resource-plugin-address", "--broker"},
+		"--broker --resource-plugin-allow=10.0.0.0/8":                          {"--resource-plugin-allow", "--broker"},
+		"--resource-plugin-address=0 --resource-plugin-allow=10.0.0.0/8":       {"--resource-plugin-allow", "--resource-plugin-address"},
+		"--drain=0s --namespace=connector --metrics-address=:8080 --name=edge": {"--drain"},
+	} {
+		var out bytes.Buffer
+		err := run(t.Context(), append([]string{"--namespace=connector"}, strings.Fields(flags)...), &out)
+		usage := usageError{}
+		for _, flag := range want {
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), flag) {
+				t.Errorf("%s: %v: it does not name %s", flags, err, flag)
+			}
+		}
+	}
+	o := &options{}
+	if err := o.findNamespace(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "--namespace") {
+		t.Errorf("outside of a pod: %v", err)
+	}
+}

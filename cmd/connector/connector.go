@@ -1,0 +1,393 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/connector/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
+	"github.com/capacitorset/liqo-broker/pkg/connector/market"
+	"github.com/capacitorset/liqo-broker/pkg/connector/measured"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/offers"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering/outofband"
+	"github.com/capacitorset/liqo-broker/pkg/connector/prices"
+	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
+	"github.com/capacitorset/liqo-broker/pkg/connector/requests"
+	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
+	podcapacity "github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
+	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+)
+
+const (
+	// leaseName is the name of the replicas' lease.
+	leaseName = "liqo-broker-connector"
+	// The connector's calls to the API server per second.
+	callsPerSecond, callsAtOnce = 50, 100
+	// memoryPercent is how much more memory than what is in use may be garbage: less than usual, since most of what is in use, the catalog, stays.
+	memoryPercent = 40
+)
+
+// connector is the daemon.
+type connector struct {
+	options
+
+	rest   *rest.Config
+	log    logr.Logger
+	scheme *runtime.Scheme
+	plugin *resourceplugin.Server // Nil if the connector serves none.
+
+	// watching is closed when what follows is set and all caches are registered.
+	watching    chan struct{}
+	mgr         ctrl.Manager
+	peers       peernet.Peers
+	identity    identity.Identity
+	market      *market.Market
+	negotiation *negotiation.Server // Nil if nothing is sold.
+	grants      *sales.Grants
+	shop        atomic.Pointer[offers.Shop]
+	asking      atomic.Pointer[requests.Reconciler]
+	certificate *selfsigned.Certificate
+	readers     *delegatedauth.Reviewer
+	measured    *connectorMetrics
+}
+
+// newConnector makes the parts of the daemon that need no API server.
+func newConnector(o options, config *rest.Config, log logr.Logger) (*connector, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register the API types: %w", err)
+	}
+	c := &connector{options: o, rest: rest.CopyConfig(config), log: log, scheme: scheme, watching: make(chan struct{})}
+	c.rest.QPS, c.rest.Burst = callsPerSecond, callsAtOnce
+	lenient.Wrap(c.rest, scheme, log.WithName("objects"))
+	if !o.broker && o.pluginAddress != "0" {
+		c.plugin = resourceplugin.New(c.granted, c, c.synced, resourceplugin.DefaultPause)
+	}
+	return c, nil
+}
+
+// granted is a resourceplugin.Source. It may be called once synced has returned true.
+func (c *connector) granted(ctx context.Context) (resourceplugin.Offers, error) {
+	return c.grants.Book(ctx)
+}
+
+// IsPeer implements resourceplugin.Peers. It may be called once synced has returned true.
+func (c *connector) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
+	fc, err := liqo.ForeignClusterOf(ctx, c.mgr.GetClient(), id)
+	return fc != nil, err
+}
+
+// synced waits until the caches are filled. It returns false if ctx ends before.
+func (c *connector) synced(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.watching:
+		return c.mgr.GetCache().WaitForCacheSync(ctx)
+	}
+}
+
+// leads waits until this replica leads and knows the cluster. It returns false if ctx ends before.
+func (c *connector) leads(ctx context.Context) bool {
+	if !c.synced(ctx) {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.mgr.Elected():
+		return true
+	}
+}
+
+// run runs the daemon until ctx ends or one of its parts fails, and returns when all parts have ended. A new key is no failure: the pod
+// begins again with it.
+func (c *connector) run(ctx context.Context) error {
+	debug.SetGCPercent(memoryPercent)
+	err := ports.Run(ctx, c.ports(), func(ctx context.Context) error {
+		if err := c.setup(ctx); err != nil {
+			return err
+		}
+		if err := c.mgr.Start(ctx); err != nil {
+			return fmt.Errorf("run the controllers: %w", err)
+		}
+		return nil
+	})
+	if errors.Is(err, identity.ErrRotated) {
+		c.log.Info("Ends, to begin again with the new key")
+		return nil
+	}
+	return err
+}
+
+// setup makes the parts that need an API server.
+func (c *connector) setup(ctx context.Context) error {
+	// Who this cluster is, as Liqo knows it, and as a party.
+	direct, err := client.New(c.rest, client.Options{Scheme: c.scheme})
+	if err != nil {
+		return fmt.Errorf("reach the API server %s: %w", c.rest.Host, err)
+	}
+	own, err := liqo.OwnIdentity(ctx, direct, c.liqoNamespace)
+	if err != nil {
+		return err
+	}
+	if c.identity, err = identity.Load(ctx, direct, c.namespace); err != nil {
+		return err
+	}
+	if c.name == "" {
+		c.name = own.Name
+	}
+	announcement, err := identity.Announce(ctx, direct, c.namespace, c.name, c.endpoint, time.Now())
+	if err != nil {
+		return err
+	}
+	c.log.Info("This cluster is a party of the catalog", "party", c.identity.ID(), "name", c.name, "endpoint", c.endpoint)
+
+	// The manager, and what the ports need of it.
+	managed := ctrl.Options{
+		Scheme: c.scheme, Logger: c.log, Cache: cacheOptions(),
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", // The connector's own ports serve both.
+	}
+	if err := (lease.Lease{Namespace: c.namespace, Name: leaseName, Identity: c.leaderIdentity}).Elect(&managed, c.rest); err != nil {
+		return err
+	}
+	if c.mgr, err = ctrl.NewManager(c.rest, managed); err != nil {
+		return fmt.Errorf("make the manager for %s: %w", c.rest.Host, err)
+	}
+	if err := c.peers.Watch(ctx, c.mgr.GetCache()); err != nil {
+		return err
+	}
+	if _, err := c.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
+		return fmt.Errorf("watch the foreign clusters: %w", err)
+	}
+	c.readers = delegatedauth.New(direct)
+	c.certificate = selfsigned.New("localhost", func(context.Context, []byte) error { return nil })
+	if err := c.mgr.Add(everyReplica(c.certificate.Run)); err != nil {
+		return fmt.Errorf("add the certificate of the metrics: %w", err)
+	}
+	keeper := identity.Keeper{Client: direct, Namespace: c.namespace, InUse: c.identity, Log: c.log.WithName("identity")}
+	if err := c.mgr.Add(everyReplica(keeper.Run)); err != nil {
+		return fmt.Errorf("add the keeper of the key: %w", err)
+	}
+	c.measured = newMetrics(c.mgr.GetClient(), time.Now)
+	if err := c.measured.register(metrics.Registry, c.certificate.Get); err != nil {
+		return err
+	}
+
+	// What the catalog shows, what is bought, and what is sold.
+	c.market, err = market.New(market.Config{
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Namespace: c.namespace, Identity: c.identity, Announcement: announcement,
+		Told: c.told, Changed: c.listed,
+	})
+	if err != nil {
+		return err
+	}
+	driver := outofband.New(direct, c.liqoNamespace)
+	err = errors.Join(c.market.SetupWithManager(c.mgr), c.setupBuyer(own, driver), c.setupSeller(ctx, driver),
+		prices.New(c.mgr.GetClient()).Setup(c.mgr), outofband.NewTunnels(c.mgr.GetClient()).Setup(c.mgr),
+		outofband.NewGateway(c.mgr.GetClient(), c.liqoNamespace, nil).Setup(c.mgr), outofband.NewLeftovers(driver).Setup(c.mgr))
+	if err != nil {
+		return err
+	}
+	close(c.watching)
+	return nil
+}
+
+// setupBuyer makes what buys.
+func (c *connector) setupBuyer(own cluster.Identity, driver *outofband.Driver) error {
+	buyer, err := purchases.New(purchases.Config{
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: driver, Cluster: own,
+		Keys: c.identity.Keys, Key: c.identity.Key,
+	})
+	if err != nil {
+		return err
+	}
+	asking, err := requests.New(requests.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Offers: c.candidates})
+	if err != nil {
+		return err
+	}
+	c.asking.Store(asking)
+	return errors.Join(buyer.SetupWithManager(c.mgr), asking.SetupWithManager(c.mgr))
+}
+
+// candidates returns the plans that pass a filter, the best one first.
+func (c *connector) candidates(filter offer.Filter) ([]requests.Candidate, error) {
+	found, err := c.market.Find(filter)
+	if err != nil {
+		return nil, err
+	}
+	candidates := make([]requests.Candidate, 0, len(found))
+	for _, f := range found {
+		candidates = append(candidates, requests.Candidate{Offer: f.Entry.Offer.Key(), Plan: f.Plan().ID})
+	}
+	return candidates, nil
+}
+
+// setupSeller makes what sells.
+func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) error {
+	c.grants = sales.NewGrants(c.mgr.GetClient())
+	store, err := books.New(books.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market})
+	if err != nil {
+		return err
+	}
+	shop, err := offers.New(c.offersConfig(store))
+	if err != nil {
+		return err
+	}
+	c.shop.Store(shop)
+	waits := contract.Seller{ReserveFor: c.reserveFor, DecideFor: c.decideFor}
+	audit := audit{c.log.WithName("contracts")}
+	changed := shop.Changed
+	if c.plugin != nil {
+		changed = func() { shop.Changed(); c.plugin.Changed() }
+	}
+	err = errors.Join(store.SetupWithManager(ctx, c.mgr), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Peering: driver, Changed: changed, Retention: sales.DefaultRetention(),
+		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
+		Tidy:    func(ctx context.Context) error { return store.Tidy(ctx, time.Now(), max(c.reserveFor, c.decideFor)) },
+	}))
+	if err == nil && c.broker {
+		err = sales.NewConsumers(c.mgr.GetClient(), c.mgr.GetAPIReader(), driver.PeerInTurn).Setup(c.mgr)
+	}
+	if err != nil || c.address == "0" {
+		return err
+	}
+	c.negotiation, err = negotiation.NewServer(negotiation.Config{
+		Party: c.identity.ID(), Key: c.identity.Key, Identify: identify(c.market.Identify, store.Identify), Store: store, Offers: shop, Admission: shop,
+		Credentials: sales.Credentials{Reader: c.mgr.GetAPIReader(), Peering: driver},
+		Audit:       audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
+		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
+	})
+	return err
+}
+
+// identify asks who has a key: what registries show counts, and else with whom there are contracts.
+func identify(first, then negotiation.Identify) negotiation.Identify {
+	return func(ctx context.Context, key ed25519.PublicKey) (party.Keys, error) {
+		keys, err := first(ctx, key)
+		if errors.Is(err, negotiation.ErrStranger) {
+			return then(ctx, key)
+		}
+		return keys, err
+	}
+}
+
+// offersConfig returns what sells the offers of this cluster.
+func (c *connector) offersConfig(store *books.Store) offers.Config {
+	config := offers.Config{
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Ledger, Registries: c.market,
+		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
+	}
+	if c.broker {
+		config.Measured = measured.OfBroker(c.mgr.GetClient(), c.identity.ID())
+		config.Kind, config.Capacity = connectorv1alpha1.KindBroker, capacity.OfBroker(c.mgr.GetClient(), int32(c.share)) //nolint:gosec // As above.
+	}
+	return config
+}
+
+// told has the offers looked at after a registry was told of them.
+func (c *connector) told() {
+	if shop := c.shop.Load(); shop != nil {
+		shop.Changed()
+	}
+}
+
+// listed has requests look at what registries list, which has changed.
+func (c *connector) listed() {
+	if asking := c.asking.Load(); asking != nil {
+		asking.Changed()
+	}
+}
+
+// audit logs what becomes of contracts. Their records have it too.
+type audit struct{ log logr.Logger }
+
+// Transition implements negotiation.Audit.
+func (a audit) Transition(_ context.Context, key contract.Key, t contract.Transition) {
+	a.log.Info("Contract", "buyer", key.Buyer, "id", key.ID, "from", t.From, "to", t.To, "why", t.Reason)
+}
+
+// cacheOptions keep in memory of nodes and pods only what is read.
+func cacheOptions() cache.Options {
+	return cache.Options{DefaultTransform: strip, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Transform: func(o any) (any, error) {
+			if node, ok := o.(*corev1.Node); ok {
+				node.Annotations, node.Status.Images = nil, nil
+			}
+			return strip(o)
+		}},
+		&corev1.Pod{}: {Transform: func(o any) (any, error) {
+			if pod, ok := o.(*corev1.Pod); ok {
+				return kept(pod), nil
+			}
+			return o, nil
+		}},
+	}}
+}
+
+// strip drops who wrote which field.
+func strip(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// kept returns of a pod where it is, whether another cluster has brought it, and otherwise what it requests.
+func kept(pod *corev1.Pod) *corev1.Pod {
+	small := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	if manager, ok := pod.Labels[liqo.LabelManagedBy]; ok && manager == liqo.ManagedByShadowPod {
+		small.Labels = map[string]string{liqo.LabelManagedBy: manager}
+		return small
+	}
+	small.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: podcapacity.Requests(&pod.Spec)}}}
+	return small
+}
+
+// everyReplica runs also where another replica leads.
+type everyReplica func(context.Context) error
+
+// Start implements manager.Runnable.
+func (r everyReplica) Start(ctx context.Context) error { return r(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everyReplica) NeedLeaderElection() bool { return false }

@@ -1,0 +1,185 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
+)
+
+const (
+	// scrapeTimeout bounds the reads for one scrape, which come from the cache.
+	scrapeTimeout = time.Second
+	// overdue is how long a contract may be on its way from its order to its use before somebody should look. Approval by people does not count.
+	overdue = 15 * time.Minute
+)
+
+// The sides of contracts, as the values of the label.
+const (
+	sideBuyer  = "buyer"
+	sideSeller = "seller"
+)
+
+// connectorMetrics are the connector's own metrics, beside those of controller-runtime. They name no party: what strangers say is no label.
+// Contracts and registries are read when they are asked for, so that what is gone leaves no series.
+type connectorMetrics struct {
+	reader                           client.Reader
+	now                              func() time.Time
+	refused                          *prometheus.CounterVec
+	contracts, waiting               *prometheus.Desc
+	soldCPU, soldMemory              *prometheus.Desc
+	registryFollowed, registryOffers *prometheus.Desc
+	offersListed                     *prometheus.Desc
+}
+
+// newMetrics returns the metrics of what a cache knows.
+func newMetrics(reader client.Reader, now func() time.Time) *connectorMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("liqo_broker_connector_"+name, help, labels, nil)
+	}
+	m := &connectorMetrics{
+		reader: reader, now: now,
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "liqo_broker_connector_requests_refused_total",
+			Help: "Requests of buyers that were refused, by reason: of strangers, malformed, of unknown contracts, not in the contract's state, " +
+				"with other terms, too many, or because the seller has failed.",
+		}, []string{"reason"}),
+		contracts: desc("contracts", "Contracts by side, as buyer or as seller, and by state.", "side", "state"),
+		waiting: desc("contracts_overdue",
+			"Contracts that were ordered more than 15 minutes ago and cannot be used yet, without those that wait for somebody's approval, by side.", "side"),
+		soldCPU:          desc("sold_cpu_cores", "What contracts hold of what this cluster sells: cores."),
+		soldMemory:       desc("sold_memory_bytes", "What contracts hold of what this cluster sells: memory in bytes."),
+		registryFollowed: desc("registry_followed", "1 if the catalog of a registry is followed, 0 if it is not, by the name of the CatalogRegistry.", "registry"),
+		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the CatalogRegistry.", "registry"),
+		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
+	}
+	for _, reason := range negotiation.Refusals() {
+		m.refused.WithLabelValues(reason)
+	}
+	return m
+}
+
+// register registers all metrics.
+func (m *connectorMetrics) register(r prometheus.Registerer, certificate diagnostics.GetCertificate) error {
+	for _, c := range []prometheus.Collector{
+		diagnostics.BuildInfo("connector"), diagnostics.NewExpiry(map[string]diagnostics.GetCertificate{"metrics": certificate}), m.refused, m,
+	} {
+		if err := r.Register(c); err != nil {
+			return fmt.Errorf("register the metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// Describe implements prometheus.Collector.
+func (m *connectorMetrics) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		m.contracts, m.waiting, m.soldCPU, m.soldMemory, m.registryFollowed, m.registryOffers, m.offersListed,
+	} {
+		descs <- desc
+	}
+}
+
+// side counts the contracts of a side.
+type side struct {
+	states map[contract.State]int
+	late   int
+}
+
+// newSide returns one without contracts.
+func newSide() side {
+	s := side{states: map[contract.State]int{}}
+	for _, state := range contract.States() {
+		if state != contract.None {
+			s.states[state] = 0
+		}
+	}
+	return s
+}
+
+// add counts a contract. A state that does not exist is that of an object that people have written, and is none.
+func (s *side) add(state contract.State, created metav1.Time, now time.Time) {
+	if _, is := s.states[state]; is {
+		s.states[state]++
+	}
+	switch state { //nolint:exhaustive // The others are in use, over, or wait for people.
+	case contract.None, contract.Reserved, contract.Signed, contract.Provisioning:
+		if now.Sub(created.Time) > overdue {
+			s.late++
+		}
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	var sales connectorv1alpha1.SaleList
+	var purchases connectorv1alpha1.PurchaseList
+	var registries connectorv1alpha1.CatalogRegistryList
+	var offers connectorv1alpha1.OfferList
+	for _, list := range []client.ObjectList{&sales, &purchases, &registries, &offers} {
+		if err := m.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			values <- prometheus.NewInvalidMetric(m.contracts, fmt.Errorf("read what contracts there are: %w", err))
+			return
+		}
+	}
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		values <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	now, sold := m.now(), corev1.ResourceList{}
+	sides := map[string]side{sideBuyer: newSide(), sideSeller: newSide()}
+	bought, selling := sides[sideBuyer], sides[sideSeller]
+	for i := range purchases.Items {
+		p := &purchases.Items[i]
+		bought.add(contract.State(p.Status.State), p.CreationTimestamp, now)
+	}
+	for i := range sales.Items {
+		s := &sales.Items[i]
+		state := contract.State(s.Status.State)
+		selling.add(state, s.CreationTimestamp, now)
+		if _, is := selling.states[state]; is && state != contract.Proposed && !state.Final() {
+			resources.Add(sold, s.Status.Resources)
+		}
+	}
+	sides[sideBuyer], sides[sideSeller] = bought, selling
+	for name, counts := range sides {
+		for state, count := range counts.states {
+			gauge(m.contracts, float64(count), name, string(state))
+		}
+		gauge(m.waiting, float64(counts.late), name)
+	}
+	gauge(m.soldCPU, sold.Cpu().AsApproximateFloat64())
+	gauge(m.soldMemory, sold.Memory().AsApproximateFloat64())
+	for i := range registries.Items {
+		r := &registries.Items[i]
+		followed := 0.0
+		if meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionFollowing) {
+			followed = 1
+		}
+		gauge(m.registryFollowed, followed, r.Name)
+		gauge(m.registryOffers, float64(r.Status.Offers), r.Name)
+	}
+	published := 0
+	for i := range offers.Items {
+		if meta.IsStatusConditionTrue(offers.Items[i].Status.Conditions, connectorv1alpha1.ConditionPublished) {
+			published++
+		}
+	}
+	gauge(m.offersListed, float64(published), "true")
+	gauge(m.offersListed, float64(len(offers.Items)-published), "false")
+}

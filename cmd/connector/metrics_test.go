@@ -1,0 +1,85 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/test/metrictable"
+)
+
+// TestMetricTable compares what the connector measures with the reference, and counts what there is.
+func TestMetricTable(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	old := metav1.NewTime(now.Add(-time.Hour))
+	sale := func(name, state string, created metav1.Time) *connectorv1alpha1.Sale {
+		object := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: created}}
+		object.Status.State = state
+		object.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Gi")}
+		return object
+	}
+	published := []metav1.Condition{{Type: connectorv1alpha1.ConditionPublished, Status: metav1.ConditionTrue}}
+	following := []metav1.Condition{{Type: connectorv1alpha1.ConditionFollowing, Status: metav1.ConditionTrue}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		sale("a", "Active", old), sale("b", "Provisioning", old), sale("c", "Signed", metav1.NewTime(now)), sale("d", "Ended", old),
+		sale("e", "Proposed", old), sale("f", "A state that nobody knows", old),
+		&connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "never answered", CreationTimestamp: old}},
+		&connectorv1alpha1.CatalogRegistry{
+			ObjectMeta: metav1.ObjectMeta{Name: "north"}, Status: connectorv1alpha1.CatalogRegistryStatus{Offers: 7, Conditions: following},
+		},
+		&connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "south"}},
+		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Status: connectorv1alpha1.OfferStatus{Conditions: published}},
+		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "large"}},
+	).Build()
+	m := newMetrics(c, func() time.Time { return now })
+	shown, _ := servingtest.Certificate(t, "localhost")
+	registry := prometheus.NewRegistry()
+	if err := m.register(registry, shown.Get); err != nil {
+		t.Fatal(err)
+	}
+	metrictable.Check(t, registry)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			words := []string{strings.TrimPrefix(family.GetName(), "liqo_broker_connector_")}
+			for _, label := range metric.GetLabel() {
+				words = append(words, label.GetValue())
+			}
+			got[strings.Join(words, " ")] = metric.GetGauge().GetValue()
+		}
+	}
+	for name, want := range map[string]float64{
+		"contracts seller Active": 1, "contracts seller Provisioning": 1, "contracts seller Signed": 1, "contracts seller Ended": 1,
+		"contracts seller Reserved": 0, "contracts buyer Active": 0, "contracts_overdue seller": 1, "contracts_overdue buyer": 1,
+		"sold_cpu_cores": 4.5, "sold_memory_bytes": 3 << 30, "registry_followed north": 1, "registry_followed south": 0, "registry_offers north": 7,
+		"offers true": 1, "offers false": 1,
+	} {
+		if value, is := got[name]; !is || value != want {
+			t.Errorf("%s is %v, %t, not %v", name, value, is, want)
+		}
+	}
+	if n := testutil.CollectAndCount(m, "liqo_broker_connector_contracts"); n != 24 {
+		t.Errorf("%d series of contracts, not one for each side and state", n)
+	}
+}

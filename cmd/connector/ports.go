@@ -1,0 +1,83 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
+	"github.com/capacitorset/liqo-broker/pkg/serving/gate"
+	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
+)
+
+const (
+	// callerPatience is how long the address of a caller may be unknown. A pod can connect a second or two before its address is in its status.
+	callerPatience = 5 * time.Second
+	// maxConnections bounds the connections of buyers, and maxConnectionsEach those from one address: several can stand behind one.
+	maxConnections, maxConnectionsEach = 2048, 256
+	// answerTimeout is how long a negotiation may take beside its long poll.
+	answerTimeout = 15 * time.Second
+)
+
+// ports returns the ports of the daemon. The resource plugin answers from the first moment: Liqo's controller manager exits if it does not.
+func (c *connector) ports() []ports.Port {
+	all := []ports.Port{
+		{Flag: "--address", Address: c.address, Ready: c.leads, Serve: c.serveBuyers},
+		{Flag: "--metrics-address", Address: c.metricsAddress, Ready: c.synced, Serve: c.serveMetrics},
+		{Flag: "--health-address", Address: c.healthAddress, Serve: c.serveHealth},
+	}
+	if c.plugin != nil {
+		all = append(all, ports.Port{Flag: "--resource-plugin-address", Address: c.pluginAddress, Serve: c.servePlugin})
+	}
+	return ports.Opened(all)
+}
+
+// serveBuyers serves negotiations to everybody who has proved a key; who that is, is found out for each request.
+func (c *connector) serveBuyers(ctx context.Context, listener net.Listener) error {
+	bounded := httpserver.Bound(listener, httpserver.Bounds{All: maxConnections, Each: maxConnectionsEach})
+	return httpserver.Server{
+		Name: "negotiations", Handler: c.negotiation, TLS: party.TLS{Current: c.identity.Key}.Server(), Timeout: negotiation.MaxWait + answerTimeout,
+	}.Run(ctx, bounded)
+}
+
+// serveMetrics serves the metrics, and not to peers.
+func (c *connector) serveMetrics(ctx context.Context, listener net.Listener) error {
+	served := diagnostics.Metrics{
+		Gatherer: metrics.Registry, Readers: c.readers, TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.certificate.Get}, Admits: c.peers.Excludes,
+	}
+	return served.Serve(ctx, listener)
+}
+
+// serveHealth serves the probes: ready is who knows the cluster.
+func (c *connector) serveHealth(ctx context.Context, listener net.Listener) error {
+	probes := diagnostics.Probes{Admits: c.peers.ExcludesKnown, Ready: c.synced}
+	return probes.Serve(ctx, listener)
+}
+
+// servePlugin serves the resource plugin to Liqo's controller manager and to nobody else. While the API server cannot be asked who that is,
+// callers are connected and not heard.
+func (c *connector) servePlugin(ctx context.Context, listener net.Listener) error {
+	clientset, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return errors.Join(fmt.Errorf("reach the API server %s: %w", c.rest.Host, err), listener.Close())
+	}
+	callers := gate.New(c.pluginAllow, c.peers.Source, callerPatience)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return resourceplugin.WatchCallers(ctx, clientset, c.liqoNamespace, callers.Allow) })
+	group.Go(func() error { return c.plugin.Run(ctx, callers.Listener(listener)) })
+	return group.Wait()
+}

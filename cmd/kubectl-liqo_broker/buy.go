@@ -1,0 +1,272 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+)
+
+// lookedEvery is how often the plugin looks at what it waits for.
+const lookedEvery = time.Second
+
+// purchasing is what the command buy was told.
+type purchasing struct {
+	need
+
+	name    string
+	dryRun  string
+	wait    bool
+	timeout time.Duration
+}
+
+func (r *reading) buyCommand() *cobra.Command {
+	p := purchasing{dryRun: dryRunNone}
+	command := &cobra.Command{
+		Use:   "buy [PARTY/OFFER/PLAN]",
+		Short: "Buy capacity: what is needed, wherever it is cheapest, or a plan of one seller",
+		Long: "Buy capacity by a contract. It comes as a virtual node, and is gone at the end of the contract.\n\n" +
+			"Without an argument, a CapacityRequest says what is needed: the connector buys the cheapest plan that fits, and looks for another one if that\n" +
+			"fails. With PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it, a Purchase names what is bought.\n\n" +
+			"Whoever buys pays: --dry-run=server shows what would be bought now, and writes nothing.",
+		Example: "  kubectl liqo-broker buy --name nightly --cpu 8 --memory 32Gi --pods 50 --for 720h --region eu-north --max-price '0.1 EUR/h' --wait\n" +
+			"  kubectl liqo-broker buy --name render abcde/compute/small --for 24h",
+		Args:              usage(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := p.check(args); err != nil {
+				return err
+			}
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			return r.trades(r.buy(command.Context(), c, &p, args))
+		},
+	}
+	flags := command.Flags()
+	p.add(flags)
+	flags.StringVar(&p.name, "name", "", "name of the CapacityRequest or Purchase; it is needed")
+	flags.StringVar(&p.dryRun, "dry-run", dryRunNone, "none, or server: let the API server check what would be written and not keep it")
+	flags.BoolVar(&p.wait, "wait", false, "wait until the capacity can be used, or the contract is over")
+	flags.DurationVar(&p.timeout, "timeout", 5*time.Minute, "for how long --wait waits")
+	return command
+}
+
+// check returns what is wrong with the command line.
+func (p *purchasing) check(args []string) error {
+	switch {
+	case p.name == "":
+		return usageError{errors.New("--name is needed: it is how you end what you buy")}
+	case p.duration < time.Minute:
+		return usageError{errors.New("--for is needed, and at least 1m")}
+	case p.dryRun != dryRunNone && p.dryRun != dryRunServer:
+		return usageError{fmt.Errorf("--dry-run=%s is none of %s, %s", p.dryRun, dryRunNone, dryRunServer)}
+	case len(args) == 0 && (p.cpu == "" || p.memory == "" || p.pods == ""):
+		return usageError{errors.New("--cpu, --memory and --pods are needed, or PARTY/OFFER/PLAN")}
+	case len(args) > 0 && (p.regions != nil || p.arches != nil || p.sellers != nil || p.expression != ""):
+		return usageError{errors.New("--region, --architecture, --seller and --filter are for what is looked for: PARTY/OFFER/PLAN is found already")}
+	}
+	return nil
+}
+
+// buy writes the object, says what that means, and waits if that is wanted.
+func (r *reading) buy(ctx context.Context, c client.Client, p *purchasing, args []string) error {
+	m, err := r.seen(ctx, c)
+	if err != nil {
+		return err
+	}
+	var object client.Object
+	if len(args) > 0 {
+		object, err = p.purchase(m, args[0])
+	} else {
+		object, err = p.request()
+	}
+	if err != nil {
+		return err
+	}
+	var options []client.CreateOption
+	if p.dryRun == dryRunServer {
+		options = append(options, client.DryRunAll)
+	}
+	kind := "purchase"
+	if len(args) == 0 {
+		kind = "capacityrequest"
+	}
+	if err := c.Create(ctx, object, options...); err != nil {
+		return fmt.Errorf("create %s %s: %w", kind, p.name, err)
+	}
+	if p.dryRun == dryRunServer {
+		fmt.Fprintf(r.Out, "%s %s created (server dry run)\n", kind, p.name)
+		return r.wouldBuy(m, p, object)
+	}
+	fmt.Fprintf(r.Out, "%s %s created\n", kind, p.name)
+	if !p.wait {
+		fmt.Fprintf(r.ErrOut, "See how far it is: kubectl liqo-broker contracts. End it with: kubectl delete %s %s\n", kind, p.name)
+		return nil
+	}
+	// Who stops waiting goes on buying.
+	fmt.Fprintf(r.ErrOut, "It goes on when you stop waiting. End it with: kubectl delete %s %s\n", kind, p.name)
+	return r.awaited(ctx, c, object, p.timeout)
+}
+
+// wouldBuy prints which plans fit now.
+func (r *reading) wouldBuy(m *seenCatalog, p *purchasing, object client.Object) error {
+	filter, err := p.filter()
+	if err != nil {
+		return err
+	}
+	purchase, named := object.(*connectorv1alpha1.Purchase)
+	if named {
+		filter.Parties = []string{string(purchase.Spec.Seller)}
+	}
+	plans, err := m.find(filter, r.now())
+	if err != nil {
+		return err
+	}
+	if named {
+		plans = slices.DeleteFunc(plans, func(f overview.ForSale) bool {
+			return f.Offer.ID != string(purchase.Spec.Offer) || f.Plan.ID != string(purchase.Spec.Plan)
+		})
+	}
+	if len(plans) == 0 {
+		fmt.Fprintln(r.ErrOut, "Nothing that this cluster has seen fits now.")
+		return nil
+	}
+	var out output
+	return out.table(r.Out, overview.PlansForSale(r.now(), plans[:min(len(plans), 5)]))
+}
+
+// request returns a CapacityRequest.
+func (p *purchasing) request() (client.Object, error) {
+	needed, err := p.resources()
+	if err != nil {
+		return nil, err
+	}
+	most, err := p.most()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.compiled(); err != nil {
+		return nil, err
+	}
+	o := &connectorv1alpha1.CapacityRequest{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
+	o.Spec.Resources, o.Spec.Duration, o.Spec.MaxPrice = quantities(needed), metav1.Duration{Duration: p.duration}, most
+	o.Spec.Regions, o.Spec.Architectures, o.Spec.Expression = p.regions, p.arches, p.expression
+	for _, id := range p.sellers {
+		o.Spec.Sellers = append(o.Spec.Sellers, connectorv1alpha1.PartyID(id))
+	}
+	return o, nil
+}
+
+// compiled checks the filter before anything is bought by it.
+func (p *purchasing) compiled() (offer.Matcher, error) {
+	filter, err := p.filter()
+	if err != nil {
+		return offer.Matcher{}, err
+	}
+	matcher, err := filter.Compile()
+	if err != nil {
+		return offer.Matcher{}, usageError{err}
+	}
+	return matcher, nil
+}
+
+// purchase returns a Purchase of a plan.
+func (p *purchasing) purchase(m *seenCatalog, reference string) (client.Object, error) {
+	key, plan, err := m.reference(reference)
+	if err != nil {
+		return nil, err
+	}
+	needed, err := p.resources()
+	if err != nil {
+		return nil, err
+	}
+	most, err := p.most()
+	if err != nil {
+		return nil, err
+	}
+	o := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
+	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.ID), connectorv1alpha1.Label(plan)
+	o.Spec.Duration, o.Spec.MaxPrice = &metav1.Duration{Duration: p.duration}, most
+	if len(needed) > 0 {
+		o.Spec.Resources = quantities(needed)
+	}
+	return o, nil
+}
+
+// most returns the most that is paid, as objects have it.
+func (p *purchasing) most() (*connectorv1alpha1.Price, error) {
+	price, err := p.price()
+	if price == nil || err != nil {
+		return nil, err
+	}
+	return &connectorv1alpha1.Price{
+		Amount: connectorv1alpha1.Amount(price.Amount.String()), Currency: price.Currency, Period: connectorv1alpha1.Period(price.Period),
+	}, nil
+}
+
+func quantities(of offer.Resources) v1alpha1.Quantities {
+	all := v1alpha1.Quantities{}
+	for name, quantity := range of {
+		all[corev1.ResourceName(name)] = quantity.Kubernetes()
+	}
+	return all
+}
+
+// over are the reasons for which nothing more happens by itself.
+var over = []string{
+	connectorv1alpha1.ReasonEnded, connectorv1alpha1.ReasonRejected, connectorv1alpha1.ReasonExpired, connectorv1alpha1.ReasonFailed,
+	connectorv1alpha1.ReasonInvalidRequest,
+}
+
+// awaited waits until what was bought can be used, and says what it waits for.
+func (r *reading) awaited(ctx context.Context, c client.Client, object client.Object, timeout time.Duration) error {
+	said := ""
+	err := wait.PollUntilContextTimeout(ctx, lookedEvery, timeout, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return false, err
+		}
+		var conditions []metav1.Condition
+		switch o := object.(type) {
+		case *connectorv1alpha1.CapacityRequest:
+			conditions = o.Status.Conditions
+		case *connectorv1alpha1.Purchase:
+			conditions = o.Status.Conditions
+		}
+		if text := conditionText(conditions); text != said {
+			said = text
+			fmt.Fprintln(r.ErrOut, text)
+		}
+		ready := meta.FindStatusCondition(conditions, connectorv1alpha1.ConditionReady)
+		switch {
+		case ready == nil:
+			return false, nil
+		case ready.Status == metav1.ConditionTrue:
+			return true, nil
+		case slices.Contains(over, ready.Reason):
+			return false, fmt.Errorf("%s was not bought: %s", object.GetName(), said)
+		}
+		return false, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("%s after %s: %w: %s", object.GetName(), timeout, errNotReady, said)
+	}
+	return err
+}

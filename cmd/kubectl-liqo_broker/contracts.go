@@ -1,0 +1,394 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+)
+
+func (r *reading) contractsCommand() *cobra.Command {
+	var out output
+	command := &cobra.Command{
+		Use:     "contracts",
+		Aliases: []string{"contract"},
+		Short:   "List what this cluster has bought and sold, and decide about it",
+		Long:    "List the contracts by which this cluster buys (Purchases) and sells (Sales).",
+		Example: "  kubectl liqo-broker contracts -o wide\n  kubectl liqo-broker contracts show nightly\n  kubectl liqo-broker contracts approve s-4f2c",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			all, err := r.contracts(command.Context(), c)
+			if err != nil {
+				return r.trades(err)
+			}
+			shown := make([]overview.Contract, 0, len(all))
+			for _, one := range all {
+				shown = append(shown, one.Contract)
+			}
+			if done, err := out.value(r.Out, shown); done || err != nil {
+				return err
+			}
+			if len(shown) == 0 {
+				fmt.Fprintln(r.ErrOut, "This cluster has neither bought nor sold anything. See: kubectl liqo-broker offers, and buy")
+				return nil
+			}
+			return out.table(r.Out, overview.Contracts(r.now(), shown))
+		},
+	}
+	out.add(command, formatJSON, formatYAML, formatWide)
+	command.AddCommand(r.showContractCommand())
+	for _, d := range deeds {
+		command.AddCommand(r.deedCommand(d))
+	}
+	return command
+}
+
+// theContract is a contract with its object: a Purchase or a Sale.
+type theContract struct {
+	overview.Contract
+
+	purchase *connectorv1alpha1.Purchase
+	sale     *connectorv1alpha1.Sale
+}
+
+// object returns the object.
+func (c *theContract) object() client.Object {
+	if c.sale != nil {
+		return c.sale
+	}
+	return c.purchase
+}
+
+// contracts returns all contracts: first what was bought, and in the order of the names.
+func (r *reading) contracts(ctx context.Context, c client.Client) ([]theContract, error) {
+	var purchases connectorv1alpha1.PurchaseList
+	if err := listed("purchases", c.List(ctx, &purchases)); err != nil {
+		return nil, err
+	}
+	var sales connectorv1alpha1.SaleList
+	if err := listed("sales", c.List(ctx, &sales)); err != nil {
+		return nil, err
+	}
+	var all []theContract
+	for i := range purchases.Items {
+		p := &purchases.Items[i]
+		all = append(all, theContract{Contract: overview.PurchaseOf(p), purchase: p})
+	}
+	for i := range sales.Items {
+		s := &sales.Items[i]
+		all = append(all, theContract{Contract: overview.SaleOf(s), sale: s})
+	}
+	slices.SortStableFunc(all, func(a, b theContract) int {
+		if a.Sold != b.Sold {
+			return strings.Compare(a.Side(), b.Side())
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return all, nil
+}
+
+// contract returns the contract of a name.
+func (r *reading) contract(ctx context.Context, c client.Client, name string) (*theContract, error) {
+	all, err := r.contracts(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var found []theContract
+	for _, one := range all {
+		if one.Name == name {
+			found = append(found, one)
+		}
+	}
+	if len(found) == 0 {
+		found = ofRequest(all, name)
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("there is no contract %.80q. See: kubectl liqo-broker contracts", name)
+	case 1:
+		return &found[0], nil
+	}
+	if found[0].sale == nil && found[1].sale == nil {
+		return nil, usageError{fmt.Errorf("the capacity request %s has several purchases: name one, such as %s", name, found[0].Name)}
+	}
+	return nil, usageError{fmt.Errorf("a purchase and a sale have the name %s: use kubectl", name)}
+}
+
+// ofRequest returns what a capacity request has bought, and has not given up.
+func ofRequest(all []theContract, name string) (found []theContract) {
+	for _, one := range all {
+		if one.purchase == nil || !one.purchase.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if owner := metav1.GetControllerOf(one.purchase); owner != nil && owner.Kind == "CapacityRequest" && owner.Name == name {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// completeContracts lets a shell complete names.
+func (r *reading) completeContracts() cobra.CompletionFunc {
+	return r.completing(1, func(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error) {
+		all, err := r.contracts(ctx, c)
+		var names []cobra.Completion
+		for _, one := range all {
+			if strings.HasPrefix(one.Name, begun) {
+				names = append(names, one.Name)
+			}
+		}
+		return names, err
+	})
+}
+
+func (r *reading) showContractCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Show a contract, and what became of it, step by step",
+		Example:           "  kubectl liqo-broker contracts show nightly",
+		Args:              usage(cobra.ExactArgs(1)),
+		ValidArgsFunction: r.completeContracts(),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			one, err := r.contract(command.Context(), c, args[0])
+			if err != nil {
+				return r.trades(err)
+			}
+			fmt.Fprint(r.Out, one.Describe(r.now()))
+			trail, err := one.trail()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(r.Out, "\nWhat became of it:")
+			return (&output{}).table(r.Out, overview.Transitions(trail))
+		},
+	}
+}
+
+// trail returns the audit trail, which is in the record.
+func (c *theContract) trail() ([]contract.Transition, error) {
+	var text string
+	if c.sale != nil {
+		text = c.sale.Status.Record
+	} else {
+		text = c.purchase.Status.Record
+	}
+	if text == "" {
+		return nil, nil
+	}
+	var record struct {
+		History  []contract.Transition `json:"history"` // Of a Sale.
+		Purchase struct {
+			History []contract.Transition `json:"history"`
+		} `json:"purchase"`
+	}
+	if err := json.Unmarshal([]byte(text), &record); err != nil {
+		return nil, fmt.Errorf("read the record of contract %s: %w", c.Name, err)
+	}
+	return append(record.History, record.Purchase.History...), nil
+}
+
+// deedOptions are the flags of commands that decide.
+type deedOptions struct {
+	need
+
+	reason string
+	until  string
+	// terms are those that are meant; 0 for those that wait.
+	terms int64
+}
+
+// deed is a command that decides about a contract.
+type deed struct {
+	verb, short, done string
+	// flags adds the flags that the deed has.
+	flags func(*cobra.Command, *deedOptions)
+	// do changes the object. The error says why it cannot.
+	do func(*theContract, *deedOptions) error
+}
+
+var (
+	errOnlyBought = errors.New("it was sold by this cluster: the buyer decides that")
+	errOnlySold   = errors.New("it was bought by this cluster: the seller decides that")
+)
+
+func reasoned(command *cobra.Command, o *deedOptions) {
+	command.Flags().StringVar(&o.reason, "reason", "", "what the other side is told")
+}
+
+func decided(command *cobra.Command, o *deedOptions) {
+	command.Flags().Int64Var(&o.terms, "terms", 0, "the terms that are meant, as contracts show numbers them; needed to approve a change of a contract")
+}
+
+var deeds = []deed{
+	{
+		verb: "end", short: "End a contract: workloads leave, and the clusters part", done: "is being ended", flags: reasoned,
+		do: func(c *theContract, o *deedOptions) error {
+			end := &connectorv1alpha1.ContractEnd{Reason: o.reason}
+			switch {
+			case c.sale != nil && c.sale.Spec.End == nil:
+				c.sale.Spec.End = end
+			case c.purchase != nil && c.purchase.Spec.End == nil:
+				c.purchase.Spec.End = end
+			}
+			return nil
+		},
+	},
+	{
+		verb: "resize", short: "Ask the seller for another size of a plan with a range", done: "asks for another size",
+		flags: func(command *cobra.Command, o *deedOptions) {
+			command.Flags().StringVar(&o.cpu, "cpu", "", "cores, at least")
+			command.Flags().StringVar(&o.memory, "memory", "", "memory, at least")
+			command.Flags().StringVar(&o.pods, "pods", "", "pods, at least")
+		},
+		do: func(c *theContract, o *deedOptions) error {
+			if c.purchase == nil {
+				return errOnlyBought
+			}
+			wanted, err := o.resources()
+			if err != nil {
+				return err
+			}
+			if len(wanted) == 0 {
+				return usageError{errors.New("--cpu, --memory or --pods is needed")}
+			}
+			if c.purchase.Spec.Resources == nil {
+				c.purchase.Spec.Resources = quantities(nil)
+			}
+			maps.Copy(c.purchase.Spec.Resources, quantities(wanted))
+			return nil
+		},
+	},
+	{
+		verb: "renew", short: "Ask the seller for a later end", done: "asks for a later end",
+		flags: func(command *cobra.Command, o *deedOptions) {
+			command.Flags().StringVar(&o.until, "until", "", "the end, such as 2030-01-31T12:00:00Z; it is needed")
+		},
+		do: func(c *theContract, o *deedOptions) error {
+			if c.purchase == nil {
+				return errOnlyBought
+			}
+			end, err := time.Parse(time.RFC3339, o.until)
+			if err != nil {
+				return usageError{fmt.Errorf("--until=%.40q is not a time such as 2030-01-31T12:00:00Z", o.until)}
+			}
+			if now := c.purchase.Status.EndTime; now != nil && !end.After(now.Time) {
+				return usageError{fmt.Errorf("the contract ends at %s: a contract is not made shorter", now.UTC().Format(time.RFC3339))}
+			}
+			c.purchase.Spec.EndTime = &metav1.Time{Time: end}
+			return nil
+		},
+	},
+	{
+		verb: "approve", short: "Approve what a buyer asks for", done: "is approved", flags: decided,
+		do: func(c *theContract, o *deedOptions) error {
+			return c.decide(connectorv1alpha1.DecisionApprove, "", o.terms)
+		},
+	},
+	{
+		verb: "refuse", short: "Refuse what a buyer asks for", done: "is refused",
+		flags: func(command *cobra.Command, o *deedOptions) {
+			reasoned(command, o)
+			decided(command, o)
+		},
+		do: func(c *theContract, o *deedOptions) error {
+			return c.decide(connectorv1alpha1.DecisionRefuse, o.reason, o.terms)
+		},
+	},
+	{
+		verb: "suspend", short: "Grant a buyer nothing for now", done: "is suspended", flags: reasoned,
+		do: func(c *theContract, o *deedOptions) error { return c.suspend(true, o.reason) },
+	},
+	{
+		verb: "resume", short: "Grant a buyer again what it has bought", done: "is resumed",
+		do: func(c *theContract, _ *deedOptions) error { return c.suspend(false, "") },
+	},
+}
+
+// decide decides about the terms that wait. A buyer can replace those of a change at any time: who approves it says which ones.
+func (c *theContract) decide(decision connectorv1alpha1.Decision, reason string, terms int64) error {
+	if c.sale == nil {
+		return errOnlySold
+	}
+	pending := c.sale.Status.PendingRevision
+	waits := fmt.Sprintf("terms %d", pending)
+	if c.Asked != nil {
+		waits = c.Asked.String()
+	}
+	switch {
+	case pending == 0:
+		return fmt.Errorf("nothing of %s waits for a decision", c.Name)
+	case terms != 0 && terms != pending:
+		return fmt.Errorf("terms %d of contract %s do not wait for a decision, but %s", terms, c.Name, waits)
+	case terms == 0 && decision == connectorv1alpha1.DecisionApprove && c.Status.State != string(contract.Proposed):
+		return usageError{fmt.Errorf("contract %s would change. Its buyer asks for %s; approve them with --terms=%d", c.Name, waits, pending)}
+	}
+	c.sale.Spec.Decision, c.sale.Spec.DecisionRevision, c.sale.Spec.Reason = decision, c.sale.Status.PendingRevision, reason
+	return nil
+}
+
+func (c *theContract) suspend(suspended bool, reason string) error {
+	if c.sale == nil {
+		return errOnlySold
+	}
+	c.sale.Spec.Suspended, c.sale.Spec.Reason = suspended, reason
+	return nil
+}
+
+func (r *reading) deedCommand(d deed) *cobra.Command {
+	var o deedOptions
+	command := &cobra.Command{
+		Use: d.verb + " NAME", Short: d.short, Example: "  kubectl liqo-broker contracts " + d.verb + " nightly",
+		Args: usage(cobra.ExactArgs(1)), ValidArgsFunction: r.completeContracts(),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			one, err := r.contract(command.Context(), c, args[0])
+			if err != nil {
+				return r.trades(err)
+			}
+			if err := d.do(one, &o); err != nil {
+				return err
+			}
+			// What somebody else has changed meanwhile, nobody overwrites: the decision was about what was seen.
+			err = c.Update(command.Context(), one.object())
+			if apierrors.IsConflict(err) {
+				return fmt.Errorf("contract %s has changed meanwhile: look at it again", one.Name)
+			}
+			if err != nil {
+				return r.trades(fmt.Errorf("change contract %s: %w", one.Name, err))
+			}
+			fmt.Fprintf(r.Out, "contract %s %s\n", one.Name, d.done)
+			return nil
+		},
+	}
+	if d.flags != nil {
+		d.flags(command, &o)
+	}
+	return command
+}

@@ -1,0 +1,381 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
+	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// tradeCommands returns the commands of a cluster that trades on the catalog.
+func (r *reading) tradeCommands() []*cobra.Command {
+	return []*cobra.Command{r.registryCommand(), r.catalogCommand(), r.offersCommand(), r.buyCommand(), r.contractsCommand()}
+}
+
+// trades says which cluster does not trade, if that is what an error means.
+func (r *reading) trades(err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%s does not trade: it has no connector. See docs/catalog", r.where())
+	}
+	return r.clear(err)
+}
+
+func (r *reading) registryCommand() *cobra.Command {
+	var out output
+	command := &cobra.Command{
+		Use:     "registry",
+		Aliases: []string{"registries"},
+		Short:   "List the registries that this cluster uses, and how it stands with them",
+		Long: "List the registries of the catalog that this cluster uses: whether they have let it in, whether it follows what they show, and why not.\n" +
+			"The plugin calls no registry: it reads what the connector has written into this cluster.",
+		Example:           "  kubectl liqo-broker registry -o wide",
+		Args:              usage(cobra.NoArgs),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			var list connectorv1alpha1.CatalogRegistryList
+			if err := listed("registries", c.List(command.Context(), &list)); err != nil {
+				return r.trades(err)
+			}
+			sortByName(list.Items, func(o *connectorv1alpha1.CatalogRegistry) string { return o.Name })
+			if len(list.Items) == 0 && out.isText() {
+				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a CatalogRegistry, as in deploy/examples/catalog.")
+				return nil
+			}
+			return out.objects(r.Out, c.Scheme(), &list, overview.Registries(r.now(), list.Items))
+		},
+	}
+	out.add(command, formatJSON, formatYAML, formatName, formatWide)
+	return command
+}
+
+func (r *reading) catalogCommand() *cobra.Command {
+	var out output
+	command := &cobra.Command{
+		Use:   "catalog",
+		Short: "List who sells on the catalog, as it was seen last",
+		Long: "List the parties that sell on the catalog, as this cluster has seen it last. What a party has not signed itself is not shown. Names are\n" +
+			"what parties call themselves: who it is, its party ID says (-o wide).",
+		Example:           "  kubectl liqo-broker catalog -o wide",
+		Args:              usage(cobra.NoArgs),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			m, err := r.seen(command.Context(), c)
+			if err != nil {
+				return r.trades(err)
+			}
+			sellers := m.sellers(r.now())
+			if done, err := out.value(r.Out, sellers); done || err != nil {
+				return err
+			}
+			m.remark(r)
+			if len(sellers) == 0 {
+				fmt.Fprintln(r.ErrOut, "Nobody sells anything that this cluster has seen. See: kubectl liqo-broker registry")
+				return nil
+			}
+			return out.table(r.Out, overview.Sellers(sellers))
+		},
+	}
+	out.add(command, formatJSON, formatYAML, formatWide)
+	return command
+}
+
+func (r *reading) offersCommand() *cobra.Command {
+	var out output
+	var need need
+	own := false
+	command := &cobra.Command{
+		Use:   "offers",
+		Short: "List what can be bought, the best first, or what this cluster offers itself",
+		Long: "List the plans that can be bought for a need, in the order in which the connector would buy them. What nobody asks for does not count.\n" +
+			"A price is for what is asked for, which a plan with a range gives exactly, and another one at least.\n\n" +
+			"With --own: the offers of this cluster, whether registries list them, and what is left of their plans.",
+		Example: "  kubectl liqo-broker offers --cpu 8 --memory 32Gi --region eu-north --max-price '0.5 EUR/h'\n" +
+			"  kubectl liqo-broker offers --filter 'offer.labels[\"disk\"] == \"nvme\"'\n  kubectl liqo-broker offers --own",
+		Args:              usage(cobra.NoArgs),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			filter, err := need.filter()
+			if err != nil {
+				return err
+			}
+			c, err := r.open()
+			if err != nil {
+				return err
+			}
+			if own {
+				return r.trades(r.ownOffers(command.Context(), c, &out))
+			}
+			m, err := r.seen(command.Context(), c)
+			if err != nil {
+				return r.trades(err)
+			}
+			plans, err := m.find(filter, r.now())
+			if err != nil {
+				return err
+			}
+			if done, err := out.value(r.Out, plans); done || err != nil {
+				return err
+			}
+			m.remark(r)
+			if len(plans) == 0 {
+				fmt.Fprintln(r.ErrOut, "Nothing that this cluster has seen fits.")
+				return nil
+			}
+			return out.table(r.Out, overview.PlansForSale(r.now(), plans))
+		},
+	}
+	out.add(command, formatJSON, formatYAML, formatWide)
+	need.add(command.Flags())
+	command.Flags().BoolVar(&own, "own", false, "the offers of this cluster")
+	return command
+}
+
+// ownOffers prints the offers of this cluster.
+func (r *reading) ownOffers(ctx context.Context, c client.Client, out *output) error {
+	var list connectorv1alpha1.OfferList
+	if err := listed("offers", c.List(ctx, &list)); err != nil {
+		return err
+	}
+	sortByName(list.Items, func(o *connectorv1alpha1.Offer) string { return o.Name })
+	if len(list.Items) == 0 && out.isText() {
+		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in deploy/examples/catalog.")
+		return nil
+	}
+	return out.objects(r.Out, c.Scheme(), &list, overview.OwnOffers(r.now(), list.Items))
+}
+
+func sortByName[T any](items []T, name func(*T) string) {
+	slices.SortFunc(items, func(a, b T) int { return strings.Compare(name(&a), name(&b)) })
+}
+
+// need is what somebody looks for, as the command line says it.
+type need struct {
+	cpu, memory, pods string
+	duration          time.Duration
+	maxPrice          string
+	regions, arches   []string
+	sellers           []string
+	expression        string
+}
+
+func (n *need) add(flags *pflag.FlagSet) {
+	flags.StringVar(&n.cpu, "cpu", "", "cores, at least, such as 8 or 500m")
+	flags.StringVar(&n.memory, "memory", "", "memory, at least, such as 32Gi")
+	flags.StringVar(&n.pods, "pods", "", "pods, at least")
+	flags.DurationVar(&n.duration, "for", 0, "for how long, such as 720h")
+	flags.StringVar(&n.maxPrice, "max-price", "", "the most that it may cost, such as '0.5 EUR/h'; a period is min, h, d, w, mo or y")
+	flags.StringSliceVar(&n.regions, "region", nil, "a region in which it may be; may be repeated")
+	flags.StringSliceVar(&n.arches, "architecture", nil, "an architecture that the nodes may have, such as amd64; may be repeated")
+	flags.StringSliceVar(&n.sellers, "seller", nil, "the ID of a party that may sell; may be repeated")
+	flags.StringVar(&n.expression, "filter", "", "an expression in CEL about offer and plan")
+}
+
+// resources returns what is needed. The error names the flag.
+func (n *need) resources() (offer.Resources, error) {
+	needed := offer.Resources{}
+	for _, of := range []struct{ name, text string }{{"cpu", n.cpu}, {"memory", n.memory}, {"pods", n.pods}} {
+		if of.text == "" {
+			continue
+		}
+		quantity, err := offer.ParseQuantity(of.text)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--%s: %w", of.name, err)}
+		}
+		needed[of.name] = quantity
+	}
+	return needed, nil
+}
+
+// price returns the most that is paid; nil for anything.
+func (n *need) price() (*offer.Price, error) {
+	if n.maxPrice == "" {
+		return nil, nil //nolint:nilnil // Anything is an answer.
+	}
+	price, err := overview.ParsePrice(n.maxPrice)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--max-price: %w", err)}
+	}
+	return &price, nil
+}
+
+// filter returns what offers have to be.
+func (n *need) filter() (offer.Filter, error) {
+	needed, err := n.resources()
+	if err != nil {
+		return offer.Filter{}, err
+	}
+	most, err := n.price()
+	if err != nil {
+		return offer.Filter{}, err
+	}
+	return offer.Filter{
+		Resources: needed, MaxPrice: most, Duration: offer.Duration(n.duration), Regions: n.regions, Architectures: n.arches, Parties: n.sellers,
+		Expression: n.expression,
+	}, nil
+}
+
+// seenCatalog is the catalog, as this cluster has seen it last.
+type seenCatalog struct {
+	pages.Remembered
+
+	// self is this cluster as a party; empty if it offers nothing.
+	self party.ID
+}
+
+// seen reads the catalog, and verifies it.
+func (r *reading) seen(ctx context.Context, c client.Client) (*seenCatalog, error) {
+	remembered, err := pages.Read(ctx, c, r.now())
+	if err != nil {
+		return nil, err
+	}
+	var own connectorv1alpha1.OfferList
+	if err := listed("offers", c.List(ctx, &own)); err != nil {
+		return nil, err
+	}
+	m := &seenCatalog{Remembered: remembered}
+	for i := range own.Items {
+		payload, err := party.Payload(own.Items[i].Status.Signed)
+		if err != nil {
+			continue // It is not signed.
+		}
+		if signed, err := offer.Parse(payload); err == nil {
+			m.self = party.ID(signed.Party)
+		}
+	}
+	return m, nil
+}
+
+// remark says what is not shown.
+func (m *seenCatalog) remark(r *reading) {
+	if m.LeftOut > 0 {
+		fmt.Fprintf(r.ErrOut, "%d parties or offers are not shown: they are over, or not what their owners have signed.\n", m.LeftOut)
+	}
+}
+
+// find returns the plans that fit, the best first.
+func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]overview.ForSale, error) {
+	matcher, err := filter.Compile()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	found := m.Find(matcher, m.self, now)
+	plans := make([]overview.ForSale, 0, len(found))
+	for _, f := range found {
+		of := overview.ForSale{
+			Seller: sellerOf(f), Granted: f.Match.Granted, Price: f.Match.Price, Plan: f.Plan(), Offer: f.Entry.Offer,
+		}
+		for _, seen := range f.Entry.Seen {
+			of.Registries = append(of.Registries, seen.Registry)
+		}
+		plans = append(plans, of)
+	}
+	return plans, nil
+}
+
+func sellerOf(f listings.Found) overview.Seller {
+	return overview.Seller{ID: f.Seller.Said.Party, Name: f.Seller.Said.Name, Endpoint: f.Seller.Said.Endpoint, Alive: f.Seller.Alive}
+}
+
+// sellers returns the parties that have offers, in the order of their names.
+func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
+	byID := map[string]*overview.Seller{}
+	for entry := range m.Offers() {
+		o := entry.Offer
+		p, known := m.Party(party.ID(o.Party))
+		if !known || !now.Before(o.ValidUntil) {
+			continue
+		}
+		s := byID[o.Party]
+		if s == nil {
+			s = &overview.Seller{ID: o.Party, Name: p.Said.Name, Endpoint: p.Said.Endpoint, Alive: p.Alive}
+			byID[o.Party] = s
+		}
+		s.Offers++
+		if o.Region != "" && !slices.Contains(s.Regions, o.Region) {
+			s.Regions = append(s.Regions, o.Region)
+		}
+	}
+	all := make([]overview.Seller, 0, len(byID))
+	for _, s := range byID {
+		slices.Sort(s.Regions)
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b overview.Seller) int {
+		if a.Name != b.Name {
+			return strings.Compare(a.Name, b.Name)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all
+}
+
+// reference reads PARTY/OFFER/PLAN. A party is its ID, or the beginning of the ID of one that sells.
+func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		return offer.Key{}, "", usageError{fmt.Errorf("%.80q is not PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it", text)}
+	}
+	var sellers []string
+	for _, id := range m.Parties() {
+		if strings.HasPrefix(string(id), parts[0]) {
+			sellers = append(sellers, string(id))
+		}
+	}
+	switch len(sellers) {
+	case 0:
+		return offer.Key{}, "", fmt.Errorf("no party that this cluster has seen has an ID that begins with %.60q", parts[0])
+	case 1:
+	default:
+		return offer.Key{}, "", usageError{fmt.Errorf("%d parties have an ID that begins with %.60q", len(sellers), parts[0])}
+	}
+	if party.ID(sellers[0]) == m.self {
+		return offer.Key{}, "", usageError{fmt.Errorf("party %s is this cluster itself", sellers[0])}
+	}
+	key := offer.Key{Party: sellers[0], ID: parts[1]}
+	entry, known := m.Offer(key)
+	if !known {
+		return offer.Key{}, "", fmt.Errorf("party %s has no offer %.63q that this cluster has seen", key.Party, key.ID)
+	}
+	if _, known := entry.Offer.Plan(parts[2]); !known {
+		return offer.Key{}, "", fmt.Errorf("offer %s of party %s has no plan %.63q", key.ID, key.Party, parts[2])
+	}
+	return key, parts[2], nil
+}
+
+// errNotReady is the end of a wait that was too long.
+var errNotReady = errors.New("it is not ready yet")
+
+// conditionText says how far something is.
+func conditionText(conditions []metav1.Condition) string {
+	ready := meta.FindStatusCondition(conditions, connectorv1alpha1.ConditionReady)
+	if ready == nil {
+		return "waits for the connector"
+	}
+	return overview.Sentence(ready.Reason + ": " + ready.Message)
+}

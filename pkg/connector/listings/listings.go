@@ -1,0 +1,118 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package listings is what several registries show together: each party and each offer once, and what of it fits a need. What is put in was
+// verified before.
+//
+// It does not know how registries are followed, nor what becomes of what is found.
+package listings
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ed25519"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+)
+
+// Listings is what registries show together. It must not be used concurrently, but may be read so.
+type Listings struct {
+	catalog offer.Catalog
+	parties roster
+}
+
+// New returns Listings of no registry.
+func New() *Listings { return &Listings{parties: newRoster()} }
+
+// Merge takes in what a registry has shown, in order.
+func (l *Listings) Merge(registry string, changes []registryclient.Change) {
+	for _, c := range changes {
+		switch {
+		case c.Party != nil:
+			l.parties.merge(registry, *c.Party)
+		case c.Offer != nil:
+			l.catalog.Merge(offer.Sighting{Registry: registry, Offer: c.Offer.Offer}) // As it is signed it is in the pages.
+		case c.Gone.Offer != "":
+			l.catalog.Withdraw(registry, offer.Key{Party: c.Gone.Party, ID: c.Gone.Offer})
+		default:
+			l.parties.withdraw(registry, party.ID(c.Gone.Party))
+		}
+	}
+}
+
+// Forget removes what only one registry has shown.
+func (l *Listings) Forget(registry string) {
+	l.catalog.Retain(registry, nil)
+	l.parties.forget(registry)
+}
+
+// Expire removes the offers that are over.
+func (l *Listings) Expire(now time.Time) { l.catalog.Expire(now) }
+
+// Offer returns an offer; false if there is none.
+func (l *Listings) Offer(key offer.Key) (offer.Entry, bool) { return l.catalog.Get(key) }
+
+// Offers returns all offers, in no order.
+func (l *Listings) Offers() iter.Seq[offer.Entry] { return l.catalog.All() }
+
+// Party returns a party; false if no registry shows it.
+func (l *Listings) Party(id party.ID) (registryclient.Party, bool) { return l.parties.get(id) }
+
+// Parties returns the IDs of all parties, in order.
+func (l *Listings) Parties() []party.ID { return slices.Sorted(maps.Keys(l.parties.known)) }
+
+// Holder returns the party whose current key it is; false if it is nobody's.
+func (l *Listings) Holder(key ed25519.PublicKey) (registryclient.Party, bool) {
+	p, ok := l.parties.get(l.parties.holders[party.Fingerprint(key)])
+	return p, ok && bytes.Equal(p.Keys.Current(), key)
+}
+
+// Found is a plan that can be bought.
+type Found struct {
+	Entry  offer.Entry
+	Match  offer.Match
+	Seller registryclient.Party
+}
+
+// Plan returns the plan.
+func (f Found) Plan() offer.Plan { return f.Entry.Offer.Plans[f.Match.Plan] }
+
+// Find returns the plans of others than a buyer that pass a filter: first those of sellers that registries take for alive, then by currency, by
+// price, and by name. Offers that are over, and sellers that cannot be reached, are none.
+func (l *Listings) Find(filter offer.Matcher, buyer party.ID, now time.Time) []Found {
+	var found []Found
+	for entry := range l.catalog.All() {
+		if entry.Offer.Party == string(buyer) || !now.Before(entry.Offer.ValidUntil) {
+			continue
+		}
+		seller, known := l.parties.get(party.ID(entry.Offer.Party))
+		if !known || seller.Said.Endpoint == "" {
+			continue
+		}
+		for _, match := range filter.Match(entry.Offer) {
+			found = append(found, Found{Entry: entry, Match: match, Seller: seller})
+		}
+	}
+	slices.SortStableFunc(found, compare)
+	return found
+}
+
+// compare compares what to buy first.
+func compare(a, b Found) int {
+	switch {
+	case a.Seller.Alive && !b.Seller.Alive:
+		return -1
+	case !a.Seller.Alive && b.Seller.Alive:
+		return 1
+	}
+	return cmp.Or(
+		strings.Compare(a.Match.Price.Currency, b.Match.Price.Currency), a.Match.Price.Compare(b.Match.Price),
+		strings.Compare(a.Entry.Offer.Party, b.Entry.Offer.Party), strings.Compare(a.Entry.Offer.ID, b.Entry.Offer.ID), cmp.Compare(a.Match.Plan, b.Match.Plan))
+}

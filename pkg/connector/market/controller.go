@@ -1,0 +1,233 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package market
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+)
+
+const (
+	// maxMessage bounds what is written of a registry's words.
+	maxMessage = 1024
+	// leaseStep is how much later a lease must end to be written.
+	leaseStep = time.Minute
+	// tokenKey is the key of an enrolment token in its Secret.
+	tokenKey = "token"
+)
+
+// SetupWithManager registers the controller with a manager, which runs the Market.
+func (m *Market) SetupWithManager(mgr ctrl.Manager) error {
+	err := mgr.Add(m)
+	if err == nil {
+		err = ctrl.NewControllerManagedBy(mgr).
+			Named("catalogregistry").
+			For(&connectorv1alpha1.CatalogRegistry{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			WatchesRawSource(&source.Channel{Source: m.woken}, &handler.EnqueueRequestForObject{}).
+			Complete(m)
+	}
+	if err != nil {
+		return fmt.Errorf("set up the controller of catalog registries: %w", err)
+	}
+	return nil
+}
+
+// wake has a registry looked at soon. It does not block: one that is not woken is looked at in a few seconds anyway.
+func (m *Market) wake(registry string) {
+	select {
+	case m.woken <- event.GenericEvent{Object: &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: registry}}}:
+	default:
+	}
+}
+
+// Reconcile follows a registry as its CatalogRegistry says, remembers what it has shown, and says how that goes. It is for one worker.
+func (m *Market) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	registry := &connectorv1alpha1.CatalogRegistry{}
+	err := m.cfg.Reader.Get(ctx, req.NamespacedName, registry)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && !registry.DeletionTimestamp.IsZero():
+		m.leave(req.Name)
+		return ctrl.Result{}, nil // Its pages are deleted with it.
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("get catalog registry %s: %w", req.Name, err)
+	}
+	stored := registry.Status.DeepCopy()
+	f, invalid, err := m.follow(ctx, registry)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("follow registry %s: %w", req.Name, err)
+	}
+	if invalid != nil {
+		m.leave(req.Name)
+		m.say(registry, connectorv1alpha1.ConditionEnrolled, metav1.ConditionFalse, connectorv1alpha1.ReasonInvalidRegistry, invalid.Error())
+		m.say(registry, connectorv1alpha1.ConditionFollowing, metav1.ConditionFalse, connectorv1alpha1.ReasonInvalidRegistry, invalid.Error())
+	} else {
+		if err := m.flush(ctx, f, &registry.Status); err != nil {
+			return ctrl.Result{}, fmt.Errorf("remember what registry %s has shown: %w", req.Name, err)
+		}
+		m.describe(registry, f)
+	}
+	registry.Status.ObservedGeneration = registry.Generation
+	if !equality.Semantic.DeepEqual(stored, &registry.Status) {
+		if err := m.cfg.Client.Status().Update(ctx, registry); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, fmt.Errorf("write the status of catalog registry %s: %w", req.Name, err)
+		}
+	}
+	return ctrl.Result{RequeueAfter: flushInterval}, nil
+}
+
+// follow returns the follower of a registry, which has begun. Invalid is what is wrong with the spec.
+func (m *Market) follow(ctx context.Context, registry *connectorv1alpha1.CatalogRegistry) (f *follower, invalid, err error) {
+	m.mu.RLock()
+	f = m.followers[registry.Name]
+	m.mu.RUnlock()
+	if f != nil && f.of.UID == registry.UID && f.of.Generation == registry.Generation {
+		return f, nil, nil
+	}
+	token, invalid, err := m.token(ctx, registry.Spec.TokenSecret.Name)
+	if invalid != nil || err != nil {
+		return nil, invalid, err
+	}
+	last := pages.Stored{Position: registry.Status.Position, Parties: int(registry.Status.Parties), Offers: int(registry.Status.Offers)}
+	if f != nil {
+		f.join()
+		if f.of.UID == registry.UID {
+			if last, _, err = f.book.Flush(ctx, m.cfg.Client, m.cfg.Reader); err != nil {
+				return nil, nil, err
+			}
+		}
+		m.leave(registry.Name)
+	}
+	if f, invalid = m.newFollower(registry.DeepCopy(), token); invalid != nil {
+		return nil, invalid, nil
+	}
+	if err := m.begin(ctx, f, last); err != nil {
+		return nil, nil, err
+	}
+	m.mu.Lock()
+	m.followers[registry.Name] = f
+	own := m.own
+	m.mu.Unlock()
+	f.want(own)
+	return f, nil, nil
+}
+
+// token returns the enrolment token in a Secret; none if the Secret has no name. Invalid is that it is not there.
+func (m *Market) token(ctx context.Context, name string) (token string, invalid, err error) {
+	if name == "" {
+		return "", nil, nil
+	}
+	secret := &corev1.Secret{}
+	err = m.cfg.Reader.Get(ctx, client.ObjectKey{Namespace: m.cfg.Namespace, Name: name}, secret)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && len(secret.Data[tokenKey]) == 0:
+		return "", fmt.Errorf("spec.tokenSecret: there is no Secret %s/%s with a key %s", m.cfg.Namespace, name, tokenKey), nil
+	case err != nil:
+		return "", nil, fmt.Errorf("get Secret %s/%s: %w", m.cfg.Namespace, name, err)
+	}
+	return string(secret.Data[tokenKey]), nil, nil
+}
+
+// leave ends the use of a registry.
+func (m *Market) leave(name string) {
+	m.mu.Lock()
+	f := m.followers[name]
+	delete(m.followers, name)
+	m.mu.Unlock()
+	if f != nil {
+		f.join()
+		m.forget(name)
+	}
+}
+
+// flush writes the pages that have changed, if it is time for that, and puts into the status how far the registry was followed with them.
+func (m *Market) flush(ctx context.Context, f *follower, status *connectorv1alpha1.CatalogRegistryStatus) error {
+	now := m.cfg.Now()
+	if now.Before(f.flushAt) {
+		return nil
+	}
+	stored, written, err := f.book.Flush(ctx, m.cfg.Client, m.cfg.Reader)
+	if err != nil {
+		return err
+	}
+	f.flushAt = now.Add(max(flushInterval, time.Duration(written)*time.Second/rate))
+	status.Position, status.Parties, status.Offers = stored.Position, int32(stored.Parties), int32(stored.Offers) //nolint:gosec // Both are bounded.
+	return nil
+}
+
+// describe says how the use of a registry goes.
+func (m *Market) describe(registry *connectorv1alpha1.CatalogRegistry, f *follower) {
+	published, watched, status := f.publisher.Status(), f.watching(m.cfg.Now()), &registry.Status
+	if until := published.LeaseUntil; until.IsZero() {
+		status.LeaseTime = nil
+	} else if status.LeaseTime == nil || until.Sub(status.LeaseTime.Time) >= leaseStep {
+		status.LeaseTime = &metav1.Time{Time: until.Truncate(time.Second)}
+	}
+	value, reason, message := enrolled(published)
+	m.say(registry, connectorv1alpha1.ConditionEnrolled, value, reason, message)
+
+	value, reason, message = metav1.ConditionUnknown, connectorv1alpha1.ReasonUnreachable, "The catalog of the registry has not come yet."
+	switch {
+	case watched.lie != nil:
+		value, reason, message = metav1.ConditionFalse, connectorv1alpha1.ReasonMisbehaving, watched.lie.Error()
+	case watched.failure != nil && refused(watched.failure):
+		value, reason, message = metav1.ConditionFalse, connectorv1alpha1.ReasonRefused, watched.failure.Error()
+	case watched.failure != nil:
+		value, reason, message = metav1.ConditionFalse, connectorv1alpha1.ReasonUnreachable, watched.failure.Error()
+	case watched.reached:
+		value, reason, message = metav1.ConditionTrue, connectorv1alpha1.ReasonFollowing, "What the registry shows is followed."
+	}
+	m.say(registry, connectorv1alpha1.ConditionFollowing, value, reason, message)
+}
+
+// enrolled says whether the registry knows this cluster.
+func enrolled(s registryclient.PublisherStatus) (value metav1.ConditionStatus, reason, message string) {
+	switch {
+	case s.Error != nil && refused(s.Error):
+		return metav1.ConditionFalse, connectorv1alpha1.ReasonRefused, s.Error.Error()
+	case s.Error != nil:
+		return metav1.ConditionFalse, connectorv1alpha1.ReasonUnreachable, s.Error.Error()
+	case s.State == registryv1.Approved:
+		return metav1.ConditionTrue, connectorv1alpha1.ReasonEnrolled, "The registry has approved this cluster."
+	case s.State == registryv1.Pending:
+		return metav1.ConditionFalse, connectorv1alpha1.ReasonAwaitsAdmission, "The administrator of the registry has to approve this cluster."
+	case s.State == registryv1.Revoked:
+		return metav1.ConditionFalse, connectorv1alpha1.ReasonRevoked, "The administrator of the registry has revoked this cluster."
+	default:
+		return metav1.ConditionUnknown, connectorv1alpha1.ReasonUnreachable, "The registry has not answered yet."
+	}
+}
+
+// refused reports whether a registry has answered, and does not want to.
+func refused(err error) bool {
+	r := registryclient.Refused(err)
+	return r != nil && r.Status < http.StatusInternalServerError
+}
+
+// say sets a condition.
+func (m *Market) say(registry *connectorv1alpha1.CatalogRegistry, condition string, value metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&registry.Status.Conditions, metav1.Condition{
+		Type: condition, Status: value, Reason: reason, Message: excerpt.Of(message, maxMessage), ObservedGeneration: registry.Generation,
+	})
+}

@@ -1,0 +1,213 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package market
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+)
+
+const (
+	// watchPause is how long a registry is left alone at most that cannot be watched: one that has just approved the party is not to wait.
+	watchPause = 20 * time.Second
+	// remembered is for how long a registry that has shown what is not true is shown as one.
+	remembered = 10 * time.Minute
+	// rate is how many bytes of pages are written in a second, in the long run.
+	rate = 64 << 10
+	// flushInterval is how long pages are collected at least.
+	flushInterval = 5 * time.Second
+)
+
+// follower is how the market uses one registry.
+type follower struct {
+	name      string
+	of        *connectorv1alpha1.CatalogRegistry
+	publishes bool
+	client    *registryclient.Client
+	publisher *registryclient.Publisher
+	watcher   *registryclient.Watcher
+	book      *pages.Book
+	enrolment registryv1.Enrolment
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	// flushAt is when pages may be written again. It is for the controller alone.
+	flushAt time.Time
+
+	mu     sync.Mutex
+	report watching
+}
+
+// watching is how following a registry goes.
+type watching struct {
+	// reached is whether the registry was followed to where it is since the last failure.
+	reached bool
+	// failure is why it is not followed; nil if it is, or not yet.
+	failure error
+	// lie is what the registry has shown last that is not believed, and when.
+	lie    error
+	liedAt time.Time
+}
+
+// newFollower returns a follower that has not begun. The error is about the spec.
+func (m *Market) newFollower(registry *connectorv1alpha1.CatalogRegistry, token string) (*follower, error) {
+	config, err := m.tls(registry.Spec)
+	if err != nil {
+		return nil, err
+	}
+	c, err := registryclient.New(registry.Spec.URL, config)
+	if err != nil {
+		return nil, fmt.Errorf("spec.url: %w", err)
+	}
+	if len(registry.Name) > pages.MaxName {
+		return nil, fmt.Errorf("metadata.name has more than %d characters", pages.MaxName)
+	}
+	f := &follower{
+		name: registry.Name, of: registry, client: c, book: pages.New(registry),
+		publishes: registry.Spec.Publish == nil || *registry.Spec.Publish,
+		enrolment: registryv1.Enrolment{Keys: m.cfg.Identity.Keys().Chain(), Announcement: m.cfg.Announcement, Token: token},
+	}
+	f.publisher = registryclient.NewPublisher(registryclient.PublisherConfig{
+		Client: f.caller, Party: string(m.cfg.Identity.ID()), Backoff: m.cfg.Backoff,
+		Tell: func(registryclient.PublisherStatus) {
+			m.wake(f.name)
+			m.cfg.Told()
+		},
+	})
+	return f, nil
+}
+
+// tls returns how a registry is called, and known.
+func (m *Market) tls(spec connectorv1alpha1.CatalogRegistrySpec) (*tls.Config, error) {
+	own := party.TLS{Current: m.cfg.Identity.Key, Peer: party.Pin(spec.Fingerprint), Now: m.cfg.Now}.Client()
+	if spec.Fingerprint != "" {
+		return own, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, GetClientCertificate: own.GetClientCertificate}
+	if spec.CABundle != "" {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(spec.CABundle)) {
+			return nil, errors.New("spec.caBundle has no certificate in PEM")
+		}
+	}
+	return config, nil
+}
+
+// caller returns the client: it shows the current key by itself.
+func (f *follower) caller() *registryclient.Client { return f.client }
+
+// begin goes on from what is remembered of the registry.
+func (m *Market) begin(ctx context.Context, f *follower, last pages.Stored) error { //nolint:contextcheck // It outlives the call.
+	after, err := f.book.Load(ctx, m.cfg.Reader, last)
+	if err != nil {
+		return err
+	}
+	backoff := m.cfg.Backoff
+	backoff.Most = cmp.Or(backoff.Most, watchPause)
+	f.watcher = registryclient.NewWatcher(registryclient.WatcherConfig{
+		Client: f.caller, After: after, Backoff: backoff, Now: m.cfg.Now,
+		Deliver: func(_ context.Context, changes []registryclient.Change, after string) error {
+			m.merge(f.name, changes)
+			f.book.Note(changes, after)
+			if after != "" && f.reach() {
+				m.wake(f.name)
+			}
+			return nil
+		},
+		Report: func(err error) {
+			if f.fail(err, m.cfg.Now()) {
+				m.wake(f.name)
+			}
+		},
+	})
+	pages.Restore(f.watcher, f.book.All(), func(restored []registryclient.Change) { m.merge(f.name, restored) })
+	var running context.Context
+	running, f.stop = context.WithCancel(m.ctx)
+	f.running.Go(func() { _ = f.publisher.Run(running) }) // Neither returns an error: what fails is tried again.
+	f.running.Go(func() { _ = f.watcher.Run(running) })
+	return nil
+}
+
+// join ends the follower, and waits until it has ended.
+func (f *follower) join() {
+	if f.stop != nil {
+		f.stop()
+	}
+	f.running.Wait()
+	f.client.Close()
+}
+
+// want has the registry list signed offers, if anything is published there; nil leaves those that it lists.
+func (f *follower) want(signed map[string]string) {
+	wanted := registryclient.Wanted{Enrolment: f.enrolment, Offers: signed}
+	if !f.publishes {
+		wanted.Offers = map[string]string{}
+	}
+	f.publisher.Set(wanted)
+}
+
+// standing returns how an offer stands at the registry.
+func (f *follower) standing(id, signed string) Standing {
+	s := f.publisher.Status()
+	switch {
+	case s.Refused[id] != nil:
+		return Standing{Refused: true, Outdated: s.Refused[id].Status == http.StatusConflict, Why: s.Refused[id].Error()}
+	case s.Published[id] == signed && s.State == registryv1.Approved:
+		return Standing{Listed: true}
+	case s.Error != nil:
+		return Standing{Why: s.Error.Error()}
+	case s.State == registryv1.Approved:
+		return Standing{Why: "it is on its way"}
+	default:
+		return Standing{Why: "the registry has not approved this cluster"}
+	}
+}
+
+// reach notes that the registry was followed to where it is, and reports whether that is news.
+func (f *follower) reach() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news := !f.report.reached
+	f.report.reached, f.report.failure = true, nil
+	return news
+}
+
+// fail notes a report of the watcher, and reports whether it is news.
+func (f *follower) fail(err error, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if lie := (*registryclient.MisbehaviourError)(nil); errors.As(err, &lie) {
+		news := f.report.lie == nil || now.Sub(f.report.liedAt) > time.Minute
+		if news {
+			f.report.lie, f.report.liedAt = err, now
+		}
+		return news
+	}
+	news := f.report.reached || f.report.failure == nil
+	f.report.reached, f.report.failure = false, err
+	return news
+}
+
+// watching returns how following the registry goes.
+func (f *follower) watching(now time.Time) watching {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.report.lie != nil && now.Sub(f.report.liedAt) > remembered {
+		f.report.lie = nil
+	}
+	return f.report
+}

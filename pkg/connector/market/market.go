@@ -1,0 +1,211 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package market is what a connector knows of the catalog: it follows the registries that CatalogRegistries name, each by itself, and makes
+// one catalog of what they show, in which an offer is once. It publishes there what this cluster sells.
+//
+// Registries may be dead, or lie: what is in the catalog was verified against its owner's keys, and stays until it is over or withdrawn. The
+// package does not buy anything, and does not know what this cluster has to sell.
+package market
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
+	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+)
+
+// sweepInterval is how often offers are looked for that are over.
+const sweepInterval = 10 * time.Second
+
+// Config is what a Market needs. All but Backoff, Told, Changed and Now must be there.
+type Config struct {
+	// Client writes, and may read from a cache; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	// Namespace has the Secrets that CatalogRegistries name.
+	Namespace string
+	// Identity is who this cluster is, and Announcement what it has signed to say of itself.
+	Identity     identity.Identity
+	Announcement string
+	// Backoff is how long registries are left alone after failures.
+	Backoff registryclient.Backoff
+	// Told is called after a registry has been told of what this cluster sells, or could not be; nil does nothing. It must not block.
+	Told func()
+	// Changed is called after a registry has shown something new; nil does nothing. It must not block.
+	Changed func()
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Market is the catalog of all registries together. It can be used concurrently.
+type Market struct {
+	cfg Config
+	// woken has a registry whose state has changed.
+	woken chan event.GenericEvent
+	// ctx is that of all followers: it ends with Start.
+	ctx context.Context //nolint:containedctx // Followers live as long as the Market runs.
+	end context.CancelFunc
+
+	mu sync.RWMutex
+	// listings is read and written with mu.
+	listings *listings.Listings
+	// followers are by the names of their registries.
+	followers map[string]*follower
+	// own are the signed offers that this cluster wants to be listed, by their IDs; nil until they are known.
+	own map[string]string
+}
+
+// New returns a Market without registries.
+func New(cfg Config) (*Market, error) {
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Namespace == "" || cfg.Identity.ID() == "" || cfg.Announcement == "" {
+		return nil, errors.New("a market needs a client, a reader, a namespace, an identity and its announcement")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Told == nil {
+		cfg.Told = func() {}
+	}
+	if cfg.Changed == nil {
+		cfg.Changed = func() {}
+	}
+	m := &Market{
+		cfg: cfg, woken: make(chan event.GenericEvent, 64), listings: listings.New(), followers: map[string]*follower{},
+	}
+	m.ctx, m.end = context.WithCancel(context.Background())
+	return m, nil
+}
+
+// Start removes what is over, until ctx ends. All followers have ended when it returns.
+func (m *Market) Start(ctx context.Context) error {
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			m.expire()
+		case <-ctx.Done():
+			m.end()
+			m.mu.RLock()
+			followers := slices.Collect(maps.Values(m.followers))
+			m.mu.RUnlock()
+			for _, f := range followers {
+				f.join()
+			}
+			return nil
+		}
+	}
+}
+
+// expire removes what is over.
+func (m *Market) expire() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listings.Expire(m.cfg.Now())
+}
+
+// merge takes in what a registry has shown.
+func (m *Market) merge(registry string, changes []registryclient.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	defer m.cfg.Changed() // When others can read it.
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listings.Merge(registry, changes)
+}
+
+// forget removes what only one registry has shown.
+func (m *Market) forget(registry string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listings.Forget(registry)
+}
+
+// Party returns a party as registries have shown it; false if none has.
+func (m *Market) Party(id party.ID) (registryclient.Party, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.listings.Party(id)
+}
+
+// Identify returns the party whose current key it is. It is a negotiation.Identify: the error is negotiation.ErrStranger.
+func (m *Market) Identify(_ context.Context, key ed25519.PublicKey) (party.Keys, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if p, ok := m.listings.Holder(key); ok {
+		return p.Keys, nil
+	}
+	return party.Keys{}, negotiation.ErrStranger
+}
+
+// Find returns the plans of others that pass a filter, the best one first: see [listings.Listings.Find]. The error names the field of the filter
+// that makes no sense.
+func (m *Market) Find(filter offer.Filter) ([]listings.Found, error) {
+	matcher, err := filter.Compile()
+	if err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.listings.Find(matcher, m.cfg.Identity.ID(), m.cfg.Now()), nil
+}
+
+// Offer returns an offer of the catalog.
+func (m *Market) Offer(key offer.Key) (offer.Entry, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.listings.Offer(key)
+}
+
+// SetOffers replaces the signed offers that this cluster wants to be listed, by their IDs. Until it is called, registries keep what they list.
+func (m *Market) SetOffers(signed map[string]string) {
+	signed = maps.Clone(signed)
+	if signed == nil {
+		signed = map[string]string{}
+	}
+	m.mu.Lock()
+	m.own = signed
+	followers := slices.Collect(maps.Values(m.followers))
+	m.mu.Unlock()
+	for _, f := range followers {
+		f.want(signed)
+	}
+}
+
+// Standing is how an offer of this cluster stands at a registry.
+type Standing struct {
+	// Listed is whether the registry lists it as it is signed. Otherwise Why says why not.
+	Listed bool
+	Why    string
+	// Refused is whether the registry does not want it, and Outdated whether it would want a higher revision: it had this one, and does
+	// not take it again.
+	Refused, Outdated bool
+}
+
+// Standings returns how an offer of this cluster, as it is signed, stands at each registry in which this cluster publishes.
+func (m *Market) Standings(id, signed string) map[string]Standing {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	all := map[string]Standing{}
+	for name, f := range m.followers {
+		if f.publishes {
+			all[name] = f.standing(id, signed)
+		}
+	}
+	return all
+}

@@ -1,0 +1,19 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package negotiation_test
+
+import (
+	"testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
+)
+
+// TestMemory holds the store of tests to what stores promise.
+func TestMemory(t *testing.T) {
+	negotiationtest.TestStore(t, func(*testing.T) [2]negotiation.Store {
+		memory := &negotiationtest.Memory{}
+		return [2]negotiation.Store{memory, memory}
+	})
+}

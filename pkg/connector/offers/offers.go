@@ -1,0 +1,244 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package offers is what this cluster sells: it signs its Offers with what is left of them, has registries list them, and tells a negotiation
+// what can be bought and by whom.
+//
+// It does not negotiate, and does not know how registries are told.
+package offers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/connector/market"
+	"github.com/capacitorset/liqo-broker/pkg/connector/measured"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+const (
+	// lookAgain is how often the capacity is counted when nothing else happens.
+	lookAgain = 30 * time.Second
+	// availabilityPause is how long an offer stays as it was signed while only its availability changes.
+	availabilityPause = 5 * time.Second
+	// measuredPause is how long it stays while only what was measured changes.
+	measuredPause = 5 * time.Minute
+	// outdatedPause is how long an offer stays as it was signed though a registry wants a higher revision.
+	outdatedPause = time.Minute
+	// countedFor is for how long a capacity that was counted is good for negotiations.
+	countedFor = 2 * time.Second
+)
+
+// Registries is where offers are listed: a *market.Market. It is called concurrently.
+type Registries interface {
+	// SetOffers replaces the signed offers that are to be listed, by their IDs.
+	SetOffers(signed map[string]string)
+	// Standings returns how an offer, as it is signed, stands at each registry.
+	Standings(id, signed string) map[string]market.Standing
+}
+
+// Config is what a Shop needs. All but Measured and Now must be there.
+type Config struct {
+	// Client writes, and Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	// Party is the seller, and Key returns its current key.
+	Party party.ID
+	Key   func() party.Key
+	// Kind is what this connector sells: offers of another kind make no sense.
+	Kind connectorv1alpha1.SellerKind
+	// Ledger returns what is sold, and Capacity what there is, with what is sold.
+	Ledger     func(ctx context.Context) (ledger.Ledger, error)
+	Capacity   capacity.Source
+	Registries Registries
+	// Measured returns what a broker tells of what it sells; nil tells nothing.
+	Measured measured.Source
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Shop is what this cluster sells. It can be used concurrently.
+type Shop struct {
+	cfg   Config
+	woken chan event.GenericEvent
+
+	// stocked is closed after the offers were looked at for the first time.
+	stocked chan struct{}
+	once    sync.Once
+	mu      sync.RWMutex
+	shelf   map[string]item
+
+	counting sync.Mutex
+	counted  corev1.ResourceList
+	at       time.Time
+}
+
+// item is an offer, as it was looked at last.
+type item struct {
+	spec *connectorv1alpha1.Offer
+	// listing is the zero one if the offer is not for sale.
+	listing negotiation.Listing
+	rules   *negotiation.Rules
+}
+
+var (
+	_ negotiation.Offers    = (*Shop)(nil)
+	_ negotiation.Admission = (*Shop)(nil)
+)
+
+// New returns a Shop that has not looked at any offer yet.
+func New(cfg Config) (*Shop, error) {
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Party == "" || cfg.Key == nil || cfg.Kind == "" || cfg.Ledger == nil || cfg.Capacity == nil || cfg.Registries == nil {
+		return nil, errors.New("offers need a client, a reader, a party with a key, a kind, a ledger, a capacity and registries")
+	}
+	if cfg.Measured == nil {
+		cfg.Measured = func(context.Context, time.Time) ([]offer.KPI, error) { return nil, nil }
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Shop{cfg: cfg, woken: make(chan event.GenericEvent, 1), stocked: make(chan struct{}), shelf: map[string]item{}}, nil
+}
+
+// SetupWithManager registers the controller with a manager. It looks at all offers together: what one sells, the others lack.
+func (s *Shop) SetupWithManager(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
+	})
+	first := make(chan event.GenericEvent, 1)
+	first <- event.GenericEvent{Object: &connectorv1alpha1.Offer{}} // Without any offer, there is no other event.
+	err := ctrl.NewControllerManagedBy(mgr).Named("offer").
+		Watches(&connectorv1alpha1.Offer{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(&source.Channel{Source: s.woken}, all).
+		WatchesRawSource(&source.Channel{Source: first}, all).
+		Complete(s)
+	if err != nil {
+		return fmt.Errorf("set up the controller of offers: %w", err)
+	}
+	return nil
+}
+
+// Changed tells that what is sold, what there is to sell, or what registries list may have changed. It does not block.
+func (s *Shop) Changed() {
+	select {
+	case s.woken <- event.GenericEvent{Object: &connectorv1alpha1.Offer{}}:
+	default:
+	}
+}
+
+// get returns an offer, once all were looked at.
+func (s *Shop) get(ctx context.Context, id string) (item, error) {
+	select {
+	case <-s.stocked:
+	case <-ctx.Done():
+		return item{}, fmt.Errorf("wait for the offers: %w", ctx.Err())
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, ok := s.shelf[id]
+	if !ok {
+		return item{}, fmt.Errorf("offer %.63q: %w", id, negotiation.ErrNotOffered)
+	}
+	return found, nil
+}
+
+// Offer implements negotiation.Offers.
+func (s *Shop) Offer(ctx context.Context, id string) (negotiation.Listing, error) {
+	found, err := s.get(ctx, id)
+	if err == nil && (found.listing.JWS == "" || !s.cfg.Now().Before(found.listing.Offer.ValidUntil)) {
+		err = fmt.Errorf("offer %.63q: %w", id, negotiation.ErrNotOffered)
+	}
+	return found.listing, err
+}
+
+// Limits implements negotiation.Offers. An offer that is not for sale any more has limits for who has bought of it.
+func (s *Shop) Limits(ctx context.Context, id, planID string) (ledger.Limits, error) {
+	found, err := s.get(ctx, id)
+	if err != nil {
+		return ledger.Limits{}, err
+	}
+	for i := range found.spec.Spec.Plans {
+		if plan := &found.spec.Spec.Plans[i]; string(plan.ID) == planID {
+			has, err := s.capacity(ctx)
+			return ledger.Limits{Stock: plan.Stock, Capacity: has}, err
+		}
+	}
+	return ledger.Limits{}, fmt.Errorf("plan %.63q of offer %.63q: %w", planID, id, negotiation.ErrNotOffered)
+}
+
+// Admit implements negotiation.Admission.
+func (s *Shop) Admit(ctx context.Context, a negotiation.Application) (contract.Verdict, string, error) {
+	found, err := s.get(ctx, a.Terms.Offer)
+	switch {
+	case err != nil:
+		return contract.Deny, "", err
+	case found.rules == nil:
+		return contract.Deny, "the offer is not for sale", nil
+	}
+	return found.rules.Admit(ctx, a)
+}
+
+// capacity returns what there is to sell, counted a moment ago at most.
+func (s *Shop) capacity(ctx context.Context) (corev1.ResourceList, error) {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	now := s.cfg.Now()
+	if age := now.Sub(s.at); s.counted == nil || age < 0 || age > countedFor {
+		counted, err := s.cfg.Capacity(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("count what there is to sell: %w", err)
+		}
+		s.counted, s.at = counted, now
+	}
+	return s.counted, nil
+}
+
+// rules compiles who may buy an offer. The error names the rule.
+func rules(of connectorv1alpha1.Buyers) (*negotiation.Rules, error) {
+	all := make([]negotiation.Rule, 0, len(of.Rules))
+	for _, rule := range of.Rules {
+		all = append(all, negotiation.Rule{Expression: rule.Expression, Verdict: verdict(rule.Verdict), Reason: rule.Reason})
+	}
+	compiled, err := negotiation.NewRules(all, verdict(of.Otherwise))
+	if err != nil {
+		return nil, fmt.Errorf("spec.buyers: %w", err)
+	}
+	return compiled, nil
+}
+
+// verdict returns what a contract calls a verdict. Whoever says nothing wants to be asked.
+func verdict(v connectorv1alpha1.Verdict) contract.Verdict {
+	return contract.Verdict(cmp.Or(v, connectorv1alpha1.VerdictAsk))
+}
+
+// read returns an offer as it was signed by a key; false if it was not.
+func read(signed string, key party.Key) (offer.Offer, bool) {
+	var text json.RawMessage
+	if party.Verify(signed, offer.Type, key.Public(), &text) != nil {
+		return offer.Offer{}, false
+	}
+	o, err := offer.Parse(text)
+	return o, err == nil
+}

@@ -1,0 +1,174 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+)
+
+// trader makes a cluster one that sells, and that is well.
+func trader(t *testing.T, c client.Client) {
+	t.Helper()
+	own := metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}
+	d := &appsv1.Deployment{ObjectMeta: own}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "connector", Args: []string{"--endpoint=$(ENDPOINT)"}}}
+	d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 1, 1, 1
+	holder := "liqo-broker-connector-1"
+	lease := &coordinationv1.Lease{ObjectMeta: own}
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, &metav1.MicroTime{Time: now.Add(-10 * time.Second)}
+	registry := &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	for _, kind := range []string{connectorv1alpha1.ConditionEnrolled, connectorv1alpha1.ConditionFollowing} {
+		registry.Status.Conditions = append(registry.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
+	}
+	offer := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorPlugin}}
+	answers := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x", Labels: map[string]string{discoveryv1.LabelServiceName: connectorPlugin}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}},
+	}
+	settings := &corev1.ConfigMap{ObjectMeta: own, Data: map[string]string{"endpoint": "https://203.0.113.7:30446"}}
+	for _, o := range []client.Object{d, lease, registry, offer, service, answers, settings, &corev1.Secret{ObjectMeta: own}} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flags(t, c, "--resource-plugin-address=liqo-broker-connector-plugin.liqo-broker-connector:7000")
+}
+
+// flags gives Liqo's controller manager flags.
+func flags(t *testing.T, c client.Client, args ...string) {
+	t.Helper()
+	var manager appsv1.Deployment
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: liqoNamespace, Name: "liqo-controller-manager"}, &manager); err != nil {
+		t.Fatal(err)
+	}
+	manager.Spec.Template.Spec.Containers[0].Args = append([]string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}, args...)
+	if err := c.Update(t.Context(), &manager); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTrader looks at a cluster that trades, which is no broker though Liqo asks the connector.
+func TestTrader(t *testing.T) {
+	c := fakeCluster(t, interceptor.Funcs{})
+	trader(t, c)
+	d := diagnose(t, c)
+	if !d.Healthy || !slices.Equal(d.Roles, []string{"trader"}) {
+		t.Errorf("%t %v:\n%s", d.Healthy, d.Roles, d)
+	}
+	for _, check := range d.Checks {
+		if check.State != OK && check.Area == connectorArea {
+			t.Errorf("not as it should be: %+v", check)
+		}
+	}
+}
+
+// TestIllTrader breaks a cluster that trades in one way after the other: each is found, and says what to do.
+func TestIllTrader(t *testing.T) {
+	own := metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}
+	renewed := func(at time.Time) func(*testing.T, client.Client) {
+		lease := &coordinationv1.Lease{ObjectMeta: own}
+		return change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: at} })
+	}
+	d, registry := &appsv1.Deployment{ObjectMeta: own}, &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	for name, tc := range map[string]struct {
+		do    func(*testing.T, client.Client)
+		state State
+		says  string
+	}{
+		"Down":        {change(d, func() { d.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo-broker-connector/liqo-broker-connector: 0 of 1 replicas are ready"},
+		"NobodyLeads": {renewed(now.Add(-time.Hour)), Problem, "No replica of the connector leads"},
+		"NeverLed":    {remove(&coordinationv1.Lease{ObjectMeta: own}), Problem, "No replica of the connector leads"},
+		"Clock":       {renewed(now.Add(time.Hour)), Problem, "The clock of the connector is 1h0m0s ahead"},
+		"KeyGone":     {remove(&corev1.Secret{ObjectMeta: own}), Problem, "There is no Secret liqo-broker-connector/liqo-broker-connector with the key"},
+		"NoRegistry":  {remove(registry.DeepCopy()), Note, "There is no CatalogRegistry"},
+		"Pending": {change(registry, func() {
+			meta.SetStatusCondition(&registry.Status.Conditions, metav1.Condition{Type: "Enrolled", Status: metav1.ConditionFalse, Reason: "AwaitsAdmission", Message: "wait"})
+		}), Problem, "CatalogRegistry eu is not Enrolled: AwaitsAdmission: wait"},
+		"NewRegistry": {change(registry, func() { registry.Status.Conditions = nil }), Problem, "CatalogRegistry eu: the connector has not looked at it"},
+		"Nowhere":     {remove(&corev1.ConfigMap{ObjectMeta: own}), Problem, "buyers are not told where to negotiate"},
+		"NoFlag":      {func(t *testing.T, c client.Client) { t.Helper(); flags(t, c) }, Problem, "Liqo does not ask the connector what to offer"},
+		"NoPlugin": {
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x"}}), Problem, "Nobody answers at Service liqo-broker-connector/liqo-broker-connector-plugin",
+		},
+		"NoBroker": {change(d, func() { d.Spec.Template.Spec.Containers[0].Args = []string{"--endpoint=https://a:1", "--broker"} }), Problem, "the flag --broker, and this cluster is no broker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fakeCluster(t, interceptor.Funcs{})
+			trader(t, c)
+			tc.do(t, c)
+			d := diagnose(t, c)
+			n := slices.IndexFunc(d.Checks, func(c Check) bool { return strings.Contains(c.What, tc.says) })
+			if n < 0 || d.Checks[n].State != tc.state || d.Checks[n].Do == "" || d.Healthy != (tc.state != Problem) {
+				t.Errorf("it does not say %q as a %s with what to do:\n%s", tc.says, tc.state, d)
+			}
+		})
+	}
+}
+
+// TestBuyer holds that who sells nothing needs neither an endpoint nor the flag of Liqo.
+func TestBuyer(t *testing.T) {
+	c := fakeCluster(t, interceptor.Funcs{})
+	trader(t, c)
+	flags(t, c)
+	offer := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute"}}
+	if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(offer), offer),
+		c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}})); err != nil {
+		t.Fatal(err)
+	}
+	offer.Spec.Sale = connectorv1alpha1.SaleClosed
+	if err := c.Update(t.Context(), offer); err != nil {
+		t.Fatal(err)
+	}
+	if d := diagnose(t, c); !d.Healthy || !strings.Contains(d.String(), "this cluster buys only") {
+		t.Errorf("%s", d)
+	}
+}
+
+// TestTraderCannotBeKnown lacks rights and kinds: that is said, with the rest.
+func TestTraderCannotBeKnown(t *testing.T) {
+	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "brokering.liqo.io", Kind: "Offer"}}
+	for says, cause := range map[string]error{
+		"Cannot read Offers": apierrors.NewForbidden(schema.GroupResource{Resource: "offers"}, "", errors.New("no role")), "The kind Offer is missing": missing,
+	} {
+		c := fakeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if list.GetObjectKind().GroupVersionKind().Kind == "OfferList" {
+				return cause
+			}
+			return c.List(ctx, list, options...)
+		}})
+		trader(t, c)
+		if d := diagnose(t, c); !strings.Contains(d.String(), says) || !strings.Contains(d.String(), "leads") {
+			t.Errorf("it does not say %q:\n%s", says, d)
+		}
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, connectorName, errors.New("no role"))
+	c := fakeCluster(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		if key.Namespace == connectorName {
+			return forbidden
+		}
+		return c.Get(ctx, key, o, options...)
+	}})
+	if d := diagnose(t, c); !strings.Contains(d.String(), "Cannot read whether there is a connector") {
+		t.Errorf("%s", d)
+	}
+}

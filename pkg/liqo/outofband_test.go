@@ -1,0 +1,36 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// TestNewForeignCluster names a ForeignCluster as Liqo looks it up, and such that Liqo can make longer names of it.
+func TestNewForeignCluster(t *testing.T) {
+	for _, of := range []cluster.Identity{{ID: "1", Name: "edge"}, {ID: "1", Name: strings.Repeat("a", 63)}, {ID: "3", Name: strings.Repeat("a", 36) + "-" + strings.Repeat("b", 20)}} {
+		fc := liqo.NewForeignCluster(of, "https://auth.example")
+		if is := liqo.Identity(fc); is.Name != fc.Name || is.ID != of.ID || len(fc.Name) > 44 || !strings.HasPrefix(fc.Name, of.Name[:4]) {
+			t.Errorf("%s is named %s, and the identity in it is %s", of.Name, fc.Name, is)
+		}
+	}
+}
+
+// TestGivenName tells clusters of one name apart.
+func TestGivenName(t *testing.T) {
+	seen := map[string]bool{}
+	for _, of := range []cluster.Identity{
+		{ID: "1", Name: "edge"}, {ID: "2", Name: "edge"}, {ID: "1", Name: strings.Repeat("a", 63)}, {ID: "3", Name: strings.Repeat("a", 36) + "-b"},
+	} {
+		name := liqo.GivenName(of)
+		if seen[name] || len(name) > 44 || strings.Contains(name, "--") || !strings.HasPrefix(name, of.Name[:4]) {
+			t.Errorf("%s with the ID %s is given %s", of.Name, of.ID, name)
+		}
+		seen[name] = true
+	}
+}

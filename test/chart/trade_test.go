@@ -1,0 +1,125 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestConnectorSwitches sets values of the connector's chart.
+func TestConnectorSwitches(t *testing.T) {
+	const deployment = "Deployment/liqo-broker-connector/liqo-broker-connector"
+	const settings = "ConfigMap/liqo-broker-connector/liqo-broker-connector"
+	const service = "Service/liqo-broker-connector/liqo-broker-connector-negotiation"
+	monitor := []string{
+		"ClusterRole/liqo-broker-connector-metrics-reader", "ClusterRoleBinding/liqo-broker-connector-metrics-reader", "PodMonitor/liqo-broker-connector/liqo-broker-connector",
+		"Secret/liqo-broker-connector/liqo-broker-connector-metrics-reader", "ServiceAccount/liqo-broker-connector/liqo-broker-connector-metrics-reader",
+	}
+	changes(t, connector, map[string]change{
+		"NoRoles": {release: release{set: "aggregatedRoles.enabled=false"}, reason: "Nobody gets rights by Kubernetes' roles.", removes: `^ClusterRole/liqo-broker-connector-(view|trade)$`},
+		"Namespace": {release: release{set: "namespace.create=true", namespace: "default"}, reason: "The chart brings its namespace, which admits only restricted pods.",
+			adds: []string{"Namespace/liqo-broker-connector"}, object: "Namespace/liqo-broker-connector", has: `"pod-security.kubernetes.io/enforce":"restricted"`},
+		"Image": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9,image.pullSecrets={mine}"}, reason: "Images come from where people say.",
+			object: deployment, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker-connector:v9"`},
+		"Digest": {release: release{set: "image.digest=sha256:" + strings.Repeat("a", 64)}, reason: "A digest names one image for ever.",
+			object: deployment, has: `"image":"capacitorset/liqo-broker-connector@sha256:aaaa`},
+		"Buyer": {reason: "Without an endpoint nothing is sold.", object: settings, has: `"endpoint":""`, reworded: "buys only"},
+		"Seller": {release: release{set: "endpoint=https://203.0.113.7:30446,share=90,drain=1h30m,name=north"}, reason: "What the cluster says of itself is in the ConfigMap.", object: settings,
+			has: `"data":{"drain":"1h30m","endpoint":"https://203.0.113.7:30446","name":"north","share":"90"}`, reworded: "--resource-plugin-address=liqo-broker-connector-plugin.liqo-broker-connector:7000"},
+		"Broker": {release: release{set: "broker=true,endpoint=https://203.0.113.7:30446"}, reason: "The broker serves the resource plugin.", removes: "^Service/.*-plugin$",
+			object: deployment, has: `"--broker"`, reworded: "what the broker of this cluster aggregates"},
+		"Stopped": {release: release{set: "replicas=0"}, reason: "It can be stopped.", object: deployment, has: `"replicas":0`},
+		"LoadBalancer": {release: release{set: "service.type=LoadBalancer,service.nodePort=0,service.port=443,service.annotations.a=b,service.externalTrafficPolicy=Local"},
+			reason: "Clouds have an address for it.", object: service, has: `"externalTrafficPolicy":"Local","ports":[{"name":"negotiation","port":443,"targetPort":"negotiation"}]`},
+		"Inside": {release: release{set: "service.type=ClusterIP"}, reason: "Something else passes connections on.", object: service, has: `"type":"ClusterIP"`, hasNot: "nodePort"},
+		"Node": {release: release{set: "nodeSelector.disk=ssd,tolerations[0].key=infra,priorityClassName=system-cluster-critical"}, reason: "It goes where people want it.",
+			object: deployment, has: `"nodeSelector":{"disk":"ssd"},"priorityClassName":"system-cluster-critical"`},
+		"Flags":  {release: release{set: "extraArgs={--decide-for=48h}"}, reason: "Every flag can be given.", object: deployment, has: `"--decide-for=48h"]`},
+		"NoCRDs": {release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`},
+		"CRDsGo": {release: release{set: "crds.keep=false"}, reason: "Who wants the CRDs gone is told what that means.",
+			object: "CustomResourceDefinition/purchases.brokering.liqo.io", hasNot: "resource-policy", reworded: `(?s)all contracts are deleted`},
+		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "The network policy goes.", removes: `^NetworkPolicy/`},
+		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"}, reason: "The operator gets a token.",
+			adds: monitor, object: "PodMonitor/liqo-broker-connector/liqo-broker-connector", has: `"interval":"15s"`},
+		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
+			adds:   []string{"Role/elsewhere/liqo-broker-connector", "RoleBinding/elsewhere/liqo-broker-connector"},
+			object: deployment, has: `"--liqo-namespace=elsewhere"`},
+		"LiqoCalls": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Only Liqo reaches the plugin.", removes: `/liqo/`,
+			adds:   []string{"Role/elsewhere/liqo-broker-connector", "RoleBinding/elsewhere/liqo-broker-connector"},
+			object: "NetworkPolicy/liqo-broker-connector/liqo-broker-connector", has: `"kubernetes.io/metadata.name":"elsewhere"`},
+	})
+}
+
+// TestConnectorRefusals holds that a typing error is refused before anything is applied.
+func TestConnectorRefusals(t *testing.T) {
+	refused(t, connector, map[string]refusal{
+		"Unknown":   {release: release{set: "endpiont=https://a"}, reason: "A value that nothing reads is a typing error.", err: "endpiont"},
+		"Plain":     {release: release{set: "endpoint=http://a:1"}, reason: "Nothing goes in plain text.", err: "endpoint"},
+		"User":      {release: release{set: "endpoint=https://a@b"}, reason: "A URL with a user shows a password.", err: "endpoint"},
+		"Share":     {release: release{set: "share=101"}, reason: "Nobody sells more than all.", err: "share"},
+		"Drain":     {release: release{set: "drain=5"}, reason: "A duration has a unit.", err: "drain"},
+		"Replicas":  {release: release{set: "replicas=2"}, reason: "Buyers would reach the one that waits.", err: "replicas"},
+		"Port":      {release: release{set: "service.nodePort=70000"}, reason: "Ports have 16 bits.", err: "nodePort"},
+		"Type":      {release: release{set: "service.type=Ingress"}, reason: "TLS ends in the connector.", err: "type"},
+		"Range":     {release: release{set: "service.loadBalancerSourceRanges={all}"}, reason: "A prefix has a length.", err: "loadBalancerSourceRanges"},
+		"Flag":      {release: release{set: "extraArgs={decide-for=5m}"}, reason: "Flags have two dashes.", err: "extraArgs"},
+		"Namespace": {release: release{namespace: "default"}, reason: "The key of the cluster is in one namespace.", err: "--namespace liqo-broker-connector"},
+	})
+}
+
+// TestRegistrySwitches sets values of the registry's chart.
+func TestRegistrySwitches(t *testing.T) {
+	const set = "StatefulSet/liqo-broker-catalog/liqo-broker-catalog"
+	const deployment = "Deployment/liqo-broker-catalog/liqo-broker-catalog"
+	const sqlite = "^StatefulSet|NetworkPolicy/.*-egress$"
+	changes(t, catalog, map[string]change{
+		"Elsewhere": {release: release{namespace: "markets"}, reason: "A cluster may have several, each in a namespace of its own.", removes: "/liqo-broker-catalog/",
+			adds: []string{
+				"NetworkPolicy/markets/liqo-broker-catalog", "NetworkPolicy/markets/liqo-broker-catalog-egress", "PodDisruptionBudget/markets/liqo-broker-catalog",
+				"Service/markets/liqo-broker-catalog", "Service/markets/liqo-broker-catalog-metrics", "ServiceAccount/markets/liqo-broker-catalog",
+				"StatefulSet/markets/liqo-broker-catalog",
+			}, reworded: "kubectl -n markets exec statefulset/liqo-broker-catalog"},
+		"Volume": {release: release{set: "persistence.size=20Gi,persistence.storageClassName=fast"}, reason: "People choose the volume.", object: set,
+			has: `"resources":{"requests":{"storage":"20Gi"}},"storageClassName":"fast"`},
+		"Claim": {release: release{set: "persistence.existingClaim=mine"}, reason: "A volume that is there is not made.", object: set,
+			has: `"persistentVolumeClaim":{"claimName":"mine"}`, hasNot: "volumeClaimTemplates"},
+		"PostgreSQL": {release: release{set: "replicas=3,postgres.existingSecret=db,postgres.secretKey=uri,key.existingSecret=key"}, reason: "The state is elsewhere.",
+			removes: sqlite, adds: []string{deployment}, object: deployment, has: `"valueFrom":{"secretKeyRef":{"key":"uri","name":"db"}}`, hasNot: "sqlite",
+			reworded: "exec deployment/liqo-broker-catalog"},
+		"Key": {release: release{set: "key.existingSecret=mine"}, reason: "A registry that moves brings its key.", object: set,
+			has: `"--key-file=/etc/liqo-broker/key/catalog.key"`, hasNot: `"--key-file=/var`},
+		"Certificate": {release: release{set: "tls.existingSecret=mine"}, reason: "An ordinary certificate needs no key.", object: set,
+			has: `"--tls-cert-file=/etc/liqo-broker/tls/tls.crt","--tls-private-key-file=/etc/liqo-broker/tls/tls.key"`, hasNot: "--key-file"},
+		"Authorities": {release: release{set: "authorities.existingConfigMap=cas"}, reason: "Authorities let parties in.", object: set,
+			has: `"--ca-file=/etc/liqo-broker/authorities/ca.crt"`},
+		"Open": {release: release{set: "anonymous.read=true,anonymous.enrol=true"}, reason: "Who opens it to all is told so.", object: set,
+			has: `"--anonymous-read","--anonymous-enrol"`, reworded: "Everybody who reaches the registry is let in"},
+		"Flags": {release: release{set: "extraArgs={--max-offers=50}"}, reason: "Every flag can be given.", object: set, has: `"--max-offers=50"]`},
+		"LoadBalancer": {release: release{set: "service.type=LoadBalancer,service.nodePort=0,service.port=443"}, reason: "Clouds have an address for it.",
+			object: "Service/liqo-broker-catalog/liqo-broker-catalog", has: `"ports":[{"name":"api","port":443,"targetPort":"api"}]`},
+		"Inside": {release: release{set: "service.type=ClusterIP"}, reason: "Something else passes connections on.",
+			object: "Service/liqo-broker-catalog/liqo-broker-catalog", has: `"type":"ClusterIP"`, hasNot: "externalTrafficPolicy"},
+		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "Both network policies go.", removes: `^NetworkPolicy/`},
+		"NoBudget":          {release: release{set: "podDisruptionBudget.enabled=false"}, reason: "The budget goes.", removes: `^PodDisruptionBudget/`},
+		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s"}, reason: "The operator reads the metrics.",
+			adds: []string{"PodMonitor/liqo-broker-catalog/liqo-broker-catalog"}, object: "PodMonitor/liqo-broker-catalog/liqo-broker-catalog", has: `"interval":"15s"`},
+	})
+}
+
+// TestRegistryRefusals holds that a typing error is refused before anything is applied.
+func TestRegistryRefusals(t *testing.T) {
+	refused(t, catalog, map[string]refusal{
+		"Unknown":    {release: release{set: "store.dsn=x"}, reason: "A DSN is in a Secret.", err: "store"},
+		"Password":   {release: release{set: "postgres.password=x"}, reason: "And its password too.", err: "password"},
+		"Replicas":   {release: release{set: "replicas=2"}, reason: "SQLite has one process.", err: "postgres.existingSecret"},
+		"NoKey":      {release: release{set: "postgres.existingSecret=db"}, reason: "Replicas would have a key each.", err: "key.existingSecret"},
+		"AccessMode": {release: release{set: "persistence.accessModes={ReadWriteMany}"}, reason: "One pod writes the file.", err: "accessModes"},
+		"Size":       {release: release{set: "persistence.size=large"}, reason: "Quantities are numbers.", err: "size"},
+		"Secret":     {release: release{set: "tls.existingSecret=A_B"}, reason: "Kubernetes has no such names.", err: "existingSecret"},
+		"Anonymous":  {release: release{set: "anonymous.read=sometimes"}, reason: "A switch has two positions.", err: "read"},
+		"Flag":       {release: release{set: "extraArgs={max-offers=5}"}, reason: "Flags have two dashes.", err: "extraArgs"},
+		"OwnLabel":   {release: release{set: `podLabels.app\.kubernetes\.io/name=x`}, reason: "The label selects the pods.", err: "app.kubernetes.io/name"},
+	})
+}

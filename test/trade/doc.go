@@ -1,0 +1,6 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package trade has the journeys of the catalog: clusters that do not know each other find, buy, use and end capacity, over a registry on a
+// machine of its own. They run on a lab of their own (make test-trade), whose clusters are not peered.
+package trade
