@@ -90,6 +90,9 @@ type Shop struct {
 	mu      sync.RWMutex
 	shelf   map[string]item
 
+	// revisions are those that were signed last, by offer, while the clock has not passed them. Only Reconcile uses them.
+	revisions map[string]int64
+
 	counting sync.Mutex
 	counted  corev1.ResourceList
 	at       time.Time
@@ -119,7 +122,7 @@ func New(cfg Config) (*Shop, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Shop{cfg: cfg, woken: make(chan event.GenericEvent, 1), stocked: make(chan struct{}), shelf: map[string]item{}}, nil
+	return &Shop{cfg: cfg, woken: make(chan event.GenericEvent, 1), stocked: make(chan struct{}), shelf: map[string]item{}, revisions: map[string]int64{}}, nil
 }
 
 // SetupWithManager registers the controller with a manager. It looks at all offers together: what one sells, the others lack.

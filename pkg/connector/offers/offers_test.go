@@ -311,7 +311,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("limits of a closed offer: %+v, %v", limits, err)
 	}
 
-	// Deleted and made again under its name: the revision grows on.
+	// Deleted and created again under its name: the revision grows on.
 	if err := w.Delete(t.Context(), w.offer("small")); err != nil {
 		t.Fatal(err)
 	}
@@ -326,6 +326,28 @@ func TestLife(t *testing.T) {
 	w.look()
 	if after := w.parse(w.listed["small"]); after.Revision <= before {
 		t.Errorf("revision %d after %d", after.Revision, before)
+	}
+}
+
+// TestReplaced deletes an offer and creates another one under its name within a second, unseen by the shop: registries have the one as a revision, so
+// that the other one needs a higher one.
+func TestReplaced(t *testing.T) {
+	w := newWorld(t, small("small"))
+	w.look()
+	for _, amount := range []connectorv1alpha1.Amount{"0.20", "0.30"} {
+		before := w.parse(w.listed["small"]).Revision
+		if err := w.Delete(t.Context(), w.offer("small")); err != nil {
+			t.Fatal(err)
+		}
+		other := small("small")
+		other.Spec.Plans[0].Price.Amount = amount
+		if err := w.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		w.look()
+		if after := w.parse(w.listed["small"]); after.Revision <= before {
+			t.Errorf("revision %d after %d", after.Revision, before)
+		}
 	}
 }
 

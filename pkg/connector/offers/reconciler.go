@@ -54,6 +54,7 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	}
 
 	// Sign and write.
+	maps.DeleteFunc(s.revisions, func(_ string, at int64) bool { return at < now.Unix() })
 	result := ctrl.Result{RequeueAfter: lookAgain}
 	shelf := map[string]item{}
 	looks := make([]*look, 0, len(all.Items))
@@ -240,10 +241,11 @@ func withoutAvailability(plans []offer.Plan) []offer.Plan {
 }
 
 // renew signs the offer, and writes it before anybody sees it. Revisions follow the clock, so that they grow also if the object is deleted
-// and made again.
+// and created again; that this happens within a second is why they are remembered.
 func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) error {
 	status, unsigned := &l.offer.Status, l.offer.Status.DeepCopy()
-	wanted.Revision = max(status.Revision+1, l.now.Unix())
+	wanted.Revision = max(status.Revision+1, l.revisions[l.offer.Name]+1, l.now.Unix())
+	l.revisions[l.offer.Name] = wanted.Revision
 	wanted.IssuedAt = l.now.UTC().Truncate(time.Second)
 	wanted.ValidUntil = wanted.IssuedAt.Add(l.validity())
 	text, err := offer.Encode(wanted)
