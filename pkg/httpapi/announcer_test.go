@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,13 @@ func TestAnnounced(t *testing.T) {
 	done := make(chan error, 2)
 	go func() { done <- certificate.Run(ctx) }()
 	<-ready
+	for _, err := certificate.Get(nil); err != nil; _, err = certificate.Get(nil) {
+		select {
+		case err := <-done:
+			t.Fatalf("Run(): %v", err)
+		case <-time.After(time.Millisecond): // What is announced is served at once.
+		}
+	}
 	api, err := New(Config{Client: c, Reviewer: delegatedauth.New(c, Audience), Catalog: true, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
