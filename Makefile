@@ -32,6 +32,7 @@ GO_BUILD     := CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildv
 IMAGE_PLATFORMS  ?= linux/amd64 linux/arm64
 PLUGIN_PLATFORMS ?= $(IMAGE_PLATFORMS) darwin/amd64 darwin/arm64 windows/amd64
 RELEASE      := .build/bin/release
+JOURNEYS     := .build/bin/journeys
 RELEASED     := .build/release
 
 # What the lab runs, and copies into its test images, besides what it builds itself; git, gcc and the C library are for the
@@ -172,18 +173,18 @@ test-values: deps bin/lab ## On a real API server, write junk into all fields th
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease' .
 
 .PHONY: test-e2e
-test-e2e: deps build images bin/lab bin/helm ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
-	go test -tags=e2e -count=1 -timeout=60m -v -skip '$(ON_ITS_OWN)' ./test/e2e
+test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -skip '$(ON_ITS_OWN)' ./test/e2e
 
 .PHONY: test-trade
-test-trade: deps build images bin/lab ## Walk the journeys of the catalog on four clusters that do not know each other, and a registry outside of them.
-	go test -tags=e2e -count=1 -timeout=30m -v ./test/trade
+test-trade: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of the catalog on four clusters that do not know each other, and a registry outside of them.
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -skip '^TestNegotiationSpeed$$' ./test/trade
 
 .PHONY: test-cidrs
-test-cidrs: deps build images bin/lab ## Walk the journeys of addresses with CIDRs that are equal, distinct, and inside one another.
+test-cidrs: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of addresses with CIDRs that are equal, distinct, and inside one another.
 	for topology in $(TOPOLOGIES); do \
 		bin/lab down; \
-		LIQO_BROKER_TOPOLOGY=$$topology go test -tags=e2e -count=1 -timeout=30m -v -run '$(ADDRESS_TESTS)' ./test/e2e; \
+		LIQO_BROKER_TOPOLOGY=$$topology $(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run '$(ADDRESS_TESTS)' ./test/e2e; \
 	done
 
 .PHONY: test-worlds
@@ -193,13 +194,13 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 .PHONY: test-full
 test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults of 90 s, and the journeys again on the second version of Kubernetes.
 	bin/lab down
-	LIQO_BROKER_FAULT_SECONDS=90 go test -tags=e2e -count=1 -timeout=90m -v -run TestFaults ./test/e2e
+	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
-	LIQO_BROKER_SLOW_SECONDS=120 go test -tags=e2e -count=1 -timeout=30m -v -run TestSlowAPIServers ./test/e2e
+	LIQO_BROKER_SLOW_SECONDS=120 $(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestSlowAPIServers ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
 	bin/lab down
-	go test -tags=e2e -count=1 -timeout=30m -v -run '$(ON_ITS_OWN)' ./test/e2e
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run '$(ON_ITS_OWN)' ./test/e2e
 	bin/lab down
 
 .PHONY: bench
@@ -219,6 +220,11 @@ bench-catalog: deps bin/catalog bin/connector bin/lab ## Print what a registry a
 	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
 	LIQO_BROKER_TEST_CATALOG=$(CURDIR)/bin LIQO_BROKER_TEST_PROGRAMS=$$programs \
 		go test -count=1 -timeout=20m -v -run '^(TestRegistry|TestConnector)$$' ./test/scale
+
+# It fails where the goal is missed that docs/catalog/performance.md names.
+.PHONY: bench-trade
+bench-trade: deps build images bin/lab ## Print how long contracts between real clusters take until both have signed.
+	go test -tags=e2e -count=1 -timeout=30m -v -run '^TestNegotiationSpeed$$' ./test/trade
 
 .PHONY: bench-pods
 bench-pods: deps build images bin/lab ## Print how long Deployments of 1, 10 and 30 pods take, local, one and two hops away, and what that costs.
@@ -277,6 +283,9 @@ bin/demo: FORCE
 # Of the version with whose library the chart is tested: the journeys run what the documents say.
 bin/helm: FORCE
 	CGO_ENABLED=0 go build -C test/chart -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v3/cmd/helm
+
+$(JOURNEYS): FORCE
+	CGO_ENABLED=0 go build -trimpath -o $@ ./test/journeys
 
 bin/conformance: FORCE
 	CGO_ENABLED=0 go build -trimpath -o $@ ./test/conformance

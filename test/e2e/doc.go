@@ -6,6 +6,8 @@
 //
 //	make test-e2e
 //
+// When a journey fails, the federation stays as it is, and test/journeys runs the journey on it once more.
+//
 // They know what a user sees: commands, API objects and traffic. They know nothing of how the broker works. Which of them run side by
 // side, and why, says together_test.go.
 package e2e
