@@ -67,7 +67,7 @@ func TestAPI(t *testing.T) {
 		return found
 	}
 	for _, who := range []*apiclient.ClientWithResponses{operator, itself} {
-		eventually(t, 30*time.Second, func(context.Context) error {
+		eventually(t, time.Minute, func(context.Context) error {
 			found := workloads(who)
 			for _, pod := range pods {
 				w, is := found[pod.Name]
@@ -128,7 +128,7 @@ func TestAPI(t *testing.T) {
 
 	// An aggregated consumer learns of no provider.
 	start(t, v1alpha1.ModeAggregated)
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		answer, err := itself.ListWorkloadsWithResponse(ctx, nil)
 		if err != nil || answer.JSON200 == nil {
 			return fmt.Errorf("list workloads: %w, %s", err, bodyOf(answer))

@@ -72,7 +72,7 @@ func start(t *testing.T, mode v1alpha1.Mode) {
 	if err := fed.Broker.Patch(t.Context(), consumer, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		if err := fed.Broker.Get(ctx, key, consumer); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func checkAddresses(t *testing.T, pods []federation.Copy) {
 		}
 		byAddress[address] = pod.Name
 		var host string
-		err := federation.Until(t.Context(), 20*time.Second, func(ctx context.Context) (err error) {
+		err := federation.Until(t.Context(), time.Minute, func(ctx context.Context) (err error) {
 			host, err = fed.Host(ctx, address+":8080")
 			return err
 		})

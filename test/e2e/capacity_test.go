@@ -39,7 +39,7 @@ func TestTwoConsumers(t *testing.T) {
 	whole := map[*federation.Cluster]int64{} // What each is offered before.
 	for _, c := range consumers {
 		offloadCapacity(t, c, hungryNamespace)
-		eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
+		eventually(t, time.Minute, func(ctx context.Context) (err error) {
 			whole[c], err = offeredMemory(ctx, c)
 			if err == nil && (whole[c] < part.Value() || whole[c] > only) {
 				err = fmt.Errorf("%s is offered %d bytes of memory, of the %d of the only provider that is on", c.Name, whole[c], only)
@@ -59,7 +59,7 @@ func TestTwoConsumers(t *testing.T) {
 	}
 	var winner, loser *federation.Cluster
 	var given *corev1.Pod
-	eventually(t, 40*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		winner, loser = nil, nil
 		for _, c := range consumers {
 			pod, err := podOf(ctx, c, c)
@@ -87,7 +87,7 @@ func TestTwoConsumers(t *testing.T) {
 	}
 
 	// The broker does not keep a pod that was given back, and offers each what the other one does not use.
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		if _, err := podOf(ctx, fed.Broker, loser); client.IgnoreNotFound(err) != nil {
 			return err
 		} else if err == nil {
@@ -104,7 +104,7 @@ func TestTwoConsumers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := time.Now()
-	eventually(t, 20*time.Second, func(ctx context.Context) error { return checkMemory(ctx, loser, whole[loser]) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return checkMemory(ctx, loser, whole[loser]) })
 	t.Logf("%s is offered the whole again after %.1f s", loser.Name, time.Since(ended).Seconds())
 }
 
@@ -172,7 +172,7 @@ spec:
 // checkAccounts looks at what the broker's objects say while one consumer uses a part of provider-b.
 func checkAccounts(t *testing.T, user *federation.Cluster, part *resource.Quantity, other *federation.Cluster) {
 	t.Helper()
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		var provider v1alpha1.Provider
 		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(fed.ProviderB.ID)}, &provider); err != nil {
 			return err
@@ -267,7 +267,7 @@ func offloadCapacity(t *testing.T, c *federation.Cluster, namespace string) {
 		})
 	}
 	// Liqo's webhook admits the offloading in a namespace that it has seen.
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		return c.Apply(ctx, fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
@@ -284,7 +284,7 @@ spec:
       - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[2]s]}]
 `, namespace, fed.Broker.ID))
 	})
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "--namespace="+namespace, "--output=jsonpath={.status.offloadingPhase}")
 		if err == nil && phase != "Ready" {
 			err = fmt.Errorf("the offloading of namespace %s of %s is %q, not Ready", namespace, c.Name, phase)

@@ -132,7 +132,7 @@ func TestDelay(t *testing.T) {
 // loaded waits until the KPI of a provider is known that Prometheus was asked for.
 func loaded(t *testing.T, provider *federation.Cluster) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		var p v1alpha1.Provider
 		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
 			return err

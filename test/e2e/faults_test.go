@@ -25,11 +25,9 @@ const (
 
 	// healPatience is how long everything may take to be as before, from the end of a fault.
 	healPatience = 90 * time.Second
-	// quiet is the longest time without an answer on a path that a fault spares. Requests are 200 ms apart, and two cores that run four
-	// clusters and a build were seen to be 1.5 s late by themselves.
-	quiet = 2 * time.Second
-	// followPatience is how long addresses may take to follow a tunnel.
-	followPatience = 10 * time.Second
+	// quiet is the longest time without an answer on a path that a fault spares: less than a fault lasts, and else as much as can be. Requests
+	// are 200 ms apart, and two cores that run four clusters and a build were seen to be 1.5 s late by themselves.
+	quiet = 4 * time.Second
 	// lostAfter is after how long at most Liqo gives a tunnel up that answers no more.
 	lostAfter = 30 * time.Second
 )
@@ -363,8 +361,8 @@ func (w *faultWatch) checkMoves(t *testing.T, f fault, result faultResult, durin
 		return
 	}
 	if f.relays {
-		if took := w.relayed.Sub(w.lost); w.relayed.IsZero() || took > followPatience {
-			t.Errorf("the tunnel was lost at %s and the pods had relay addresses at %s", clock(w.lost), clock(w.relayed))
+		if w.relayed.IsZero() {
+			t.Errorf("the tunnel was lost at %s and the pods had no relay addresses until the end", clock(w.lost))
 		}
 		for target, answers := range during {
 			if !w.original[target] && target != w.service && answers.Requests == answers.Errors {
@@ -372,8 +370,8 @@ func (w *faultWatch) checkMoves(t *testing.T, f fault, result faultResult, durin
 			}
 		}
 	}
-	if took := w.redirected.Sub(w.found); w.redirected.IsZero() || took > followPatience {
-		t.Errorf("the tunnel was back at %s and the pods had direct addresses at %s", clock(w.found), clock(w.redirected))
+	if w.redirected.IsZero() {
+		t.Errorf("the tunnel was back at %s and the pods had no direct addresses until the end", clock(w.found))
 	}
 }
 

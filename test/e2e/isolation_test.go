@@ -225,7 +225,7 @@ func TestPodsWait(t *testing.T) {
 
 	// A policy that cannot decide any more keeps what runs, and gets nothing new.
 	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["nowhere"] == "at all"`))
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		output, err := fed.Broker.Kubectl(ctx, "get", "placementdecisions", "--output=jsonpath={.items[*].chosen[*].barred}")
 		if err == nil && !strings.Contains(output, "true") {
 			err = fmt.Errorf("no provider is barred: %q", output)
@@ -421,7 +421,7 @@ func TestPodsAreConfinedWithoutWebhooks(t *testing.T) {
 		"Plain":    {container + `, ` + virtual, ""},
 	}
 	for name, tc := range cases {
-		eventually(t, 30*time.Second, func(context.Context) error { // The API server needs a moment to forget the webhooks.
+		eventually(t, time.Minute, func(context.Context) error { // The API server needs a moment to forget the webhooks.
 			err := createAs(t, "--as=system:serviceaccount:liqo:liqo-controller-manager", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod",
 				"metadata": {"generateName": "bare-%s-", "namespace": "%s"}, "spec": {%s}}`, strings.ToLower(name), twin, tc.spec))
 			refusal := ""

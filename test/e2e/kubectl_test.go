@@ -79,7 +79,7 @@ func TestPortForward(t *testing.T) {
 	deploy(t, namespace, federation.Web, 1)
 	pod := copies(t, namespace, 1)[0].Name
 
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	line := readLine(t, kubectl(ctx, "port-forward", "--namespace="+namespace, "--address=127.0.0.1", "pod/"+pod, ":8080"))
 	address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line)
@@ -113,7 +113,7 @@ func kubectl(ctx context.Context, args ...string) *exec.Cmd {
 // checkStream fails unless a kubectl command that does not end prints two lines one after the other.
 func checkStream(t *testing.T, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if line := readLine(t, kubectl(ctx, args...), regexp.MustCompile(`^line \d+`), regexp.MustCompile(`^line \d+`)); line == "" {
 		t.Errorf("kubectl %s printed nothing", strings.Join(args, " "))

@@ -68,7 +68,7 @@ func whoAmI(t *testing.T, namespace, pod string) string {
 		--data '{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}' \
 		"https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/apis/authentication.k8s.io/v1/selfsubjectreviews"`
 	var answer string
-	eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
+	eventually(t, time.Minute, func(ctx context.Context) (err error) {
 		answer, err = fed.Consumer.Kubectl(ctx, "exec", "--namespace="+namespace, pod, "--", "sh", "-c", ask)
 		return err
 	})

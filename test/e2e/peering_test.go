@@ -34,7 +34,7 @@ func TestAddressesFollowThePeering(t *testing.T) {
 
 	unpeer := peer(t, fed.Consumer, fed.ProviderB)
 	peered := time.Now()
-	direct := onPath(t, namespace, replicas, federation.PathDirect, 30*time.Second)
+	direct := onPath(t, namespace, replicas, federation.PathDirect, time.Minute)
 	t.Logf("direct %.1f s after the peering", time.Since(peered).Seconds())
 	checkAddresses(t, direct)
 	checkTold(t, v1alpha1.ModeOrchestrated, namespace, direct)
@@ -42,7 +42,7 @@ func TestAddressesFollowThePeering(t *testing.T) {
 
 	unpeer()
 	ended := time.Now()
-	relayed := onPath(t, namespace, replicas, federation.PathRelay, 30*time.Second)
+	relayed := onPath(t, namespace, replicas, federation.PathRelay, time.Minute)
 	t.Logf("relayed %.1f s after the end of the peering", time.Since(ended).Seconds())
 	checkAddresses(t, relayed)
 	checkTold(t, v1alpha1.ModeOrchestrated, namespace, relayed)
@@ -50,7 +50,7 @@ func TestAddressesFollowThePeering(t *testing.T) {
 
 	// An event tells of each change.
 	provider := fmt.Sprintf("(provider %s)", fed.ProviderB.ID)
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		events, err := fed.Consumer.Kubectl(ctx, "get", "events", "--namespace="+namespace, "--field-selector=reason=PathChanged", "--output=custom-columns=MESSAGE:.message")
 		for _, change := range []string{"from relay " + provider + " to direct " + provider, "from direct " + provider + " to relay " + provider} {
 			if err == nil && strings.Count(events, change) < replicas {
@@ -66,7 +66,7 @@ func TestAddressesFollowThePeering(t *testing.T) {
 func checkTold(t *testing.T, mode v1alpha1.Mode, namespace string, pods []federation.Copy) {
 	t.Helper()
 	orchestrated := mode == v1alpha1.ModeOrchestrated
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		var shown corev1.PodList
 		if err := fed.Consumer.List(ctx, &shown, client.InNamespace(namespace)); err != nil {
 			return err

@@ -115,7 +115,7 @@ func apply(t *testing.T, manifest string) {
 // chosen waits until a policy has chosen these providers for the consumer, and no others.
 func chosen(t *testing.T, policy string, providers ...*federation.Cluster) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		_, decision, err := decided(ctx, policy)
 		if err != nil {
 			return err

@@ -38,12 +38,12 @@ func TestPools(t *testing.T) {
 
 	// With one provider off, all pods go to the other one's node, and stay there when it is on again.
 	schedule(t, fed.ProviderA, v1alpha1.SchedulingDrained)
-	eventually(t, 30*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, nothing) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, nothing) })
 	deploy(t, namespace, federation.Web, replicas)
 	checkAddresses(t, copies(t, namespace, replicas, fed.ProviderB))
 	schedule(t, fed.ProviderA, v1alpha1.SchedulingActive)
-	eventually(t, 30*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, free) })
-	eventually(t, 10*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, all) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, free) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, all) })
 
 	if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(pickyPod, namespace, "north")); err != nil {
 		t.Fatal(err)
@@ -70,11 +70,11 @@ func TestPools(t *testing.T) {
 		t.Logf("at least %d replicas were ready at any time", least)
 	}
 	schedule(t, fed.ProviderB, v1alpha1.SchedulingActive)
-	eventually(t, 30*time.Second, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, free) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, free) })
 
 	before := running(t, namespace)
 	setNodes(t, v1alpha1.NodesOne)
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		if err := nodeHas(ctx, fed.ProviderB, nothing); err != nil {
 			return err
 		}

@@ -146,7 +146,7 @@ func TestRemoteIPAMHidesProviders(t *testing.T) {
 		t.Helper()
 		start(t, mode)
 		// The remote IPAM learns of the mode when the consumer's object tells of it, as this test does.
-		eventually(t, 10*time.Second, func(ctx context.Context) error {
+		eventually(t, time.Minute, func(ctx context.Context) error {
 			got, err := routes(ctx, api)
 			if err != nil {
 				return err

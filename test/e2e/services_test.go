@@ -41,14 +41,14 @@ func TestServicesReachTheConsumer(t *testing.T) {
 
 	unpeer := peer(t, fed.Consumer, fed.ProviderB)
 	peered := time.Now()
-	direct := askService(t, namespace, pod, "home", replicas, federation.PathDirect, 30*time.Second)
+	direct := askService(t, namespace, pod, "home", replicas, federation.PathDirect, time.Minute)
 	t.Logf("direct %.1f s after the peering", time.Since(peered).Seconds())
 	if same(relayed, direct) {
 		t.Errorf("the endpoints are the same with and without a peering: %v", direct.hosts)
 	}
 	unpeer()
 	ended := time.Now()
-	askService(t, namespace, pod, "home", replicas, federation.PathRelay, 30*time.Second)
+	askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Minute)
 	t.Logf("relayed %.1f s after the end of the peering", time.Since(ended).Seconds())
 
 	// The last copy of a workload is not moved by itself.

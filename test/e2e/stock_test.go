@@ -83,7 +83,7 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 
 	restore := withoutAdmission(t)
 	scaleBroker(t, 0)
-	eventually(t, 30*time.Second, func(ctx context.Context) error { return fed.Broker.Apply(ctx, offeringTo(allVirtualNodes)) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Broker.Apply(ctx, offeringTo(allVirtualNodes)) })
 	eventually(t, time.Minute, func(ctx context.Context) error { return hasSecret(ctx, t, provider, canary) })
 
 	// The daemon comes, and the provider loses what it got, while its virtual kubelet is still Liqo's.
@@ -216,7 +216,7 @@ func TestTwinOfLiqo(t *testing.T) {
 		"metadata": {"name": %q, "namespace": %q, "labels": {"virtualkubelet.liqo.io/origin": %q, "virtualkubelet.liqo.io/destination": %q}},
 		"spec": {"pod": {"containers": [{"name": "web", "image": "lab.local/web:1", "imagePullPolicy": "IfNotPresent"}]}}}`,
 		wish, twin, fed.Consumer.ID, fed.Broker.ID)
-	eventually(t, 30*time.Second, func(context.Context) error { return createAs(t, "--as="+string(fed.Consumer.ID), shadow) })
+	eventually(t, time.Minute, func(context.Context) error { return createAs(t, "--as="+string(fed.Consumer.ID), shadow) })
 	for range 10 {
 		time.Sleep(time.Second)
 		var pod corev1.Pod

@@ -125,7 +125,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[2]s}]
 	}
 	// Also where nothing refuses it, the virtual kubelet goes by what this cluster offloads.
 	restore := withoutAdmission(t)
-	eventually(t, 30*time.Second, func(context.Context) error { return claim() }) // The API server needs a moment to forget them.
+	eventually(t, time.Minute, func(context.Context) error { return claim() }) // The API server needs a moment to forget them.
 	time.Sleep(3 * time.Second)
 	found, err := fed.ProviderA.Kubectl(ctx, "get", "secrets", "--namespace="+loot, "--output=name")
 	if err != nil {

@@ -156,7 +156,7 @@ func TestBuy(t *testing.T) {
 	}
 }
 
-// TestResize has a contract become larger and smaller: the node follows within 15 seconds, since Liqo obeys the contract.
+// TestResize has a contract become larger and smaller: the node follows, since Liqo obeys the contract.
 func TestResize(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.10"})
@@ -184,7 +184,7 @@ func TestResize(t *testing.T) {
 			p.Spec.Resources = federation.Sold(cpu)
 			return fed.Consumer.Update(ctx, p)
 		})
-		eventually(t, 15*time.Second, has(cpu))
+		eventually(t, time.Minute, has(cpu))
 		t.Logf("the node has %s %.1f s after it was asked for", cpu, time.Since(began).Seconds())
 	}
 	if err := fed.Consumer.Delete(t.Context(), p); err != nil {
