@@ -46,11 +46,11 @@ const (
 	junkVariable = "LIQO_BROKER_TEST_JUNK"
 )
 
-// Bounds of TestJunk: how many values it draws if nobody says it, and how soon the daemon must have decided.
+// Bounds of TestJunk: how many values it draws if nobody says it, and after what time the daemon counts as one that never decides.
 const (
 	drawn       = 60
 	storedDrawn = 40
-	decidesIn   = 30 * time.Second
+	decidesIn   = 2 * time.Minute
 )
 
 // junk is what people and programs write where something else is meant, as JSON.

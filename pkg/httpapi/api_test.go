@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -314,107 +315,113 @@ func TestTokenInClear(t *testing.T) {
 
 // TestRate calls faster than the API answers one peer, from all its addresses: others are not held up.
 func TestRate(t *testing.T) {
-	peer := netip.MustParsePrefix("192.0.2.0/24")
-	h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}), Catalog: true, Source: func(a netip.Addr) source.Source {
-		if peer.Contains(a) {
-			return source.Peer("peer")
+	synctest.Test(t, func(t *testing.T) { // No time passes between the calls.
+		peer := netip.MustParsePrefix("192.0.2.0/24")
+		h := newHandler(t, Config{Client: newClient(t, interceptor.Funcs{}), Catalog: true, Source: func(a netip.Addr) source.Source {
+			if peer.Contains(a) {
+				return source.Peer("peer")
+			}
+			return source.Address(a)
+		}})
+		from := func(address string) int {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/api/clusters", http.NoBody)
+			r.RemoteAddr = address
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
 		}
-		return source.Address(a)
-	}})
-	from := func(address string) int {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/api/clusters", http.NoBody)
-		r.RemoteAddr = address
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Code
-	}
-	refused := 0
-	for i := range 2 * atOnceEach {
-		if code := from(fmt.Sprintf("192.0.2.%d:1000", i)); code == http.StatusTooManyRequests {
-			refused++
-		} else if code != http.StatusOK {
-			t.Fatalf("request %d: %d", i, code)
+		refused := 0
+		for i := range 2 * atOnceEach {
+			if code := from(fmt.Sprintf("192.0.2.%d:1000", i)); code == http.StatusTooManyRequests {
+				refused++
+			} else if code != http.StatusOK {
+				t.Fatalf("request %d: %d", i, code)
+			}
 		}
-	}
-	if refused < atOnceEach/2 {
-		t.Errorf("of %d requests at once %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
-	}
-	if code := from("203.0.113.2:1000"); code != http.StatusOK {
-		t.Errorf("another caller: %d", code)
-	}
-	refused = 0
-	for i := range 3 * atOnceAll {
-		if from(fmt.Sprintf("198.51.%d.%d:1", i/256, i%256)) == http.StatusTooManyRequests {
-			refused++
+		if refused != atOnceEach {
+			t.Errorf("of %d requests at once %d are refused, want %d", 2*atOnceEach, refused, atOnceEach)
 		}
-	}
-	if refused < atOnceAll {
-		t.Errorf("of %d callers at once %d are refused, want about %d", 3*atOnceAll, refused, 2*atOnceAll)
-	}
+		if code := from("203.0.113.2:1000"); code != http.StatusOK {
+			t.Errorf("another caller: %d", code)
+		}
+		refused = 0
+		for i := range 3 * atOnceAll {
+			if from(fmt.Sprintf("198.51.%d.%d:1", i/256, i%256)) == http.StatusTooManyRequests {
+				refused++
+			}
+		}
+		if refused < atOnceAll {
+			t.Errorf("of %d callers at once %d are refused, want about %d", 3*atOnceAll, refused, 2*atOnceAll)
+		}
+	})
 }
 
 // TestRateOfKnownCallers has strangers call more often than is answered: who is known is not held up, and has a bound too.
 func TestRateOfKnownCallers(t *testing.T) {
-	c := newClient(t, reviews(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
-	h := newHandler(t, Config{Client: c, Catalog: true, Orchestrator: true})
-	toggle := func() int {
-		return call(t, h, http.MethodPost, "/api/toggle?enable=false&id="+providerID, "Authorization", "Bearer good").Code
-	}
-	if code := toggle(); code != http.StatusOK {
-		t.Fatalf("before anybody else calls: %d", code)
-	}
-	for range 2 * atOnceEach {
-		call(t, h, http.MethodGet, "/api/clusters")
-	}
-	if code := call(t, h, http.MethodGet, "/api/clusters").Code; code != http.StatusTooManyRequests {
-		t.Fatalf("strangers are answered %d", code)
-	}
-	if code := call(t, h, http.MethodPost, "http://"+host+"/api/toggle?enable=false&id="+providerID, "Authorization", "Bearer good").Code; code != http.StatusTooManyRequests {
-		t.Errorf("a token in clear is answered %d", code)
-	}
-	refused := 0
-	for i := range 2 * atOnceEach {
-		if code := toggle(); code == http.StatusTooManyRequests {
-			refused++
-		} else if code != http.StatusOK {
-			t.Fatalf("request %d: %d", i, code)
+	synctest.Test(t, func(t *testing.T) { // No time passes between the calls.
+		c := newClient(t, reviews(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
+		h := newHandler(t, Config{Client: c, Catalog: true, Orchestrator: true})
+		toggle := func() int {
+			return call(t, h, http.MethodPost, "/api/toggle?enable=false&id="+providerID, "Authorization", "Bearer good").Code
 		}
-	}
-	if refused == 2*atOnceEach || refused < atOnceEach/2 {
-		t.Errorf("of %d requests of a known caller %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
-	}
+		if code := toggle(); code != http.StatusOK {
+			t.Fatalf("before anybody else calls: %d", code)
+		}
+		for range 2 * atOnceEach {
+			call(t, h, http.MethodGet, "/api/clusters")
+		}
+		if code := call(t, h, http.MethodGet, "/api/clusters").Code; code != http.StatusTooManyRequests {
+			t.Fatalf("strangers are answered %d", code)
+		}
+		if code := call(t, h, http.MethodPost, "http://"+host+"/api/toggle?enable=false&id="+providerID, "Authorization", "Bearer good").Code; code != http.StatusTooManyRequests {
+			t.Errorf("a token in clear is answered %d", code)
+		}
+		refused := 0
+		for i := range 2 * atOnceEach {
+			if code := toggle(); code == http.StatusTooManyRequests {
+				refused++
+			} else if code != http.StatusOK {
+				t.Fatalf("request %d: %d", i, code)
+			}
+		}
+		if refused == 2*atOnceEach || refused < atOnceEach/2 {
+			t.Errorf("of %d requests of a known caller %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
+		}
+	})
 }
 
 // TestRateOfKnownConsumers has strangers call more often than is answered: a consumer that was identified lately is answered, and has a bound too.
 func TestRateOfKnownConsumers(t *testing.T) {
-	h := newHandler(t, Config{
-		Client: newClient(t, reviews()), Catalog: true, Orchestrator: true,
-		Known: func(connection *tls.ConnectionState) (cluster.ID, bool) {
-			return "consumer", connection.ServerName == "known"
-		},
-	})
-	from := func(name string) int {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/api/clusters", http.NoBody)
-		r.TLS.ServerName = name
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Code
-	}
-	for range 2 * atOnceEach {
-		from("stranger")
-	}
-	if code := from("stranger"); code != http.StatusTooManyRequests {
-		t.Fatalf("strangers are answered %d", code)
-	}
-	refused := 0
-	for range 2 * atOnceEach {
-		if from("known") == http.StatusTooManyRequests {
-			refused++
+	synctest.Test(t, func(t *testing.T) { // No time passes between the calls.
+		h := newHandler(t, Config{
+			Client: newClient(t, reviews()), Catalog: true, Orchestrator: true,
+			Known: func(connection *tls.ConnectionState) (cluster.ID, bool) {
+				return "consumer", connection.ServerName == "known"
+			},
+		})
+		from := func(name string) int {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/api/clusters", http.NoBody)
+			r.TLS.ServerName = name
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
 		}
-	}
-	if refused == 2*atOnceEach || refused < atOnceEach/2 {
-		t.Errorf("of %d requests of a known consumer %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
-	}
+		for range 2 * atOnceEach {
+			from("stranger")
+		}
+		if code := from("stranger"); code != http.StatusTooManyRequests {
+			t.Fatalf("strangers are answered %d", code)
+		}
+		refused := 0
+		for range 2 * atOnceEach {
+			if from("known") == http.StatusTooManyRequests {
+				refused++
+			}
+		}
+		if refused == 2*atOnceEach || refused < atOnceEach/2 {
+			t.Errorf("of %d requests of a known consumer %d are refused, want about %d", 2*atOnceEach, refused, atOnceEach)
+		}
+	})
 }
 
 func enabled(t *testing.T, c client.Client) bool {

@@ -272,10 +272,11 @@ func TestReadErrors(t *testing.T) {
 		consumer cluster.ID
 		synced   Synced
 		err      error
+		waits    time.Duration // Zero for patience.
 		want     []codes.Code
 	}{
 		"NoID":      {reason: "A consumer has an ID.", synced: ready, want: []codes.Code{codes.InvalidArgument}},
-		"NotSynced": {reason: "A broker that knows nothing does not answer zero.", consumer: "c", synced: waitForEnd, want: []codes.Code{codes.DeadlineExceeded, codes.Unavailable}},
+		"NotSynced": {reason: "A broker that knows nothing does not answer zero.", consumer: "c", synced: waitForEnd, waits: 100 * time.Millisecond, want: []codes.Code{codes.DeadlineExceeded, codes.Unavailable}},
 		"GivenUp":   {reason: "A broker that cannot know says so.", consumer: "c", synced: func(context.Context) bool { return false }, want: []codes.Code{codes.Unavailable}},
 		"Broken":    {reason: "A failure to read is not zero either.", consumer: "c", synced: ready, err: errors.New("boom"), want: []codes.Code{codes.Internal}},
 	}
@@ -283,7 +284,11 @@ func TestReadErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, tc.synced)
 			h.ledger.err = tc.err
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			waits := patience
+			if tc.waits != 0 {
+				waits = tc.waits
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), waits)
 			defer cancel()
 			_, err := liqotest.NewResourceReaderClient(h.dial()).Read(ctx, tc.consumer)
 			if got := status.Code(err); !slices.Contains(tc.want, got) {

@@ -312,7 +312,7 @@ func TestWait(t *testing.T) {
 		t.Fatalf("wait with a context that has ended: %v", err)
 	}
 	done := make(chan error, 1)
-	bounded, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	bounded, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	go func() { done <- store.Wait(bounded, key, written.Version) }()
 	if _, err := store.Update(t.Context(), key, apply(contract.Sign, "x")); err != nil {

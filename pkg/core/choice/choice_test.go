@@ -239,8 +239,9 @@ func TestCostlyLabels(t *testing.T) {
 	}
 }
 
-// TestLongFilter evaluates a filter that would take for ever.
-func TestLongFilter(t *testing.T) {
+// longFilter returns a filter that would take for ever, and a provider for it.
+func longFilter(tb testing.TB) (*Chooser, []Provider) {
+	tb.Helper()
 	const all = `labels.all(%s, `
 	expression, end := "", ""
 	for i := range 12 {
@@ -249,23 +250,25 @@ func TestLongFilter(t *testing.T) {
 	}
 	c, err := New(Criteria{Filters: []string{expression + "true" + end}})
 	if err != nil {
-		t.Fatalf("New(): %v", err)
+		tb.Fatalf("New(): %v", err)
 	}
 	p := provider("a", "r", nil)
 	for i := range 20 {
 		p.Labels[fmt.Sprint(i)] = "x"
 	}
-	began := time.Now()
+	return c, []Provider{p}
+}
+
+// TestLongFilter evaluates a filter that would take for ever.
+func TestLongFilter(t *testing.T) {
+	c, providers := longFilter(t)
 	memory := Memory{Chosen: []cluster.ID{"b"}}
-	got, err := c.Choose(now, []Provider{p}, memory)
+	got, err := c.Choose(now, providers, memory)
 	if err == nil || !strings.Contains(err.Error(), "takes too long") {
 		t.Errorf("error %v, want that it takes too long", err)
 	}
 	if diff := cmp.Diff(memory, got.Memory); diff != "" {
 		t.Errorf("the decision before it is not kept: -want +got\n%s", diff)
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
 
@@ -752,6 +755,24 @@ func BenchmarkChoose(b *testing.B) {
 					b.Fatalf("Choose(): %v", err)
 				}
 				memory = decision.Memory
+			})
+		})
+	}
+}
+
+// BenchmarkGivenUp has criteria that nobody can decide by in time. The goal is that they hold up the others for a second at most.
+func BenchmarkGivenUp(b *testing.B) {
+	for name, criteria := range map[string]func(testing.TB) (*Chooser, []Provider){"Filter": longFilter, "Spread": hardSpread} {
+		b.Run(name, func(b *testing.B) {
+			c, providers := criteria(b)
+			percentile.Report(b, func() {
+				began := time.Now()
+				if _, err := c.Choose(now, providers, Memory{}); err == nil {
+					b.Fatal("it is decided")
+				}
+				if took := time.Since(began); took > time.Second {
+					b.Errorf("it took %s", took)
+				}
 			})
 		})
 	}

@@ -497,6 +497,9 @@ func TestReportsAFailureOnce(t *testing.T) {
 		c.Run(ctx)
 		return nil
 	})
+	for deadline := time.Now().Add(10 * time.Second); lines.Load() == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
 	time.Sleep(100 * time.Millisecond)
 	if got := lines.Load(); got != 1 {
 		t.Errorf("a foreign cluster that is no broker was reported %d times, want once", got)

@@ -47,7 +47,7 @@ func (f *federation) with(t *testing.T, certificate tls.Certificate) pb.RemoteIP
 // works fails the test unless the consumer gets the relay address of its pod soon.
 func (f *federation) works(t *testing.T, reason string, api pb.RemoteIPAMClient) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	response, err := api.MapRelay(ctx, &pb.MapRelayRequest{Addresses: []string{podOfConsumer.String()}})
 	if err != nil || response.GetMappings()[0].GetRelayAddress() != relayAddress.String() {
@@ -139,7 +139,7 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 		if status.Code(err) == codes.DeadlineExceeded {
 			break
 		}
-		if time.Since(begin) > 2*time.Second {
+		if time.Since(begin) > 30*time.Second {
 			t.Fatalf("beside %d calls that wait, another one ends with %v", cap(f.reports.tunnels)+32, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	certificate := issue(t, f.authority, stranger, time.Now().Add(time.Hour))
 	open := 0
 	for range 2 * maxConnections {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if _, err := f.with(t, certificate).MapRelay(ctx, &pb.MapRelayRequest{}); err == nil {
 			open++
 		}
@@ -163,26 +163,26 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	f.works(t, "beside a consumer with many connections", f.raw(t, consumer))
 
-	closed := 0
-	for range 200 {
+	closed := make(chan struct{}, 200)
+	for range cap(closed) {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", f.address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-		if _, err := c.Read(make([]byte, 1)); err != nil && !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
-			closed++
+		go func() {
+			_, _ = c.Read(make([]byte, 1))
+			closed <- struct{}{}
+		}()
+	}
+	late := time.After(5 * time.Second) // Those that are let in are closed as well, but not so soon.
+	for n := range cap(closed) / 2 {
+		select {
+		case <-closed:
+		case <-late:
+			t.Fatalf("%d of %d connections that say nothing were closed", n, cap(closed))
 		}
 	}
-	if closed < 100 {
-		t.Errorf("%d of 200 connections that say nothing were closed", closed)
-	}
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // TestCallsAreBounded calls as often as it can.

@@ -41,7 +41,7 @@ func TestGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := New(nil, source.Network, patience)
+	gate := New(nil, source.Network, time.Minute)
 	server := grpc.NewServer()
 	healthv1.RegisterHealthServer(server, health.NewServer())
 	served := make(chan error, 1)
@@ -57,7 +57,7 @@ func TestGRPC(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	connection.Connect()
 	for state := connection.GetState(); state != connectivity.Ready; state = connection.GetState() {
@@ -82,7 +82,7 @@ func TestStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, server := New(nil, source.Network, patience), grpc.NewServer()
+	gate, server := New(nil, source.Network, time.Minute), grpc.NewServer()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(gate.Listener(disguised{listener, stranger})) }()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
@@ -100,7 +100,7 @@ func TestStop(t *testing.T) {
 	}()
 	select {
 	case <-stopped:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the server waits for somebody that it does not hear")
 	}
 	if err := <-served; err != nil {

@@ -117,7 +117,7 @@ func TestClosedConnectionsAreNotCounted(t *testing.T) {
 	address := listen(t, Bounds{All: 1, Each: 1}, Server{Name: "the test", Handler: ok, Timeout: time.Minute})
 	for i := range 5 {
 		served := false
-		for range 100 { // The server needs a moment to see the end of the one before.
+		for range 1000 { // The server needs a moment to see the end of the one before.
 			c := dial(t, "127.0.0.1", address)
 			if served = answers(t, c); served {
 				_ = c.Close()

@@ -188,7 +188,7 @@ func (c *offloadingCluster) become(reason string, want ...string) {
 	c.t.Helper()
 	begin := time.Now()
 	for !slices.Equal(c.started.all(), want) {
-		if time.Since(begin) > time.Second {
+		if time.Since(begin) > 10*time.Second {
 			c.t.Fatalf("%s: the reflection of %v is started, want %v", reason, c.started.all(), want)
 		}
 		time.Sleep(time.Millisecond)

@@ -170,7 +170,7 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 			got := map[string]bool{}
 			for name, connection := range of {
 				_, err := c.Name(connection)
