@@ -178,11 +178,13 @@ func conflicts(err error) bool {
 
 // attempt decides once and writes it. Decided is the error of decide.
 func (s *Store) attempt(ctx context.Context, key contract.Key, decide negotiation.Decide) (written contract.Record, decided, err error) {
-	sale, record, err := s.sale(ctx, key)
+	// The ledger is read first. What a record that is newer than it needs was written into the ledger in between, so that this one cannot be
+	// written over; an old record with a newer ledger would add or release what is another record's.
+	stored, held, err := s.books(ctx)
 	if err != nil {
 		return contract.Record{}, nil, err
 	}
-	stored, held, err := s.books(ctx)
+	sale, record, err := s.sale(ctx, key)
 	if err != nil {
 		return contract.Record{}, nil, err
 	}

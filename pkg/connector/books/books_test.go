@@ -124,12 +124,28 @@ func apply(event contract.Event, id string) negotiation.Decide {
 	}
 }
 
+// reader tells before each read.
+type reader struct {
+	client.Reader
+
+	reading func()
+}
+
+func (r reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	r.reading()
+	return r.Reader.Get(ctx, key, into, opts...)
+}
+
 // TestStore holds the books of two processes to what stores of negotiations promise.
 func TestStore(t *testing.T) {
-	negotiationtest.TestStore(t, func(t *testing.T) [2]negotiation.Store {
+	negotiationtest.TestStore(t, func(t *testing.T, reading func()) [2]negotiation.Store {
 		t.Helper()
 		s := newServer(t)
-		return [2]negotiation.Store{newStore(t, s), newStore(t, s)}
+		first, err := books.New(books.Config{Client: s, Reader: reader{s, reading}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]negotiation.Store{first, newStore(t, s)}
 	})
 }
 

@@ -37,6 +37,7 @@ type Store interface {
 	// Update writes what Decide returns as contract.Result says: Before, Record and After, each only if it differs and only over what
 	// Decide was given, which is called again if that has changed meanwhile. A record of version 0 is none, and is not written. It returns
 	// the record that is stored then, and the error of Decide; what Decide returned beside its error is written as well.
+	// It reads the ledger before the record: so what another process has written in between is found when it writes.
 	Update(ctx context.Context, key contract.Key, decide Decide) (contract.Record, error)
 	// Count returns how many contracts there are. Those of the buyer are counted as they are stored; those of all can lag a little behind.
 	Count(ctx context.Context, buyer string) (Count, error)

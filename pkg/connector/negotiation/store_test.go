@@ -12,8 +12,8 @@ import (
 
 // TestMemory holds the store of tests to what stores promise.
 func TestMemory(t *testing.T) {
-	negotiationtest.TestStore(t, func(*testing.T) [2]negotiation.Store {
-		memory := &negotiationtest.Memory{}
+	negotiationtest.TestStore(t, func(_ *testing.T, reading func()) [2]negotiation.Store {
+		memory := &negotiationtest.Memory{BeforeRead: reading}
 		return [2]negotiation.Store{memory, memory}
 	})
 }

@@ -25,6 +25,8 @@ type Memory struct {
 	// AfterWrite is called after each write, and its error is returned in the place of the answer; nil does nothing. It must not be set
 	// while the store is used.
 	AfterWrite func() error
+	// BeforeRead is called before each read of Update; nil does nothing. It must not be set while the store is used.
+	BeforeRead func()
 
 	mu      sync.Mutex
 	records map[contract.Key]contract.Record
@@ -50,11 +52,13 @@ func (m *Memory) Update(ctx context.Context, key contract.Key, decide negotiatio
 		if err := ctx.Err(); err != nil {
 			return contract.Record{}, err
 		}
+		m.reading()
+		books := m.Ledger()
+		m.reading()
 		record, err := m.Get(ctx, key)
 		if err != nil {
 			return contract.Record{}, err
 		}
-		books := m.Ledger()
 		result, err := decide(record, books)
 		written, differs := m.write(key, record, books, result)
 		if !written {
@@ -66,6 +70,12 @@ func (m *Memory) Update(ctx context.Context, key contract.Key, decide negotiatio
 			}
 		}
 		return result.Record, err
+	}
+}
+
+func (m *Memory) reading() {
+	if m.BeforeRead != nil {
+		m.BeforeRead()
 	}
 }
 

@@ -34,20 +34,33 @@ type contest struct {
 	now time.Time
 }
 
-// TestStore holds a store to the promises of negotiation.Store. Open returns stores of several processes over the same empty books; it is
-// called once in each test.
-func TestStore(t *testing.T, open func(t *testing.T) [2]negotiation.Store) {
+// Open returns stores of two processes over the same empty books. The first calls reading before each read of an Update; what is read
+// must be what is stored after reading has returned. Reading can use the second store.
+type Open func(t *testing.T, reading func()) [2]negotiation.Store
+
+// TestStore holds a store to the promises of negotiation.Store.
+func TestStore(t *testing.T, open Open) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, contest, contest){
 		"Written": written, "Refused": refused, "Nothing": nothing, "Again": again, "LedgerAgain": ledgerAgain, "GivenBack": givenBack,
 		"AtOnce": atOnce, "Count": count, "Wait": wait, "WaitEnds": waitEnds, "Cancelled": cancelled,
 	} {
 		t.Run(name, func(t *testing.T) {
-			both := open(t)
-			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			test(t, contest{both[0], now}, contest{both[1], now})
+			one, other := contests(t, open, func() {})
+			test(t, one, other)
 		})
 	}
+	for name, race := range races() {
+		t.Run(name, func(t *testing.T) { race.run(t, open) })
+	}
+}
+
+// contests opens stores.
+func contests(t *testing.T, open Open, reading func()) (one, other contest) {
+	t.Helper()
+	both := open(t, reading)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return contest{both[0], now}, contest{both[1], now}
 }
 
 // key names a contract of the first buyer.
