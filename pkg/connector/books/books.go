@@ -299,7 +299,7 @@ func (s *Store) shrink(ctx context.Context, written *connectorv1alpha1.Sale, key
 }
 
 // Tidy removes from the ledger what was reserved until now or earlier, cuts what lasts longer than reservations can, and releases what
-// contracts hold that are not stored. It is for the start: what is done meanwhile is not lost.
+// contracts hold that are not stored. It can be called at any time: what is done meanwhile is not lost.
 func (s *Store) Tidy(ctx context.Context, now time.Time, longest time.Duration) error {
 	for {
 		if err := ctx.Err(); err != nil {

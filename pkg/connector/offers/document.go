@@ -30,9 +30,11 @@ const maxAvailable = 1_000_000
 // left is what is left of a plan.
 type left struct{ sold, available int64 }
 
-// document returns what a spec offers, without revision and times, and what is left of its plans. The error names the field that makes no
+// document returns what a spec offers, without revision and times, and what is left of its plans at a time. The error names the field that makes no
 // sense; that the rest of the document does not is found when it is signed.
-func document(seller party.ID, o *connectorv1alpha1.Offer, books ledger.Ledger, has corev1.ResourceList) (offer.Offer, map[string]left, error) {
+func document(
+	seller party.ID, o *connectorv1alpha1.Offer, books ledger.Ledger, has corev1.ResourceList, now time.Time,
+) (offer.Offer, map[string]left, error) {
 	spec := &o.Spec
 	d := offer.Offer{
 		Party: string(seller), ID: o.Name, Kind: offer.Cluster, Name: spec.Title, Description: spec.Description, Type: spec.Type, Region: spec.Region,
@@ -41,14 +43,14 @@ func document(seller party.ID, o *connectorv1alpha1.Offer, books ledger.Ledger, 
 	if spec.Kind == connectorv1alpha1.KindBroker {
 		d.Kind = offer.Broker
 	}
-	free := offer.FromList(resources.Subtract(has, books.Held()))
+	free := offer.FromList(resources.Subtract(has, books.Held(now)))
 	rest := map[string]left{}
 	for i := range spec.Plans {
 		p, err := plan(&spec.Plans[i])
 		if err != nil {
 			return offer.Offer{}, nil, fmt.Errorf("spec.plans[%d].%w", i, err)
 		}
-		of := left{sold: books.Sold(o.Name, p.ID)}
+		of := left{sold: books.Sold(o.Name, p.ID, now)}
 		of.available = min(times(smallest(p), free), maxAvailable)
 		if p.Stock != nil {
 			of.available = max(min(of.available, *p.Stock-of.sold), 0)

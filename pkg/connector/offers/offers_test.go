@@ -528,3 +528,21 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("the offer has %+v", got)
 	}
 }
+
+// TestLapsed offers again what was reserved and not signed, as soon as the reservation has lapsed, also if nobody removes it from the ledger.
+func TestLapsed(t *testing.T) {
+	w := newWorld(t, small("small"))
+	w.books = ledger.Ledger{}.Keep(ledger.Hold{
+		Key: ledger.Key{Buyer: "b", ID: "c"}, Offer: "small", Plan: "s", Until: w.now.Add(7 * time.Second),
+		Size: ledger.Size{Units: 1, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}},
+	})
+	result := w.look()
+	if got := available(w.parse(w.listed["small"])); got != 0 || result.RequeueAfter != 7*time.Second {
+		t.Errorf("%d available while all is reserved, to be looked at in %s", got, result.RequeueAfter)
+	}
+	w.now = w.now.Add(result.RequeueAfter)
+	w.look()
+	if got, status := available(w.parse(w.listed["small"])), w.offer("small").Status; got != 4 || status.Sold != 0 {
+		t.Errorf("%d available after the reservation has lapsed, %d sold", got, status.Sold)
+	}
+}

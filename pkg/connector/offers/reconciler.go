@@ -56,6 +56,9 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	// Sign and write.
 	maps.DeleteFunc(s.revisions, func(_ string, at int64) bool { return at < now.Unix() })
 	result := ctrl.Result{RequeueAfter: lookAgain}
+	if lapses := books.Lapses(now); !lapses.IsZero() {
+		result.RequeueAfter = min(lookAgain, lapses.Sub(now)) // What lapses is for sale again.
+	}
 	shelf := map[string]item{}
 	looks := make([]*look, 0, len(all.Items))
 	var failed []error
@@ -183,7 +186,7 @@ func (l *look) wanted(books ledger.Ledger, has corev1.ResourceList) (offer.Offer
 	if kind := l.offer.Spec.Kind; kind != l.cfg.Kind && kind != "" {
 		return offer.Offer{}, nil, fmt.Errorf("spec.kind: this connector sells as a %s, not as a %s: see its flag --broker", l.cfg.Kind, kind)
 	}
-	wanted, rest, err := document(l.cfg.Party, l.offer, books, has)
+	wanted, rest, err := document(l.cfg.Party, l.offer, books, has, l.now)
 	if err != nil {
 		return offer.Offer{}, nil, err
 	}

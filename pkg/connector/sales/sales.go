@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,7 +45,7 @@ type Config struct {
 	// Peering lets clusters peer.
 	Peering   peering.Seller
 	Retention Retention
-	// Tidy is called once, when this process has become the leader; nil does nothing. It is for books.Store.Tidy.
+	// Tidy is called when this process has become the leader, and then every ten minutes; nil does nothing. It is for books.Store.Tidy.
 	Tidy func(ctx context.Context) error
 	// Changed is called when the grants may have changed; nil does nothing. It must not block. It is for Server.Changed of the resource plugin.
 	Changed func()
@@ -72,7 +73,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		return err
 	}
 	if cfg.Tidy != nil {
-		if err := mgr.Add(leading(cfg.Tidy)); err != nil {
+		if err := mgr.Add(tidier{cfg.Tidy, mgr.GetLogger().WithName("ledger")}); err != nil {
 			return fmt.Errorf("set up the tidying of the ledger: %w", err)
 		}
 	}
@@ -82,14 +83,36 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	return nil
 }
 
-// leading runs in the leader alone.
-type leading func(ctx context.Context) error
+// tidyAgain is how often the ledger is tidied.
+const tidyAgain = 10 * time.Minute
 
-// Start implements manager.Runnable.
-func (l leading) Start(ctx context.Context) error { return l(ctx) }
+// tidier tidies the ledger in the leader alone.
+type tidier struct {
+	tidy func(ctx context.Context) error
+	log  logr.Logger
+}
+
+// Start implements manager.Runnable. Only what fails at the start ends the process: later it is tried again.
+func (t tidier) Start(ctx context.Context) error {
+	if err := t.tidy(ctx); err != nil {
+		return err
+	}
+	again := time.NewTicker(tidyAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+		if err := t.tidy(ctx); err != nil && ctx.Err() == nil {
+			t.log.Error(err, "Cannot tidy the ledger now")
+		}
+	}
+}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (leading) NeedLeaderElection() bool { return true }
+func (tidier) NeedLeaderElection() bool { return true }
 
 // Credentials makes what buyers' clusters need to peer. It can be used concurrently.
 type Credentials struct {

@@ -31,7 +31,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		record, books = &result.Record, result.After
-		fmt.Printf("%s: %s -> %s, %d sold\n", who, request.Event, record.State, books.Sold("o", "small"))
+		fmt.Printf("%s: %s -> %s, %d sold\n", who, request.Event, record.State, books.Sold("o", "small", now))
 	}
 	for range 20 {
 		if record != nil {

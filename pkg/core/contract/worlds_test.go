@@ -423,10 +423,10 @@ func (w *world) step() {
 // check holds at any moment, whatever is killed or lost.
 func (w *world) check() {
 	// Stock and capacity.
-	if sold := w.books.Sold("o", "small"); sold < 0 || sold > *w.limits.Stock {
+	if sold := w.books.Sold("o", "small", time.Time{}); sold < 0 || sold > *w.limits.Stock {
 		w.failf("%d of %d units are held", sold, *w.limits.Stock)
 	}
-	for name, held := range w.books.Held() {
+	for name, held := range w.books.Held(time.Time{}) {
 		if capacity := w.limits.Capacity[name]; held.Sign() < 0 || held.Cmp(capacity) > 0 {
 			w.failf("%s of %s of %s are held", held.String(), capacity.String(), name)
 		}

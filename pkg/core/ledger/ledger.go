@@ -113,11 +113,11 @@ func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error)
 	}
 	rest = rest.Release(hold.Key)
 	if limits.Stock != nil && wanted.Units > had.Units {
-		if left := max(*limits.Stock, 0) - rest.Sold(hold.Offer, hold.Plan); wanted.Units > left {
+		if left := max(*limits.Stock, 0) - rest.Sold(hold.Offer, hold.Plan, now); wanted.Units > left {
 			return l, fmt.Errorf("hold %d units of plan %s of offer %s: %d left: %w", wanted.Units, hold.Plan, hold.Offer, max(left, 0), ErrSoldOut)
 		}
 	}
-	taken := rest.Held()
+	taken := rest.Held(now)
 	for _, name := range slices.Sorted(maps.Keys(wanted.Resources)) {
 		quantity := wanted.Resources[name]
 		if quantity.Cmp(had.Resources[name]) <= 0 {
@@ -186,10 +186,10 @@ func (l Ledger) Prune(known func(Key) bool) Ledger {
 	return Ledger{Holds: slices.DeleteFunc(slices.Clone(l.Holds), func(hold Hold) bool { return hold.Until.IsZero() && !known(hold.Key) })}
 }
 
-// Sold returns how many units of a plan are held.
-func (l Ledger) Sold(offer, plan string) int64 {
+// Sold returns how many units of a plan are held at a time. What has lapsed by then counts for nothing.
+func (l Ledger) Sold(offer, plan string, now time.Time) int64 {
 	units := int64(0)
-	for _, hold := range l.Holds {
+	for _, hold := range l.Lapse(now, 0).Holds {
 		if hold.Offer == offer && hold.Plan == plan {
 			units += hold.Counts().Units
 		}
@@ -197,10 +197,10 @@ func (l Ledger) Sold(offer, plan string) int64 {
 	return units
 }
 
-// Held returns which resources are held, by all plans together.
-func (l Ledger) Held() corev1.ResourceList {
+// Held returns which resources are held at a time, by all plans together. What has lapsed by then counts for nothing.
+func (l Ledger) Held(now time.Time) corev1.ResourceList {
 	sum := corev1.ResourceList{}
-	for _, hold := range l.Holds {
+	for _, hold := range l.Lapse(now, 0).Holds {
 		for name, quantity := range hold.Counts().Resources {
 			total := sum[name].DeepCopy()
 			total.Add(quantity)
@@ -208,6 +208,19 @@ func (l Ledger) Held() corev1.ResourceList {
 		}
 	}
 	return sum
+}
+
+// Lapses returns when the first of what is held lapses that has not by now; zero if nothing will.
+func (l Ledger) Lapses(now time.Time) time.Time {
+	first := time.Time{}
+	for _, hold := range l.Holds {
+		for _, at := range []time.Time{hold.Until, hold.NextUntil} {
+			if at.After(now) && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	return first
 }
 
 // Equal reports whether two ledgers hold the same.

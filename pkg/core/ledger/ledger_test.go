@@ -99,8 +99,8 @@ func TestManyLargeHoldsDoNotOverflow(t *testing.T) {
 		h.Key.ID = string(rune('a'+i%26)) + time.Duration(i).String()
 		books.Holds = append(books.Holds, h)
 	}
-	held := books.Held()[corev1.ResourceCPU]
-	if units := books.Sold("o", "p"); units != 20000<<31 || held.Sign() <= 0 {
+	held := books.Held(now)[corev1.ResourceCPU]
+	if units := books.Sold("o", "p", now); units != 20000<<31 || held.Sign() <= 0 {
 		t.Errorf("%d units and %s cores are held", units, held.String())
 	}
 	if _, err := books.Reserve(hold("z", 1, 1), limits(math.MaxInt64, math.MaxInt64), now); !errors.Is(err, ledger.ErrCapacity) {
@@ -137,5 +137,31 @@ func TestLapseReleaseAndPrune(t *testing.T) {
 	var read ledger.Ledger
 	if err := json.Unmarshal(text, &read); err != nil || !read.Equal(books) {
 		t.Errorf("read %v, %v, wrote %s", read, err, text)
+	}
+}
+
+func TestLapsedCountsForNothing(t *testing.T) {
+	reserved, grown, sold := hold("a", 1, 4), hold("b", 1, 1), hold("c", 1, 2)
+	reserved.Until = now.Add(time.Minute)
+	next := ledger.Size{Units: 2, Resources: cores(8)}
+	grown.Next, grown.NextUntil = &next, now.Add(time.Hour)
+	books := ledger.Ledger{}.Keep(reserved).Keep(grown).Keep(sold)
+	for after, want := range map[time.Duration]struct {
+		units, cores int64
+		lapses       time.Time
+	}{
+		0:               {4, 14, now.Add(time.Minute)},
+		time.Minute - 1: {4, 14, now.Add(time.Minute)},
+		time.Minute:     {3, 10, now.Add(time.Hour)},
+		time.Hour:       {2, 3, time.Time{}},
+	} {
+		at := now.Add(after)
+		held := books.Held(at)[corev1.ResourceCPU]
+		if units := books.Sold("o", "p", at); units != want.units || held.Value() != want.cores {
+			t.Errorf("after %s: %d units and %s cores are held, want %d and %d", after, units, held.String(), want.units, want.cores)
+		}
+		if lapses := books.Lapses(at); !lapses.Equal(want.lapses) {
+			t.Errorf("after %s: the next lapses at %s, want %s", after, lapses, want.lapses)
+		}
 	}
 }
