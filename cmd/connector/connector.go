@@ -270,6 +270,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		return err
 	}
 	c.shop.Store(shop)
+	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), driver)
 	waits := contract.Seller{ReserveFor: c.reserveFor, DecideFor: c.decideFor}
 	audit := audit{c.log.WithName("contracts")}
 	changed := shop.Changed
@@ -277,7 +278,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		changed = func() { shop.Changed(); c.plugin.Changed() }
 	}
 	err = errors.Join(store.SetupWithManager(ctx, c.mgr), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Peering: driver, Changed: changed, Retention: sales.DefaultRetention(),
+		Client: c.mgr.GetClient(), Peerings: peerings, Changed: changed, Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
 		Tidy:    func(ctx context.Context) error { return store.Tidy(ctx, time.Now(), max(c.reserveFor, c.decideFor)) },
 	}))
@@ -289,7 +290,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	}
 	c.negotiation, err = negotiation.NewServer(negotiation.Config{
 		Party: c.identity.ID(), Key: c.identity.Key, Identify: identify(c.market.Identify, store.Identify), Store: store, Offers: shop, Admission: shop,
-		Credentials: sales.Credentials{Reader: c.mgr.GetAPIReader(), Peering: driver},
+		Credentials: peerings,
 		Audit:       audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
 		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
 	})

@@ -82,7 +82,8 @@ type Admission interface {
 }
 
 // Credentials makes what a buyer's cluster needs to peer: a JSON value that nobody here looks at. Its errors are logged, and must not show
-// a part of them. It is called concurrently, and gives the same contract what is as good as before.
+// a part of them; it is contract.ErrLate if the contract has begun to end meanwhile. It is called concurrently, and gives the same contract
+// what is as good as before.
 type Credentials interface {
 	Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error)
 }

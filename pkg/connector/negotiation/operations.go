@@ -342,14 +342,14 @@ func (s *Server) known(ctx context.Context, id string) (contract.Record, error) 
 	return record, err
 }
 
-// credentials answers with what the caller needs to peer, while it has a contract.
+// credentials answers with what the caller needs to peer, while it has a contract that does not end.
 func (s *Server) credentials(ctx context.Context, in *Named) (*secret, error) {
 	record, err := s.known(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
 	switch record.State { //nolint:exhaustive // In the others there is no contract, or none any more.
-	case contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended, contract.Terminating:
+	case contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended:
 	case contract.Proposed, contract.Reserved, contract.Signed:
 		return nil, fmt.Errorf("credentials of contract %s in state %s: %w", in.ID, record.State, contract.ErrEarly)
 	default:

@@ -20,7 +20,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
-	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
@@ -170,10 +169,10 @@ func (r *Reconciler) duty(ctx context.Context, record contract.Record) (changed 
 	event := contract.Request{}
 	switch duty := record.Duty(); duty { //nolint:exhaustive // The others ask for nothing.
 	case contract.GrantDuty:
-		event, err = r.grant(ctx, record)
+		event, err = r.cfg.Peerings.grant(ctx, record)
 	case contract.WithdrawDuty:
 		var done bool
-		if done, err = r.withdraw(ctx, record); err == nil && !done {
+		if done, err = r.cfg.Peerings.withdraw(ctx, record); err == nil && !done {
 			return false, withdrawPause, nil
 		}
 		event = contract.Request{Event: contract.Withdrawn}
@@ -194,54 +193,6 @@ func (r *Reconciler) duty(ctx context.Context, record contract.Record) (changed 
 		return false, 0, fmt.Errorf("write what was done for contract %s: %w", record.Key, err)
 	}
 	return true, 0, nil
-}
-
-// grant lets the buyer's cluster peer, and returns what to tell the contract.
-func (r *Reconciler) grant(ctx context.Context, record contract.Record) (contract.Request, error) {
-	buyer := record.Terms.Cluster
-	all, err := list(ctx, r.cfg.Reader)
-	if err != nil {
-		return contract.Request{}, err
-	}
-	if all.taken(record, buyer.ID) != nil {
-		return contract.Request{Event: contract.Fail, Reason: grant.ErrTaken.Error()}, nil //nolint:nilerr // It fails the contract.
-	}
-	switch _, err := r.cfg.Peering.Issue(ctx, buyer); {
-	case errors.Is(err, peering.ErrForeign):
-		return contract.Request{Event: contract.Fail, Reason: peering.ErrForeign.Error()}, nil
-	case err != nil:
-		return contract.Request{}, fmt.Errorf("grant contract %s to cluster %s: %w", record.Key, buyer.ID, err)
-	}
-	return contract.Request{Event: contract.Grant}, nil
-}
-
-// withdraw takes back what a contract gave, if no other needs it. It reports whether nothing is left. What was never issued is not taken
-// back: the cluster may be peered without a contract, or by that of another party.
-func (r *Reconciler) withdraw(ctx context.Context, record contract.Record) (done bool, err error) {
-	buyer := record.Terms.Cluster
-	if record.State == contract.Failed {
-		return true, nil
-	}
-	all, err := list(ctx, r.cfg.Reader)
-	if err != nil {
-		return false, err
-	}
-	if all.needed(record.Key, buyer.ID) || all.taken(record, buyer.ID) != nil {
-		return true, nil //nolint:nilerr // What is another party's is not taken back.
-	}
-	if endedUngranted(record) {
-		// It may have been issued and not written down. Issue tells a peering that is not ours, and can be repeated.
-		switch _, err := r.cfg.Peering.Issue(ctx, buyer); {
-		case errors.Is(err, peering.ErrForeign):
-			return true, nil
-		case err != nil:
-			return false, fmt.Errorf("find out what contract %s was granted: %w", record.Key, err)
-		}
-	}
-	if done, err = r.cfg.Peering.Withdraw(ctx, buyer.ID); err != nil {
-		return false, fmt.Errorf("withdraw contract %s from cluster %s: %w", record.Key, buyer.ID, err)
-	}
-	return done, nil
 }
 
 // due returns after how long the time changes a contract.

@@ -7,7 +7,6 @@ package sales
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
-	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
 
@@ -38,12 +36,10 @@ func DefaultRetention() Retention {
 type Config struct {
 	// Client writes, and may read from a cache.
 	Client client.Client
-	// Reader reads from the API server: it tells what else is in force.
-	Reader client.Reader
 	// Applier writes what becomes of contracts.
 	Applier negotiation.Applier
-	// Peering lets clusters peer.
-	Peering   peering.Seller
+	// Peerings lets clusters peer. It is shared with who answers with credentials.
+	Peerings  *Peerings
 	Retention Retention
 	// Tidy is called when this process has become the leader, and then every ten minutes; nil does nothing. It is for books.Store.Tidy.
 	Tidy func(ctx context.Context) error
@@ -56,9 +52,9 @@ type Reconciler struct{ cfg Config }
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Peering == nil ||
+	if cfg.Client == nil || cfg.Peerings == nil ||
 		cfg.Applier.Store == nil || cfg.Applier.Offers == nil || cfg.Applier.Now == nil {
-		return nil, errors.New("sales need a client, a reader, an applier and a peering")
+		return nil, errors.New("sales need a client, an applier and peerings")
 	}
 	if cfg.Retention.Signed <= 0 || cfg.Retention.Unsigned <= 0 {
 		return nil, fmt.Errorf("sales are kept for %s, and for %s if nobody signed: it must be positive", cfg.Retention.Signed, cfg.Retention.Unsigned)
@@ -113,37 +109,6 @@ func (t tidier) Start(ctx context.Context) error {
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (tidier) NeedLeaderElection() bool { return true }
-
-// Credentials makes what buyers' clusters need to peer. It can be used concurrently.
-type Credentials struct {
-	// Reader reads from the API server.
-	Reader  client.Reader
-	Peering peering.Seller
-}
-
-var _ negotiation.Credentials = Credentials{}
-
-// Credentials implements negotiation.Credentials. The error is grant.ErrTaken if another party has a contract for the cluster, and
-// peering.ErrForeign if it has peered without.
-func (c Credentials) Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error) {
-	buyer := record.Terms.Cluster
-	all, err := list(ctx, c.Reader)
-	if err != nil {
-		return nil, err
-	}
-	if err := all.taken(record, buyer.ID); err != nil {
-		return nil, err
-	}
-	issued, err := c.Peering.Issue(ctx, buyer)
-	if err != nil {
-		return nil, fmt.Errorf("issue credentials for cluster %s: %w", buyer.ID, err)
-	}
-	document, err := issued.Document()
-	if err != nil {
-		return nil, fmt.Errorf("write credentials for cluster %s: %w", buyer.ID, err)
-	}
-	return document, nil
-}
 
 // withdrawPause is how long the controller waits before it looks again whether a cluster has left.
 const withdrawPause = 5 * time.Second

@@ -45,11 +45,15 @@ var (
 // liqo is what a seller does to clusters: it remembers which ones may peer.
 type liqo struct {
 	foreign bool            // Whether the cluster has peered without a contract.
+	slow    func()          // What happens before something is issued.
 	let     map[string]bool // By cluster ID; false once it was withdrawn.
 	leaves  int             // How often Withdraw says that the cluster has not left yet.
 }
 
 func (l *liqo) Issue(_ context.Context, buyer cluster.Identity) (peering.Credentials, error) {
+	if l.slow != nil {
+		l.slow()
+	}
 	if l.foreign {
 		return peering.Credentials{}, peering.ErrForeign
 	}
@@ -163,7 +167,7 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: s.api, Reader: s.api, Applier: s.applier, Peering: s.liqo, Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
+	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.liqo), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -423,5 +427,84 @@ func TestUnreadableRecord(t *testing.T) {
 	s.is(alice, "x", contract.Signed, connectorv1alpha1.ReasonUnreadable)
 	if after := s.sale(alice, "x"); after.Status.Record != "{" || !slices.Contains(after.Finalizers, connectorv1alpha1.Finalizer) {
 		t.Errorf("the record was written over: %q", after.Status.Record)
+	}
+}
+
+// TestCredentials issues them while the contract is in force, and not when it has begun to end.
+func TestCredentials(t *testing.T) {
+	s := newSeller(t)
+	s.signed(alice, "x")
+	s.settle(alice, "x")
+	active := s.ask(alice, "x", contract.Peered, "")
+	peerings := sales.NewPeerings(s.api, s.liqo)
+	if document, err := peerings.Credentials(t.Context(), active); err != nil || len(document) == 0 {
+		t.Fatalf("in force: %s, %v", document, err)
+	}
+	s.ask(alice, "x", contract.Terminate, "")
+	if _, err := peerings.Credentials(t.Context(), active); !errors.Is(err, contract.ErrLate) {
+		t.Errorf("while it ends: %v", err)
+	}
+	s.ask(alice, "x", contract.Drained, "")
+	s.settle(alice, "x")
+	for range 2 {
+		if _, err := peerings.Credentials(t.Context(), active); !errors.Is(err, contract.ErrLate) || s.liqo.let[string(edge.ID)] {
+			t.Errorf("for who has read the record before the end: %v, the cluster may peer: %t", err, s.liqo.let[string(edge.ID)])
+		}
+	}
+}
+
+// TestIssuedAfterTheEnd takes back what one process issues while another one ends the contract and withdraws, and nothing that another
+// contract for the cluster needs.
+func TestIssuedAfterTheEnd(t *testing.T) {
+	end := func(s *seller) {
+		s.ask(alice, "x", contract.Terminate, "")
+		s.ask(alice, "x", contract.Drained, "")
+		s.settle(alice, "x")
+	}
+	for name, test := range map[string]struct {
+		begin func(s *seller) contract.Record
+		issue func(s *seller, record contract.Record) error
+		left  bool
+	}{
+		"credentials": {
+			begin: func(s *seller) contract.Record { s.settle(alice, "x"); return s.ask(alice, "x", contract.Peered, "") },
+			issue: func(s *seller, record contract.Record) error {
+				_, err := sales.NewPeerings(s.api, s.liqo).Credentials(t.Context(), record)
+				return err
+			},
+		},
+		"grant": {
+			begin: func(*seller) contract.Record { return contract.Record{} },
+			issue: func(s *seller, _ contract.Record) error { _, err := s.reconcile(alice, "x"); return err },
+		},
+		"two contracts": {
+			begin: func(s *seller) contract.Record {
+				s.settle(alice, "x")
+				s.signed(alice, "y")
+				s.settle(alice, "y")
+				return s.ask(alice, "x", contract.Peered, "")
+			},
+			issue: func(s *seller, record contract.Record) error {
+				_, err := sales.NewPeerings(s.api, s.liqo).Credentials(t.Context(), record)
+				return err
+			},
+			left: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSeller(t)
+			s.signed(alice, "x")
+			record := test.begin(s)
+			s.liqo.slow = func() {
+				s.liqo.slow = nil
+				end(s)
+			}
+			err := test.issue(s, record)
+			if may := s.liqo.let[string(edge.ID)]; may != test.left || record.Version > 0 && !errors.Is(err, contract.ErrLate) {
+				t.Errorf("the cluster may peer: %t, want %t; %v", may, test.left, err)
+			}
+			s.settle(alice, "x")
+			s.is(alice, "x", contract.Ended, connectorv1alpha1.ReasonEnded)
+		})
 	}
 }

@@ -1,0 +1,194 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sales
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+)
+
+// Peerings lets the clusters of contracts peer, and ends that. For one cluster it does one thing at a time, whoever asks. Another process can
+// be in its way, one that has led before: so the record is read again after something was issued, which is taken back if the contract
+// is over by then. It can be used concurrently.
+type Peerings struct {
+	reader client.Reader
+	driver peering.Seller
+
+	mu   sync.Mutex
+	busy map[cluster.ID]chan struct{} // Closed when the cluster is free.
+}
+
+var _ negotiation.Credentials = (*Peerings)(nil)
+
+// NewPeerings returns Peerings. The reader reads from the API server.
+func NewPeerings(reader client.Reader, driver peering.Seller) *Peerings {
+	return &Peerings{reader: reader, driver: driver, busy: map[cluster.ID]chan struct{}{}}
+}
+
+// enter waits until nothing is done for a cluster. Leave must be called once.
+func (p *Peerings) enter(ctx context.Context, id cluster.ID) (leave func(), err error) {
+	for {
+		p.mu.Lock()
+		busy, taken := p.busy[id]
+		if !taken {
+			free := make(chan struct{})
+			p.busy[id] = free
+			p.mu.Unlock()
+			return func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				delete(p.busy, id)
+				close(free)
+			}, nil
+		}
+		p.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for cluster %s: %w", id, ctx.Err())
+		case <-busy:
+		}
+	}
+}
+
+// stored returns the record of a contract; nil if there is none.
+func (p *Peerings) stored(ctx context.Context, key contract.Key) (*contract.Record, error) {
+	sale := &connectorv1alpha1.Sale{}
+	if err := p.reader.Get(ctx, client.ObjectKey{Name: books.Name(key)}, sale); apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // That there is none is an answer.
+	} else if err != nil {
+		return nil, fmt.Errorf("get the sale of contract %s: %w", key, err)
+	}
+	return books.Record(sale)
+}
+
+// Credentials implements negotiation.Credentials. The error is contract.ErrLate if the contract is over, grant.ErrTaken if another party has
+// a contract for the cluster, and peering.ErrForeign if it has peered without.
+func (p *Peerings) Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error) {
+	issued, err := p.issue(ctx, record, contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended)
+	if err != nil {
+		return nil, err
+	}
+	document, err := issued.Document()
+	if err != nil {
+		return nil, fmt.Errorf("write credentials for cluster %s: %w", record.Terms.Cluster.ID, err)
+	}
+	return document, nil
+}
+
+// issue lets the cluster of a contract peer that is in one of some states.
+func (p *Peerings) issue(ctx context.Context, record contract.Record, states ...contract.State) (peering.Credentials, error) {
+	buyer := record.Terms.Cluster
+	leave, err := p.enter(ctx, buyer.ID)
+	if err != nil {
+		return peering.Credentials{}, err
+	}
+	defer leave()
+	switch now, err := p.stored(ctx, record.Key); {
+	case err != nil:
+		return peering.Credentials{}, err
+	case now == nil || !slices.Contains(states, now.State):
+		return peering.Credentials{}, past(record.Key, now)
+	}
+	all, err := list(ctx, p.reader)
+	if err != nil {
+		return peering.Credentials{}, err
+	}
+	if err := all.taken(record, buyer.ID); err != nil {
+		return peering.Credentials{}, err
+	}
+	issued, err := p.driver.Issue(ctx, buyer)
+	if err != nil {
+		return peering.Credentials{}, fmt.Errorf("issue credentials for cluster %s: %w", buyer.ID, err)
+	}
+	now, err := p.stored(ctx, record.Key)
+	if err != nil {
+		return peering.Credentials{}, err
+	}
+	if now == nil || now.State.Final() {
+		// Another process may have withdrawn it before this one issued.
+		if _, err := p.takeBack(ctx, record); err != nil {
+			return peering.Credentials{}, err
+		}
+		return peering.Credentials{}, past(record.Key, now)
+	}
+	return issued, nil
+}
+
+// past says that nothing can be issued for a contract any more.
+func past(key contract.Key, record *contract.Record) error {
+	state := contract.State("None")
+	if record != nil {
+		state = record.State
+	}
+	return fmt.Errorf("credentials of contract %s in state %s: %w", key, state, contract.ErrLate)
+}
+
+// withdraw takes back what a contract gave, if no other needs it. It reports whether nothing is left. What was never issued is not taken
+// back: the cluster may be peered without a contract, or by that of another party.
+func (p *Peerings) withdraw(ctx context.Context, record contract.Record) (done bool, err error) {
+	if record.State == contract.Failed {
+		return true, nil
+	}
+	leave, err := p.enter(ctx, record.Terms.Cluster.ID)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	return p.takeBack(ctx, record)
+}
+
+// takeBack is withdraw while nothing else is done for the cluster.
+func (p *Peerings) takeBack(ctx context.Context, record contract.Record) (done bool, err error) {
+	buyer := record.Terms.Cluster
+	all, err := list(ctx, p.reader)
+	if err != nil {
+		return false, err
+	}
+	if all.needed(record.Key, buyer.ID) || all.taken(record, buyer.ID) != nil {
+		return true, nil //nolint:nilerr // What is another party's is not taken back.
+	}
+	if endedUngranted(record) {
+		// It may have been issued and not written down. Issue tells a peering that is not ours, and can be repeated.
+		switch _, err := p.driver.Issue(ctx, buyer); {
+		case errors.Is(err, peering.ErrForeign):
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("find out what contract %s was granted: %w", record.Key, err)
+		}
+	}
+	if done, err = p.driver.Withdraw(ctx, buyer.ID); err != nil {
+		return false, fmt.Errorf("withdraw contract %s from cluster %s: %w", record.Key, buyer.ID, err)
+	}
+	return done, nil
+}
+
+// grant lets the buyer's cluster peer, and returns what to tell the contract.
+func (p *Peerings) grant(ctx context.Context, record contract.Record) (contract.Request, error) {
+	switch _, err := p.issue(ctx, record, contract.Signed); {
+	case errors.Is(err, grant.ErrTaken):
+		return contract.Request{Event: contract.Fail, Reason: grant.ErrTaken.Error()}, nil
+	case errors.Is(err, peering.ErrForeign):
+		return contract.Request{Event: contract.Fail, Reason: peering.ErrForeign.Error()}, nil
+	case errors.Is(err, contract.ErrLate):
+		return contract.Request{Event: contract.Tick}, nil // What has changed since has duties of its own.
+	case err != nil:
+		return contract.Request{}, fmt.Errorf("grant contract %s to cluster %s: %w", record.Key, record.Terms.Cluster.ID, err)
+	}
+	return contract.Request{Event: contract.Grant}, nil
+}
