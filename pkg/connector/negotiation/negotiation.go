@@ -68,7 +68,7 @@ type Offers interface {
 	Limits(ctx context.Context, offer, plan string) (ledger.Limits, error)
 }
 
-// Application is what a buyer asks for, and the offer that it is asked of.
+// Application is what a buyer asks for, and the offer that it is asked of: the zero one if that is not for sale any more.
 type Application struct {
 	Buyer party.ID
 	Terms contract.Terms
@@ -77,7 +77,7 @@ type Application struct {
 
 // Admission decides who may buy what. It is called concurrently.
 type Admission interface {
-	// Admit returns a verdict, and for Deny the reason, which the buyer is told.
+	// Admit returns a verdict, and for Deny the reason, which the buyer is told. The error is ErrNotOffered if the offer is gone.
 	Admit(ctx context.Context, application Application) (verdict contract.Verdict, reason string, err error)
 }
 

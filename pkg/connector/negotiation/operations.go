@@ -129,7 +129,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	if err := terms.Validate(); err != nil {
 		return nil, err
 	}
-	verdict, reason, err := s.admit(ctx, contract.Reserve, terms)
+	verdict, reason, err := s.admit(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -149,23 +149,69 @@ func (s *Server) listing(ctx context.Context, id string) (Listing, error) {
 }
 
 // admit compares terms with the offer as it is now, and asks the policy.
-func (s *Server) admit(ctx context.Context, event contract.Event, terms contract.Terms) (contract.Verdict, string, error) {
+func (s *Server) admit(ctx context.Context, terms contract.Terms) (contract.Verdict, string, error) {
 	listing, err := s.listing(ctx, terms.Offer)
 	if err != nil {
 		return "", "", err
 	}
-	if err := s.fits(event, terms, listing.Offer); err != nil {
+	plan, _ := listing.Offer.Plan(terms.Plan)
+	if err := s.fits(contract.Reserve, terms, listing.Offer, time.Duration(plan.Notice), s.cfg.Drain); err != nil {
 		return "", "", fmt.Errorf("%w: %w", err, contract.ErrTerms)
 	}
-	verdict, reason, err := s.cfg.Admission.Admit(ctx, Application{Buyer: party.ID(terms.Buyer), Terms: terms, Offer: listing.Offer})
-	if err != nil {
+	return s.verdict(ctx, terms, listing.Offer)
+}
+
+// admitChange is admit for new terms of a contract. Who has bought keeps the notice and the drain that both have signed. It can always give
+// back a part, and renew when the plan is not for sale any more, both at the signed price; what the plan costs now is good as well.
+func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, was contract.Terms) (contract.Verdict, string, error) {
+	smaller := event == contract.Resize && within(terms, was)
+	signed := terms.Price == was.Price && terms.OfferRevision == was.OfferRevision && terms.OfferDigest == was.OfferDigest
+	if smaller && signed {
+		return contract.Accept, "", nil
+	}
+	listing, err := s.cfg.Offers.Offer(ctx, terms.Offer)
+	if err != nil && !errors.Is(err, ErrNotOffered) {
+		return "", "", fmt.Errorf("read offer %s: %w", terms.Offer, err)
+	}
+	_, sold := listing.Offer.Plan(terms.Plan)
+	sold = sold && err == nil && s.cfg.Now().Before(listing.Offer.ValidUntil)
+	switch {
+	case !sold && (event != contract.Renew || !signed):
+		return "", "", fmt.Errorf("plan %.63q of offer %.63q is not for sale any more: a contract of it can be renewed as it is signed, and made smaller: %w",
+			terms.Plan, terms.Offer, contract.ErrTerms)
+	case !sold:
+		listing.Offer = offer.Offer{}
+	default:
+		if err := s.fits(event, terms, listing.Offer, was.Notice, was.Drain); err != nil {
+			return "", "", fmt.Errorf("%w: %w", err, contract.ErrTerms)
+		}
+		if smaller {
+			return contract.Accept, "", nil
+		}
+	}
+	return s.verdict(ctx, terms, listing.Offer)
+}
+
+// verdict asks the policy.
+func (s *Server) verdict(ctx context.Context, terms contract.Terms, of offer.Offer) (contract.Verdict, string, error) {
+	verdict, reason, err := s.cfg.Admission.Admit(ctx, Application{Buyer: party.ID(terms.Buyer), Terms: terms, Offer: of})
+	switch {
+	case errors.Is(err, ErrNotOffered):
+		return contract.Deny, "the offer is not there any more", nil
+	case err != nil:
 		return "", "", fmt.Errorf("ask who may buy offer %s: %w", terms.Offer, err)
 	}
 	return verdict, reason, nil
 }
 
-// fits returns why terms are not those of an offer, if so. The error names the field.
-func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.Offer) error {
+// within reports whether terms take no more of anything than others do.
+func within(terms, others contract.Terms) bool {
+	size := others.Size()
+	return size.Max(terms.Size()).Equal(size) && len(terms.Reserved) == 0 && len(terms.Limit) == 0
+}
+
+// fits returns why terms are not those of an offer, with a notice and a drain, if so. The error names the field.
+func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.Offer, notice, drain time.Duration) error {
 	plan, exists := current.Plan(terms.Plan)
 	lasts := terms.EndsAt.Sub(terms.StartsAt)
 	switch {
@@ -184,8 +230,8 @@ func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.
 		return fmt.Errorf("terms.startsAt: a contract begins now, not at %s", terms.StartsAt.Format(time.RFC3339))
 	case plan.MinDuration > 0 && lasts < time.Duration(plan.MinDuration), plan.MaxDuration > 0 && lasts > time.Duration(plan.MaxDuration):
 		return fmt.Errorf("terms.endsAt: the plan is sold for %s to %s, not for %s", plan.MinDuration, plan.MaxDuration, lasts)
-	case terms.Notice != time.Duration(plan.Notice) || terms.Drain != s.cfg.Drain:
-		return fmt.Errorf("terms.notice and terms.drain: the plan has %s and %s", plan.Notice, s.cfg.Drain)
+	case terms.Notice != notice || terms.Drain != drain:
+		return fmt.Errorf("terms.notice and terms.drain: they are %s and %s", notice, drain)
 	}
 	price, err := plan.Cost(offer.FromList(terms.Resources))
 	if err != nil {
@@ -230,15 +276,16 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	if err != nil {
 		return nil, fmt.Errorf("read contract %s: %w", terms.Key(), err)
 	}
-	if record == nil || record.LastRevision < terms.Revision {
-		if record == nil && event == contract.Reserve {
-			if err := s.room(ctx, party.ID(terms.Buyer)); err != nil {
-				return nil, err
-			}
+	switch {
+	case event == contract.Reserve && record == nil:
+		if err = s.room(ctx, party.ID(terms.Buyer)); err == nil {
+			request.Verdict, request.Reason, err = s.admit(ctx, terms)
 		}
-		if request.Verdict, request.Reason, err = s.admit(ctx, event, terms); err != nil {
-			return nil, err
-		}
+	case event != contract.Reserve && record != nil && record.LastRevision < terms.Revision:
+		request.Verdict, request.Reason, err = s.admitChange(ctx, event, terms, record.Terms)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return s.apply(ctx, in.ID, request)
 }

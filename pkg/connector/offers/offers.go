@@ -104,6 +104,8 @@ type item struct {
 	// listing is the zero one if the offer is not for sale.
 	listing negotiation.Listing
 	rules   *negotiation.Rules
+	// wanted is what the offer says, also if it is not for sale; the zero one if it makes no sense.
+	wanted offer.Offer
 }
 
 var (
@@ -198,7 +200,9 @@ func (s *Shop) Admit(ctx context.Context, a negotiation.Application) (contract.V
 	case err != nil:
 		return contract.Deny, "", err
 	case found.rules == nil:
-		return contract.Deny, "the offer is not for sale", nil
+		return contract.Ask, "", nil // Nobody can tell what the rules were meant to say.
+	case a.Offer.ID == "":
+		a.Offer = found.wanted // It is asked for new terms of what is not for sale any more.
 	}
 	return found.rules.Admit(ctx, a)
 }

@@ -71,7 +71,7 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 		if err := l.sign(ctx, books, has); err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}
-		shelf[of.Name] = item{spec: of, listing: l.listing, rules: l.rules}
+		shelf[of.Name] = item{spec: of, listing: l.listing, rules: l.rules, wanted: l.says}
 		looks = append(looks, l)
 		result.RequeueAfter = min(result.RequeueAfter, l.again)
 	}
@@ -119,6 +119,8 @@ type look struct {
 	// listing is what is for sale; the zero one if nothing is.
 	listing negotiation.Listing
 	rules   *negotiation.Rules
+	// says is what the offer says, without revision and times; the zero one if it makes no sense.
+	says offer.Offer
 	// invalid is why the offer makes no sense; nil if it does.
 	invalid error
 }
@@ -135,6 +137,7 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 	if l.invalid != nil {
 		return l.unsign(ctx)
 	}
+	l.says = wanted
 	status.Plans, status.Sold = nil, 0
 	for _, plan := range wanted.Plans {
 		of := rest[plan.ID]

@@ -155,6 +155,21 @@ func (d *drive) priceText() string {
 	return ""
 }
 
+// asSigned returns terms with other resources at the signed price, and whether a seller takes them: who has bought can renew, and give back a
+// part.
+func asSigned(event contract.Event, terms contract.Terms, wants map[corev1.ResourceName]resource.Quantity) (contract.Terms, bool) {
+	terms.Resources = maps.Clone(terms.Resources)
+	for name, want := range wants {
+		if have, sold := terms.Resources[name]; !sold || want.Cmp(have) > 0 {
+			return contract.Terms{}, false
+		}
+		if want.Sign() > 0 {
+			terms.Resources[name] = want
+		}
+	}
+	return terms, event == contract.Renew || event == contract.Resize
+}
+
 // propose asks for new terms if people want other ones than they did. It reports whether it did something.
 func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error) {
 	before, terms := *d.record, d.record.Purchase.Terms
@@ -181,12 +196,17 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	if err == nil {
 		err = fair(quoted)
 	}
+	if err != nil && !refused(err) {
+		*d.record = before // It was not asked.
+		return false, err
+	}
 	expensive := ""
 	if err == nil {
 		expensive, err = tooExpensive(d.object.Spec.MaxPrice, quoted.Terms.Price)
-	} else if !refused(err) {
-		*d.record = before // It was not asked.
-		return false, err
+	}
+	if signed, can := asSigned(event, terms, wants); can && (err != nil || expensive != "" && event == contract.Resize) {
+		// What is not for sale any more, or not at this price, is renewed and made smaller at the price that both have signed.
+		quoted, expensive, err = negotiation.Quoted{Terms: signed}, "", nil
 	}
 	crowded := ""
 	if err == nil && event == contract.Resize {

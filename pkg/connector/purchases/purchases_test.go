@@ -740,3 +740,25 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("deleted: %+v, %q", w.get("p"), w.clusters.log)
 	}
 }
+
+// TestChangeAfterClosing renews, and gives back a part, at the signed price when the seller sells nothing any more, and gets no more than that.
+func TestChangeAfterClosing(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	before := w.until("p", connectorv1alpha1.ReasonActive, s)
+	s.mu.Lock()
+	s.offer.ID = "another"
+	s.mu.Unlock()
+	for _, cpu := range []string{"2", "8"} {
+		w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) {
+			spec.Resources["cpu"], spec.Duration.Duration = resource.MustParse(cpu), 2*time.Hour
+		})
+		w.once("p")
+		w.once("p")
+		after := w.get("p")
+		if after.Status.Resources.Cpu().Value() != 2 || *after.Status.Price != *before.Status.Price || !after.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
+			t.Errorf("%s cores are wanted: changed to %s for %+v until %s", cpu, after.Status.Resources.Cpu(), after.Status.Price, after.Status.EndTime)
+		}
+	}
+}
