@@ -196,7 +196,7 @@ type OfferPlan struct {
 	// maxDuration is the longest contract.
 	// +optional
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
-	// notice is how long before the end somebody who ends a contract early says so.
+	// notice is for how long a seller that ends a contract early goes on giving, and a buyer that ends one goes on paying.
 	// +optional
 	Notice *metav1.Duration `json:"notice,omitempty"`
 }

@@ -124,6 +124,18 @@ type ContractStatus struct {
 	// endTime is until when.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// paidUntilTime is until when the buyer pays: earlier than the end of the terms if either side has ended the contract.
+	// +optional
+	PaidUntilTime *metav1.Time `json:"paidUntilTime,omitempty"`
+	// effectiveTime is from when the terms count that are in force: earlier ones are in superseded.
+	// +optional
+	EffectiveTime *metav1.Time `json:"effectiveTime,omitempty"`
+	// superseded are the last terms that both had signed before, the oldest first. Their signatures are in the record.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=revision
+	// +optional
+	Superseded []SupersededTerms `json:"superseded,omitempty"`
 	// cluster is the one at the other end.
 	// +kubebuilder:default={}
 	// +optional
@@ -141,6 +153,26 @@ type ContractStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// SupersededTerms are terms that both had signed before they signed others. They count until the terms after them do.
+type SupersededTerms struct {
+	// revision is the number of the terms.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Revision int64 `json:"revision"`
+	// effectiveTime is from when they count.
+	// +required
+	EffectiveTime metav1.Time `json:"effectiveTime"`
+	// endTime is until when the contract lasted by them.
+	// +required
+	EndTime metav1.Time `json:"endTime"`
+	// resources are what was sold.
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// price is what it cost.
+	// +optional
+	Price *Price `json:"price,omitempty"`
 }
 
 // PurchaseStatus is what became of a purchase.

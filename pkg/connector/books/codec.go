@@ -70,13 +70,32 @@ func describe(status *connectorv1alpha1.SaleStatus, record contract.Record, text
 	terms := record.Terms
 	status.Record, status.State, status.ContractID = text, string(record.State), record.Key.ID
 	status.Offer, status.Plan, status.Resources = terms.Offer, terms.Plan, terms.Resources
-	status.Price, status.StartTime, status.EndTime = nil, at(terms.StartsAt), at(record.Ends)
-	if terms.Price.Amount != "" {
-		status.Price = &connectorv1alpha1.Price{
-			Amount: connectorv1alpha1.Amount(terms.Price.Amount), Currency: terms.Price.Currency, Period: connectorv1alpha1.Period(terms.Price.Period),
-		}
-	}
+	status.Price, status.StartTime, status.EndTime = price(terms.Price), at(terms.StartsAt), at(record.Ends)
+	status.PaidUntilTime, status.EffectiveTime, status.Superseded = at(record.PaidUntil), at(terms.Counts()), Superseded(record.Superseded)
 	status.PendingRevision = Pending(record)
+}
+
+// price returns a price as objects have it; nil is none.
+func price(of contract.Price) *connectorv1alpha1.Price {
+	if of.Amount == "" {
+		return nil
+	}
+	return &connectorv1alpha1.Price{
+		Amount: connectorv1alpha1.Amount(of.Amount), Currency: of.Currency, Period: connectorv1alpha1.Period(of.Period),
+	}
+}
+
+// Superseded returns earlier terms as objects have them.
+func Superseded(all []contract.Superseded) []connectorv1alpha1.SupersededTerms {
+	var written []connectorv1alpha1.SupersededTerms
+	for _, each := range all {
+		terms := each.Terms
+		written = append(written, connectorv1alpha1.SupersededTerms{
+			Revision: terms.Revision, EffectiveTime: metav1.NewTime(terms.Counts()), EndTime: metav1.NewTime(terms.EndsAt),
+			Resources: terms.Resources, Price: price(terms.Price),
+		})
+	}
+	return written
 }
 
 // Pending returns the revision of the terms that wait for somebody's approval; 0 if none do.

@@ -29,7 +29,9 @@ func (s *shop) active(t *testing.T, c *negotiation.Client, buyer somebody, id st
 
 // TestChange holds which new terms who has bought can get, whatever has become of the offer since.
 func TestChange(t *testing.T) {
-	later := func(terms *contract.Terms) { terms.EndsAt = terms.EndsAt.Add(time.Hour) }
+	later := func(terms *contract.Terms) {
+		terms.EffectiveAt, terms.EndsAt = terms.EndsAt, terms.EndsAt.Add(time.Hour)
+	}
 	smaller := func(terms *contract.Terms) {
 		terms.Resources = terms.Resources.DeepCopy()
 		terms.Resources["cpu"] = resource.MustParse("1")
@@ -107,7 +109,7 @@ func TestChangeAfterRestart(t *testing.T) {
 		*c = cfg
 		c.Drain = 2 * time.Minute
 	})
-	wanted.Revision, wanted.EndsAt = 2, wanted.EndsAt.Add(time.Hour)
+	wanted.Revision, wanted.EffectiveAt, wanted.EndsAt = 2, wanted.EndsAt, wanted.EndsAt.Add(time.Hour)
 	view, err := s.clientAt(t, again.url, buyer).Do(t.Context(), contract.Request{Event: contract.Renew, Key: wanted.Key(), Terms: wanted})
 	if err != nil || view.State != contract.Resizing || view.Change.Terms.Drain != time.Minute {
 		t.Errorf("renewed: %s, %v", view.State, err)

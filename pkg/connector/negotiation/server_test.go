@@ -259,7 +259,7 @@ func TestRenew(t *testing.T) {
 	_, request := buy(t, c, buyer, "a")
 	s.decide(t, request.Key, contract.Grant)
 	terms := request.Terms
-	terms.Revision, terms.EndsAt = 2, terms.EndsAt.Add(time.Hour)
+	terms.Revision, terms.EffectiveAt, terms.EndsAt = 2, terms.EndsAt, terms.EndsAt.Add(time.Hour)
 	for _, step := range []contract.Request{{Event: contract.Peered}, {Event: contract.Renew, Terms: terms}, {Event: contract.Confirm, Terms: terms}} {
 		step.Key = request.Key
 		if step.Event == contract.Confirm {

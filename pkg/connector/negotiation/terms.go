@@ -27,7 +27,7 @@ func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 		ID: said.ID, Buyer: said.Buyer, Seller: said.Seller, Revision: said.Revision, Cluster: readCluster(said.Cluster),
 		Offer: said.Offer, OfferRevision: said.OfferRevision, OfferDigest: said.OfferDigest, Plan: said.Plan, Units: said.Units,
 		Price:    contract.Price{Amount: said.Price.Amount, Currency: said.Price.Currency, Period: said.Price.Period},
-		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), Mode: said.Mode,
+		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), EffectiveAt: said.EffectiveAt.UTC(), Mode: said.Mode,
 	}
 	for _, list := range []struct {
 		name string
@@ -54,7 +54,7 @@ func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 		}
 		*duration.into = time.Duration(read)
 	}
-	for name, at := range map[string]time.Time{"startsAt": terms.StartsAt, "endsAt": terms.EndsAt} {
+	for name, at := range map[string]time.Time{"startsAt": terms.StartsAt, "endsAt": terms.EndsAt, "effectiveAt": terms.EffectiveAt} {
 		if !at.Equal(at.Truncate(time.Second)) {
 			return contract.Terms{}, fmt.Errorf("terms.%s: %s is not a whole second: %w", name, at.Format(time.RFC3339Nano), contract.ErrTerms)
 		}
@@ -94,7 +94,7 @@ func writeTerms(terms contract.Terms) negotiationv1.Terms {
 		Offer:   terms.Offer, OfferRevision: terms.OfferRevision, OfferDigest: terms.OfferDigest, Plan: terms.Plan, Units: terms.Units,
 		Resources: writeResources(terms.Resources), Reserved: writeResources(terms.Reserved), Limit: writeResources(terms.Limit),
 		Price:    negotiationv1.Price{Amount: terms.Price.Amount, Currency: terms.Price.Currency, Period: terms.Price.Period},
-		StartsAt: terms.StartsAt.UTC(), EndsAt: terms.EndsAt.UTC(), Mode: terms.Mode,
+		StartsAt: terms.StartsAt.UTC(), EndsAt: terms.EndsAt.UTC(), EffectiveAt: terms.EffectiveAt.UTC(), Mode: terms.Mode,
 		Notice: offer.Duration(terms.Notice).String(), Drain: offer.Duration(terms.Drain).String(),
 	}
 }
@@ -175,7 +175,8 @@ func verify(signed, typ string, keys party.Keys, into any) error {
 func writeView(view contract.View) negotiationv1.Contract {
 	shown := negotiationv1.Contract{
 		ID: view.Key.ID, Version: view.Version, State: string(view.State), Reason: view.Reason,
-		Signature: view.Signature, Countersignature: view.Countersignature, Until: view.Until, Ends: view.Ends, LastRevision: view.LastRevision,
+		Signature: view.Signature, Countersignature: view.Countersignature, Until: view.Until, Ends: view.Ends, PaidUntil: view.PaidUntil,
+		LastRevision: view.LastRevision,
 	}
 	if view.Terms.Revision != 0 {
 		terms := writeTerms(view.Terms)
@@ -196,7 +197,8 @@ func writeView(view contract.View) negotiationv1.Contract {
 func readView(shown negotiationv1.Contract, buyer party.ID) (contract.View, error) {
 	view := contract.View{
 		Key: contract.Key{Buyer: string(buyer), ID: shown.ID}, Version: shown.Version, State: contract.State(shown.State), Reason: shown.Reason,
-		Signature: shown.Signature, Countersignature: shown.Countersignature, Until: shown.Until, Ends: shown.Ends, LastRevision: shown.LastRevision,
+		Signature: shown.Signature, Countersignature: shown.Countersignature, Until: shown.Until, Ends: shown.Ends, PaidUntil: shown.PaidUntil,
+		LastRevision: shown.LastRevision,
 	}
 	var err error
 	if shown.Terms != nil {

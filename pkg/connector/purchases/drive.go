@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
@@ -386,6 +387,11 @@ func (d *drive) writeStatus(ctx context.Context) error {
 		}
 		status.Record, status.State, status.Cluster = text, string(d.record.Purchase.State()), d.record.Cluster
 		status.Resources, status.StartTime, status.EndTime = terms.Resources, &starts, &ends
+		effective := metav1.NewTime(terms.Counts())
+		status.EffectiveTime, status.Superseded, status.PaidUntilTime = &effective, books.Superseded(d.record.Purchase.Superseded), nil
+		if paid := d.record.Purchase.Seen.PaidUntil; !paid.IsZero() {
+			status.PaidUntilTime = &metav1.Time{Time: paid}
+		}
 		status.Price = &connectorv1alpha1.Price{
 			Amount: connectorv1alpha1.Amount(terms.Price.Amount), Currency: terms.Price.Currency, Period: connectorv1alpha1.Period(terms.Price.Period),
 		}

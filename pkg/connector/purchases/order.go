@@ -88,13 +88,15 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonTooExpensive, expensive)
 	}
 	signBy := now.Add(signWithin)
-	if latest := quoted.Terms.EndsAt.Add(-quoted.Terms.Drain); latest.Before(signBy) {
+	fixed := d.object.Spec.EndTime != nil
+	if latest := quoted.Terms.EndsAt.Add(-quoted.Terms.Drain); fixed && latest.Before(signBy) {
 		signBy = latest
 	}
 	purchase, err := contract.NewPurchase(quoted.Terms, signBy)
 	if err != nil {
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
 	}
+	purchase.EndFixed = fixed
 	d.record = &record{Purchase: purchase, Size: d.sizeText(), End: d.endText(now)}
 	return nil, d.write(ctx)
 }

@@ -40,6 +40,10 @@ type Purchase struct {
 	// Proposal is new terms that are not in force yet; LastRevision is the highest revision that it has used.
 	Proposal     *Proposal `json:"proposal,omitempty"`
 	LastRevision int64     `json:"lastRevision"`
+	// EndFixed is whether the contract ends when it was ordered to, also if it begins later. Else it is as long as it was ordered for.
+	EndFixed bool `json:"endFixed,omitempty"`
+	// Superseded are the last terms that both had signed before Terms, the oldest first.
+	Superseded []Superseded `json:"superseded,omitempty"`
 	// Ending is whether it wants the contract to end, for EndingReason.
 	Ending       bool   `json:"ending,omitempty"`
 	EndingReason string `json:"endingReason,omitempty"`
@@ -108,7 +112,7 @@ func (p Purchase) Next(now time.Time) Action {
 	case None:
 		return p.send(Request{Event: Reserve, Terms: p.Terms})
 	case Reserved:
-		return p.sign(Sign, p.Terms, p.Signature)
+		return p.sign(Sign, p.begin(now), p.Signature)
 	case Provisioning:
 		if p.Peering != Joined {
 			return Action{Deed: Peer}
@@ -118,7 +122,7 @@ func (p Purchase) Next(now time.Time) Action {
 		if p.Peering != Joined || p.Drained {
 			return Action{Deed: Peer}
 		}
-		return p.negotiate()
+		return p.negotiate(now)
 	case Suspended:
 		if p.Peering != Apart && !p.Drained {
 			return Action{Deed: Drain}
@@ -128,7 +132,7 @@ func (p Purchase) Next(now time.Time) Action {
 }
 
 // negotiate returns what to do for new terms.
-func (p Purchase) negotiate() Action {
+func (p Purchase) negotiate(now time.Time) Action {
 	switch change := p.Seen.Change; {
 	case p.Proposal == nil:
 		return Action{Deed: Watch}
@@ -137,7 +141,32 @@ func (p Purchase) negotiate() Action {
 	case change.Approval == Pending:
 		return Action{Deed: Watch}
 	}
-	return p.sign(Confirm, p.Proposal.Terms, p.Proposal.Signature)
+	terms := p.Proposal.Terms
+	if p.Proposal.Event == Resize && p.Proposal.Signature == "" {
+		terms.EffectiveAt = latest(now.UTC().Truncate(time.Second), terms.StartsAt)
+	}
+	return p.sign(Confirm, terms, p.Proposal.Signature)
+}
+
+// begin returns the terms as they are signed at a time: nobody pays for the wait for somebody's approval.
+func (p Purchase) begin(now time.Time) Terms {
+	terms := p.Terms
+	if p.Signature != "" || now.Before(terms.StartsAt.Add(soon)) {
+		return terms
+	}
+	lasts := terms.EndsAt.Sub(terms.StartsAt)
+	if terms.StartsAt = now.UTC().Truncate(time.Second); !p.EndFixed {
+		terms.EndsAt = terms.StartsAt.Add(lasts)
+	}
+	return terms
+}
+
+// latest returns the later one of two times.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // sign asks for a signature first, and sends it when it is written.
@@ -181,14 +210,14 @@ func (p Purchase) Finish(action Action, signature string) Purchase {
 		p.Peering = Apart
 	case SignTerms:
 		if action.Request.Event == Sign {
-			p.Signature = signature
+			p.Terms, p.Signature = action.Request.Terms, signature
 			break
 		}
 		if p.Proposal == nil || p.Proposal.Terms.Revision != action.Request.Terms.Revision {
 			break // It was settled meanwhile.
 		}
 		proposal := *p.Proposal
-		proposal.Signature = signature
+		proposal.Terms, proposal.Signature = action.Request.Terms, signature
 		p.Proposal = &proposal
 	}
 	return p
@@ -208,6 +237,10 @@ func (p Purchase) End(reason string) Purchase {
 func (p Purchase) Propose(event Event, terms Terms) (Purchase, error) {
 	var err error
 	terms.Revision = max(p.LastRevision, p.Seen.LastRevision) + 1
+	terms.EffectiveAt = time.Time{} // It is known when they are signed.
+	if event == Renew {
+		terms.EffectiveAt = p.Terms.EndsAt
+	}
 	switch {
 	case p.Ending || p.State() == Terminating || p.State().Final():
 		err = ErrLate
@@ -245,6 +278,9 @@ func (p Purchase) Observe(view View, now time.Time) (Purchase, error) {
 		open := view.Change != nil && view.Change.Terms.Revision == proposal.Terms.Revision
 		switch {
 		case view.Signed() && view.Terms.Revision == proposal.Terms.Revision:
+			if p.Seen.Signed() {
+				p.Superseded = supersede(p.Superseded, p.Seen.Terms, p.Seen.Countersignature)
+			}
 			p.Terms, p.Signature, p.Proposal = proposal.Terms, proposal.Signature, nil
 		case !open && view.LastRevision >= proposal.Terms.Revision, view.State == Terminating, view.State.Final():
 			p.Proposal = nil
@@ -266,7 +302,7 @@ func (p Purchase) check(view View) error {
 		return fmt.Errorf("was %s: %w", p.State(), ErrTerms)
 	}
 	if change := view.Change; change != nil && p.Proposal != nil && change.Terms.Revision == p.Proposal.Terms.Revision &&
-		!change.Terms.Equal(p.Proposal.Terms) {
+		!change.Terms.proposedAs(p.Proposal.Terms) {
 		return fmt.Errorf("other terms of revision %d than were proposed: %w", change.Terms.Revision, ErrTerms)
 	}
 	if !view.Signed() {
@@ -274,7 +310,7 @@ func (p Purchase) check(view View) error {
 		if !unsigned || p.Seen.Signed() {
 			return fmt.Errorf("no signature of the seller: %w", ErrTerms)
 		}
-		if view.Terms.Revision != 0 && !view.Terms.Equal(p.Terms) {
+		if view.Terms.Revision != 0 && !view.Terms.orderedAs(p.Terms) {
 			return fmt.Errorf("not the terms that were asked for: %w", ErrTerms)
 		}
 		return nil

@@ -23,6 +23,10 @@ const (
 	maxReason = 512
 	// maxHistory bounds the transitions that a record remembers.
 	maxHistory = 32
+	// maxSuperseded bounds the terms that a record remembers which others have replaced, and maxSupersededBytes their signatures.
+	maxSuperseded, maxSupersededBytes = 32, 64 << 10
+	// soon is within which a contract that is signed begins when it was ordered.
+	soon = time.Minute
 	// maxDuration bounds notice and drain.
 	maxDuration = 366 * 24 * time.Hour
 )
@@ -56,10 +60,14 @@ type Terms struct {
 	Resources corev1.ResourceList `json:"resources"`
 	Price     Price               `json:"price"`
 
+	// StartsAt is when the contract begins: when it is signed, if that is later than it was ordered for.
 	StartsAt time.Time `json:"startsAt"`
 	// EndsAt is when the seller withdraws what it grants.
 	EndsAt time.Time `json:"endsAt"`
-	// Notice is how long before the end a seller that ends the contract must say so.
+	// EffectiveAt is from when these terms count, and those before them no more; zero is StartsAt. Another size counts from its signature on,
+	// and is zero in the proposal; a later end counts from the end before it.
+	EffectiveAt time.Time `json:"effectiveAt,omitzero"`
+	// Notice is how long before the end who ends the contract early must say so: a seller gives for that long, and a buyer pays.
 	Notice time.Duration `json:"notice"`
 	// Drain is how long before the end the buyer begins to move its workloads away.
 	Drain time.Duration `json:"drain"`
@@ -79,10 +87,41 @@ func (t Terms) Size() ledger.Size { return ledger.Size{Units: t.Units, Resources
 // Equal reports whether two terms say the same, however quantities and times are written.
 func (t Terms) Equal(other Terms) bool {
 	same := t.Size().Equal(other.Size()) && equal(t.Reserved, other.Reserved) && equal(t.Limit, other.Limit) &&
-		t.StartsAt.Equal(other.StartsAt) && t.EndsAt.Equal(other.EndsAt)
+		t.StartsAt.Equal(other.StartsAt) && t.EndsAt.Equal(other.EndsAt) && t.EffectiveAt.Equal(other.EffectiveAt)
 	return same && t.ID == other.ID && t.Cluster == other.Cluster && t.Buyer == other.Buyer && t.Seller == other.Seller && t.Revision == other.Revision &&
 		t.Offer == other.Offer && t.OfferRevision == other.OfferRevision && t.OfferDigest == other.OfferDigest && t.Plan == other.Plan &&
 		t.Price == other.Price && t.Notice == other.Notice && t.Drain == other.Drain && t.Mode == other.Mode
+}
+
+// Counts returns from when the terms count.
+func (t Terms) Counts() time.Time {
+	if t.EffectiveAt.IsZero() {
+		return t.StartsAt
+	}
+	return t.EffectiveAt
+}
+
+// orderedAs reports whether two terms of a beginning say the same, whenever it begins.
+func (t Terms) orderedAs(other Terms) bool {
+	other.StartsAt, other.EndsAt = t.StartsAt, t.EndsAt
+	return t.Equal(other)
+}
+
+// proposedAs reports whether two new terms say the same, whenever they are signed.
+func (t Terms) proposedAs(other Terms) bool {
+	other.EffectiveAt = t.EffectiveAt
+	return t.Equal(other)
+}
+
+// beginsAs returns why terms are not those that were reserved, signed at a time: they begin then or a little earlier or later, and not before
+// they were ordered for, and end when they were to, or are as long as they were to be.
+func (t Terms) beginsAs(reserved Terms, now time.Time, within time.Duration) error {
+	shift := t.StartsAt.Sub(reserved.StartsAt)
+	late := shift > 0 && t.StartsAt.After(now.Add(within))
+	if !t.orderedAs(reserved) || shift < 0 || late || !t.EndsAt.Equal(reserved.EndsAt) && !t.EndsAt.Equal(reserved.EndsAt.Add(shift)) {
+		return fmt.Errorf("from %s to %s, not as reserved from %s to %s: %w", t.StartsAt, t.EndsAt, reserved.StartsAt, reserved.EndsAt, ErrTerms)
+	}
+	return t.Validate()
 }
 
 func equal(a, b corev1.ResourceList) bool {
@@ -125,6 +164,8 @@ func (t Terms) Validate() error {
 		return fmt.Errorf("drain is %s, not 0 to %s: %w", t.Drain, maxDuration, ErrTerms)
 	case !t.EndsAt.Add(-t.Drain).After(t.StartsAt):
 		return fmt.Errorf("endsAt %s leaves no time after startsAt %s and before a drain of %s: %w", t.EndsAt, t.StartsAt, t.Drain, ErrTerms)
+	case !t.EffectiveAt.IsZero() && (t.EffectiveAt.Before(t.StartsAt) || !t.EffectiveAt.Before(t.EndsAt)):
+		return fmt.Errorf("effectiveAt %s is not between startsAt %s and endsAt %s: %w", t.EffectiveAt, t.StartsAt, t.EndsAt, ErrTerms)
 	}
 	return nil
 }
@@ -153,6 +194,25 @@ type Refusal struct {
 	Reason   string `json:"reason"`
 }
 
+// Superseded is terms that both had signed before they signed others. They count until the terms after them do.
+type Superseded struct {
+	Terms Terms `json:"terms"`
+	// Countersignature is the seller's, of what the buyer has signed: it has both signatures.
+	Countersignature string `json:"countersignature"`
+}
+
+// supersede adds to superseded terms, and forgets the oldest beyond the bounds.
+func supersede(all []Superseded, terms Terms, countersignature string) []Superseded {
+	all = append(slices.Clone(all), Superseded{Terms: terms, Countersignature: countersignature})
+	bytes := 0
+	for i, each := range slices.Backward(all) {
+		if bytes += len(each.Countersignature); bytes > maxSupersededBytes || len(all)-i > maxSuperseded {
+			return all[i+1:]
+		}
+	}
+	return all
+}
+
 // Transition is an entry of the audit trail.
 type Transition struct {
 	At       time.Time `json:"at"`
@@ -178,8 +238,11 @@ type View struct {
 	// Until is when a proposal or reservation lapses.
 	Until time.Time `json:"until,omitzero"`
 	// Ends is when the seller withdraws: the end of the terms, or earlier after notice.
-	Ends   time.Time `json:"ends,omitzero"`
-	Change *Change   `json:"change,omitempty"`
+	Ends time.Time `json:"ends,omitzero"`
+	// PaidUntil is until when the buyer pays: the end of the terms, or earlier if either side has ended the contract. Zero if both have not
+	// signed, or it has failed.
+	PaidUntil time.Time `json:"paidUntil,omitzero"`
+	Change    *Change   `json:"change,omitempty"`
 	// LastRevision is the highest that was ever proposed; it never comes again. Refused is the last that did not come into force.
 	LastRevision int64    `json:"lastRevision,omitempty"`
 	Refused      *Refusal `json:"refused,omitempty"`
@@ -195,8 +258,10 @@ type Record struct {
 	// Notified is whether the seller has given notice.
 	Notified bool `json:"notified,omitempty"`
 	// Withdrawn is whether nothing is left of what was granted; until then a contract that is over still holds it.
-	Withdrawn bool         `json:"withdrawn,omitempty"`
-	History   []Transition `json:"history,omitempty"`
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Superseded are the last terms before those in force, the oldest first.
+	Superseded []Superseded `json:"superseded,omitempty"`
+	History    []Transition `json:"history,omitempty"`
 }
 
 // Granted returns what the seller gives the buyer now; nil is nothing. Nothing is granted before both have signed, after the end, and

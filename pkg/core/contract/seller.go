@@ -152,6 +152,9 @@ func (c *step) apply(request Request) error {
 		if request.Event == Suspend || request.Event == Resume || request.Event == Fail {
 			c.record.Reason = request.Reason
 		}
+		if request.Event == Fail {
+			c.record.PaidUntil = time.Time{}
+		}
 		c.move(request.Event, cell.To[0], request.Reason)
 	}
 	return nil
@@ -163,7 +166,18 @@ func (c *step) move(event Event, state State, reason string) {
 		At: c.now, Event: event, From: c.record.State, To: state, Revision: c.record.Terms.Revision, Reason: short(reason),
 	})
 	c.record.State = state
+	if state == Ended && c.record.PaidUntil.Before(c.now) && c.record.Signed() {
+		c.record.PaidUntil = earliest(c.now, c.record.Terms.EndsAt) // It has used it until now.
+	}
 	c.record.Version++
+}
+
+// earliest returns the earlier one of two times.
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // tick applies the time. Limits of time that lie further away than they can are of a clock that has been set back since; they are cut.
@@ -328,7 +342,7 @@ func (c *step) reserve(request Request) error {
 	}
 	if r.State != None {
 		// A contract with new terms has forgotten the first.
-		if r.Terms.Revision == request.Terms.Revision && !r.Terms.Equal(request.Terms) {
+		if r.Terms.Revision == request.Terms.Revision && !r.Terms.orderedAs(request.Terms) {
 			return ErrTerms
 		}
 		return nil
@@ -377,11 +391,16 @@ func (c *step) sign(request Request) error {
 		return ErrTerms
 	case r.State != Reserved:
 		return nil
-	case !r.Terms.Equal(request.Terms) || request.Signature == "" || request.Countersignature == "":
+	case request.Signature == "" || request.Countersignature == "":
 		return ErrTerms
 	}
+	if err := request.Terms.beginsAs(r.Terms, c.now, c.seller.ReserveFor); err != nil {
+		return err
+	}
+	r.Terms, r.Ends = request.Terms, request.Terms.EndsAt
 	// The tick before this has found that the ledger still holds it, or can hold it again.
 	r.Until, r.Signature, r.Countersignature = time.Time{}, request.Signature, request.Countersignature
+	r.PaidUntil = r.Terms.EndsAt
 	c.move(Sign, Signed, "")
 	return nil
 }
@@ -431,21 +450,23 @@ func (c *step) propose(request Request) error {
 }
 
 func (c *step) compare(a, b Terms) error {
-	if !a.Equal(b) {
+	if !a.proposedAs(b) {
 		return ErrTerms
 	}
 	return nil
 }
 
-// changes returns an error if new terms change what they must not: Resize the size and its price, Renew the end and its price.
+// changes returns an error if new terms change what they must not: Resize the size and its price, which count when they are signed, Renew
+// the end and its price, which count from the end before it.
 func (c *step) changes(request Request) error {
 	was, terms := c.record.Terms, request.Terms
 	allowed := was
 	allowed.Revision, allowed.Price, allowed.OfferRevision, allowed.OfferDigest = terms.Revision, terms.Price, terms.OfferRevision, terms.OfferDigest
 	if request.Event == Resize {
 		allowed.Units, allowed.Resources, allowed.Reserved, allowed.Limit = terms.Units, terms.Resources, terms.Reserved, terms.Limit
+		allowed.EffectiveAt = time.Time{}
 	} else {
-		allowed.EndsAt = terms.EndsAt
+		allowed.EffectiveAt, allowed.EndsAt = was.EndsAt, terms.EndsAt
 	}
 	if !allowed.Equal(terms) || !c.now.Before(terms.EndsAt.Add(-terms.Drain)) {
 		return fmt.Errorf("new terms change more than a %s can: %w", request.Event, ErrTerms)
@@ -466,13 +487,24 @@ func (c *step) confirm(request Request) error {
 		return ErrRevision
 	case r.Change.Approval == Pending:
 		return ErrEarly
-	case !r.Change.Terms.Equal(request.Terms) || request.Signature == "" || request.Countersignature == "":
+	case request.Signature == "" || request.Countersignature == "" || !c.confirms(request.Terms):
 		return ErrTerms
 	}
-	r.Terms, r.Ends, r.Change = request.Terms, request.Terms.EndsAt, nil
+	r.Superseded = supersede(r.Superseded, r.Terms, r.Countersignature)
+	r.Terms, r.Ends, r.PaidUntil, r.Change = request.Terms, request.Terms.EndsAt, request.Terms.EndsAt, nil
 	r.Signature, r.Countersignature = request.Signature, request.Countersignature
 	c.move(Confirm, Active, "")
 	return nil
+}
+
+// confirms reports whether terms are those that are being agreed, signed now: another size counts from the signature on.
+func (c *step) confirms(terms Terms) bool {
+	proposed := c.record.Change.Terms
+	if c.record.Change.Event == Renew {
+		return terms.Equal(proposed)
+	}
+	off := c.now.Sub(terms.EffectiveAt).Abs()
+	return terms.proposedAs(proposed) && terms.Validate() == nil && off <= c.seller.ReserveFor && !terms.Counts().Before(c.record.Terms.StartsAt)
 }
 
 // approve allows what waits for somebody's approval.
@@ -516,7 +548,7 @@ func (c *step) notice(request Request) {
 	}
 	r.Notified = true
 	if ends := c.now.Add(max(r.Terms.Notice, r.Terms.Drain)); ends.Before(r.Ends) {
-		r.Ends = ends
+		r.Ends, r.PaidUntil = ends, earliest(r.PaidUntil, ends)
 	}
 	state := r.State
 	if state == Resizing {
@@ -528,13 +560,19 @@ func (c *step) notice(request Request) {
 	c.end()
 }
 
-// terminate ends the contract for the buyer. One that is not signed ends at once. One that has not arrived yet is unknown, and nothing is
+// terminate ends the contract for the buyer, which may leave at once, and pays until the time of notice is over. It owes none for what the
+// seller does not give, or has ended itself. One that is not signed ends at once. One that has not arrived yet is unknown, and nothing is
 // written of it: a reservation that arrives later lapses.
 func (c *step) terminate(request Request) {
 	switch c.record.State { //nolint:exhaustive // The others need nothing, or the default.
 	case Proposed, Reserved:
 		c.exit(Terminate, Ended, request.Reason)
 	case Signed, Provisioning, Active, Resizing, Suspended:
+		notice := c.record.Terms.Notice
+		if c.record.State == Signed || c.record.State == Suspended || c.record.Notified {
+			notice = 0
+		}
+		c.record.PaidUntil = earliest(c.record.PaidUntil, c.now.Add(notice))
 		c.terminating(Terminate, request.Reason)
 	}
 }

@@ -42,8 +42,11 @@ func (s scene) after(t *testing.T, now time.Time, request contract.Request) scen
 	return scene{&result.Record, result.After}
 }
 
-// signed returns a request that carries both signatures of terms.
+// signed returns a request that carries both signatures of terms, of which another size counts from the beginning.
 func signed(event contract.Event, terms contract.Terms) contract.Request {
+	if event == contract.Confirm && terms.EffectiveAt.IsZero() {
+		terms.EffectiveAt = begin
+	}
 	signature := fmt.Sprintf("buyer of revision %d", terms.Revision)
 	return contract.Request{Event: event, Terms: terms, Signature: signature, Countersignature: "seller over " + signature}
 }
@@ -52,7 +55,7 @@ func signed(event contract.Event, terms contract.Terms) contract.Request {
 func revised(terms contract.Terms, event contract.Event, revision, cpu int64) contract.Terms {
 	terms.Revision = revision
 	if event == contract.Renew {
-		terms.EndsAt = terms.EndsAt.Add(day)
+		terms.EffectiveAt, terms.EndsAt = terms.EndsAt, terms.EndsAt.Add(day)
 	} else {
 		terms.Resources = resourcesOf(cpu, 2)
 	}
@@ -119,12 +122,12 @@ func requests(event contract.Event, s scene, terms contract.Terms) []contract.Re
 			all = append(all, contract.Request{Terms: s.record.Terms, Verdict: contract.Accept})
 		}
 	case contract.Confirm:
-		all = append(all, signed(event, revised(terms, contract.Resize, 77, 3)), signed(event, terms))
+		all = append(all, signed(event, revised(terms, contract.Resize, 77, 3)), signed(contract.Sign, terms))
 		if s.record != nil && s.record.Change != nil {
 			all = append(all, signed(event, s.record.Change.Terms))
 		}
 		if s.record != nil && s.record.Terms.Revision > 1 {
-			all = append(all, signed(event, s.record.Terms))
+			all = append(all, contract.Request{Terms: s.record.Terms, Signature: s.record.Signature, Countersignature: s.record.Countersignature})
 		}
 	default:
 		all = append(all, contract.Request{Reason: "because"})
@@ -396,5 +399,50 @@ func TestHistory(t *testing.T) {
 	history := s.record.History
 	if last := history[len(history)-1]; len(history) != 32 || last.Event != contract.Resume || history[30].Reason != "maintenance" {
 		t.Errorf("got %d entries, the last of which is %v", len(history), last)
+	}
+}
+
+// TestPaidUntil checks until when a buyer pays: notice binds both sides, and a buyer can leave before that.
+func TestPaidUntil(t *testing.T) {
+	end := begin.Add(30 * day)
+	const long = 3 * time.Hour
+	do := func(event contract.Event) contract.Request { return contract.Request{Event: event, Reason: "because"} }
+	type step struct {
+		at      time.Time
+		request contract.Request
+	}
+	later := begin.Add(day)
+	cases := map[string]struct {
+		reason string
+		from   contract.State
+		notice time.Duration
+		steps  []step
+		state  contract.State
+		want   time.Time
+	}{
+		"in force":                  {"it pays until the end", contract.Active, long, nil, contract.Active, end},
+		"the buyer ends":            {"it pays for the notice", contract.Active, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later.Add(long)},
+		"the buyer ends and leaves": {"it can leave before", contract.Active, long, []step{{later, do(contract.Terminate)}, {later.Add(time.Minute), do(contract.Drained)}}, contract.Ended, later.Add(long)},
+		"no notice":                 {"it pays until it has left", contract.Active, 0, []step{{later, do(contract.Terminate)}, {later.Add(time.Minute), do(contract.Drained)}}, contract.Ended, later.Add(time.Minute)},
+		"near the end":              {"it pays no longer than the terms say", contract.Active, long, []step{{end.Add(-time.Hour), do(contract.Terminate)}}, contract.Terminating, end},
+		"the seller ends":           {"it pays while it is given something", contract.Active, long, []step{{later, do(contract.Notice)}}, contract.Active, later.Add(long)},
+		"it leaves after notice":    {"the seller has ended it", contract.Active, long, []step{{later, do(contract.Notice)}, {later.Add(time.Minute), do(contract.Terminate)}}, contract.Terminating, later.Add(time.Minute)},
+		"it leaves a suspended one": {"it gets nothing", contract.Suspended, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later},
+		"before it is granted":      {"it gets nothing", contract.Signed, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later},
+		"failed":                    {"it never got anything", contract.Signed, long, []step{{later, do(contract.Fail)}}, contract.Failed, time.Time{}},
+		"the end of the terms":      {"the last drain is paid for", contract.Active, long, []step{{end.Add(-drainFor), do(contract.Tick)}, {end.Add(-time.Minute), do(contract.Drained)}}, contract.Ended, end},
+		"the seller was away":       {"what comes after the terms costs nothing", contract.Active, long, []step{{end.Add(day), do(contract.Tick)}, {end.Add(2 * day), do(contract.Tick)}}, contract.Ended, end},
+		"not signed":                {"nothing was sold", contract.Reserved, long, []step{{begin, do(contract.Terminate)}}, contract.Ended, time.Time{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := scenes(t, c.notice)[c.from][0]
+			for _, step := range c.steps {
+				s = s.after(t, step.at, step.request)
+			}
+			if s.record.State != c.state || !s.record.PaidUntil.Equal(c.want) {
+				t.Errorf("%s: %s, paid until %s, want %s and %s", c.reason, s.record.State, s.record.PaidUntil, c.state, c.want)
+			}
+		})
 	}
 }

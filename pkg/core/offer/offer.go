@@ -116,7 +116,7 @@ type Plan struct {
 	// MinDuration and MaxDuration bound a contract; zero does not.
 	MinDuration Duration `json:"minDuration,omitempty"`
 	MaxDuration Duration `json:"maxDuration,omitempty"`
-	// Notice is how long before the end who ends a contract early says so.
+	// Notice is for how long a seller that ends a contract early goes on giving, and a buyer that ends one goes on paying.
 	Notice Duration `json:"notice,omitempty"`
 }
 

@@ -53,7 +53,8 @@ type Terms struct {
 	Price         Price             `json:"price"`
 	StartsAt      time.Time         `json:"startsAt"`
 	EndsAt        time.Time         `doc:"When the seller withdraws what it grants."                                                  json:"endsAt"`
-	Notice        string            `doc:"How long before the end a seller that ends the contract says so."                           json:"notice"             maxLength:"32"`
+	EffectiveAt   time.Time         `doc:"From when new terms count: their signature for another size, the end before for a later one." json:"effectiveAt,omitzero"`
+	Notice        string            `doc:"How long a seller that ends the contract early goes on giving, and a buyer paying."         json:"notice"             maxLength:"32"`
 	Drain         string            `doc:"How long before the end the buyer begins to move its workloads away."                       json:"drain"              maxLength:"32"`
 	Mode          string            `doc:"The mode that a broker grants."                                                             json:"mode,omitempty"     maxLength:"63"`
 	Reserved      map[string]string `doc:"What a broker reserves."                                                                    json:"reserved,omitempty" maxProperties:"32"`
@@ -132,6 +133,7 @@ type Contract struct {
 	Countersignature string    `doc:"The buyer's signed terms, signed by the seller (JWS)." json:"countersignature,omitempty"`
 	Until            time.Time `doc:"When a proposal or a reservation lapses."              json:"until,omitzero"`
 	Ends             time.Time `doc:"When the seller withdraws what it grants."             json:"ends,omitzero"`
+	PaidUntil        time.Time `doc:"Until when the buyer pays: earlier than the end of the terms if either side has ended it." json:"paidUntil,omitzero"`
 	Change           *Change   `json:"change,omitempty"`
 	LastRevision     int64     `doc:"The highest revision that was ever proposed."          json:"lastRevision,omitempty"`
 	Refused          *Refusal  `json:"refused,omitempty"`
