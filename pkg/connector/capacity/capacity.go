@@ -13,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -38,7 +40,8 @@ func OfCluster(reader client.Reader, percent int32) Source {
 }
 
 // OfBroker returns the capacity of a cluster that sells what its broker aggregates: a percentage of what those providers add to its sum to
-// which new pods may go. A buyer with which the broker has peered in turn is none of them.
+// which new pods may go, and that Consumers without a contract have not reserved and do not use. What is reserved for the others is what they
+// have bought. A buyer with which the broker has peered in turn is none of the providers.
 func OfBroker(reader client.Reader, percent int32) Source {
 	return func(ctx context.Context) (corev1.ResourceList, error) {
 		var providers v1alpha1.ProviderList
@@ -51,8 +54,38 @@ func OfBroker(reader client.Reader, percent int32) Source {
 				resources.Add(sum, p.Status.Offered)
 			}
 		}
-		return resources.Scale(sum, percent), nil
+		taken, err := unsold(ctx, reader)
+		if err != nil {
+			return nil, err
+		}
+		return resources.Scale(resources.Subtract(sum, taken), percent), nil
 	}
+}
+
+// unsold returns what is not for sale of what a broker has: what is reserved for Consumers without a contract, or used by them.
+func unsold(ctx context.Context, reader client.Reader) (corev1.ResourceList, error) {
+	var consumers v1alpha1.ConsumerList
+	var sales connectorv1alpha1.SaleList
+	for _, list := range []client.ObjectList{&consumers, &sales} {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	buyers := map[string]bool{}
+	for i := range sales.Items {
+		status := &sales.Items[i].Status
+		switch contract.State(status.State) { //nolint:exhaustive // By the others nothing is sold.
+		case contract.Signed, contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended, contract.Terminating:
+			buyers[status.Cluster.ID] = true
+		}
+	}
+	taken := corev1.ResourceList{}
+	for i := range consumers.Items {
+		if c := &consumers.Items[i]; !buyers[c.Name] {
+			resources.Add(taken, resources.Max(resources.Bounded(corev1.ResourceList(c.Spec.Capacity.Reserved)), resources.Bounded(c.Status.Used)))
+		}
+	}
+	return taken, nil
 }
 
 // Left returns a percentage of what pods leave of nodes. Nodes that stand for other clusters, that are not ready or take no pods count

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
@@ -75,7 +76,7 @@ func TestLeft(t *testing.T) {
 // TestSources reads both capacities of one cluster.
 func TestSources(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -98,5 +99,35 @@ func TestSources(t *testing.T) {
 		if err != nil || !resources.Equal(got, tc.want) {
 			t.Errorf("a %s can sell %v, error %v; want %v", name, got, err, tc.want)
 		}
+	}
+}
+
+// TestReserved holds that a broker does not sell what is kept for those who have bought nothing, nor what they use beside that.
+func TestReserved(t *testing.T) {
+	consumer := func(id string, reserved, used corev1.ResourceList) *v1alpha1.Consumer {
+		c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: id}, Status: v1alpha1.ConsumerStatus{Used: used}}
+		c.Spec.Capacity.Reserved = v1alpha1.Quantities(reserved)
+		return c
+	}
+	sale := func(name, of, state string) *connectorv1alpha1.Sale {
+		s := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.Status.State, s.Status.Cluster.ID = state, of
+		return s
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: v1alpha1.ProviderStatus{Offered: list("20", "20Gi", "20")}},
+		consumer("by-hand", list("8", "8Gi", "8"), list("1", "9Gi", "1")),           // It keeps 8 cores, and 9 GiB.
+		consumer("asks", list("2", "1Gi", "1"), nil), sale("a", "asks", "Reserved"), // A reservation of a stranger takes nothing from it.
+		consumer("buyer", list("4", "4Gi", "4"), list("4", "4Gi", "4")), sale("b", "buyer", "Active"), // That was sold.
+	).Build()
+	got, err := capacity.OfBroker(c, 50)(t.Context())
+	if want := list("5", "5Gi", "5"); err != nil || got.Cpu().Cmp(want[corev1.ResourceCPU]) != 0 || got.Memory().Cmp(want[corev1.ResourceMemory]) != 0 {
+		t.Errorf("for sale are %v, %v: want %v", got, err, want)
 	}
 }
