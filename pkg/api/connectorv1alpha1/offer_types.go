@@ -242,7 +242,7 @@ type Buyers struct {
 
 // BuyerRule decides about those for whom an expression is true.
 type BuyerRule struct {
-	// expression is in CEL. Its variables are buyer, terms and offer.
+	// expression is in CEL. Its variables are buyer, buyer.held, terms and offer.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +required

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -21,6 +22,7 @@ const (
 
 // Rule decides about applications for which an expression in CEL is true. Its variables are buyer (text), and
 //
+//	buyer.held (numbers by name, in base units: what the buyer has already by its other contracts; 0 of what it asks for and has none of)
 //	terms.offer, terms.plan, terms.currency, terms.mode (text), terms.hours (number, from start to end), terms.revision (number),
 //	terms.resources (numbers by name, in base units: terms.resources["cpu"] >= 2.0)
 //	offer.id, offer.kind, offer.region, offer.zone, offer.type (text), offer.labels, offer.properties (texts by name)
@@ -53,7 +55,7 @@ func NewRules(rules []Rule, otherwise contract.Verdict) (*Rules, error) {
 	text, texts := cel.StringType, cel.MapType(cel.StringType, cel.StringType)
 	options := []cel.EnvOption{
 		cel.CrossTypeNumericComparisons(true),
-		cel.Variable("buyer", text),
+		cel.Variable("buyer", text), cel.Variable("buyer.held", cel.MapType(cel.StringType, cel.DoubleType)),
 		cel.Variable("terms.hours", cel.DoubleType), cel.Variable("terms.revision", cel.IntType),
 		cel.Variable("terms.resources", cel.MapType(cel.StringType, cel.DoubleType)),
 		cel.Variable("offer.labels", texts), cel.Variable("offer.properties", texts),
@@ -113,12 +115,14 @@ func compileRule(env *cel.Env, rule Rule) (cel.Program, error) {
 // Admit implements Admission. A rule that has no value for an application, or costs too much, denies: the rules after it do not decide
 // what it was meant for.
 func (r *Rules) Admit(_ context.Context, a Application) (contract.Verdict, string, error) {
-	resources := map[string]float64{}
-	for name, quantity := range offer.FromList(a.Terms.Resources) {
-		resources[name] = float64(quantity.Milli()) / 1000
+	resources, held := numbers(a.Terms.Resources), numbers(a.Held)
+	for name := range resources {
+		if _, has := held[name]; !has {
+			held[name] = 0
+		}
 	}
 	variables := map[string]any{
-		"buyer": string(a.Buyer), "terms.offer": a.Terms.Offer, "terms.plan": a.Terms.Plan, "terms.currency": a.Terms.Price.Currency,
+		"buyer": string(a.Buyer), "buyer.held": held, "terms.offer": a.Terms.Offer, "terms.plan": a.Terms.Plan, "terms.currency": a.Terms.Price.Currency,
 		"terms.mode": a.Terms.Mode, "terms.hours": a.Terms.EndsAt.Sub(a.Terms.StartsAt).Hours(), "terms.revision": a.Terms.Revision,
 		"terms.resources": resources, "offer.id": a.Offer.ID, "offer.kind": string(a.Offer.Kind), "offer.region": a.Offer.Region,
 		"offer.zone": a.Offer.Zone, "offer.type": a.Offer.Type, "offer.labels": a.Offer.Labels, "offer.properties": a.Offer.Properties,
@@ -133,4 +137,13 @@ func (r *Rules) Admit(_ context.Context, a Application) (contract.Verdict, strin
 		}
 	}
 	return r.otherwise, "", nil
+}
+
+// numbers returns quantities in base units.
+func numbers(list corev1.ResourceList) map[string]float64 {
+	all := make(map[string]float64, len(list))
+	for name, quantity := range offer.FromList(list) {
+		all[name] = float64(quantity.Milli()) / 1000
+	}
+	return all
 }

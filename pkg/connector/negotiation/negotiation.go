@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -73,6 +75,8 @@ type Application struct {
 	Buyer party.ID
 	Terms contract.Terms
 	Offer offer.Offer
+	// Held is what is sold to the buyer, and reserved for it, by all its other contracts.
+	Held corev1.ResourceList
 }
 
 // Admission decides who may buy what. It is called concurrently.

@@ -204,6 +204,11 @@ func (s *Shop) Admit(ctx context.Context, a negotiation.Application) (contract.V
 	case a.Offer.ID == "":
 		a.Offer = found.wanted // It is asked for new terms of what is not for sale any more.
 	}
+	books, err := s.cfg.Ledger(ctx)
+	if err != nil {
+		return "", "", fmt.Errorf("read what party %s holds: %w", a.Buyer, err)
+	}
+	a.Held = books.Of(string(a.Buyer), a.Terms.ID, s.cfg.Now())
 	return found.rules.Admit(ctx, a)
 }
 

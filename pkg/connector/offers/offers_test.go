@@ -546,3 +546,36 @@ func TestLapsed(t *testing.T) {
 		t.Errorf("%d available after the reservation has lapsed, %d sold", got, status.Sold)
 	}
 }
+
+// TestHeld has rules see what a buyer has already, by its other contracts, as long as that counts.
+func TestHeld(t *testing.T) {
+	o := small("small")
+	o.Spec.Buyers = connectorv1alpha1.Buyers{Otherwise: connectorv1alpha1.VerdictAsk, Rules: []connectorv1alpha1.BuyerRule{{
+		Expression: `buyer.held["cpu"] + terms.resources["cpu"] <= 4.0`, Verdict: connectorv1alpha1.VerdictAccept,
+	}}}
+	w := newWorld(t, o)
+	w.look()
+	of := func(buyer, id, cpu string, until time.Time) {
+		w.books = w.books.Keep(ledger.Hold{Key: ledger.Key{Buyer: buyer, ID: id}, Offer: "small", Plan: "s", Until: until, Size: ledger.Size{
+			Units: 1, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}})
+	}
+	admit := func(want contract.Verdict) {
+		t.Helper()
+		verdict, reason, err := w.Admit(t.Context(), negotiation.Application{Buyer: "b", Terms: contract.Terms{
+			ID: "new", Offer: "small", Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		}})
+		if err != nil || verdict != want {
+			t.Errorf("with %v: %s %q, %v: want %s", w.books.Of("b", "new", w.now), verdict, reason, err, want)
+		}
+	}
+	admit(contract.Accept)
+	of("another", "x", "8", time.Time{})
+	of("b", "new", "8", time.Time{}) // What it asks for itself.
+	of("b", "x", "2", time.Time{})
+	admit(contract.Accept)
+	of("b", "y", "500m", w.now.Add(time.Minute))
+	admit(contract.Ask)
+	w.now = w.now.Add(time.Minute) // The reservation has lapsed.
+	admit(contract.Accept)
+}

@@ -210,6 +210,13 @@ func (l Ledger) Held(now time.Time) corev1.ResourceList {
 	return sum
 }
 
+// Of returns what is held at a time for all contracts of a buyer but one.
+func (l Ledger) Of(buyer, butID string, now time.Time) corev1.ResourceList {
+	return Ledger{Holds: slices.DeleteFunc(slices.Clone(l.Holds), func(hold Hold) bool {
+		return hold.Key.Buyer != buyer || hold.Key.ID == butID
+	})}.Held(now)
+}
+
 // Lapses returns when the first of what is held lapses that has not by now; zero if nothing will.
 func (l Ledger) Lapses(now time.Time) time.Time {
 	first := time.Time{}
