@@ -204,6 +204,7 @@ func TestBadCriteria(t *testing.T) {
 		"Syntax":   {Criteria{Filters: []string{`kpi.price <`}}, "does not compile"},
 		"Variable": {Criteria{Filters: []string{`price < 3`}}, "undeclared reference to 'price'"},
 		"NotBool":  {Criteria{Filters: []string{`kpi.price`}}, "is a double, not a bool"},
+		"Builds":   {Criteria{Filters: []string{`[1].map(a, {a: a}).size() == 1`}}, "must not build"},
 		"Weight":   {Criteria{Weights: map[string]int{"price": 11}}, "not from -10 to 10"},
 	} {
 		if _, err := New(tc.criteria); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -15,6 +15,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/expression"
 )
 
 // errCostly: a filter cannot be evaluated for a provider within its bound.
@@ -51,27 +53,24 @@ func compile(expressions []string) ([]filter, error) {
 		return nil, fmt.Errorf("make the environment of the filters: %w", err)
 	}
 	filters := make([]filter, len(expressions))
-	for i, expression := range expressions {
-		ast, issues := env.Compile(expression)
-		if err := issues.Err(); err != nil {
-			return nil, fmt.Errorf("filter %q does not compile: %w", expression, err)
-		}
-		if ast.OutputType() != cel.BoolType {
-			return nil, fmt.Errorf("filter %q is a %s, not a bool", expression, ast.OutputType())
+	for i, text := range expressions {
+		ast, err := expression.Compile(env, text)
+		if err != nil {
+			return nil, fmt.Errorf("filter %q does not compile: %w", text, err)
 		}
 		options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 		estimate, err := env.EstimateCost(ast, sizes{})
 		if err != nil {
-			return nil, fmt.Errorf("estimate the cost of filter %q: %w", expression, err)
+			return nil, fmt.Errorf("estimate the cost of filter %q: %w", text, err)
 		}
 		if estimate.Max > maxCost { // To count the cost takes ten times as long as a usual filter.
 			options = append(options, cel.CostLimit(maxCost))
 		}
 		program, err := env.Program(ast, options...)
 		if err != nil {
-			return nil, fmt.Errorf("filter %q cannot be used: %w", expression, err)
+			return nil, fmt.Errorf("filter %q cannot be used: %w", text, err)
 		}
-		filters[i] = filter{expression: expression, program: program}
+		filters[i] = filter{expression: text, program: program}
 	}
 	return filters, nil
 }

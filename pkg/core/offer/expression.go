@@ -12,6 +12,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/expression"
 )
 
 // MaxExpression is how many characters an expression has at most.
@@ -93,17 +95,15 @@ func environment() (*cel.Env, error) {
 }
 
 // Compile compiles an expression: see Filter.Expression. The error says what is wrong with it: one that is longer than MaxExpression, nested
-// too deep, or that costs more than is evaluated for one plan in any case, does not compile.
+// too deep, that builds lists or maps of what it goes through (expression.ErrBuilds), or that costs more than is evaluated for one plan in any case,
+// does not compile.
 func (c *Compiler) Compile(text string) (*Expression, error) {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxExpression {
 		return nil, fmt.Errorf("it has more than %d characters, or is not text", MaxExpression)
 	}
-	ast, issues := c.env.Compile(text)
-	if err := issues.Err(); err != nil {
+	ast, err := expression.Compile(c.env, text)
+	if err != nil {
 		return nil, fmt.Errorf("%q does not compile: %w", text, err)
-	}
-	if ast.OutputType() != cel.BoolType {
-		return nil, fmt.Errorf("%q is a %s, not a bool", text, ast.OutputType())
 	}
 	estimate, err := c.env.EstimateCost(ast, sizes{})
 	if err != nil {

@@ -25,7 +25,8 @@ type Filter struct {
 	Kinds                                  []Kind
 
 	// Expression is in CEL, has at most MaxExpression characters, and is true for a plan that passes. One that has
-	// no value, as when it asks for a label that is not there, is not true. It sees of the offer
+	// no value, as when it asks for a label that is not there, is not true. It builds no lists or maps of what all, exists, exists_one and filter go through, and
+	// the macro map is not there. It sees of the offer
 	//
 	//	offer.party, offer.id, offer.kind, offer.name, offer.type, offer.region, offer.zone   string
 	//	offer.revision                                                                       int
