@@ -23,12 +23,17 @@ const MaxExpression = 1024
 // two, and the bound is about a tenth of a millisecond: a registry evaluates it for thousands of plans.
 const maxCost = 2_000
 
+// maxUncounted is up to which cost an expression is not counted, but taken to cost as much as it can.
+const maxUncounted = 200
+
 // maxNesting bounds how deep an expression is nested: one that people write is below ten.
 const maxNesting = 32
 
 // Expression is a compiled expression in CEL, for [Filter.CompileWith]. It can be used concurrently, and by any number of filters.
 type Expression struct {
 	program cel.Program
+	// most is what an evaluation costs at most, in CEL's unit; 0 if each is counted.
+	most int
 	// spare has variables that nobody uses: a registry evaluates an expression for thousands of plans, and would do little else than make them.
 	spare sync.Pool
 }
@@ -113,29 +118,40 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	if estimate.Min > maxCost {
 		return nil, fmt.Errorf("%q costs too much: at least %d of %d", text, estimate.Min, maxCost)
 	}
-	if estimate.Max > maxCost { // To count the cost takes ten times as long as a usual expression.
+	most := 0
+	if estimate.Max <= maxUncounted { // To count the cost takes ten times as long as a usual expression.
+		most = max(1, int(estimate.Max)) //nolint:gosec // It is small.
+	} else {
 		options = append(options, cel.CostLimit(maxCost))
 	}
 	program, err := c.env.Program(ast, options...)
 	if err != nil {
 		return nil, fmt.Errorf("%q cannot be used: %w", text, err)
 	}
-	return &Expression{program: program}, nil
+	return &Expression{program: program, most: most}, nil
 }
 
-// holds reports whether the expression is true. It is not if it has no value, or costs too much for the offer in question,
+// holds reports whether the expression is true, and about what that has cost. It is not if it has no value, or costs too much for the offer in question,
 // whose texts are its seller's.
-func (e *Expression) holds(o *Offer, p *Plan, m Match) bool {
+func (e *Expression) holds(o *Offer, p *Plan, m Match) (holds bool, cost int) {
 	v, _ := e.spare.Get().(*variables)
 	if v == nil {
 		v = &variables{amounts: map[string]float64{}}
 	}
 	v.offer, v.plan, v.match = o, p, m
-	value, _, err := e.program.Eval(v)
-	holds := err == nil && value.Value() == true
+	value, details, err := e.program.Eval(v)
+	holds = err == nil && value.Value() == true
 	v.offer, v.plan, v.match = nil, nil, Match{}
 	e.spare.Put(v)
-	return holds
+	if e.most > 0 {
+		return holds, e.most
+	}
+	if details != nil {
+		if spent := details.ActualCost(); spent != nil {
+			return holds, 1 + int(min(*spent, maxCost)) //nolint:gosec // It is small.
+		}
+	}
+	return holds, maxCost
 }
 
 // variables are what an expression sees. Each is made when it is asked for.

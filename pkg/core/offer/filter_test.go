@@ -88,8 +88,12 @@ func TestMatch(t *testing.T) {
 				t.Fatalf("Compile(): %v", err)
 			}
 			var got []int
-			if got, want := matcher.Matches(&tc.offer), len(matcher.Match(tc.offer)) > 0; got != want {
-				t.Errorf("%s\nMatches() = %t, and Match() returns something: %t", tc.reason, got, want)
+			passes, cost := matcher.Matches(&tc.offer)
+			if expressed := tc.filter.Expression != ""; cost > 0 && !expressed || cost > 2*(maxCost+1) {
+				t.Errorf("%s\nMatches() cost %d", tc.reason, cost)
+			}
+			if want := len(matcher.Match(tc.offer)) > 0; passes != want {
+				t.Errorf("%s\nMatches() = %t, and Match() returns something: %t", tc.reason, passes, want)
 			}
 			for _, match := range matcher.Match(tc.offer) {
 				got = append(got, match.Plan)

@@ -84,6 +84,9 @@ func NewGone(key Key, revision int64) (*Entry, error) {
 	return e, e.write(registryv1.EventDelete, registryv1.Delete{Party: key.Party, Offer: key.Offer, Registered: revision})
 }
 
+// Size is how many bytes the event of it has.
+func (e *Entry) Size() int { return len(e.event) }
+
 func (e *Entry) write(name string, of any) error {
 	text, err := json.Marshal(of)
 	if err != nil {

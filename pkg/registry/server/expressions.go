@@ -44,33 +44,33 @@ func newExpressions(count, bytes int, compile func(string) (*offer.Expression, e
 	return &expressions{count: count, bytes: bytes, compile: compile, byText: map[string]*list.Element{}, recent: list.New()}
 }
 
-// get returns an expression. Who asks for one while it is compiled waits for that. What does not compile is not kept.
-func (x *expressions) get(text string) (*offer.Expression, error) {
+// get returns an expression, and whether it was not known. Who asks for one while it is compiled waits for that. What does not compile is not kept.
+func (x *expressions) get(text string) (expression *offer.Expression, fresh bool, err error) {
 	if len(text) > offer.MaxExpression*4 { // Nothing is kept meanwhile of what cannot be one.
-		return nil, fmt.Errorf("it has more than %d characters", offer.MaxExpression)
+		return nil, false, fmt.Errorf("it has more than %d characters", offer.MaxExpression)
 	}
-	found := x.find(text)
-	expression, err := found.get()
+	found, fresh := x.find(text)
+	expression, err = found.get()
 	if err != nil {
 		x.forget(found)
 	}
-	return expression, err
+	return expression, fresh, err
 }
 
 // find returns an expression that may be compiled yet, and makes room for it.
-func (x *expressions) find(text string) *compiled {
+func (x *expressions) find(text string) (c *compiled, fresh bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if e, ok := x.byText[text]; ok {
 		x.recent.MoveToFront(e)
-		return compiledOf(e)
+		return compiledOf(e), false
 	}
-	c := &compiled{text: text, get: sync.OnceValues(func() (*offer.Expression, error) { return x.compile(text) })}
+	c = &compiled{text: text, get: sync.OnceValues(func() (*offer.Expression, error) { return x.compile(text) })}
 	x.byText[text] = x.recent.PushFront(c)
 	for x.held += c.bytes(); x.recent.Len() > 1 && (x.recent.Len() > x.count || x.held > x.bytes); {
 		x.remove(x.recent.Back())
 	}
-	return c
+	return c, true
 }
 
 // forget forgets an expression, unless another one has come in its place.

@@ -43,7 +43,7 @@ func TestExpressionsAreCompiledOnce(t *testing.T) {
 				return &offer.Expression{}, nil
 			})
 			for _, text := range tc.ask {
-				if e, err := x.get(text); (e == nil) != (text == "wrong") || (err == nil) != (text != "wrong") {
+				if e, _, err := x.get(text); (e == nil) != (text == "wrong") || (err == nil) != (text != "wrong") {
 					t.Errorf("%s: %v, %v", text, e, err)
 				}
 				held := 0
@@ -79,7 +79,7 @@ func TestExpressionsTogether(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := range 16 {
-				e, err := x.get(fmt.Sprintf("plan.available > %d", i%4))
+				e, _, err := x.get(fmt.Sprintf("plan.available > %d", i%4))
 				if e == nil || err != nil {
 					t.Errorf("%v, %v", e, err)
 				}

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,9 +33,10 @@ type filter struct {
 	alive   string
 	none    bool   // All offers pass.
 	text    string // The filter as it is written.
+	cost    int    // What it has cost to compile the expression.
 }
 
-// compile reads the filters. The error names the one that is wrong.
+// compile reads the filters. The error names the one that is wrong. An expression is read at last, within a turn.
 func (f *Filters) compile(known *expressions) (*filter, error) {
 	of := offer.Filter{
 		Resources: offer.Resources{}, Currency: f.Currency, Regions: f.Regions, Architectures: f.Architectures, Parties: f.Parties,
@@ -66,19 +68,25 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 		}
 		of.MaxPrice = &offer.Price{Amount: amount, Currency: f.Currency, Period: offer.Hour}
 	}
-	var expression *offer.Expression
-	if f.Expression != "" {
-		var err error
-		if expression, err = known.get(f.Expression); err != nil {
-			return nil, wrong(http.StatusUnprocessableEntity, "query.expression", err)
-		}
-	}
-	matcher, err := of.CompileWith(expression)
+	matcher, err := of.CompileWith(nil)
 	if err != nil {
 		return nil, wrong(http.StatusUnprocessableEntity, "query."+fieldOf(err), err)
 	}
+	cost := 0
+	if f.Expression != "" {
+		expression, fresh, err := known.get(f.Expression)
+		if fresh {
+			cost = effortOfText * len(f.Expression)
+		}
+		if err != nil {
+			return &filter{cost: cost}, wrong(http.StatusUnprocessableEntity, "query.expression", err)
+		}
+		if matcher, err = of.CompileWith(expression); err != nil {
+			return nil, err
+		}
+	}
 	text := fmt.Sprintf("%q", []any{f.Resources, f.MaxPrice, f.Currency, f.Regions, f.Architectures, f.Kinds, f.Parties, f.Expression, f.Alive})
-	return &filter{matcher: matcher, alive: f.Alive, none: f.empty(), text: text}, nil
+	return &filter{matcher: matcher, alive: f.Alive, none: f.empty(), text: text, cost: cost}, nil
 }
 
 // fieldOf returns the parameter that an error of a filter is about. It begins with the field.
@@ -95,15 +103,51 @@ func (f *Filters) empty() bool {
 	return len(f.Resources)+len(f.Regions)+len(f.Architectures)+len(f.Kinds)+len(f.Parties) == 0 && f.MaxPrice+f.Expression == ""
 }
 
-// admits reports whether an offer passes.
-func (f *filter) admits(view *catalog.View, e *catalog.Entry) bool {
-	return (f.alive == "" || (f.alive == "true") == aliveIn(view, e)) && (f.none || f.matcher.Matches(&e.Offer.Offer))
+// admits reports whether an offer passes, and what its expression has cost.
+func (f *filter) admits(view *catalog.View, e *catalog.Entry) (passes bool, cost int) {
+	if f.alive != "" && (f.alive == "true") != aliveIn(view, e) {
+		return false, 0
+	}
+	return f.passes(e)
 }
 
-// wants returns the filter of a watch; nil if all offers pass.
-func (f *filter) wants() catalog.Filter {
+// passes is admits, whether the party is alive or not.
+func (f *filter) passes(e *catalog.Entry) (passes bool, cost int) {
+	if f.none {
+		return true, 0
+	}
+	return f.matcher.Matches(&e.Offer.Offer)
+}
+
+// filtering compiles the filters of a caller. Who gets a filter must call end; if it has an expression, the turn to evaluate it lasts until then.
+func (s *Server) filtering(ctx context.Context, f *Filters) (compiled *filter, end func(), err error) {
+	who, end := callerFrom(ctx), func() {}
+	if f.Expression != "" {
+		if end, err = s.effort.begin(ctx, who); err != nil {
+			return nil, nil, err
+		}
+	}
+	compiled, err = f.compile(s.expressions)
+	if compiled != nil && compiled.cost > 0 {
+		s.effort.spend(who, compiled.cost)
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return compiled, end, nil
+}
+
+// wants returns the filter of a watch; nil if all offers pass. A watcher whose filter costs more than its share waits.
+func (s *Server) wants(ctx context.Context, who caller, f *filter) catalog.Filter {
 	if f.none {
 		return nil
 	}
-	return func(e *catalog.Entry) bool { return f.matcher.Matches(&e.Offer.Offer) }
+	return func(e *catalog.Entry) bool {
+		passes, cost := f.passes(e)
+		if cost > 0 {
+			_ = s.effort.wait(ctx, who, cost) // A watch that ends is noticed where it is sent.
+		}
+		return passes
+	}
 }

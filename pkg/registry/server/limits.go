@@ -4,6 +4,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -32,6 +33,17 @@ func DefaultLimits() Limits {
 }
 
 const (
+	// effortOnce is what the expression of one page of a list may cost, in CEL's unit: a comparison of each of ten thousand offers of some plans costs less. Then the page
+	// ends. effortEach is what those of a party may cost in a second, ten times as much at once: about a tenth of a processor. effortOfText is what it costs to
+	// compile each character of one that is not known.
+	effortOnce, effortEach, effortOfText = 200_000, 300_000, 100
+	// filtersAtOnce is how many expressions are evaluated at the same time.
+	filtersAtOnce = 2
+	// answersAtOnce bounds the lists that are on their way to their readers, and answersEach those of one party. Each holds about a megabyte: what
+	// maxPage lets into a page, and the same as text.
+	answersAtOnce, answersEach = 128, 2
+	// maxPage bounds the items of a page, in bytes.
+	maxPage = 512 << 10
 	// burst is how many seconds' requests may come at once.
 	burst = 10
 	// strangersShare is how much less often than a party a network of strangers may call.
@@ -55,11 +67,16 @@ func newPace(perSecond int) *pace {
 
 // allow takes a request into account. A party counts for itself, from wherever it calls, so that strangers take nothing from it.
 func (p *pace) allow(who caller, r *http.Request) bool {
+	who.address = source.AddressOfRequest(r)
+	return (who.party != nil || who.address.IsValid()) && p.limiter(who).Allow()
+}
+
+// limiter returns that of a caller.
+func (p *pace) limiter(who caller) *rate.Limiter {
 	if who.party != nil {
-		return p.of(source.Caller(who.party.ID), p.perSecond).Allow()
+		return p.of(who.source(), p.perSecond)
 	}
-	from := source.AddressOfRequest(r)
-	return from.IsValid() && p.of(source.Network(from), max(1, p.perSecond/strangersShare)).Allow()
+	return p.of(who.source(), max(1, p.perSecond/strangersShare))
 }
 
 func (p *pace) of(who source.Source, perSecond int) *rate.Limiter {
@@ -72,4 +89,55 @@ func (p *pace) of(who source.Source, perSecond int) *rate.Limiter {
 	}
 	p.each.Add(who, limiter, rememberedAs)
 	return limiter
+}
+
+// effort bounds what the expressions of filters cost. What a caller has spent beyond its share is taken from what it gets later.
+type effort struct {
+	pace  *pace
+	turns chan struct{} // Who evaluates has put something in.
+}
+
+func newEffort(perSecond int) *effort {
+	return &effort{pace: newPace(perSecond), turns: make(chan struct{}, filtersAtOnce)}
+}
+
+// errEffort refuses a filter of who has spent its share.
+func errEffort() error {
+	return later(http.StatusTooManyRequests, "the expressions of filters cost too much: try again in a second, with parameters that need none, or with one that costs less", soon)
+}
+
+// begin waits for a turn to compile and evaluate expressions. Who has it must call end. It fails if the caller has spent its share, or when ctx ends.
+func (x *effort) begin(ctx context.Context, who caller) (end func(), err error) {
+	select {
+	case x.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if x.pace.limiter(who).Tokens() < 1 {
+		<-x.turns
+		return nil, errEffort()
+	}
+	return sync.OnceFunc(func() { <-x.turns }), nil
+}
+
+// spend takes into account what expressions of a caller have cost, and returns after which time it has its share again.
+func (x *effort) spend(who caller, cost int) time.Duration {
+	limiter := x.pace.limiter(who)
+	return limiter.ReserveN(time.Now(), min(cost, limiter.Burst())).Delay()
+}
+
+// wait is spend for who may wait until then.
+func (x *effort) wait(ctx context.Context, who caller, cost int) error {
+	delay := x.spend(who, cost)
+	if delay == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

@@ -56,7 +56,7 @@ func (s *Server) offering() {
 	})
 	get := s.operation("getOffer", http.MethodGet, registryv1.PathOffer, reads, "Get an offer")
 	register(s, get, func(_ context.Context, in *NamedOffer) (*shownOffer, error) { return s.offer(in) })
-	list := s.operation("listOffers", http.MethodGet, registryv1.PathOffers, reads, "List the offers that pass a filter")
+	list := s.listing("listOffers", registryv1.Base+registryv1.PathOffers, "List the offers that pass a filter")
 	register(s, list, s.listOffers)
 }
 
@@ -147,19 +147,32 @@ func show(view *catalog.View, e *catalog.Entry, readable bool) (registryv1.Offer
 
 // listOffers answers with a page of the offers that pass a filter.
 func (s *Server) listOffers(ctx context.Context, in *offersInput) (*listed[registryv1.Offer], error) {
-	f, err := in.compile(s.expressions)
+	f, end, err := s.filtering(ctx, &in.Filters)
 	if err != nil {
 		return nil, err
 	}
+	defer end()
 	view := s.catalog.View()
-	keep := func(e *catalog.Entry) bool { return e.Offer != nil && f.admits(view, e) }
-	return pageOf(ctx, view, in.Paging, f.text+strconv.FormatBool(in.Documents), keep, func(e *catalog.Entry) (registryv1.Offer, error) {
-		return show(view, e, in.Documents)
+	return pageOf(ctx, s, in.Paging, request[registryv1.Offer]{
+		view: view, filters: f.text + strconv.FormatBool(in.Documents),
+		keep: func(e *catalog.Entry) (bool, int) {
+			if e.Offer == nil {
+				return false, 0
+			}
+			return f.admits(view, e)
+		},
+		show: func(e *catalog.Entry) (registryv1.Offer, int, error) {
+			shown, err := show(view, e, in.Documents)
+			return shown, e.Size() + len(shown.Document), err
+		},
 	})
 }
 
 // listParties answers with a page of the parties that are approved.
 func (s *Server) listParties(ctx context.Context, in *partiesInput) (*listed[registryv1.Party], error) {
-	keep := func(e *catalog.Entry) bool { return e.Party != nil }
-	return pageOf(ctx, s.catalog.View(), in.Paging, "parties", keep, func(e *catalog.Entry) (registryv1.Party, error) { return *e.Party, nil })
+	return pageOf(ctx, s, in.Paging, request[registryv1.Party]{
+		view: s.catalog.View(), filters: "parties",
+		keep: func(e *catalog.Entry) (bool, int) { return e.Party != nil, 0 },
+		show: func(e *catalog.Entry) (registryv1.Party, int, error) { return *e.Party, e.Size(), nil },
+	})
 }

@@ -22,7 +22,7 @@ import (
 
 // Paging is what part of a list is asked for.
 type Paging struct {
-	Limit       int    `default:"100"                                                                                                                   doc:"How many items are answered at most." maximum:"500"    minimum:"1" query:"limit"`
+	Limit       int    `default:"100"                                                                                                                   doc:"How many items are answered at most. A page has fewer, or none, if they are large, or if their filter costs much: the list ends where there is no continue." maximum:"500"    minimum:"1" query:"limit"`
 	Continue    string `doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice." maxLength:"512"                            query:"continue"`
 	IfNoneMatch string `doc:"An ETag of an earlier answer: if it is still right, the answer is 304."                                                    header:"If-None-Match"                     maxLength:"1024"`
 }
@@ -77,36 +77,71 @@ func (p position) after(token string) (catalog.Key, error) {
 	return catalog.Key{Party: party, Offer: offer}, nil
 }
 
-// pageOf answers with a page of the entries that are kept. The filters are as they are written, by which a page knows that the next one is of the same list.
-func pageOf[T any](ctx context.Context, view *catalog.View, in Paging, filters string, keep func(*catalog.Entry) bool, show func(*catalog.Entry) (T, error)) (*listed[T], error) {
-	here := position{list: tagOf(filters)}
+// request is what of which entries a page has.
+type request[T any] struct {
+	view *catalog.View
+	// filters are as they are written, by which a page knows that the next one is of the same list.
+	filters string
+	// keep reports whether an entry is in the list, and what it has cost to find out.
+	keep func(*catalog.Entry) (keep bool, cost int)
+	// show returns an item, and at least how many bytes it has as text.
+	show func(*catalog.Entry) (item T, size int, err error)
+}
+
+// pageOf answers with a page: it ends when it has as many items as are asked for, or maxPage bytes, or when effortOnce is spent. What is spent is the caller's.
+func pageOf[T any](ctx context.Context, s *Server, in Paging, of request[T]) (*listed[T], error) {
+	here := position{list: tagOf(of.filters)}
 	after, err := here.after(in.Continue)
 	if err != nil {
 		return nil, err
 	}
-	page := List[T]{Items: []T{}, Revision: view.Revision}
+	page := List[T]{Items: []T{}, Revision: of.view.Revision}
 	tag := sha256.New()
-	for i, e := range view.After(after) {
+	spent, size := 0, 0
+	defer func() { s.effort.spend(callerFrom(ctx), spent) }()
+	for i, e := range of.view.After(after) {
 		if i%256 == 255 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if !keep(e) {
+		if spent >= effortOnce {
+			page.Continue = here.token()
+			break
+		}
+		keep, cost := of.keep(e)
+		if spent += cost; !keep {
+			here.last = e.Key
 			continue
 		}
 		if len(page.Items) == in.Limit {
 			page.Continue = here.token()
 			break
 		}
-		shown, err := show(e)
+		shown, bytes, err := of.show(e)
 		if err != nil {
 			return nil, err
 		}
+		if size += bytes; size > maxPage && len(page.Items) > 0 {
+			page.Continue = here.token()
+			break
+		}
 		page.Items, here.last = append(page.Items, shown), e.Key
-		fmt.Fprintf(tag, "%s %d %t,", e.Key, e.Revision, aliveIn(view, e))
+		fmt.Fprintf(tag, "%s %d %t,", e.Key, e.Revision, aliveIn(of.view, e))
 	}
 	fmt.Fprint(tag, here.list, page.Continue)
 	etag := quoted(tag)
 	return &listed[T]{ETag: etag, Body: page}, unmodified(in.IfNoneMatch, etag)
+}
+
+// answering bounds how many lists are on their way to their readers, who may be slow.
+func (s *Server) answering(ctx huma.Context, next func(huma.Context)) {
+	leave, ok := s.answers.Enter(callerFrom(ctx.Context()).source())
+	if !ok {
+		s.refuseContext(ctx, later(http.StatusTooManyRequests,
+			fmt.Sprintf("too many lists at once: there may be %d of each party, and %d in all", answersEach, answersAtOnce), soon))
+		return
+	}
+	defer leave()
+	next(ctx)
 }
 
 // aliveIn reports whether the party of an entry is alive.

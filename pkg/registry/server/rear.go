@@ -130,8 +130,7 @@ type purchaseInput struct {
 
 // rear registers the three mandatory calls of REAR (fluidos-project/REAR@fe2764f, version 2.0.0 of its API).
 func (s *Server) rear() {
-	list := s.operation("listFlavors", http.MethodGet, "", reads, "List what is offered in the form of REAR: LIST_FLAVORS")
-	list.Path = registryv1.PathREARFlavors
+	list := s.listing("listFlavors", registryv1.PathREARFlavors, "List what is offered in the form of REAR: LIST_FLAVORS")
 	list.Description += " Each plan of an offer is a flavor. A page is of as many offers as the parameter limit says."
 	register(s, list, s.listFlavors)
 	reserve := s.operation("reserveFlavor", http.MethodPost, "", reads, "Learn who sells a flavor: RESERVE_FLAVOR")
@@ -191,19 +190,38 @@ func (s *Server) listFlavors(ctx context.Context, in *flavorsInput) (*flavorsLis
 		}
 		return flavorsOf(owner.Party, &e.Offer.Offer, wanted)
 	}
-	page, err := pageOf(ctx, view, in.Paging, text, func(e *catalog.Entry) bool { return len(flavors(e)) > 0 },
-		func(e *catalog.Entry) ([]Flavor, error) { return flavors(e), nil })
+	page, err := pageOf(ctx, s, in.Paging, request[[]Flavor]{
+		view: view, filters: text,
+		keep: func(e *catalog.Entry) (bool, int) { return len(flavors(e)) > 0, 0 },
+		show: func(e *catalog.Entry) ([]Flavor, int, error) {
+			all, size := flavors(e), 0
+			for i := range all {
+				size += all[i].size()
+			}
+			return all, size, nil
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
-	answer := &flavorsListed{ETag: page.ETag, Body: slices.Concat([]Flavor{}, slices.Concat(page.Body.Items...))}
-	if page.Body.Continue != "" {
-		next := in.values()
-		next.Set("limit", fmt.Sprint(in.Limit))
-		next.Set("continue", page.Body.Continue)
-		answer.Link = "<" + registryv1.PathREARFlavors + "?" + next.Encode() + `>; rel="next"`
+	return &flavorsListed{
+		ETag: page.ETag, Body: slices.Concat([]Flavor{}, slices.Concat(page.Body.Items...)), Link: nextPage(registryv1.PathREARFlavors, in.values(), in.Paging, page.Body.Continue),
+	}, nil
+}
+
+// nextPage returns the header Link with the relation next; empty if there is no such page.
+func nextPage(path string, asked url.Values, in Paging, token string) string {
+	if token == "" {
+		return ""
 	}
-	return answer, nil
+	asked.Set("limit", fmt.Sprint(in.Limit))
+	asked.Set("continue", token)
+	return "<" + path + "?" + asked.Encode() + `>; rel="next"`
+}
+
+// size is about how many bytes a flavor has as text. Its numbers and names of fields are less than a kilobyte.
+func (f *Flavor) size() int {
+	return 1<<10 + len(f.FlavorID) + len(f.Type.Data.Characteristics.Architecture) + len(f.Owner.Domain) + len(f.Owner.IP) + len(f.Owner.More["endpoint"])
 }
 
 // values returns the selector as it was asked for.

@@ -58,7 +58,7 @@ func (s *Server) registration() {
 	register(s, put, s.enrol)
 	get := s.operation("getParty", http.MethodGet, registryv1.PathParty, itself, "Get a party")
 	register(s, get, func(ctx context.Context, in *Named) (*shownParty, error) { return s.party(ctx, in.Party) })
-	list := s.operation("listParties", http.MethodGet, registryv1.PathParties, reads, "List the parties that are approved")
+	list := s.listing("listParties", registryv1.Base+registryv1.PathParties, "List the parties that are approved")
 	register(s, list, s.listParties)
 	lease := s.operation("renewLease", http.MethodPut, registryv1.PathLease, owns, "Renew the lease of a party: it is alive")
 	register(s, lease, func(ctx context.Context, in *Named) (*struct{ Body registryv1.Lease }, error) {

@@ -80,7 +80,10 @@ type Server struct {
 	watchers *source.Limit
 	attached atomic.Int64 // Watchers that are connected.
 	pace     *pace
-	metrics  *metrics
+	// effort bounds what filters cost, and answers the lists that are on their way.
+	effort  *effort
+	answers *source.Limit
+	metrics *metrics
 	// expressions are those of filters, compiled.
 	expressions *expressions
 	huma        huma.API
@@ -123,6 +126,7 @@ func describe(cfg Config) (*Server, error) {
 		expressions: newExpressions(maxExpressions, maxExpressionBytes, compiler.Compile),
 		cfg:         cfg, timing: cfg.Timing.orDefault(), mux: http.NewServeMux(), catalog: catalog.New(""),
 		watchers: source.NewLimit(cfg.Limits.Watchers, cfg.Limits.WatchersEach), pace: newPace(cfg.Limits.PerSecond),
+		effort: newEffort(effortEach), answers: source.NewLimit(answersAtOnce, answersEach),
 	}
 	s.metrics = newMetrics(s)
 	s.huma = humago.New(s.mux, config())
@@ -153,6 +157,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, config *tls.Con
 		bounded := httpserver.Bound(listener, httpserver.Bounds{All: s.cfg.Limits.Connections, Each: s.cfg.Limits.ConnectionsEach})
 		return httpserver.Server{
 			Name: "the registry", Handler: s.Handler(), TLS: config, Timeout: requestTimeout, Idle: idleTimeout, Endless: endless, ConnContext: withConnection,
+			Direct: true,
 		}.Run(ctx, bounded)
 	})
 	return group.Wait()
@@ -211,6 +216,14 @@ func (s *Server) operation(id, method, path string, n need, summary string) huma
 		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	slices.Sort(op.Errors)
+	return op
+}
+
+// listing describes an operation that answers with a page of a list, at a whole path.
+func (s *Server) listing(name, path, summary string) huma.Operation {
+	op := s.operation(name, http.MethodGet, "", reads, summary)
+	op.Path = path
+	op.Middlewares = append(op.Middlewares, s.answering)
 	return op
 }
 

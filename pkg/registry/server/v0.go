@@ -5,7 +5,7 @@ package server
 
 import (
 	"context"
-	"net/http"
+	"net/url"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
@@ -46,33 +46,66 @@ type PlanV0 struct {
 	Resources    map[string]string `json:"resources"`
 }
 
-// older registers the catalog in the older form.
-func (s *Server) older() {
-	op := s.operation("getCatalogV0", http.MethodGet, "", reads, "Get the whole catalog in the form of version 0")
-	op.Path, op.Deprecated = registryv1.PathV0, true
-	register(s, op, func(context.Context, *struct{}) (*struct{ Body []CatalogV0 }, error) {
-		return &struct{ Body []CatalogV0 }{v0(s.catalog.View())}, nil
-	})
+// catalogV0Input is which part is asked for.
+type catalogV0Input struct{ Paging }
+
+// catalogV0Listed is the answer with it.
+type catalogV0Listed struct {
+	ETag string `header:"ETag"`
+	Link string `doc:"Where the next offers are, as the relation next (RFC 8288); missing if there are none." header:"Link"`
+	Body []CatalogV0
 }
 
-// v0 returns a view in the older form. Parties without offers are left out.
-func v0(view *catalog.View) []CatalogV0 {
+// soldV0 is an offer with its seller.
+type soldV0 struct {
+	owner *registryv1.Party
+	made  int64
+	offer OfferV0
+}
+
+// older registers the catalog in the older form.
+func (s *Server) older() {
+	op := s.listing("getCatalogV0", registryv1.PathV0, "Get the catalog in the form of version 0")
+	op.Description += " A page is of as many offers as the parameter limit says; a party whose offers are in two of them is in both."
+	op.Deprecated = true
+	register(s, op, s.catalogV0)
+}
+
+// catalogV0 answers with a page in the older form. Parties without offers are left out.
+func (s *Server) catalogV0(ctx context.Context, in *catalogV0Input) (*catalogV0Listed, error) {
+	view := s.catalog.View()
+	owner := func(e *catalog.Entry) *registryv1.Party {
+		if found := view.Get(catalog.Key{Party: e.Key.Party}); found != nil {
+			return found.Party
+		}
+		return nil // Its party is on its way.
+	}
+	page, err := pageOf(ctx, s, in.Paging, request[soldV0]{
+		view: view, filters: "catalog",
+		keep: func(e *catalog.Entry) (bool, int) { return e.Offer != nil && owner(e) != nil, 0 },
+		show: func(e *catalog.Entry) (soldV0, int, error) {
+			by := owner(e)
+			sold := soldV0{owner: by, made: e.Offer.IssuedAt.Unix(), offer: offerV0(by, &e.Offer.Offer)}
+			const names = 1 << 9 // Of fields, and numbers; what else there is has the offer.
+			return sold, 2*(names+len(by.Name)+len(by.Endpoint)) + e.Size() + (names+len(by.ID)+len(sold.offer.OfferID))*len(sold.offer.Plans), nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &catalogV0Listed{ETag: page.ETag, Body: v0(page.Body.Items), Link: nextPage(registryv1.PathV0, url.Values{}, in.Paging, page.Body.Continue)}, nil
+}
+
+// v0 gathers offers by their sellers.
+func v0(sold []soldV0) []CatalogV0 {
 	all := []CatalogV0{}
-	var owner *registryv1.Party
-	for _, e := range view.After(catalog.Key{}) {
-		if e.Party != nil {
-			owner = e.Party
-			continue
-		}
-		if owner == nil || owner.ID != e.Key.Party {
-			continue // Its party is on its way.
-		}
-		if n := len(all); n == 0 || all[n-1].ClusterID != owner.ID {
-			all = append(all, CatalogV0{ClusterID: owner.ID, ClusterName: owner.Name, Endpoint: owner.Endpoint, ContractEndpoint: owner.Endpoint})
+	for _, one := range sold {
+		if n := len(all); n == 0 || all[n-1].ClusterID != one.owner.ID {
+			all = append(all, CatalogV0{ClusterID: one.owner.ID, ClusterName: one.owner.Name, Endpoint: one.owner.Endpoint, ContractEndpoint: one.owner.Endpoint})
 		}
 		of := &all[len(all)-1]
-		of.Created = max(of.Created, e.Offer.IssuedAt.Unix())
-		of.Offers = append(of.Offers, offerV0(owner, &e.Offer.Offer))
+		of.Created = max(of.Created, one.made)
+		of.Offers = append(of.Offers, one.offer)
 	}
 	return all
 }

@@ -51,7 +51,7 @@ func (s *Server) watching() {
 	op.Description = "At first there is an event snapshot, an event upsert for each party and offer that there is, and an event bookmark. Then there are events " +
 		"upsert and delete, and a bookmark after some of them; and a heartbeat when nothing happens. A watcher that calls again with the last ID goes on where it was, and gets a heartbeat at once if nothing has happened since. " +
 		"If too much has happened since, or the registry has another history, all begins again with a snapshot. " +
-		"A filter is about offers: parties come in any case. A watcher that does not read fast enough is cut off."
+		"A filter is about offers: parties come in any case. One with an expression that costs much makes the watch slow. A watcher that does not read fast enough is cut off."
 	op.Middlewares = huma.Middlewares{private, accepts(s, eventstream.MediaType), s.admit(reads), s.once}
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The events", Content: map[string]*huma.MediaType{eventstream.MediaType: {Schema: &huma.Schema{Type: huma.TypeString}}},
@@ -60,11 +60,12 @@ func (s *Server) watching() {
 	schemas.Schema(reflect.TypeFor[registryv1.Upsert](), true, "Upsert")
 	schemas.Schema(reflect.TypeFor[registryv1.Delete](), true, "Delete")
 	schemas.Schema(reflect.TypeFor[registryv1.Bookmark](), true, "Bookmark")
-	huma.Register(s.huma, op, func(_ context.Context, in *watchInput) (*huma.StreamResponse, error) {
-		filter, err := in.compile(s.expressions)
+	huma.Register(s.huma, op, func(ctx context.Context, in *watchInput) (*huma.StreamResponse, error) {
+		filter, end, err := s.filtering(ctx, &in.Filters)
 		if err != nil {
 			return nil, err
 		}
+		end()
 		return &huma.StreamResponse{Body: func(ctx huma.Context) { s.watch(ctx, filter, cmp.Or(in.LastEventID, in.After)) }}, nil //nolint:contextcheck // Huma's has the other one.
 	})
 }
@@ -90,7 +91,7 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	defer cancel()
 
 	// The stream.
-	watcher := s.catalog.Watch(filter.wants(), id)
+	watcher := s.catalog.Watch(s.wants(living, who, filter), id)
 	s.metrics.watches.WithLabelValues(map[bool]string{true: "resumed", false: "snapshot"}[watcher.Resumes()]).Inc()
 	s.metrics.watching.Inc()
 	defer s.metrics.watching.Dec()

@@ -273,3 +273,30 @@ func TestIdle(t *testing.T) {
 		t.Errorf("the connection ends by %v, want its end", err)
 	}
 }
+
+// TestDirect reads what a handler has written before it ends, which it does when its time is over.
+func TestDirect(t *testing.T) {
+	ended := make(chan error, 1)
+	address := listen(t, Bounds{All: 4, Each: 4}, Server{
+		Name: "the test", Timeout: 300 * time.Millisecond, Direct: true,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write(make([]byte, 64<<10)) // More than is gathered before something is sent.
+			<-r.Context().Done()
+			ended <- r.Context().Err()
+		}),
+	})
+	c := dial(t, "127.0.0.1", address)
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 12)
+	if _, err := io.ReadFull(c, first); err != nil || string(first) != "HTTP/1.1 200" {
+		t.Errorf("the answer begins with %q: %v", first, err)
+	}
+	if len(ended) > 0 {
+		t.Error("the answer was kept until the handler ended")
+	}
+	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the context ends with %v", err)
+	}
+}
