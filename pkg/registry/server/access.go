@@ -54,17 +54,28 @@ type known struct {
 }
 
 // parties are those that have announced themselves, in any state.
-type parties struct {
-	all atomic.Pointer[map[string]*known] // By the fingerprint of the current key, and by ID.
+type parties struct{ all atomic.Pointer[directory] }
+
+// directory is the parties by what they are known by. It does not change. The two are apart, since an ID looks as a fingerprint does: it is that of the first key.
+type directory struct {
+	byID  map[string]*known
+	byKey map[string]*known // By the fingerprint of the current key.
 }
 
-// get returns the party with an ID, or whose current key has a fingerprint; nil if there is none.
-func (p *parties) get(idOrFingerprint string) *known {
-	all := p.all.Load()
-	if all == nil {
-		return nil
+// get returns the party with an ID; nil if there is none.
+func (p *parties) get(id string) *known {
+	if all := p.all.Load(); all != nil {
+		return all.byID[id]
 	}
-	return (*all)[idOrFingerprint]
+	return nil
+}
+
+// withKey returns the party whose current key has a fingerprint; nil if there is none.
+func (p *parties) withKey(fingerprint string) *known {
+	if all := p.all.Load(); all != nil {
+		return all.byKey[fingerprint]
+	}
+	return nil
 }
 
 // caller is who makes a request.
@@ -110,10 +121,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 
 // callerOf returns a caller as the registry knows it now.
 func (s *Server) callerOf(who caller, fingerprint string) caller {
-	who.fingerprint, who.party = fingerprint, nil
-	if found := s.parties.get(fingerprint); found != nil && found.fingerprint == fingerprint {
-		who.party = found
-	}
+	who.fingerprint, who.party = fingerprint, s.parties.withKey(fingerprint)
 	return who
 }
 

@@ -170,13 +170,13 @@ type news struct {
 	catalog.Change
 
 	follower *follower
-	parties  map[string]*known
+	parties  directory
 }
 
 func (f *follower) news() *news {
-	n := &news{follower: f, parties: map[string]*known{}}
+	n := &news{follower: f, parties: directory{byID: map[string]*known{}, byKey: map[string]*known{}}}
 	if all := f.s.parties.all.Load(); all != nil {
-		n.parties = maps.Clone(*all)
+		n.parties = directory{byID: maps.Clone(all.byID), byKey: maps.Clone(all.byKey)}
 	}
 	return n
 }
@@ -198,9 +198,13 @@ func (n *news) take(c *store.Change) {
 
 // forget forgets a party.
 func (n *news) forget(id string) {
-	if old := n.parties[id]; old != nil {
-		delete(n.parties, id)
-		delete(n.parties, old.fingerprint)
+	old := n.parties.byID[id]
+	if old == nil {
+		return
+	}
+	delete(n.parties.byID, id)
+	if n.parties.byKey[old.fingerprint] == old {
+		delete(n.parties.byKey, old.fingerprint)
 	}
 }
 
@@ -213,7 +217,7 @@ func (n *news) party(p *store.Party) {
 		return
 	}
 	k := &known{Party: partyOf(p), keys: keys, fingerprint: party.Fingerprint(keys.Current())}
-	n.parties[k.ID], n.parties[k.fingerprint] = k, k
+	n.parties.byID[k.ID], n.parties.byKey[k.fingerprint] = k, k
 	switch k.State { //nolint:exhaustive // A party that waits is not shown.
 	case registryv1.Approved:
 		n.add(catalog.NewParty(&k.Party))

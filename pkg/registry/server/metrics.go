@@ -78,10 +78,8 @@ func (c *partyCounts) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc 
 func (c *partyCounts) Collect(values chan<- prometheus.Metric) {
 	counts := map[registryv1.State]map[bool]int{registryv1.Pending: {}, registryv1.Approved: {}, registryv1.Revoked: {}}
 	if all := c.s.parties.all.Load(); all != nil {
-		for id, k := range *all {
-			if id == k.ID {
-				counts[k.State][k.Alive]++
-			}
+		for _, k := range all.byID {
+			counts[k.State][k.Alive]++
 		}
 	}
 	for state, by := range counts {

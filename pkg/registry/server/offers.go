@@ -47,7 +47,7 @@ type shownOffer struct{ Body registryv1.Offer }
 // offering registers what parties offer.
 func (s *Server) offering() {
 	put := s.operation("putOffer", http.MethodPut, registryv1.PathOffer, owns, "Publish an offer")
-	put.Description += " The offer is signed with the current key of the party, and its revision is greater than before. The same offer again changes nothing."
+	put.Description += " The offer is signed with the current key of the party, and its revision is greater than that of what was signed with this key before. The same offer again changes nothing."
 	register(s, put, s.publish)
 	remove := s.operation("deleteOffer", http.MethodDelete, registryv1.PathOffer, owns, "Withdraw an offer")
 	remove.Errors = append(remove.Errors, http.StatusNotFound)
@@ -81,7 +81,7 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 		return nil, wrong(http.StatusUnprocessableEntity, "body.offer.id", fmt.Errorf("%.64q is not %s", read.ID, in.Offer))
 	}
 	kept, err := s.cfg.Store.PutOffer(ctx, store.StoredOffer{
-		Party: in.Party, ID: in.Offer, Revision: read.Revision, JWS: in.Body.Offer, ValidUntil: read.ValidUntil,
+		Party: in.Party, ID: in.Offer, Keys: len(who.party.Party.Keys), Revision: read.Revision, JWS: in.Body.Offer, ValidUntil: read.ValidUntil,
 	}, s.cfg.Limits.Offers)
 	if err != nil {
 		return nil, s.fromStore(err, "body.offer.revision")

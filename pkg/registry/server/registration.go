@@ -54,7 +54,7 @@ func (s *Server) registration() {
 	})
 	put := s.operation("putParty", http.MethodPut, registryv1.PathParty, certified, "Announce a party, or its new keys")
 	put.Description += " A party that brings a token or a certificate of an authority is approved at once, others when an administrator approves them. " +
-		"An announcement with a chain that has one more key makes that the current one, and withdraws what was signed with the one before. The same announcement again changes nothing."
+		"An announcement with a chain that has one more key makes that the current one, and withdraws what was signed with the one before; revisions may begin anew with it. The current key is no other party's, nor another party's first one. The same announcement again changes nothing."
 	register(s, put, s.enrol)
 	get := s.operation("getParty", http.MethodGet, registryv1.PathParty, itself, "Get a party")
 	register(s, get, func(ctx context.Context, in *Named) (*shownParty, error) { return s.party(ctx, in.Party) })
@@ -110,7 +110,7 @@ func (s *Server) enrol(ctx context.Context, in *enrolInput) (*shownParty, error)
 
 	// Who lets it in.
 	announced := store.Party{
-		ID: in.Party, State: store.Pending, Announcement: in.Body.Announcement, Revision: said.Revision, Keys: keys.Chain(),
+		ID: in.Party, State: store.Pending, Announcement: in.Body.Announcement, Revision: said.Revision, Keys: keys.Chain(), CurrentKey: current,
 		Name: said.Name, Endpoint: said.Endpoint, EnrolledAt: now, LeaseUntil: now.Add(s.cfg.Lease),
 	}
 	kept, err := s.admitted(ctx, announced, in.Body, keys.Current())
@@ -268,8 +268,10 @@ func (s *Server) fromStore(err error, field string) error {
 	switch {
 	case errors.Is(err, store.ErrToken):
 		status, field = http.StatusForbidden, "body.token"
-	case errors.Is(err, store.ErrChain):
+	case errors.Is(err, store.ErrChain) && field == "body.announcement", errors.Is(err, store.ErrKey):
 		status, field = http.StatusConflict, "body.keys"
+	case errors.Is(err, store.ErrChain):
+		status, field = http.StatusConflict, "body.offer"
 	case errors.Is(err, store.ErrStale):
 		status = http.StatusConflict
 	case errors.Is(err, store.ErrNotApproved), errors.Is(err, store.ErrRevoked):

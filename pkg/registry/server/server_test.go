@@ -294,7 +294,7 @@ func refusals(t *testing.T, dsn string) {
 	stranger := registrytest.NewParty(t, "stranger")
 	waiting := registrytest.NewParty(t, "waiting")
 	if _, err := r.store.PutParty(t.Context(), store.Party{
-		ID: waiting.ID, State: store.Pending, Announcement: "x", Revision: 1, Keys: waiting.Keys.Chain(), Name: "waiting", EnrolledAt: time.Now(),
+		ID: waiting.ID, State: store.Pending, Announcement: "x", Revision: 1, Keys: waiting.Keys.Chain(), CurrentKey: waiting.ID, Name: "waiting", EnrolledAt: time.Now(),
 	}, 10); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +53,11 @@ func announcements(t *testing.T, dsn string) {
 		p.Revision, p.Announcement, p.Keys, p.Name = revision, text, keys, text
 		return p
 	}
+	otherWith := func(key string) Party {
+		p := announced("other")
+		p.CurrentKey = key
+		return p
+	}
 	for _, step := range []struct {
 		reason string
 		put    Party
@@ -70,6 +76,12 @@ func announcements(t *testing.T, dsn string) {
 		{"revoking is not for announcements", func() Party { p := with(7, "seven", "k1", "k2"); p.State = Revoked; return p }(), ErrInvalid, 3},
 		{"no revision", with(0, "zero", "k1", "k2"), ErrInvalid, 3},
 		{"no keys", with(7, "seven"), ErrInvalid, 3},
+		{"the largest revision", with(math.MaxInt64, "far", "k1", "k2"), nil, 4},
+		{"the next key begins anew", with(6, "six", "k1", "k2", "k3"), nil, 5},
+		{"what the key before has signed, of whatever revision", with(math.MaxInt64, "far", "k1", "k2"), ErrChain, 5},
+		{"another party with its ID as current key", otherWith("p"), ErrKey, 5},
+		{"another party with another key", otherWith("q"), nil, 6},
+		{"its current key is another party's", func() Party { p := with(7, "seven", "k1", "k2", "k3", "k4"); p.CurrentKey = "q"; return p }(), ErrKey, 6},
 	} {
 		stored, err := s.PutParty(t.Context(), step.put, 10)
 		refused(t, step.reason, err, step.want)
@@ -80,8 +92,8 @@ func announcements(t *testing.T, dsn string) {
 			t.Errorf("%s: revision %d, %v; want %d", step.reason, at, err, step.at)
 		}
 	}
-	want := with(6, "six", "k1", "k2")
-	want.RegistryRevision = 3
+	want := with(6, "six", "k1", "k2", "k3")
+	want.RegistryRevision = 5
 	got, err := s.Party(t.Context(), "p")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("stored: %v, %s", err, diff)
@@ -223,6 +235,17 @@ func revisions(t *testing.T, dsn string) {
 			return err
 		}
 	}
+	rotate := func() error {
+		p := announced("p")
+		p.Keys, p.CurrentKey = append(p.Keys, "second key"), "second"
+		_, err := s.PutParty(t.Context(), p, 0)
+		return err
+	}
+	next := func(revision int64) StoredOffer {
+		o := signed("p", "o", revision)
+		o.Keys = 2
+		return o
+	}
 	forged := signed("p", "o", 2)
 	forged.JWS = "another document"
 	remove := func() error { return s.DeleteOffer(t.Context(), "p", "o") }
@@ -248,14 +271,21 @@ func revisions(t *testing.T, dsn string) {
 		{"an older one than has expired", put(signed("p", "o", 3)), ErrStale, 9},
 		{"what has expired may come back: the clock was wrong", put(signed("p", "o", 4)), nil, 10},
 		{"no revision", put(signed("p", "o", 0)), ErrInvalid, 10},
+		{"the largest revision", put(signed("p", "o", math.MaxInt64)), nil, 11},
+		{"the party replaces its key", rotate, nil, 12},
+		{"what the old key has signed is taken no more", put(signed("p", "o2", 1)), ErrChain, 12},
+		{"the next key begins anew", put(next(4)), nil, 13},
+		{"its owner deletes that", remove, nil, 14},
+		{"and the same does not come back", put(next(4)), ErrStale, 14},
+		{"a newer one does again", put(next(5)), nil, 15},
 	} {
 		refused(t, step.reason, step.do(), step.want)
 		if at, err := s.Revision(t.Context()); err != nil || at != step.at {
 			t.Errorf("%s: revision %d, %v; want %d", step.reason, at, err, step.at)
 		}
 	}
-	want := signed("p", "o", 4)
-	want.Digest, want.RegistryRevision = Digest(want.JWS), 10
+	want := next(5)
+	want.Digest, want.RegistryRevision = Digest(want.JWS), 15
 	got, err := s.Offer(t.Context(), "p", "o")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("stored: %v, %s", err, diff)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-const offerColumns = `party, id, revision, jws, digest, valid_until, registry_revision`
+const offerColumns = `party, id, keys, revision, jws, digest, valid_until, registry_revision`
 
 // batch is how many offers one transaction deletes, so that writers beside it do not wait long.
 const batch = 500
@@ -20,7 +20,7 @@ const batch = 500
 func scanOffer(from row) (StoredOffer, error) {
 	var o StoredOffer
 	var until int64
-	if err := from.Scan(&o.Party, &o.ID, &o.Revision, &o.JWS, &o.Digest, &until, &o.RegistryRevision); err != nil {
+	if err := from.Scan(&o.Party, &o.ID, &o.Keys, &o.Revision, &o.JWS, &o.Digest, &until, &o.RegistryRevision); err != nil {
 		return StoredOffer{}, err
 	}
 	o.ValidUntil = fromMicros(until)
@@ -53,9 +53,11 @@ func (s *Store) Offer(ctx context.Context, party, id string) (StoredOffer, error
 }
 
 // PutOffer stores an offer of a party, and returns it with its digest and its registry revision. The same document again changes nothing.
-// A document that was deleted by its owner comes back with a greater revision only; one that has expired, or was dropped, as it was too.
+// A document that was deleted by its owner comes back with a greater revision only; one that has expired, or was dropped, as it was too. Documents are ordered by the
+// length of the chain of keys and then by their revision, as announcements are. One that was signed with a key that is not the party's current one any more is
+// not taken: ErrChain.
 //
-// errors.Is finds ErrInvalid, ErrStale, ErrNotFound (the party), ErrNotApproved, ErrRevoked, and ErrLimit if a new offer would be one more
+// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrNotFound (the party), ErrNotApproved, ErrRevoked, and ErrLimit if a new offer would be one more
 // than limit of this party.
 func (s *Store) PutOffer(ctx context.Context, o StoredOffer, limit int) (stored StoredOffer, err error) {
 	if err := checkKey(o.Party, o.ID); err != nil {
@@ -81,6 +83,9 @@ func (w *writing) putOffer(ctx context.Context, o StoredOffer, limit int) (Store
 	if err == nil {
 		err = mayPublish(owner)
 	}
+	if err == nil && o.Keys != len(owner.Keys) {
+		err = fmt.Errorf("offer %q of party %q is signed with key %d of %d: %w", o.ID, o.Party, o.Keys, len(owner.Keys), ErrChain)
+	}
 	if err != nil {
 		return StoredOffer{}, err
 	}
@@ -91,14 +96,14 @@ func (w *writing) putOffer(ctx context.Context, o StoredOffer, limit int) (Store
 	switch {
 	case err != nil:
 		return StoredOffer{}, err
-	case o.Revision == known.Revision && o.Digest == known.Digest:
+	case o.Keys == known.Keys && o.Revision == known.Revision && o.Digest == known.Digest:
 		return known, nil
-	case o.Revision <= known.Revision:
+	case !newer(o.Keys, o.Revision, known.Keys, known.Revision):
 		return StoredOffer{}, stale(o, known.Revision)
 	}
 	o.RegistryRevision = w.next()
-	if _, err := w.ExecContext(ctx, `UPDATE offers SET revision = $3, jws = $4, digest = $5, valid_until = $6, registry_revision = $7
-		WHERE party = $1 AND id = $2`, o.Party, o.ID, o.Revision, o.JWS, o.Digest, micros(o.ValidUntil), o.RegistryRevision); err != nil {
+	if _, err := w.ExecContext(ctx, `UPDATE offers SET keys = $3, revision = $4, jws = $5, digest = $6, valid_until = $7, registry_revision = $8
+		WHERE party = $1 AND id = $2`, o.Party, o.ID, o.Keys, o.Revision, o.JWS, o.Digest, micros(o.ValidUntil), o.RegistryRevision); err != nil {
 		return StoredOffer{}, fmt.Errorf("change offer %q of party %q: %w", o.ID, o.Party, err)
 	}
 	return o, nil
@@ -113,15 +118,16 @@ func stale(o StoredOffer, known int64) error {
 func (w *writing) addOffer(ctx context.Context, o StoredOffer, limit int) (StoredOffer, error) {
 	// What was deleted is remembered.
 	var revision, withdrawn int64
+	var keys int
 	var digest string
-	err := w.QueryRowContext(ctx, `SELECT revision, digest, withdrawn FROM deletions WHERE party = $1 AND offer = $2`, o.Party, o.ID).
-		Scan(&revision, &digest, &withdrawn)
-	again := o.Revision == revision && o.Digest == digest && withdrawn == 0
+	err := w.QueryRowContext(ctx, `SELECT keys, revision, digest, withdrawn FROM deletions WHERE party = $1 AND offer = $2`, o.Party, o.ID).
+		Scan(&keys, &revision, &digest, &withdrawn)
+	again := o.Keys == keys && o.Revision == revision && o.Digest == digest && withdrawn == 0
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
 		return StoredOffer{}, fmt.Errorf("look whether offer %q of party %q was deleted: %w", o.ID, o.Party, err)
-	case o.Revision <= revision && !again:
+	case !newer(o.Keys, o.Revision, keys, revision) && !again:
 		return StoredOffer{}, stale(o, revision)
 	}
 
@@ -139,8 +145,8 @@ func (w *writing) addOffer(ctx context.Context, o StoredOffer, limit int) (Store
 		return StoredOffer{}, fmt.Errorf("bring back offer %q of party %q: %w", o.ID, o.Party, err)
 	}
 	o.RegistryRevision = w.next()
-	if _, err := w.ExecContext(ctx, `INSERT INTO offers (`+offerColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		o.Party, o.ID, o.Revision, o.JWS, o.Digest, micros(o.ValidUntil), o.RegistryRevision); err != nil {
+	if _, err := w.ExecContext(ctx, `INSERT INTO offers (`+offerColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		o.Party, o.ID, o.Keys, o.Revision, o.JWS, o.Digest, micros(o.ValidUntil), o.RegistryRevision); err != nil {
 		return StoredOffer{}, fmt.Errorf("add offer %q of party %q: %w", o.ID, o.Party, err)
 	}
 	return o, nil
@@ -156,8 +162,8 @@ const (
 // parameters begin at $1.
 func (w *writing) removeOffers(ctx context.Context, why int64, condition string, args ...any) (int64, error) {
 	base, n := w.revision, len(args)
-	removed, err := w.affect(ctx, fmt.Sprintf(`INSERT INTO deletions (party, offer, revision, digest, withdrawn, registry_revision)
-		SELECT party, id, revision, digest, CAST($%d AS BIGINT), CAST($%d AS BIGINT) + row_number() OVER (ORDER BY party, id)
+	removed, err := w.affect(ctx, fmt.Sprintf(`INSERT INTO deletions (party, offer, keys, revision, digest, withdrawn, registry_revision)
+		SELECT party, id, keys, revision, digest, CAST($%d AS BIGINT), CAST($%d AS BIGINT) + row_number() OVER (ORDER BY party, id)
 		FROM offers WHERE %s ORDER BY party, id LIMIT %d`, n+1, n+2, condition, batch), append(args, why, base)...)
 	if err != nil {
 		return 0, fmt.Errorf("note the offers that are deleted: %w", err)

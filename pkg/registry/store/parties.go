@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-const partyColumns = `id, state, announcement, revision, key_chain, name, endpoint, enrolled_by, enrolled_at, lease_until, silent, registry_revision`
+const partyColumns = `id, state, announcement, revision, key_chain, current_key, name, endpoint, enrolled_by, enrolled_at, lease_until, silent,
+	registry_revision`
 
 // row is what a query gives for each row.
 type row interface{ Scan(into ...any) error }
@@ -23,7 +24,7 @@ func scanParty(from row) (Party, error) {
 	var p Party
 	var keys string
 	var enrolled, lease, silent int64
-	if err := from.Scan(&p.ID, &p.State, &p.Announcement, &p.Revision, &keys, &p.Name, &p.Endpoint, &p.EnrolledBy, &enrolled, &lease, &silent,
+	if err := from.Scan(&p.ID, &p.State, &p.Announcement, &p.Revision, &keys, &p.CurrentKey, &p.Name, &p.Endpoint, &p.EnrolledBy, &enrolled, &lease, &silent,
 		&p.RegistryRevision); err != nil {
 		return Party{}, err
 	}
@@ -60,9 +61,10 @@ func (s *Store) Party(ctx context.Context, id string) (Party, error) { return pa
 
 // PutParty stores what a party announces, and returns the party as it is then. State is Pending or Approved; EnrolledBy and EnrolledAt
 // count for a party that is new, or that was Pending and is now Approved. Nothing takes an approval away but Revoke. LeaseUntil counts if
-// it is later than the lease that there is. The same announcement again changes nothing.
+// it is later than the lease that there is. The same announcement again changes nothing. Announcements are ordered by the length of the chain and then by their
+// revision, so that who has had a key for a while can block nothing of who has replaced it.
 //
-// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrRevoked, and ErrLimit if a new party would be one more than waiting that are Pending.
+// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrKey, ErrRevoked, and ErrLimit if a new party would be one more than waiting that are Pending.
 func (s *Store) PutParty(ctx context.Context, p Party, waiting int) (stored Party, err error) {
 	if err := checkParty(p); err != nil {
 		return Party{}, err
@@ -99,7 +101,7 @@ func (s *Store) AdmitByToken(ctx context.Context, p Party, digest string, now ti
 
 // checkParty refuses what must not be stored.
 func checkParty(p Party) error {
-	if err := check(id("the ID of the party", p.ID)); err != nil {
+	if err := check(id("the ID of the party", p.ID), id("the fingerprint of the current key", p.CurrentKey)); err != nil {
 		return err
 	}
 	if p.State != Pending && p.State != Approved {
@@ -119,6 +121,9 @@ func checkParty(p Party) error {
 
 // putParty compares an announcement with what is stored, and stores it.
 func (w *writing) putParty(ctx context.Context, p Party, waiting int) (Party, error) {
+	if err := w.ownKey(ctx, p); err != nil {
+		return Party{}, err
+	}
 	known, err := party(ctx, w, p.ID)
 	if errors.Is(err, ErrNotFound) {
 		return w.addParty(ctx, p, waiting)
@@ -127,14 +132,14 @@ func (w *writing) putParty(ctx context.Context, p Party, waiting int) (Party, er
 		return Party{}, err
 	}
 	admitted := known.State == Pending && p.State == Approved
-	same := known.Revision == p.Revision && known.Announcement == p.Announcement
+	same := known.Revision == p.Revision && known.Announcement == p.Announcement && len(known.Keys) == len(p.Keys)
 	switch {
 	case known.State == Revoked:
 		return Party{}, fmt.Errorf("party %q: %w", p.ID, ErrRevoked)
-	case p.Revision < known.Revision, p.Revision == known.Revision && !same:
-		return Party{}, fmt.Errorf("party %q: announcement %d after %d: %w", p.ID, p.Revision, known.Revision, ErrStale)
 	case len(p.Keys) < len(known.Keys) || !slices.Equal(p.Keys[:len(known.Keys)], known.Keys):
 		return Party{}, fmt.Errorf("party %q: %w", p.ID, ErrChain)
+	case !same && !newer(len(p.Keys), p.Revision, len(known.Keys), known.Revision):
+		return Party{}, fmt.Errorf("party %q: announcement %d after %d: %w", p.ID, p.Revision, known.Revision, ErrStale)
 	case same && !admitted:
 		return known, nil
 	}
@@ -142,11 +147,30 @@ func (w *writing) putParty(ctx context.Context, p Party, waiting int) (Party, er
 	if admitted {
 		known.State, known.EnrolledBy = Approved, p.EnrolledBy
 	}
-	known.Announcement, known.Revision, known.Keys, known.Name, known.Endpoint = p.Announcement, p.Revision, p.Keys, p.Name, p.Endpoint
+	known.Announcement, known.Revision, known.Keys, known.CurrentKey = p.Announcement, p.Revision, p.Keys, p.CurrentKey
+	known.Name, known.Endpoint = p.Name, p.Endpoint
 	if p.LeaseUntil.After(known.LeaseUntil) {
 		known.LeaseUntil, known.Silent = fromMicros(micros(p.LeaseUntil)), false
 	}
 	return w.changeParty(ctx, known)
+}
+
+// ownKey refuses a current key that is another party's current or first one.
+func (w *writing) ownKey(ctx context.Context, p Party) error {
+	var other string
+	err := w.QueryRowContext(ctx, `SELECT id FROM parties WHERE id <> $1 AND (current_key = $2 OR id = $2) LIMIT 1`, p.ID, p.CurrentKey).Scan(&other)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look whose key %q is: %w", p.CurrentKey, err)
+	}
+	return fmt.Errorf("party %q: %w", p.ID, ErrKey)
+}
+
+// newer reports whether a document counts more than another one of the same name: that of a longer chain of keys, or of the same one with the higher revision.
+func newer(keys int, revision int64, thanKeys int, thanRevision int64) bool {
+	return keys > thanKeys || keys == thanKeys && revision > thanRevision
 }
 
 // addParty stores a party that is new.
@@ -169,8 +193,8 @@ func (w *writing) addParty(ctx context.Context, p Party, waiting int) (Party, er
 	if err != nil {
 		return Party{}, err
 	}
-	if _, err := w.ExecContext(ctx, `INSERT INTO parties (`+partyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
+	if _, err := w.ExecContext(ctx, `INSERT INTO parties (`+partyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.CurrentKey, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
 		flag(p.Silent), p.RegistryRevision); err != nil {
 		return Party{}, fmt.Errorf("add party %q: %w", p.ID, err)
 	}
@@ -184,9 +208,9 @@ func (w *writing) changeParty(ctx context.Context, p Party) (Party, error) {
 	if err != nil {
 		return Party{}, err
 	}
-	if _, err := w.ExecContext(ctx, `UPDATE parties SET state = $2, announcement = $3, revision = $4, key_chain = $5, name = $6, endpoint = $7,
-		enrolled_by = $8, enrolled_at = $9, lease_until = $10, silent = $11, registry_revision = $12 WHERE id = $1`,
-		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
+	if _, err := w.ExecContext(ctx, `UPDATE parties SET state = $2, announcement = $3, revision = $4, key_chain = $5, current_key = $6, name = $7, endpoint = $8,
+		enrolled_by = $9, enrolled_at = $10, lease_until = $11, silent = $12, registry_revision = $13 WHERE id = $1`,
+		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.CurrentKey, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
 		flag(p.Silent), p.RegistryRevision); err != nil {
 		return Party{}, fmt.Errorf("change party %q: %w", p.ID, err)
 	}
@@ -323,8 +347,8 @@ func all[T any](ctx context.Context, from querier, scan func(row) (T, error), qu
 // DropPending forgets parties that have waited for approval since before a time, and returns how many they were.
 func (s *Store) DropPending(ctx context.Context, before time.Time) (forgotten int, err error) {
 	err = s.write(ctx, func(w *writing) error {
-		n, err := w.affect(ctx, `INSERT INTO deletions (party, offer, revision, digest, withdrawn, registry_revision)
-			SELECT id, '', revision, '', 0, CAST($1 AS BIGINT) + row_number() OVER (ORDER BY id)
+		n, err := w.affect(ctx, `INSERT INTO deletions (party, offer, keys, revision, digest, withdrawn, registry_revision)
+			SELECT id, '', 0, revision, '', 0, CAST($1 AS BIGINT) + row_number() OVER (ORDER BY id)
 			FROM parties WHERE state = 'Pending' AND enrolled_at < $2`, w.revision, micros(before))
 		if err != nil {
 			return err

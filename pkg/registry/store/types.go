@@ -20,6 +20,8 @@ var (
 	ErrStale = errors.New("the revision must grow")
 	// ErrChain is about a chain of keys that does not continue the one that is stored.
 	ErrChain = errors.New("the chain of keys does not continue the one that is known")
+	// ErrKey is about a key that is another party's current or first one.
+	ErrKey = errors.New("the key is another party's")
 	// ErrNotApproved is about a party that waits for approval.
 	ErrNotApproved = errors.New("the party is not approved")
 	// ErrRevoked is about a party that was revoked, which is final.
@@ -58,8 +60,9 @@ type Party struct {
 	State State
 
 	Announcement string   // the signed announcement, as it came
-	Revision     int64    // of the announcement; it grows
+	Revision     int64    // of the announcement; it grows, and begins anew with each key
 	Keys         []string // the chain of keys, which only grows at its end
+	CurrentKey   string   // the fingerprint of the last of them; no other party's, and no other party's ID
 	Name         string
 	Endpoint     string
 
@@ -74,7 +77,8 @@ type Party struct {
 // StoredOffer is an offer of a party.
 type StoredOffer struct {
 	Party, ID  string
-	Revision   int64  // of the document; it grows
+	Keys       int    // the length of the party's chain, at whose end is the key that has signed the document
+	Revision   int64  // of the document; it grows, and begins anew with each key
 	JWS        string // the signed document, as it came
 	Digest     string // SHA-256 of JWS in hexadecimal digits; the store computes it
 	ValidUntil time.Time

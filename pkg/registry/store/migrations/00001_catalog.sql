@@ -19,6 +19,7 @@ CREATE TABLE parties (
     announcement      TEXT   NOT NULL,
     revision          BIGINT NOT NULL CHECK (revision > 0),
     key_chain         TEXT   NOT NULL, -- an array in JSON
+    current_key       TEXT   NOT NULL UNIQUE, -- its fingerprint; that of the first key is the ID
     name              TEXT   NOT NULL,
     endpoint          TEXT   NOT NULL,
     enrolled_by       TEXT   NOT NULL,
@@ -32,6 +33,7 @@ CREATE INDEX parties_lease ON parties (lease_until);
 CREATE TABLE offers (
     party             TEXT   NOT NULL REFERENCES parties (id),
     id                TEXT   NOT NULL CHECK (id <> ''),
+    keys              BIGINT NOT NULL, -- the length of the chain at whose end is the key that has signed it
     revision          BIGINT NOT NULL CHECK (revision > 0),
     jws               TEXT   NOT NULL,
     digest            TEXT   NOT NULL,
@@ -45,6 +47,7 @@ CREATE INDEX offers_validity ON offers (valid_until);
 CREATE TABLE deletions (
     party             TEXT   NOT NULL,
     offer             TEXT   NOT NULL,
+    keys              BIGINT NOT NULL,
     revision          BIGINT NOT NULL,
     digest            TEXT   NOT NULL,
     withdrawn         BIGINT NOT NULL CHECK (withdrawn IN (0, 1)), -- Its owner deleted it: the same document does not come back.
