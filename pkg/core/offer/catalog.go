@@ -7,12 +7,17 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
 
-// maxFloors bounds the memory for offers that are gone.
-const maxFloors = 1 << 16
+const (
+	// maxFloors bounds how many offers that are gone are remembered.
+	maxFloors = 1 << 13
+	// entryBytes is about how much memory an entry takes besides what its offer refers to.
+	entryBytes = 700
+)
 
 // Sighting is an offer as one registry lists it. Its signature was verified, and it is valid: the catalog looks
 // at neither.
@@ -59,18 +64,30 @@ const (
 	Outdated Outcome = "Outdated"
 	// Conflicting: the catalog has or had another content under the same revision, which stays.
 	Conflicting Outcome = "Conflicting"
+	// TooLarge: there is no room for it. What the registry listed before stays.
+	TooLarge Outcome = "TooLarge"
 )
 
-// Catalog is what several registries list, each offer once: in its newest revision, and never again in an older one.
-// The zero Catalog is empty. It must not be used concurrently.
+// Catalog is what several registries list, each offer once: in its newest revision, and never again in an older one, also when nobody lists
+// the newest one any more. The zero Catalog is empty. It must not be used concurrently.
 type Catalog struct {
-	entries map[Key]Entry
+	entries map[Key]*kept
 	// interner has offers share what they say alike: a catalog fits into little memory.
 	interner Interner
 	// floors are what was last known of offers that no registry lists any more, so that nobody can bring back what was
 	// withdrawn or replaced.
 	floors map[Key]floorOf
 }
+
+// kept is an entry, which nobody changes, with what it holds of the interner.
+type kept struct {
+	Entry
+
+	holding Holding
+}
+
+// size is about how many bytes of memory it takes that no other entry shares.
+func (k *kept) size() int { return entryBytes + k.holding.Size() }
 
 // floorOf is the newest revision of an offer that is gone.
 type floorOf struct {
@@ -82,60 +99,109 @@ type floorOf struct {
 
 // Merge takes in what a registry lists.
 func (c *Catalog) Merge(s Sighting) Outcome {
-	if c.entries == nil {
-		c.entries, c.floors = map[Key]Entry{}, map[Key]floorOf{}
-	}
-	s.Offer = c.interner.Intern(s.Offer)
-	key, fingerprint := s.Offer.Key(), s.Offer.Fingerprint()
-	entry, listed := c.entries[key]
-	if !listed {
-		floor, gone := c.floors[key]
-		switch {
-		case gone && s.Offer.Revision < floor.revision:
-			return Outdated
-		case gone && s.Offer.Revision == floor.revision && fingerprint != floor.fingerprint:
-			return Conflicting
-		}
-		delete(c.floors, key)
-		c.entries[key] = Entry{
-			Offer: s.Offer, Signed: s.Signed, Fingerprint: fingerprint, Seen: []Seen{{Registry: s.Registry, Revision: s.Offer.Revision}},
-		}
-		return Added
-	}
-	outcome, seen := Known, Seen{Registry: s.Registry, Revision: s.Offer.Revision}
-	entry.Seen = slices.Clone(entry.Seen)
-	switch {
-	case s.Offer.Revision < entry.Offer.Revision:
-		outcome = Outdated
-	case s.Offer.Revision > entry.Offer.Revision:
-		outcome = Updated
-		entry.Offer, entry.Signed, entry.Fingerprint = s.Offer, s.Signed, fingerprint
-		for i := range entry.Seen {
-			entry.Seen[i].Conflict = ""
-		}
-	case fingerprint != entry.Fingerprint:
-		outcome, seen.Conflict = Conflicting, fingerprint
-	}
-	at, known := slices.BinarySearchFunc(entry.Seen, s.Registry, func(s Seen, name string) int { return cmp.Compare(s.Registry, name) })
-	if known {
-		entry.Seen[at] = seen
-	} else {
-		entry.Seen = slices.Insert(entry.Seen, at, seen)
-	}
-	c.entries[key] = entry
+	outcome, _ := c.MergeWithin(s, math.MaxInt)
 	return outcome
 }
 
-// Withdraw takes in that a registry does not list an offer any more, and reports whether the offer is gone
-// for that: no other registry lists it.
+// MergeWithin is Merge, if the offer takes no more than some bytes of memory, about. It returns how many it takes.
+func (c *Catalog) MergeWithin(s Sighting, room int) (outcome Outcome, size int) {
+	if c.entries == nil {
+		c.entries, c.floors = map[Key]*kept{}, map[Key]floorOf{}
+	}
+	var holding Holding
+	s.Offer, holding = c.interner.Hold(s.Offer)
+	key, fingerprint := s.Offer.Key(), s.Offer.Fingerprint()
+	now := &kept{
+		Entry:   Entry{Offer: s.Offer, Signed: s.Signed, Fingerprint: fingerprint, Seen: []Seen{{Registry: s.Registry, Revision: s.Offer.Revision}}},
+		holding: holding,
+	}
+	entry := c.entries[key]
+	outcome = c.outcome(entry, &now.Entry)
+	switch size = now.size(); {
+	case outcome == Known:
+		size = entry.size()
+	case outcome != Added && outcome != Updated:
+		size = entryBytes
+	}
+	if size > room {
+		outcome = TooLarge
+	}
+	if outcome != Added && outcome != Updated {
+		c.interner.Release(holding) // Of what is listed already, the first one stays.
+		if outcome != TooLarge && entry != nil {
+			c.entries[key] = entry.seenBy(now, outcome)
+		}
+		return outcome, size
+	}
+	delete(c.floors, key)
+	c.entries[key] = now
+	if outcome == Updated {
+		c.interner.Release(entry.holding)
+		now.Seen = seenWith(entry.Seen, now.Seen[0], true)
+	}
+	return outcome, size
+}
+
+// outcome returns what a sighting means that is not too large, beside the entry that is there; nil if there is none.
+func (c *Catalog) outcome(entry *kept, now *Entry) Outcome {
+	revision, fingerprint, listed := int64(0), "", entry != nil
+	if listed {
+		revision, fingerprint = entry.Offer.Revision, entry.Fingerprint
+	} else if floor, gone := c.floors[now.Offer.Key()]; gone {
+		revision, fingerprint = floor.revision, floor.fingerprint
+	}
+	switch {
+	case now.Offer.Revision < revision:
+		return Outdated
+	case now.Offer.Revision == revision && now.Fingerprint != fingerprint:
+		return Conflicting
+	case !listed:
+		return Added
+	case now.Offer.Revision > revision:
+		return Updated
+	default:
+		return Known
+	}
+}
+
+// seenBy returns the entry with what a registry lists of it, which is nothing new.
+func (k *kept) seenBy(now *kept, outcome Outcome) *kept {
+	seen := now.Seen[0]
+	if outcome == Conflicting {
+		seen.Conflict = now.Fingerprint
+	}
+	same := *k
+	same.Seen = seenWith(k.Seen, seen, false)
+	return &same
+}
+
+// seenWith returns who lists an offer, with one more; renewed ends what conflicts there were.
+func seenWith(all []Seen, now Seen, renewed bool) []Seen {
+	all = slices.Clone(all)
+	if renewed {
+		for i := range all {
+			all[i].Conflict = ""
+		}
+	}
+	at, known := slices.BinarySearchFunc(all, now.Registry, func(s Seen, name string) int { return cmp.Compare(s.Registry, name) })
+	if known {
+		all[at] = now
+		return all
+	}
+	return slices.Insert(all, at, now)
+}
+
+// Withdraw takes in that a registry does not list an offer any more, and reports whether the offer is gone for that: no registry lists it in
+// its newest revision. Who lists an older one is behind, or wants to be.
 func (c *Catalog) Withdraw(registry string, key Key) bool {
 	entry, ok := c.entries[key]
 	if !ok {
 		return false
 	}
-	entry.Seen = slices.DeleteFunc(slices.Clone(entry.Seen), func(s Seen) bool { return s.Registry == registry })
-	if len(entry.Seen) > 0 {
-		c.entries[key] = entry
+	rest := *entry
+	rest.Seen = slices.DeleteFunc(slices.Clone(entry.Seen), func(s Seen) bool { return s.Registry == registry })
+	c.entries[key] = &rest
+	if slices.ContainsFunc(rest.Seen, func(s Seen) bool { return s.Revision == rest.Offer.Revision && s.Conflict == "" }) {
 		return false
 	}
 	c.remove(key)
@@ -174,22 +240,22 @@ func (c *Catalog) Expire(now time.Time) []Key {
 func (c *Catalog) remove(key Key) {
 	entry := c.entries[key]
 	delete(c.entries, key)
-	if len(c.floors) >= maxFloors {
-		oldest := Key{}
-		for other, floor := range c.floors {
-			if oldest == (Key{}) || floor.until.Before(c.floors[oldest].until) {
-				oldest = other
-			}
+	c.interner.Release(entry.holding)
+	if len(c.floors) >= maxFloors { // Those go first that are over first, a quarter at once.
+		oldest := slices.SortedFunc(maps.Keys(c.floors), func(a, b Key) int { return c.floors[a].until.Compare(c.floors[b].until) })
+		for _, other := range oldest[:maxFloors/4] {
+			delete(c.floors, other)
 		}
-		delete(c.floors, oldest)
 	}
 	c.floors[key] = floorOf{revision: entry.Offer.Revision, fingerprint: entry.Fingerprint, until: entry.Offer.IssuedAt.Add(maxValidity)}
 }
 
 // Get returns an offer.
 func (c *Catalog) Get(key Key) (Entry, bool) {
-	entry, ok := c.entries[key]
-	return entry, ok
+	if entry, ok := c.entries[key]; ok {
+		return entry.Entry, true
+	}
+	return Entry{}, false
 }
 
 // Len returns how many offers there are.
@@ -199,7 +265,7 @@ func (c *Catalog) Len() int { return len(c.entries) }
 func (c *Catalog) All() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, key := range slices.SortedFunc(maps.Keys(c.entries), compareKeys) {
-			if !yield(c.entries[key]) {
+			if !yield(c.entries[key].Entry) {
 				return
 			}
 		}

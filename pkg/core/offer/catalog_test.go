@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,9 +74,23 @@ func TestMerge(t *testing.T) {
 		"OneWithdraws": {
 			reason: "The offer stays while somebody lists it.",
 			steps: []step{
-				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}, {registry: "b", withdraw: true},
+				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}, {registry: "a", revision: 2, want: Known},
+				{registry: "b", withdraw: true},
 			},
-			revision: 2, seen: []Seen{{Registry: "a", Revision: 1}},
+			revision: 2, seen: []Seen{{Registry: "a", Revision: 2}},
+		},
+		"OlderStays": {
+			reason: "It is gone when nobody lists the newest revision: who lists an older one brings back neither.",
+			steps: []step{
+				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}, {registry: "b", withdraw: true, gone: true},
+				{registry: "a", revision: 1, want: Outdated}, {registry: "c", revision: 1, want: Outdated}, {registry: "a", withdraw: true},
+			},
+		},
+		"ConflictStays": {
+			reason: "Nor does who lists another content.",
+			steps: []step{
+				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting}, {registry: "a", withdraw: true, gone: true},
+			},
 		},
 		"AllWithdraw": {
 			reason: "Then it is gone.",
@@ -177,6 +192,45 @@ func TestRetainAndExpire(t *testing.T) {
 	c.Expire(base.IssuedAt.Add(maxValidity))
 	if len(c.floors) != 0 {
 		t.Errorf("%d revisions are remembered that nobody can bring back", len(c.floors))
+	}
+}
+
+// TestMergeWithin holds that what has no room changes nothing, and that nothing is held for what is gone.
+func TestMergeWithin(t *testing.T) {
+	base := parse(t, "", "")
+	large := variant(base, 9, "")
+	large.Description = strings.Repeat("x", maxString)
+	var c Catalog
+	outcome, size := c.MergeWithin(Sighting{Registry: "a", Offer: base}, 4<<10)
+	if outcome != Added || size <= entryBytes || size > 4<<10 {
+		t.Fatalf("MergeWithin() = %s with %d bytes", outcome, size)
+	}
+	if outcome, more := c.MergeWithin(Sighting{Registry: "a", Offer: large}, size); outcome != TooLarge || more < size+maxString {
+		t.Errorf("MergeWithin() of a larger revision = %s with %d bytes", outcome, more)
+	}
+	if outcome, same := c.MergeWithin(Sighting{Registry: "b", Offer: base}, size); outcome != Known || same != size {
+		t.Errorf("MergeWithin() of what is there = %s with %d bytes, want %d", outcome, same, size)
+	}
+	if outcome, _ := c.MergeWithin(Sighting{Registry: "c", Offer: base}, size-1); outcome != TooLarge {
+		t.Errorf("MergeWithin() of what is there, in less than it takes = %s", outcome)
+	}
+	if entry, _ := c.Get(base.Key()); entry.Offer.Revision != base.Revision || len(entry.Seen) != 2 {
+		t.Errorf("the entry is revision %d, listed by %v", entry.Offer.Revision, entry.Seen)
+	}
+	c.Withdraw("a", base.Key())
+	c.Merge(Sighting{Registry: "b", Offer: large})
+	c.Withdraw("b", base.Key())
+	if len(c.interner.pool) != 0 {
+		t.Errorf("%d values are held for nobody", len(c.interner.pool))
+	}
+	for i := range 2 * maxFloors {
+		o := base
+		o.ID = fmt.Sprint("o", i)
+		c.Merge(Sighting{Registry: "a", Offer: o})
+		c.Withdraw("a", o.Key())
+	}
+	if len(c.floors) > maxFloors {
+		t.Errorf("%d offers that are gone are remembered", len(c.floors))
 	}
 }
 

@@ -55,19 +55,75 @@ func TestIntern(t *testing.T) {
 func TestInternIsBounded(t *testing.T) {
 	var in Interner
 	o := parse(t, "", "")
-	for i := range 2 * maxInterned {
+	for i := range 1 << 15 {
 		o.Region, o.Properties = fmt.Sprint("region-", i), map[string]string{"number": fmt.Sprint(i)}
 		o.Description = strings.Repeat("x", maxInternedBytes) + o.Region
 		in.Intern(o)
-		if len(in.texts) > maxInterned || len(in.maps) > maxInterned {
-			t.Fatalf("%d texts and %d maps are kept", len(in.texts), len(in.maps))
+		if in.bytes > maxPool {
+			t.Fatalf("%d bytes are kept", in.bytes)
 		}
 	}
-	for text := range in.texts {
-		if len(text) > maxInternedBytes {
-			t.Fatalf("a text of %d bytes is kept", len(text))
+	for key := range in.pool {
+		if len(key) > maxInternedBytes {
+			t.Fatalf("a key of %d bytes is kept", len(key))
 		}
 	}
+}
+
+// TestHold counts what offers share and what they have for themselves, against the heap: equal ones, some that have nothing alike, and more than
+// can be shared. Nothing is kept for those that are released.
+func TestHold(t *testing.T) {
+	large := func(i int) Offer {
+		o := parse(t, "", "")
+		o.ID, o.Plans = fmt.Sprint("o", i), nil
+		for p := range 24 {
+			of := Resources{}
+			for r := range 29 {
+				of[fmt.Sprintf("a%d/r%d", i, r)] = newQuantity(int64(i*1000+p*30+r+1), false)
+			}
+			o.Plans = append(o.Plans, Plan{ID: fmt.Sprintf("p%d", p), Resources: of, Price: Price{Currency: "EUR", Period: Hour}})
+		}
+		return o
+	}
+	for name, tc := range map[string]struct {
+		many  int
+		offer func(int) Offer
+		most  int // Bytes for each offer.
+	}{
+		"Equal":      {many: 4000, most: 1500, offer: func(i int) Offer { return parse(t, `"name": "Cores`, fmt.Sprintf(`"name": "%d Cores`, i)) }},
+		"Large":      {many: 400, most: 120 << 10, offer: large},
+		"LongTexts":  {many: 1000, most: 16 << 10, offer: func(i int) Offer { o := parse(t, "", ""); o.Description = strings.Repeat(fmt.Sprint(i%10), 8000); return o }},
+		"ManyWithin": {many: 4000, most: 6 << 10, offer: func(i int) Offer { o := parse(t, "", ""); o.Labels = map[string]string{"n": fmt.Sprint(i)}; return o }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var in Interner
+			kept, held := make([]Offer, tc.many), make([]Holding, tc.many)
+			before, size := heap(), 0
+			for i := range tc.many {
+				kept[i], held[i] = in.Hold(tc.offer(i))
+				size += held[i].Size()
+			}
+			took := heap() - before
+			if counted := size + in.bytes; counted < took*9/10 || counted > 3*took+1<<20 || size/tc.many > tc.most || in.bytes > maxPool {
+				t.Errorf("%d offers: %d bytes are counted, %d of them shared, and the heap has %d", tc.many, counted, in.bytes, took)
+			}
+			runtime.KeepAlive(kept)
+			for _, h := range held {
+				in.Release(h)
+			}
+			if len(in.pool) != 0 || in.bytes != 0 {
+				t.Errorf("%d values of %d bytes are kept for nobody", len(in.pool), in.bytes)
+			}
+		})
+	}
+}
+
+// heap is how many bytes are in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // It fits.
 }
 
 // BenchmarkIntern prints how much of a heap an offer of a catalog takes as it is read, and interned.
