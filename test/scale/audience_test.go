@@ -244,7 +244,7 @@ func (a *audience) attachWhole(t *testing.T) {
 		first := sync.OnceFunc(reached.Done)
 		watch := client.NewWatcher(client.WatcherConfig{
 			Client: func() *client.Client { return m.client },
-			Deliver: func(_ context.Context, changes []client.Change, after string) error {
+			Deliver: func(_ context.Context, changes []client.Change, after string) ([]client.Key, error) {
 				for _, c := range changes {
 					if c.Offer != nil {
 						a.check(c.Offer.Revision)
@@ -253,7 +253,7 @@ func (a *audience) attachWhole(t *testing.T) {
 				if after != "" {
 					first()
 				}
-				return nil
+				return nil, nil
 			},
 		})
 		servingtest.Run(t, watch.Run)

@@ -35,6 +35,16 @@ const (
 	ReasonMisbehaving = "Misbehaving"
 )
 
+// ConditionComplete is false while a registry shows more than there is room for.
+const ConditionComplete = "Complete"
+
+// Reasons of the condition Complete of CatalogRegistries.
+const (
+	ReasonAllKept = "AllKept"
+	// ReasonNoRoom: what came when there was no room for more is left out.
+	ReasonNoRoom = "NoRoom"
+)
+
 // CatalogRegistry is a registry that this cluster uses: it finds offers there, and publishes its own.
 //
 // +kubebuilder:object:root=true
@@ -116,7 +126,7 @@ type CatalogRegistryStatus struct {
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Enrolled and Following.
+	// conditions are Enrolled, Following and Complete.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -22,35 +22,93 @@ import (
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
 )
 
+// Bounds are about how many bytes of memory may be kept: of a registry, and of each party that it shows, as it is read and as it is signed. Zero
+// is no bound.
+type Bounds struct {
+	Registry, Party int
+}
+
 // Listings is what registries show together. It must not be used concurrently, but may be read so.
 type Listings struct {
 	catalog offer.Catalog
 	parties roster
+	// used is what each registry takes, by its name.
+	used map[string]*used
 }
 
 // New returns Listings of no registry.
-func New() *Listings { return &Listings{parties: newRoster()} }
+func New() *Listings { return &Listings{parties: newRoster(), used: map[string]*used{}} }
 
 // Merge takes in what a registry has shown, in order.
 func (l *Listings) Merge(registry string, changes []registryclient.Change) {
+	l.MergeWithin(registry, changes, Bounds{})
+}
+
+// MergeWithin is Merge within bounds: what comes when there is no room is left out, and so is what was there of it before. It returns what is.
+func (l *Listings) MergeWithin(registry string, changes []registryclient.Change, bounds Bounds) (leftOut []registryclient.Key) {
+	u := l.used[registry]
+	if u == nil {
+		u = newUsed()
+		l.used[registry] = u
+	}
 	for _, c := range changes {
 		switch {
 		case c.Party != nil:
+			key := registryclient.Key{Party: string(c.Party.Keys.ID())}
+			size := partySize(c.Party)
+			if size > u.room(key, bounds) {
+				l.withdraw(registry, key)
+				leftOut = append(leftOut, key)
+				continue
+			}
+			u.take(key, size)
 			l.parties.merge(registry, *c.Party)
 		case c.Offer != nil:
-			l.catalog.Merge(offer.Sighting{Registry: registry, Offer: c.Offer.Offer}) // As it is signed it is in the pages.
-		case c.Gone.Offer != "":
-			l.catalog.Withdraw(registry, offer.Key{Party: c.Gone.Party, ID: c.Gone.Offer})
+			key := registryclient.Key{Party: c.Offer.Party, Offer: c.Offer.ID}
+			signed := signedSize(c.Offer.JWS) // As it is signed it is in the pages.
+			outcome, size := l.catalog.MergeWithin(offer.Sighting{Registry: registry, Offer: c.Offer.Offer}, u.room(key, bounds)-signed)
+			if outcome == offer.TooLarge {
+				l.withdraw(registry, key)
+				leftOut = append(leftOut, key)
+				continue
+			}
+			u.take(key, signed+size)
 		default:
-			l.parties.withdraw(registry, party.ID(c.Gone.Party))
+			l.withdraw(registry, *c.Gone)
 		}
+	}
+	return leftOut
+}
+
+// withdraw takes in that a registry does not show something any more.
+func (l *Listings) withdraw(registry string, key registryclient.Key) {
+	l.used[registry].leave(key)
+	if key.Offer == "" {
+		l.parties.withdraw(registry, party.ID(key.Party))
+	} else {
+		l.catalog.Withdraw(registry, offer.Key{Party: key.Party, ID: key.Offer})
 	}
 }
 
 // Forget removes what only one registry has shown.
 func (l *Listings) Forget(registry string) {
+	delete(l.used, registry)
 	l.catalog.Retain(registry, nil)
 	l.parties.forget(registry)
+}
+
+// Shows reports whether something is there that a registry has shown, and that it has not withdrawn.
+func (l *Listings) Shows(registry string, key registryclient.Key) bool {
+	u := l.used[registry]
+	return u != nil && u.sizes[key] > 0
+}
+
+// Used returns about how many bytes of memory what a registry has shown takes: what it shows together with others counts for each.
+func (l *Listings) Used(registry string) int {
+	if u := l.used[registry]; u != nil {
+		return u.all
+	}
+	return 0
 }
 
 // Expire removes the offers that are over.

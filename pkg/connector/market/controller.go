@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
@@ -99,10 +100,14 @@ func (m *Market) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 
 // follow returns the follower of a registry, which has begun. Invalid is what is wrong with the spec.
 func (m *Market) follow(ctx context.Context, registry *connectorv1alpha1.CatalogRegistry) (f *follower, invalid, err error) {
+	bounds, err := m.share(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	m.mu.RLock()
 	f = m.followers[registry.Name]
 	m.mu.RUnlock()
-	if f != nil && f.of.UID == registry.UID && f.of.Generation == registry.Generation {
+	if f != nil && f.of.UID == registry.UID && f.of.Generation == registry.Generation && f.bounds == bounds {
 		return f, nil, nil
 	}
 	token, invalid, err := m.token(ctx, registry.Spec.TokenSecret.Name)
@@ -119,7 +124,7 @@ func (m *Market) follow(ctx context.Context, registry *connectorv1alpha1.Catalog
 		}
 		m.leave(registry.Name)
 	}
-	if f, invalid = m.newFollower(registry.DeepCopy(), token); invalid != nil {
+	if f, invalid = m.newFollower(registry.DeepCopy(), token, bounds); invalid != nil {
 		return nil, invalid, nil
 	}
 	if err := m.begin(ctx, f, last); err != nil {
@@ -131,6 +136,21 @@ func (m *Market) follow(ctx context.Context, registry *connectorv1alpha1.Catalog
 	m.mu.Unlock()
 	f.want(own)
 	return f, nil, nil
+}
+
+// share returns how much may be kept of each registry that there is.
+func (m *Market) share(ctx context.Context) (listings.Bounds, error) {
+	all := &connectorv1alpha1.CatalogRegistryList{}
+	if err := m.cfg.Client.List(ctx, all); err != nil {
+		return listings.Bounds{}, fmt.Errorf("list catalog registries: %w", err)
+	}
+	n := 0
+	for i := range all.Items {
+		if all.Items[i].DeletionTimestamp.IsZero() {
+			n++
+		}
+	}
+	return m.bounds(n), nil
 }
 
 // token returns the enrolment token in a Secret; none if the Secret has no name. Invalid is that it is not there.
@@ -199,7 +219,19 @@ func (m *Market) describe(registry *connectorv1alpha1.CatalogRegistry, f *follow
 		value, reason, message = metav1.ConditionTrue, connectorv1alpha1.ReasonFollowing, "What the registry shows is followed."
 	}
 	m.say(registry, connectorv1alpha1.ConditionFollowing, value, reason, message)
+
+	switch {
+	case watched.leftOut > 0:
+		m.say(registry, connectorv1alpha1.ConditionComplete, metav1.ConditionFalse, connectorv1alpha1.ReasonNoRoom, fmt.Sprintf(
+			"%d of the parties and offers that the registry shows are left out: what it shows may take %s of memory here, and what each party shows %s.",
+			watched.leftOut, mebibytes(f.bounds.Registry), mebibytes(f.bounds.Party)))
+	case watched.reached: // Until then it is as it was.
+		m.say(registry, connectorv1alpha1.ConditionComplete, metav1.ConditionTrue, connectorv1alpha1.ReasonAllKept, "All that the registry shows is kept.")
+	}
 }
+
+// mebibytes writes a number of bytes for people.
+func mebibytes(bytes int) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
 // enrolled says whether the registry knows this cluster.
 func enrolled(s registryclient.PublisherStatus) (value metav1.ConditionStatus, reason, message string) {

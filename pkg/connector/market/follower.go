@@ -11,10 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
@@ -42,6 +46,8 @@ type follower struct {
 	watcher   *registryclient.Watcher
 	book      *pages.Book
 	enrolment registryv1.Enrolment
+	// bounds is how much is kept of what the registry shows.
+	bounds listings.Bounds
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -61,10 +67,12 @@ type watching struct {
 	// lie is what the registry has shown last that is not believed, and when.
 	lie    error
 	liedAt time.Time
+	// leftOut is how much of what the registry shows there is no room for.
+	leftOut int
 }
 
 // newFollower returns a follower that has not begun. The error is about the spec.
-func (m *Market) newFollower(registry *connectorv1alpha1.CatalogRegistry, token string) (*follower, error) {
+func (m *Market) newFollower(registry *connectorv1alpha1.CatalogRegistry, token string, bounds listings.Bounds) (*follower, error) {
 	config, err := m.tls(registry.Spec)
 	if err != nil {
 		return nil, err
@@ -77,7 +85,7 @@ func (m *Market) newFollower(registry *connectorv1alpha1.CatalogRegistry, token 
 		return nil, fmt.Errorf("metadata.name has more than %d characters", pages.MaxName)
 	}
 	f := &follower{
-		name: registry.Name, of: registry, client: c, book: pages.New(registry),
+		name: registry.Name, of: registry, client: c, book: pages.New(registry), bounds: bounds,
 		publishes: registry.Spec.Publish == nil || *registry.Spec.Publish,
 		enrolment: registryv1.Enrolment{Keys: m.cfg.Identity.Keys().Chain(), Announcement: m.cfg.Announcement, Token: token},
 	}
@@ -116,17 +124,24 @@ func (m *Market) begin(ctx context.Context, f *follower, last pages.Stored) erro
 	if err != nil {
 		return err
 	}
+	if meta.IsStatusConditionFalse(f.of.Status.Conditions, connectorv1alpha1.ConditionComplete) {
+		after = "" // What was left out is shown again, and there may be room for it.
+	}
 	backoff := m.cfg.Backoff
 	backoff.Most = cmp.Or(backoff.Most, watchPause)
 	f.watcher = registryclient.NewWatcher(registryclient.WatcherConfig{
 		Client: f.caller, After: after, Backoff: backoff, Now: m.cfg.Now,
-		Deliver: func(_ context.Context, changes []registryclient.Change, after string) error {
-			m.merge(f.name, changes)
-			f.book.Note(changes, after)
+		Deliver: func(_ context.Context, changes []registryclient.Change, after string) ([]registryclient.Key, error) {
+			leftOut := m.merge(f, changes)
+			f.book.Note(slices.Concat(changes, gone(leftOut)), after)
 			if after != "" && f.reach() {
 				m.wake(f.name)
 			}
-			return nil
+			return leftOut, nil
+		},
+		LeftOut: func(n int) {
+			f.leaveOut(n)
+			m.wake(f.name)
 		},
 		Report: func(err error) {
 			if f.fail(err, m.cfg.Now()) {
@@ -134,12 +149,39 @@ func (m *Market) begin(ctx context.Context, f *follower, last pages.Stored) erro
 			}
 		},
 	})
-	pages.Restore(f.watcher, f.book.All(), func(restored []registryclient.Change) { m.merge(f.name, restored) })
+	pages.Restore(f.watcher, f.book.All(), func(restored []registryclient.Change) { f.watcher.Leave(m.merge(f, restored)) })
+	m.tidy(f)
 	var running context.Context
 	running, f.stop = context.WithCancel(m.ctx)
 	f.running.Go(func() { _ = f.publisher.Run(running) }) // Neither returns an error: what fails is tried again.
 	f.running.Go(func() { _ = f.watcher.Run(running) })
 	return nil
+}
+
+// tidy removes from the pages what is not kept: it is over, not true, or there is no room for it.
+func (m *Market) tidy(f *follower) {
+	for page := range f.book.All() {
+		var out []registryclient.Key
+		for _, p := range page.Parties {
+			out = append(out, registryclient.Key{Party: p.ID})
+		}
+		for _, o := range page.Offers {
+			out = append(out, registryclient.Key{Party: o.Party, Offer: o.ID})
+		}
+		out = slices.DeleteFunc(out, func(key registryclient.Key) bool { return m.shows(f.name, key) })
+		if len(out) > 0 {
+			f.book.Note(gone(out), "")
+		}
+	}
+}
+
+// gone returns that some things are not there any more.
+func gone(keys []registryclient.Key) []registryclient.Change {
+	changes := make([]registryclient.Change, len(keys))
+	for i := range keys {
+		changes[i].Gone = &keys[i]
+	}
+	return changes
 }
 
 // join ends the follower, and waits until it has ended.
@@ -184,6 +226,13 @@ func (f *follower) reach() bool {
 	news := !f.report.reached
 	f.report.reached, f.report.failure = true, nil
 	return news
+}
+
+// leaveOut notes how much there is no room for.
+func (f *follower) leaveOut(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.report.leftOut = n
 }
 
 // fail notes a report of the watcher, and reports whether it is news.

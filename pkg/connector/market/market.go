@@ -9,6 +9,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -28,10 +29,16 @@ import (
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
 )
 
-// sweepInterval is how often offers are looked for that are over.
-const sweepInterval = 10 * time.Second
+const (
+	// sweepInterval is how often offers are looked for that are over.
+	sweepInterval = 10 * time.Second
+	// DefaultMemory is how much memory all that registries show takes at most, in bytes, about: with what else a connector holds, its pod has enough.
+	DefaultMemory = 40 << 20
+	// partiesFill is how many parties that show as much as they may fill all of that.
+	partiesFill = 32
+)
 
-// Config is what a Market needs. All but Backoff, Told, Changed and Now must be there.
+// Config is what a Market needs. All but Backoff, Memory, Told, Changed and Now must be there.
 type Config struct {
 	// Client writes, and may read from a cache; Reader reads from the API server.
 	Client client.Client
@@ -43,6 +50,8 @@ type Config struct {
 	Announcement string
 	// Backoff is how long registries are left alone after failures.
 	Backoff registryclient.Backoff
+	// Memory bounds what registries show, in bytes of memory, about: each gets the same share. DefaultMemory if it is zero.
+	Memory int
 	// Told is called after a registry has been told of what this cluster sells, or could not be; nil does nothing. It must not block.
 	Told func()
 	// Changed is called after a registry has shown something new; nil does nothing. It must not block.
@@ -77,6 +86,7 @@ func New(cfg Config) (*Market, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Memory = cmp.Or(cfg.Memory, DefaultMemory)
 	if cfg.Told == nil {
 		cfg.Told = func() {}
 	}
@@ -118,15 +128,27 @@ func (m *Market) expire() {
 	m.listings.Expire(m.cfg.Now())
 }
 
-// merge takes in what a registry has shown.
-func (m *Market) merge(registry string, changes []registryclient.Change) {
+// bounds returns how much may be kept of each of a number of registries.
+func (m *Market) bounds(registries int) listings.Bounds {
+	return listings.Bounds{Registry: m.cfg.Memory / max(1, registries), Party: m.cfg.Memory / partiesFill}
+}
+
+// merge takes in what a registry has shown, and returns what of it there is no room for.
+func (m *Market) merge(f *follower, changes []registryclient.Change) (leftOut []registryclient.Key) {
 	if len(changes) == 0 {
-		return
+		return nil
 	}
 	defer m.cfg.Changed() // When others can read it.
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.listings.Merge(registry, changes)
+	return m.listings.MergeWithin(f.name, changes, f.bounds)
+}
+
+// shows reports whether a registry shows something that is kept.
+func (m *Market) shows(registry string, key registryclient.Key) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.listings.Shows(registry, key)
 }
 
 // forget removes what only one registry has shown.

@@ -70,6 +70,12 @@ func newCluster(t *testing.T, objects ...client.Object) client.Client {
 // run runs the market of a cluster, until it is ended.
 func run(t *testing.T, c client.Client) (running *connector, end func()) {
 	t.Helper()
+	return runWithin(t, c, 0)
+}
+
+// runWithin runs the market of a cluster with so many bytes of memory.
+func runWithin(t *testing.T, c client.Client, memory int) (running *connector, end func()) {
+	t.Helper()
 	id, err := identity.Load(t.Context(), c, namespace)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +86,7 @@ func run(t *testing.T, c client.Client) (running *connector, end func()) {
 	}
 	changes := make(chan struct{}, 1)
 	m, err := market.New(market.Config{
-		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick,
+		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick, Memory: memory,
 		Changed: func() {
 			select {
 			case changes <- struct{}{}:
@@ -281,6 +287,33 @@ func TestMarket(t *testing.T) {
 	if _, ok := c.Party(party.ID(bob.ID)); ok {
 		t.Error("a party is known that no registry shows")
 	}
+	end()
+}
+
+// TestNoRoom follows a registry whose one party shows more than there is room for, and goes on after a restart with more.
+func TestNoRoom(t *testing.T) {
+	r := servertest.New(t)
+	alice, bob := registrytest.NewParty(t, "alice"), registrytest.NewParty(t, "bob")
+	for i := range 20 {
+		publish(t, r, alice, fmt.Sprint("o", i), "0.30", int64(i+1))
+	}
+	publish(t, r, bob, "small", "0.10", 1)
+	cluster := newCluster(t, registryOf("r", r.Address, r.Fingerprint))
+	c, end := runWithin(t, cluster, 32*20_000) // For each party there is as much as 20,000 bytes.
+	c.until("it is told", func() bool { return c.condition("r", "Complete") == "False/NoRoom" }, "r")
+	few := len(c.names(offer.Filter{Parties: []string{alice.ID}}))
+	if few == 0 || few == 20 || len(c.names(offer.Filter{Parties: []string{bob.ID}})) != 1 {
+		t.Errorf("%d offers of 20 are found, and of another party %v", few, c.names(offer.Filter{Parties: []string{bob.ID}}))
+	}
+	told := meta.FindStatusCondition(c.reconcile("r").Status.Conditions, "Complete").Message
+	if !strings.Contains(told, fmt.Sprintf("%d of the", 20-few)) {
+		t.Errorf("%d are left out: %s", 20-few, told)
+	}
+	c.until("what is kept is stored", func() bool { return c.reconcile("r").Status.Offers == int32(few)+1 }, "r")
+	end()
+
+	c, end = run(t, cluster)
+	c.until("all of it is there", func() bool { return len(c.names(offer.Filter{})) == 21 && c.condition("r", "Complete") == "True/AllKept" }, "r")
 	end()
 }
 

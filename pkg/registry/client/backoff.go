@@ -46,13 +46,15 @@ func (p *pauses) next(err error) time.Duration {
 // reset begins anew, after a success.
 func (p *pauses) reset() { p.failed = 0 }
 
-// sleep waits, unless ctx ends or somebody wakes it.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+// sleep waits, unless ctx ends or somebody wakes it, and reports whether somebody has.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) (woken bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-wake:
+		woken = true
 	}
+	return woken
 }

@@ -31,12 +31,12 @@ import (
 const (
 	// requestTimeout is longer than a registry takes to answer.
 	requestTimeout = 20 * time.Second
-	// maxAnswer bounds an answer, in bytes: a page of offers.
-	maxAnswer = 64 << 20
+	// maxAnswer bounds an answer, in bytes: a page of offers has some 512 KiB. maxList bounds all pages of a list together.
+	maxAnswer, maxList = 1 << 20, 16 << 20
 	// maxProblem bounds the reason of a refusal, in bytes, and maxDetail what of it is told further.
 	maxProblem, maxDetail = 16 << 10, 1 << 10
-	// pageSize is how many offers are asked for at once.
-	pageSize = 200
+	// pageSize is how many offers are asked for at once: the largest ones fit into an answer.
+	pageSize = 30
 )
 
 // Client calls one registry. It is safe for concurrent use.
@@ -137,25 +137,105 @@ func (c *Client) Renew(ctx context.Context, id string) (registryv1.Lease, error)
 	return l, c.call(ctx, http.MethodPut, path(registryv1.PathLease, id, ""), nil, &l)
 }
 
-// Offers returns the offers that pass a filter, as the registry says they are: nothing of it is verified.
+// Offers returns the offers that pass a filter, as the registry says they are: nothing of it is verified. The error is ErrTooMany for a list of
+// more than 16 MiB.
 func (c *Client) Offers(ctx context.Context, filter url.Values) ([]registryv1.Offer, error) {
+	var all []registryv1.Offer
+	err := c.EachOffer(ctx, filter, func(o registryv1.Offer) { all = append(all, o) })
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// EachOffer calls do with the offers that pass a filter, one by one, as [Client.Offers] returns them. After an error it may have been called with some.
+func (c *Client) EachOffer(ctx context.Context, filter url.Values, do func(registryv1.Offer)) error {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	maps.Copy(query, filter)
-	var all []registryv1.Offer
-	for {
-		var page struct {
-			Items    []registryv1.Offer `json:"items"`
-			Continue string             `json:"continue"`
+	room := int64(maxList)
+	for pages := 1; ; pages++ {
+		page := registryv1.PathOffers + "?" + query.Encode()
+		next, size, err := c.page(ctx, page, do)
+		// Also a page of nothing takes something: a registry cannot go on for ever.
+		if room -= max(size, maxList>>12); err == nil && room < 0 {
+			err = fmt.Errorf("%w: more than %d bytes in %d pages", ErrTooMany, maxList, pages)
 		}
-		if err := c.call(ctx, http.MethodGet, registryv1.PathOffers+"?"+query.Encode(), nil, &page); err != nil {
-			return nil, err
+		if err != nil {
+			return fmt.Errorf("GET %s: %w", c.base+registryv1.Base+page, err)
 		}
-		all = append(all, page.Items...)
-		if page.Continue == "" || len(page.Items) == 0 {
-			return all, nil
+		if next == "" {
+			return nil
 		}
-		query.Set("continue", page.Continue)
+		query.Set("continue", next)
 	}
+}
+
+// page calls do with the offers of a page, and returns where the next one begins and how many bytes this one has.
+func (c *Client) page(ctx context.Context, path string, do func(registryv1.Offer)) (next string, size int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := c.send(ctx, http.MethodGet, path, nil, "application/json")
+	if err != nil {
+		return "", 0, err
+	}
+	defer answer.Body.Close()
+	body := &io.LimitedReader{R: answer.Body, N: maxAnswer}
+	next, err = readPage(json.NewDecoder(body), do)
+	if body.N <= 0 {
+		err = fmt.Errorf("%w: more than %d bytes in a page", ErrTooMany, maxAnswer)
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("read the answer: %w", err)
+	}
+	return next, maxAnswer - body.N, nil
+}
+
+// readPage reads a page item by item, so that no more than one is in memory.
+func readPage(from *json.Decoder, do func(registryv1.Offer)) (next string, err error) {
+	if err := delimiter(from, '{'); err != nil {
+		return "", err
+	}
+	for from.More() {
+		field, err := from.Token()
+		if err != nil {
+			return "", err
+		}
+		switch field {
+		case "items":
+			if err := delimiter(from, '['); err != nil {
+				return "", err
+			}
+			for from.More() {
+				var o registryv1.Offer
+				if err := from.Decode(&o); err != nil {
+					return "", err
+				}
+				do(o)
+			}
+			if err := delimiter(from, ']'); err != nil {
+				return "", err
+			}
+		case "continue":
+			if err := from.Decode(&next); err != nil {
+				return "", err
+			}
+		default:
+			var other json.RawMessage
+			if err := from.Decode(&other); err != nil {
+				return "", err
+			}
+		}
+	}
+	return next, delimiter(from, '}')
+}
+
+// delimiter reads a delimiter.
+func delimiter(from *json.Decoder, want json.Delim) error {
+	got, err := from.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("%v where there should be %v", got, want)
+	}
+	return err
 }
 
 // path returns a path with its names.

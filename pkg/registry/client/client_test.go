@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ type reader struct {
 	lies    []error
 	fail    bool
 	handed  int
+	full    func(name string) bool // Whether there is no room for it; nil if there is for all.
 }
 
 // follow runs a watcher until the test ends, which has come to a place and restored something before.
@@ -66,14 +68,23 @@ func follow(t *testing.T, c func() *client.Client, after string, restore func(*c
 	return r
 }
 
-func (r *reader) deliver(_ context.Context, changes []client.Change, after string) error {
+func (r *reader) deliver(_ context.Context, changes []client.Change, after string) (leftOut []client.Key, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail {
-		return errors.New("cannot keep it")
+		return nil, errors.New("cannot keep it")
 	}
 	for _, c := range changes {
 		r.handed++
+		if c.Offer != nil && r.full != nil && r.full(c.Offer.ID) {
+			leftOut = append(leftOut, client.Key{Party: c.Offer.Party, Offer: c.Offer.ID})
+			delete(r.offers, c.Offer.ID)
+			continue
+		}
+		if c.Party != nil && r.full != nil && r.full(c.Party.Said.Name) {
+			leftOut = append(leftOut, client.Key{Party: c.Party.Said.Party})
+			continue
+		}
 		switch {
 		case c.Party != nil:
 			r.parties[c.Party.Said.Party] = c.Party.Alive
@@ -88,7 +99,7 @@ func (r *reader) deliver(_ context.Context, changes []client.Change, after strin
 	if after != "" {
 		r.after = after
 	}
-	return nil
+	return leftOut, nil
 }
 
 func (r *reader) report(err error) {
@@ -119,7 +130,7 @@ func TestPublisher(t *testing.T) {
 	r := servertest.New(t)
 	seller := registrytest.NewParty(t, "seller")
 	c := seller.Client(t, r.Address, r.Fingerprint)
-	p := client.NewPublisher(client.PublisherConfig{Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick})
+	p := client.NewPublisher(client.PublisherConfig{Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick, MinLease: time.Second})
 	servingtest.Run(t, p.Run)
 	wrong := seller.Document(t, "wrong", 1)
 	wrong.IssuedAt, wrong.ValidUntil = wrong.IssuedAt.Add(-2*time.Hour), wrong.IssuedAt.Add(-time.Hour)
@@ -154,6 +165,53 @@ func TestPublisher(t *testing.T) {
 	wanted.Offers = map[string]string{"c": seller.Offer(t, "c", 2)}
 	p.Set(wanted)
 	until(t, "it is there again", there.sees(map[string]int64{"c": 2}))
+}
+
+// TestDriven has a registry say that leases last no time, or for ever, that it has another number of offers each time, and has it refuse and
+// take in turn: it is called seldom, and little is told of it.
+func TestDriven(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		lease  func(n int64) registryv1.Lease
+		calls  int64 // At most.
+	}{
+		"NoTime":   {reason: "A lease counts for some time.", lease: func(int64) registryv1.Lease { return registryv1.Lease{} }, calls: 5},
+		"Negative": {reason: "Also one that is over.", lease: func(int64) registryv1.Lease { return registryv1.Lease{Seconds: -1 << 62} }, calls: 5},
+		"ForEver":  {reason: "It does not count for ever, and overflows nothing.", lease: func(int64) registryv1.Lease { return registryv1.Lease{Seconds: 1<<63 - 1} }, calls: 2},
+		"Differs":  {reason: "What a registry does not have is looked at less and less often.", lease: func(int64) registryv1.Lease { return registryv1.Lease{Offers: 7} }, calls: 14},
+		"Flaps": {
+			reason: "So is what it has in turn.", lease: func(n int64) registryv1.Lease { return registryv1.Lease{Offers: int(n % 2)} }, calls: 14,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seller := registrytest.NewParty(t, "seller")
+			var leases, told atomic.Int64
+			c := dishonest(t, seller, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/lease"):
+					_ = json.NewEncoder(w).Encode(tc.lease(leases.Add(1)))
+				case strings.HasSuffix(r.URL.Path, registryv1.PathOffers):
+					fmt.Fprint(w, `{"items":[]}`)
+				default:
+					_ = json.NewEncoder(w).Encode(registryv1.Party{State: registryv1.Approved})
+				}
+			}))
+			p := client.NewPublisher(client.PublisherConfig{
+				Client: func() *client.Client { return c }, Party: seller.ID, MinLease: 900 * time.Millisecond, Backoff: client.Backoff{First: 50 * time.Millisecond},
+				Tell: func(client.PublisherStatus) { told.Add(1) },
+			})
+			p.Set(client.Wanted{Enrolment: seller.Enrolment(t, 1, ""), Offers: map[string]string{}})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := p.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			if n := leases.Load(); n == 0 || n > tc.calls || told.Load() > 3 {
+				t.Errorf("%s\n%d leases in a second, and %d told; want at most %d and 3", tc.reason, n, told.Load(), tc.calls)
+			}
+		})
+	}
 }
 
 // TestWatcher follows a registry through its death, and begins again where it was.
@@ -247,6 +305,97 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
+// TestLeftOut has no room for an offer and a party, and then for all: what is left out is nothing that is not believed, and comes when all is
+// shown again.
+func TestLeftOut(t *testing.T) {
+	seller, other := registrytest.NewParty(t, "seller"), registrytest.NewParty(t, "other")
+	shown := func(p *registrytest.Party) registryv1.Upsert {
+		e := p.Enrolment(t, 1, "")
+		return registryv1.Upsert{Party: &registryv1.Party{ID: p.ID, Keys: e.Keys, Announcement: e.Announcement, Alive: true}}
+	}
+	offered := func(p *registrytest.Party, id string, revision int64) registryv1.Upsert {
+		return registryv1.Upsert{Offer: &registryv1.Offer{Party: p.ID, ID: id, JWS: p.Offer(t, id, revision)}}
+	}
+	registry := &liar{
+		snapshot: []registryv1.Upsert{shown(seller), offered(seller, "a", 1), offered(seller, "b", 1), shown(other), offered(other, "c", 1)},
+		then:     []registryv1.Upsert{offered(other, "c", 2), offered(seller, "b", 2)},
+	}
+	c := dishonest(t, seller, registry)
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := &reader{offers: map[string]int64{}, parties: map[string]bool{}, full: func(name string) bool { return name == "b" || name == "other" }}
+	counts := make(chan int, 10)
+	now := time.Now()
+	w := client.NewWatcher(client.WatcherConfig{
+		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report, LeftOut: func(n int) { counts <- n },
+		Now: func() time.Time { seen.mu.Lock(); defer seen.mu.Unlock(); return now },
+	})
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	if n := <-counts; n != 2 { // One offer and one party, until the party's offer changes.
+		t.Errorf("%d are left out", n)
+	}
+	until(t, "what there is room for is there", seen.sees(map[string]int64{"a": 1}))
+	if n := <-counts; n != 3 {
+		t.Errorf("%d are left out, with the offer of the party", n)
+	}
+
+	// There is room, and the connection is made again some time later.
+	seen.mu.Lock()
+	seen.full, now = nil, now.Add(time.Hour)
+	lies := slices.Clone(seen.lies)
+	seen.mu.Unlock()
+	if len(lies) > 0 {
+		t.Errorf("not believed: %v", lies)
+	}
+	registry.next()
+	until(t, "the rest comes", seen.sees(map[string]int64{"a": 1, "b": 2, "c": 2}))
+	if n := <-counts; n != 0 {
+		t.Errorf("%d are left out when there is room", n)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEndless has a registry answer with more than anybody can want to know.
+func TestEndless(t *testing.T) {
+	item := `{"party":"p","id":"o","revision":0,"registryRevision":0,"offer":""},`
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"Pages": func(w http.ResponseWriter) {
+			fmt.Fprintf(w, `{"items":[{"offer":%q}],"continue":"more"}`, strings.Repeat("x", 500<<10))
+		},
+		"EmptyPages": func(w http.ResponseWriter) { fmt.Fprint(w, `{"items":[],"continue":"more"}`) },
+		"Page": func(w http.ResponseWriter) {
+			fmt.Fprint(w, `{"items":[`)
+			for {
+				if _, err := fmt.Fprint(w, item); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dishonest(t, registrytest.NewParty(t, "p"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+			size := 0
+			err := c.EachOffer(t.Context(), nil, func(o registryv1.Offer) { size += 100 + len(o.JWS) })
+			if !errors.Is(err, client.ErrTooMany) || size > 20<<20 {
+				t.Errorf("%d bytes were taken in, error %v", size, err)
+			}
+		})
+	}
+}
+
+// dishonest runs a registry that does as it likes, until the test ends, and returns a client of it.
+func dishonest(t *testing.T, p *registrytest.Party, as http.Handler) *client.Client {
+	t.Helper()
+	key, inner := registrytest.Key(t), servingtest.Listen(t)
+	fake := &http.Server{Handler: as, ReadHeaderTimeout: time.Second}
+	t.Cleanup(func() { fake.Close() })
+	go func() { _ = fake.Serve(tls.NewListener(inner, party.ServerConfig(key))) }()
+	return p.Client(t, inner.Addr().String(), key.Fingerprint())
+}
+
 // TestLies lets a registry say what is not true.
 func TestLies(t *testing.T) {
 	seller, other := registrytest.NewParty(t, "seller"), registrytest.NewParty(t, "other")
@@ -286,17 +435,12 @@ func TestLies(t *testing.T) {
 		"Rotated":      {reason: "What was signed with a key that was replaced counts no more, and is no lie.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "b", seller.Offer(t, "b", 1))}, want: map[string]int64{}},
 		"NewKey":       {reason: "What is signed with the new one does.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
 		"OldKeys":      {reason: "A key that was replaced does not come back.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6)), shown(seller, 3), offered(seller.ID, "a", seller.Offer(t, "a", 9))}, lie: client.ErrOlder, want: map[string]int64{"a": 6}},
+		"Stolen":       {reason: "Who has stolen a key that was replaced announces nothing higher than the new one.", then: []registryv1.Upsert{shown(seller, 1<<40), shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
 		"Over":         {reason: "What is not valid any more is no offer, and no lie.", then: []registryv1.Upsert{offered(seller.ID, "b", seller.Sign(t, offer.Type, over))}, want: map[string]int64{"a": 5}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			liar := &liar{snapshot: true1, then: tc.then}
-			key := registrytest.Key(t)
-			inner := servingtest.Listen(t)
-			fake := &http.Server{Handler: liar, ReadHeaderTimeout: time.Second}
-			defer fake.Close()
-			go func() { _ = fake.Serve(tls.NewListener(inner, party.ServerConfig(key))) }()
-			c := seller.Client(t, inner.Addr().String(), key.Fingerprint())
+			c := dishonest(t, seller, &liar{snapshot: true1, then: tc.then})
 			ctx, cancel := context.WithCancel(t.Context())
 			seen := &reader{offers: map[string]int64{}, parties: map[string]bool{}}
 			done := make(chan error, 1)
@@ -318,7 +462,19 @@ func TestLies(t *testing.T) {
 }
 
 // liar is a registry that says what it is told to say.
-type liar struct{ snapshot, then []registryv1.Upsert }
+type liar struct {
+	snapshot, then []registryv1.Upsert
+
+	mu  sync.Mutex
+	end context.CancelFunc
+}
+
+// next ends the connection that there is.
+func (l *liar) next() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+}
 
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := eventstream.Begin(w, time.Second)
@@ -335,8 +491,12 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		add("", registryv1.EventUpsert, u)
 	}
 	add("e.2", registryv1.EventBookmark, registryv1.Bookmark{Revision: 2})
+	ctx, cancel := context.WithCancel(r.Context())
+	l.mu.Lock()
+	l.end = cancel
+	l.mu.Unlock()
 	_ = out.Send(events)
-	<-r.Context().Done()
+	<-ctx.Done()
 }
 
 func mustJSON(of any) []byte {

@@ -32,8 +32,12 @@ var (
 	ErrNobody = errors.New("its owner is not known")
 )
 
-// errOver means that an offer is true, and not valid any more, or that it is signed with a key that its owner has replaced.
-var errOver = errors.New("it is not valid any more")
+var (
+	// errOver means that an offer is true, and not valid any more, or that it is signed with a key that its owner has replaced.
+	errOver = errors.New("it is not valid any more")
+	// errLeftOut means that the owner of an offer was left out.
+	errLeftOut = errors.New("its owner was left out")
+)
 
 // MisbehaviourError is something that a registry says and that is not believed.
 type MisbehaviourError struct {
@@ -86,14 +90,18 @@ type Offer struct {
 type knowledge struct {
 	parties map[string]*seen
 	offers  map[Key]mark
+	// goneParties and goneOffers are how many of them are gone.
+	goneParties, goneOffers int
+	// left is what is shown and was left out, or some of it if that is much.
+	left map[Key]struct{}
 }
 
 // seen is what is kept of a party.
 type seen struct {
 	*Party
 
-	// there is false if the party is gone: it may come back, and not as an older one.
-	there bool
+	// there is false if the party is gone: it may come back, and not as an older one. It is left if it was left out.
+	there, left bool
 }
 
 // mark is what is kept of an offer.
@@ -106,11 +114,17 @@ type mark struct {
 	there bool
 }
 
-// maxParties and maxOffers bound what a registry can make a watcher keep: it can make parties of its own, as many as it likes.
-const maxParties, maxOffers = 1 << 14, 1 << 17
+const (
+	// maxParties and maxOffers bound what a registry can make a watcher keep: it can make parties of its own, as many as it likes.
+	maxParties, maxOffers = 1 << 14, 1 << 17
+	// maxGoneParties and maxGoneOffers bound how much of it is kept that is gone. A party has up to 32 KiB.
+	maxGoneParties, maxGoneOffers = 64, 1 << 13
+	// maxLeft bounds how much of what is left out is known by its name.
+	maxLeft = 1 << 12
+)
 
 func newKnowledge() *knowledge {
-	return &knowledge{parties: map[string]*seen{}, offers: map[Key]mark{}}
+	return &knowledge{parties: map[string]*seen{}, offers: map[Key]mark{}, left: map[Key]struct{}{}}
 }
 
 // keys returns what is there.
@@ -155,19 +169,23 @@ func (k *knowledge) party(p *registryv1.Party) (verified *Party, news bool, err 
 	case len(k.parties) >= maxParties:
 		return nil, false, fmt.Errorf("%w: %d parties are known", ErrTooMany, len(k.parties))
 	}
-	k.parties[p.ID] = &seen{now, true}
+	if before != nil && !before.there {
+		k.goneParties--
+	}
+	k.parties[p.ID] = &seen{Party: now, there: true}
 	return now, news || before == nil, nil
 }
 
 // follows returns why a party cannot be what another one has become.
 func (p *Party) follows(before *Party) error {
 	old, chain := before.Keys.Chain(), p.Keys.Chain()
+	same := len(chain) == len(old) // Who has stolen the old key, and announces the highest revision with it, is replaced with the key.
 	switch {
-	case len(chain) < len(old) || p.Said.Revision < before.Said.Revision:
+	case len(chain) < len(old) || same && p.Said.Revision < before.Said.Revision:
 		return fmt.Errorf("%w: announcement %d with %d keys, after announcement %d with %d keys", ErrOlder, p.Said.Revision, len(chain), before.Said.Revision, len(old))
 	case !slices.Equal(chain[:len(old)], old):
 		return fmt.Errorf("%w: its keys are not those that were seen before", ErrTwo)
-	case p.Said.Revision == before.Said.Revision && p.Announcement != before.Announcement:
+	case same && p.Said.Revision == before.Said.Revision && p.Announcement != before.Announcement:
 		return fmt.Errorf("%w: announcement %d", ErrTwo, p.Said.Revision)
 	}
 	return nil
@@ -176,7 +194,11 @@ func (p *Party) follows(before *Party) error {
 // offer verifies an offer. It is news unless it was known as it is. The error is errOver if it is true, and of no use.
 func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *Offer, news bool, err error) {
 	owner := k.parties[o.Party]
-	if owner == nil || !owner.there {
+	switch {
+	case owner != nil && owner.there:
+	case owner != nil && owner.left || owner == nil && len(k.left) > 0: // Of those that are left out not all are known.
+		return nil, false, errLeftOut
+	default:
 		return nil, false, ErrNobody
 	}
 	key, digest := Key{Party: o.Party, Offer: o.ID}, sha256.Sum256([]byte(o.JWS))
@@ -193,6 +215,9 @@ func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *Offer, 
 		return nil, false, fmt.Errorf("%w: revision %d", ErrTwo, read.Revision)
 	case !known && !k.room():
 		return nil, false, fmt.Errorf("%w: %d offers are known", ErrTooMany, len(k.offers))
+	}
+	if known && !before.there {
+		k.goneOffers--
 	}
 	k.offers[key] = mark{revision: read.Revision, digest: digest, keys: len(owner.Keys.Chain()), there: true}
 	if err := read.Validate(now); err != nil {
@@ -222,15 +247,44 @@ func verify(o *registryv1.Offer, owner *Party) (offer.Offer, error) {
 
 // room reports whether one more offer may be kept. Those that are gone make room.
 func (k *knowledge) room() bool {
-	if len(k.offers) < maxOffers {
-		return true
-	}
-	for key, m := range k.offers {
-		if !m.there {
-			delete(k.offers, key)
-		}
+	if len(k.offers) >= maxOffers {
+		k.prune(0, 0)
 	}
 	return len(k.offers) < maxOffers
+}
+
+// prune removes what is gone, until no more than that is left of it.
+func (k *knowledge) prune(parties, offers int) {
+	for key, m := range k.offers {
+		if k.goneOffers <= offers {
+			break
+		}
+		if !m.there {
+			delete(k.offers, key)
+			k.goneOffers--
+		}
+	}
+	for id, p := range k.parties {
+		if k.goneParties <= parties {
+			break
+		}
+		if !p.there {
+			delete(k.parties, id)
+			k.goneParties--
+		}
+	}
+}
+
+// leave notes that something was left out, and returns what was there.
+func (k *knowledge) leave(key Key) []Key {
+	if len(k.left) < maxLeft {
+		k.left[key] = struct{}{}
+	}
+	gone := k.forget(key)
+	if p := k.parties[key.Party]; p != nil && key.Offer == "" {
+		p.left = true
+	}
+	return gone
 }
 
 // replaced returns the offers that a party has signed with keys that it has replaced.
@@ -245,25 +299,40 @@ func (k *knowledge) replaced(p *Party) (all []Key) {
 
 // forget notes that something is not there any more, and returns what was.
 func (k *knowledge) forget(key Key) []Key {
+	var gone []Key
 	if key.Offer != "" {
-		m := k.offers[key]
-		if !m.there {
+		if !k.forgetOffer(key) {
 			return nil
 		}
-		m.there = false
-		k.offers[key] = m
-		return []Key{key}
-	}
-	p := k.parties[key.Party]
-	if p == nil || !p.there {
-		return nil
-	}
-	p.there = false
-	gone := []Key{key}
-	for of, m := range k.offers {
-		if of.Party == key.Party && m.there {
-			gone = append(gone, k.forget(of)...)
+		gone = []Key{key}
+	} else {
+		p := k.parties[key.Party]
+		if p == nil || !p.there {
+			return nil
+		}
+		p.there = false
+		k.goneParties++
+		gone = []Key{key}
+		for of, m := range k.offers {
+			if of.Party == key.Party && m.there && k.forgetOffer(of) {
+				gone = append(gone, of)
+			}
 		}
 	}
+	if k.goneParties > maxGoneParties || k.goneOffers > maxGoneOffers { // Half of it, so that this is seldom.
+		k.prune(maxGoneParties/2, maxGoneOffers/2)
+	}
 	return gone
+}
+
+// forgetOffer notes that an offer is not there any more, and reports whether it was.
+func (k *knowledge) forgetOffer(key Key) bool {
+	m := k.offers[key]
+	if !m.there {
+		return false
+	}
+	m.there = false
+	k.offers[key] = m
+	k.goneOffers++
+	return true
 }

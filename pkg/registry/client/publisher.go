@@ -4,6 +4,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,12 +14,16 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
 const (
-	// renewals is how many times a lease is renewed in its length.
-	renewals = 3
+	// renewals is how many times a lease is renewed in its length, and maxLease how long one is at most; how short one is at least a PublisherConfig says.
+	renewals, maxLease = 3, time.Hour
+	// tellEvery is how often a new status is told in the long run, and tellAtOnce how many may be told one after the other.
+	tellEvery, tellAtOnce = 10 * time.Second, 3
 	// waiting is how often a party that waits for approval asks, and refused after how long something is tried again that was refused.
 	waiting, refused = 15 * time.Second, 10 * time.Minute
 )
@@ -39,7 +44,10 @@ type PublisherConfig struct {
 	Party string
 	// Backoff is how long it waits after failures.
 	Backoff Backoff
-	// Tell is told of each new status, if it is not nil. It must not block.
+	// MinLease is how long a lease counts at least, whatever the registry says; 10 s if it is zero. An hour is the most.
+	MinLease time.Duration
+	// Tell is told of a status in which more has changed than times, if it is not nil: soon, but of many that follow each other no more than one in
+	// 10 s. It must not block.
 	Tell func(PublisherStatus)
 }
 
@@ -47,7 +55,7 @@ type PublisherConfig struct {
 type PublisherStatus struct {
 	// State is what the registry has decided about the party; empty if it has not answered yet.
 	State registryv1.State
-	// Published are the offers that the registry has, as they were signed, by their IDs.
+	// Published are the offers that the registry has, as they were signed, by their IDs; "?" for those that are not as they are wanted.
 	Published map[string]string
 	// Refused are the offers that the registry does not take, and why.
 	Refused map[string]*RefusalError
@@ -107,8 +115,9 @@ func (p *Publisher) Status() PublisherStatus {
 
 // Run keeps the registry told, until ctx ends.
 func (p *Publisher) Run(ctx context.Context) error {
-	r := &round{p: p}
+	r := &round{p: p, differs: pauses{Backoff: p.cfg.Backoff}}
 	failures := pauses{Backoff: p.cfg.Backoff}
+	tells := &teller{p: p, limit: rate.NewLimiter(rate.Every(tellEvery), tellAtOnce)}
 	for ctx.Err() == nil {
 		p.mu.Lock()
 		wanted := p.wanted
@@ -124,27 +133,55 @@ func (p *Publisher) Run(ctx context.Context) error {
 				rest = failures.next(err)
 			}
 			if ctx.Err() == nil {
-				p.tell(r, err)
+				p.note(r, err)
 			}
 		}
-		sleep(ctx, rest, p.wake)
+		tells.rest(ctx, rest)
 	}
 	return nil
 }
 
-// tell notes how a round went.
-func (p *Publisher) tell(r *round, err error) {
+// note notes how a round went.
+func (p *Publisher) note(r *round, err error) {
 	s := PublisherStatus{State: r.state, Refused: map[string]*RefusalError{}, Error: err, Contact: r.contact, LeaseUntil: r.leaseUntil}
 	for id, no := range r.refused {
 		s.Refused[id] = no.why
 	}
 	s.Published = maps.Clone(r.there)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.status = s
-	p.mu.Unlock()
-	if p.cfg.Tell != nil {
-		p.cfg.Tell(p.Status())
+}
+
+// teller tells what has changed, and no more often than it may.
+type teller struct {
+	p     *Publisher
+	limit *rate.Limiter
+	told  PublisherStatus
+}
+
+// rest waits until it is time, unless ctx ends or something else is wanted, and tells meanwhile what is to be told.
+func (t *teller) rest(ctx context.Context, d time.Duration) {
+	for until := time.Now().Add(d); ctx.Err() == nil; {
+		wait := time.Until(until)
+		if now := t.p.Status(); t.p.cfg.Tell != nil && !t.told.same(&now) {
+			if t.limit.Allow() {
+				t.told = now
+				t.p.cfg.Tell(now)
+				continue
+			}
+			wait = min(wait, tellEvery/tellAtOnce)
+		}
+		if sleep(ctx, wait, t.p.wake) || !time.Now().Before(until) {
+			return
+		}
 	}
+}
+
+// same reports whether two are the same but for their times.
+func (s *PublisherStatus) same(other *PublisherStatus) bool {
+	return s.State == other.State && maps.Equal(s.Published, other.Published) && fmt.Sprint(s.Error) == fmt.Sprint(other.Error) &&
+		maps.EqualFunc(s.Refused, other.Refused, func(a, b *RefusalError) bool { return a.Error() == b.Error() })
 }
 
 // round is what a publisher knows of the registry. It is for one goroutine.
@@ -153,11 +190,15 @@ type round struct {
 
 	state      registryv1.State
 	announced  registryv1.Enrolment // With which the registry knows the party.
-	there      map[string]string    // The offers that the registry has; nil if that is not known.
+	there      map[string]string    // The offers that the registry has, as they are wanted, or other; nil if that is not known.
 	refused    map[string]no
 	contact    time.Time
 	leaseUntil time.Time
+	differs    pauses // Counts how often in a row the registry has not had what it was told.
 }
+
+// other stands for an offer that is not as it is wanted: what it is matters to nobody, and a registry may say what it likes.
+const other = "?"
 
 // no is a refusal of an offer.
 type no struct {
@@ -178,17 +219,19 @@ func (r *round) make(ctx context.Context, w Wanted) (time.Duration, error) {
 
 	// What the registry has, if that is not known.
 	if r.there == nil {
-		offers, err := c.Offers(ctx, url.Values{"party": {id}})
+		there := map[string]string{}
+		err := c.EachOffer(ctx, url.Values{"party": {id}}, func(o registryv1.Offer) {
+			if o.Party != id {
+				return
+			}
+			if there[o.ID] = w.Offers[o.ID]; there[o.ID] != o.JWS {
+				there[o.ID] = other
+			}
+		})
 		if err != nil {
 			return 0, err
 		}
-		r.there = map[string]string{}
-		for _, o := range offers {
-			if o.Party == id {
-				r.there[o.ID] = o.JWS
-			}
-		}
-		r.contact = time.Now()
+		r.there, r.contact = there, time.Now()
 	}
 
 	// What is missing, and what is too much.
@@ -213,9 +256,11 @@ func (r *round) make(ctx context.Context, w Wanted) (time.Duration, error) {
 	r.contact, r.leaseUntil = time.Now(), lease.Until
 	if lease.Offers != len(r.there) {
 		r.there = nil
-		return r.p.cfg.Backoff.first(), nil
+		return r.differs.next(nil), nil
 	}
-	return max(time.Duration(lease.Seconds)*time.Second/renewals, time.Millisecond), nil
+	r.differs.reset()
+	length := time.Duration(min(max(lease.Seconds, 0), int64(maxLease/time.Second))) * time.Second
+	return max(length, cmp.Or(r.p.cfg.MinLease, 10*time.Second)) / renewals, nil
 }
 
 // announce announces the party, unless the registry knows it as it is and has approved it.

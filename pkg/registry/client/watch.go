@@ -21,8 +21,12 @@ import (
 const (
 	// silence is how long a registry may say nothing: some heartbeats may be missed.
 	silence = 50 * time.Second
-	// together is how many changes are handed on at once.
-	together = 256
+	// together is how many changes are handed on at once, and togetherBytes about how many bytes of signed documents.
+	together, togetherBytes = 256, 256 << 10
+	// maxOpen bounds how much a registry may show and take away again without an end, besides what is known.
+	maxOpen = 1 << 13
+	// anew is after how long what was left out is asked for again, when there is a new connection.
+	anew = 10 * time.Minute
 )
 
 // Change is a party or an offer that is new, has changed or is gone: one of its fields is set.
@@ -43,8 +47,13 @@ type WatcherConfig struct {
 	After string
 	// Deliver is handed what has changed, in order, in parts. At the end of those that belong together it gets how far the watcher has come; else that is empty. Where
 	// nothing has changed while it was not connected, it is handed that alone. After an
-	// error the watcher connects again, and hands the changes on that were not followed by an end.
-	Deliver func(ctx context.Context, changes []Change, after string) error
+	// error the watcher connects again, and hands the changes on that were not followed by an end. It returns what it does not keep for want of
+	// room: that is as if the registry did not show it, until it changes or all is shown again. With a party its offers are gone, each with a
+	// change of its own.
+	Deliver func(ctx context.Context, changes []Change, after string) (leftOut []Key, err error)
+	// LeftOut is told how much of what the registry shows is left out, when that has changed and changes belong together; nil to tell nobody. It is
+	// a lower bound from 4,096 on. It must not block.
+	LeftOut func(n int)
 	// Report is told what a registry says that is not true, or what is wrong with a connection; nil to tell nobody. It must not block.
 	Report func(error)
 	// Backoff is how long the watcher waits after failures.
@@ -62,6 +71,9 @@ type Watcher struct {
 	known *knowledge
 	// open is what was handed on, or was about to be, and not followed by an end.
 	open map[Key]bool
+	// left is how much was told that is left out, and whole when all was shown last.
+	left  int
+	whole time.Time
 }
 
 // NewWatcher returns a watcher that has not begun.
@@ -71,6 +83,9 @@ func NewWatcher(cfg WatcherConfig) *Watcher {
 	}
 	if cfg.Report == nil {
 		cfg.Report = func(error) {}
+	}
+	if cfg.LeftOut == nil {
+		cfg.LeftOut = func(int) {}
 	}
 	if cfg.Silence <= 0 {
 		cfg.Silence = silence
@@ -94,6 +109,13 @@ func (w *Watcher) Restore(parties []registryv1.Party, offers []registryv1.Offer)
 	return restored
 }
 
+// Leave takes in that what Restore has returned was left out, for want of room. It may be called between Restore and Run.
+func (w *Watcher) Leave(out []Key) {
+	for _, key := range out {
+		w.known.leave(key)
+	}
+}
+
 // Run watches until ctx ends. A connection that ends is made again, where the watcher was.
 func (w *Watcher) Run(ctx context.Context) error {
 	failures := pauses{Backoff: w.cfg.Backoff}
@@ -113,6 +135,9 @@ func (w *Watcher) connect(ctx context.Context, reached func()) error {
 	defer cancel()
 	query := url.Values{}
 	maps.Copy(query, w.cfg.Filter)
+	if len(w.known.left) > 0 && w.cfg.Now().Sub(w.whole) >= anew {
+		w.after = "" // There may be room by now.
+	}
 	if w.after != "" {
 		query.Set("after", w.after)
 	}
@@ -157,6 +182,8 @@ type telling struct {
 	w       *Watcher
 	reached func()
 	changes []Change
+	// bytes is about how many bytes of signed documents the changes have.
+	bytes int
 	// missing is what was known when a snapshot began and has not come since; nil outside of snapshots.
 	missing map[Key]bool
 	// arrived is whether the watcher has come to where the registry is since the connection was made.
@@ -169,6 +196,8 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 	case registryv1.EventSnapshot:
 		t.missing = t.w.known.keys()
 		maps.Copy(t.missing, t.w.open)
+		clear(t.w.known.left)
+		t.w.whole = t.w.cfg.Now()
 		return nil
 	case registryv1.EventUpsert:
 		var u registryv1.Upsert
@@ -192,8 +221,12 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 	default: // An event of another version.
 		return nil
 	}
-	if len(t.changes) < together {
+	if len(t.changes) < together && t.bytes < togetherBytes {
 		return nil
+	}
+	if open, known := len(t.w.open), len(t.w.known.offers)+len(t.w.known.parties); open > known+maxOpen {
+		t.w.after, t.w.open = "", map[Key]bool{}
+		return fmt.Errorf("%w: it has shown %d parties and offers without an end, %d of which it shows still", ErrTooMany, open, known)
 	}
 	return t.deliver(ctx, "")
 }
@@ -207,7 +240,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 		delete(t.missing, key)
 		p, news, err := known.party(u.Party)
 		if t.believes(key, news, err) {
-			t.changes = append(t.changes, Change{Party: p})
+			t.add(Change{Party: p}, len(p.Announcement))
 			if len(p.Keys.Chain()) > 1 {
 				for _, of := range known.replaced(p) {
 					t.gone(of)
@@ -221,11 +254,16 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 		switch {
 		case errors.Is(err, errOver):
 			t.gone(key)
+		case errors.Is(err, errLeftOut):
+			known.leave(key)
 		case t.believes(key, news, err):
-			t.changes = append(t.changes, Change{Offer: o})
+			t.add(Change{Offer: o}, len(o.JWS))
 		}
 	}
 }
+
+// add adds what is to be handed on.
+func (t *telling) add(c Change, bytes int) { t.changes, t.bytes = append(t.changes, c), t.bytes+bytes }
 
 // believes reports whether something is to be handed on, and reports why it is not believed.
 func (t *telling) believes(key Key, news bool, err error) bool {
@@ -236,12 +274,14 @@ func (t *telling) believes(key Key, news bool, err error) bool {
 	case !news && !t.w.open[key]:
 		return false
 	}
+	delete(t.w.known.left, key)
 	t.w.open[key] = true
 	return true
 }
 
 // gone takes into account that something is not there any more.
 func (t *telling) gone(key Key) {
+	delete(t.w.known.left, key)
 	for _, of := range t.w.known.forget(key) {
 		t.w.open[of] = true
 	}
@@ -264,18 +304,32 @@ func (t *telling) bookmark(ctx context.Context, after string) error {
 		t.gone(key)
 	}
 	t.missing = nil
-	if err := t.deliver(ctx, after); err != nil {
-		return err
+	for more := true; more; more = len(t.changes) > 0 { // With a party that is left out its offers are gone.
+		if err := t.deliver(ctx, after); err != nil {
+			return err
+		}
 	}
 	t.w.after, t.w.open, t.arrived = after, map[Key]bool{}, true
+	if left := len(t.w.known.left); left != t.w.left {
+		t.w.left = left
+		t.w.cfg.LeftOut(left)
+	}
 	t.reached()
 	return nil
 }
 
 func (t *telling) deliver(ctx context.Context, after string) error {
-	if err := t.w.cfg.Deliver(ctx, t.changes, after); err != nil {
+	leftOut, err := t.w.cfg.Deliver(ctx, t.changes, after)
+	if err != nil {
 		return fmt.Errorf("hand on %d changes: %w", len(t.changes), err)
 	}
-	t.changes = nil
+	t.changes, t.bytes = nil, 0
+	for _, key := range leftOut {
+		for _, of := range t.w.known.leave(key) {
+			if of != key {
+				t.changes = append(t.changes, Change{Gone: &of})
+			}
+		}
+	}
 	return nil
 }
