@@ -220,7 +220,8 @@ func (c *connector) setup(ctx context.Context) error {
 	driver := outofband.New(direct, c.liqoNamespace)
 	err = errors.Join(c.market.SetupWithManager(c.mgr), c.setupBuyer(own, driver), c.setupSeller(ctx, driver),
 		prices.New(c.mgr.GetClient()).Setup(c.mgr), outofband.NewTunnels(c.mgr.GetClient()).Setup(c.mgr),
-		outofband.NewGateway(c.mgr.GetClient(), c.liqoNamespace, nil).Setup(c.mgr), outofband.NewLeftovers(driver).Setup(c.mgr))
+		outofband.NewGateway(c.mgr.GetClient(), c.liqoNamespace, nil).Setup(c.mgr), outofband.NewLeftovers(driver).Setup(c.mgr),
+		outofband.NewArrivals(driver).Setup(c.mgr))
 	if err != nil {
 		return err
 	}

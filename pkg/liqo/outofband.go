@@ -56,7 +56,7 @@ func GivenName(of cluster.Identity) string {
 	return UniqueName(cluster.Identity{ID: of.ID, Name: strings.TrimRight(of.Name[:min(len(of.Name), maxClusterName-hash)], "-")})
 }
 
-// NewForeignCluster returns a foreign cluster that consumes nothing of ours and provides nothing yet, peered out of band. It has the cluster's
+// NewForeignCluster returns a foreign cluster that may consume nothing of ours and provides nothing yet, peered out of band. It has the cluster's
 // name, or a given one if that is too long: also in its identity, since Liqo's controller looks the ForeignCluster up by that when it asks
 // whether the API server answers (pkg/liqo-controller-manager/foreign-cluster-operator/apiserverchecker.go@v0.9.4).
 func NewForeignCluster(of cluster.Identity, authURL string) *ForeignCluster {
@@ -70,11 +70,19 @@ func NewForeignCluster(of cluster.Identity, authURL string) *ForeignCluster {
 			ClusterIdentity:        discoveryv1alpha1.ClusterIdentity{ClusterID: string(of.ID), ClusterName: of.Name},
 			ForeignAuthURL:         authURL,
 			OutgoingPeeringEnabled: discoveryv1alpha1.PeeringEnabledAuto,
-			IncomingPeeringEnabled: discoveryv1alpha1.PeeringEnabledAuto,
+			// Auto would be the flag of Liqo's controller manager, which is true in its chart: the cluster would be given a part of this one
+			// (AllowIncomingPeering in liqo/pkg/utils/foreignCluster/incomingPeering.go@v0.9.4).
+			IncomingPeeringEnabled: discoveryv1alpha1.PeeringEnabledNo,
 			// Liqo's authentication service has a certificate that nobody signs.
 			InsecureSkipTLSVerify: new(true),
 		},
 	}
+}
+
+// CameUnasked reports whether Liqo has made a foreign cluster because another one asked for resources, and nobody here had named it
+// (liqo/pkg/liqo-controller-manager/resource-request-controller/utils.go@v0.9.4).
+func CameUnasked(fc *ForeignCluster) bool {
+	return fc.Labels[discovery.DiscoveryTypeLabel] == string(discovery.IncomingPeeringDiscovery)
 }
 
 // Consume has Liqo begin, or go on with, the peering over which a foreign cluster provides. An empty URL leaves the one that Liqo knows.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	foreigncluster "github.com/liqotech/liqo/pkg/utils/foreignCluster"
+
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -32,5 +34,18 @@ func TestGivenName(t *testing.T) {
 			t.Errorf("%s with the ID %s is given %s", of.Name, of.ID, name)
 		}
 		seen[name] = true
+	}
+}
+
+// TestLetIn lets nobody consume here of whom this cluster buys, whatever the flag of Liqo's controller manager says.
+func TestLetIn(t *testing.T) {
+	fc := liqo.NewForeignCluster(cluster.Identity{ID: "2222", Name: "seller"}, "https://192.0.2.1")
+	for _, flag := range []bool{true, false} {
+		if foreigncluster.AllowIncomingPeering(fc, flag) {
+			t.Errorf("with --enable-incoming-peering=%t the seller may consume", flag)
+		}
+	}
+	if liqo.Provide(fc); !foreigncluster.AllowIncomingPeering(fc, false) {
+		t.Error("who has bought may not consume")
 	}
 }

@@ -144,6 +144,9 @@ func TestResell(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		return fed.Consumer.HasBought(ctx, fed.Broker, federation.Sold("750m"))
 	})
+	if err := fed.Consumer.LetIn(t.Context(), fed.Broker); err != nil {
+		t.Fatal(err)
+	}
 	if err := fed.PrepareConsumer(t.Context(), federation.NewProgress(os.Stderr)); err != nil {
 		t.Fatal(err)
 	}

@@ -42,16 +42,17 @@ type Buyer interface {
 	// Drain has nothing new run on the nodes of a cluster, and evicts what does. It returns how many pods are left. It leaves those
 	// alone that run on every node.
 	Drain(ctx context.Context, remote cluster.ID) (left int, err error)
-	// Unpeer ends a peering that Peer began, and reports whether nothing is left of it.
+	// Unpeer ends a peering that Peer began, and reports whether nothing is left of it. What people have made it leaves alone.
 	Unpeer(ctx context.Context, remote cluster.ID) (done bool, err error)
 }
 
 // Seller lets the clusters of buyers peer with this one. Its methods are as those of [Buyer].
 type Seller interface {
-	// Issue returns what a cluster needs to peer with this one, and lets it. The error is [ErrForeign] if it has peered without.
+	// Issue returns what a cluster needs to peer with this one, and lets it. What it returns is good for one cluster, once. The error is
+	// [ErrForeign] if people have made a peering with it, in any direction.
 	Issue(ctx context.Context, buyer cluster.Identity) (Credentials, error)
-	// Withdraw ends what Issue began: the cluster is offered nothing any more, and what it was given opens nothing. It reports whether
-	// the cluster consumes nothing any more. It is for clusters that something was issued to.
+	// Withdraw ends what Issue began, and nothing that people have made: the cluster is offered nothing any more, and what it was given opens
+	// nothing. It reports whether the cluster consumes nothing any more by what was issued.
 	Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err error)
 }
 

@@ -60,6 +60,13 @@ func ForeignCluster(id cluster.Identity, outgoing, incoming bool) *liqo.ForeignC
 	return fc
 }
 
+// CameUnasked returns the record that Liqo makes of a peer that consumes here without having been named.
+func CameUnasked(id cluster.Identity) *liqo.ForeignCluster {
+	fc := ForeignCluster(id, false, true)
+	fc.Labels = map[string]string{discovery.DiscoveryTypeLabel: string(discovery.IncomingPeeringDiscovery), discovery.ClusterIDLabel: string(id.ID)}
+	return fc
+}
+
 // SetPeering changes which peerings of a peer are established.
 func SetPeering(fc *liqo.ForeignCluster, outgoing, incoming bool) {
 	state := func(established bool) discoveryv1alpha1.PeeringConditionStatusType {

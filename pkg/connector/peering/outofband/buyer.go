@@ -28,8 +28,14 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// annotationContract is on what a connector has made, and what it therefore may remove.
-const annotationContract = "brokering.liqo.io/by-contract"
+const (
+	// annotationContract is on what a connector has made, and what it therefore may change and remove.
+	annotationContract = "brokering.liqo.io/by-contract"
+	// annotationBought and annotationSold are on foreign clusters of contracts: which directions of the peering are by contract. The others
+	// are left as they are.
+	annotationBought = "brokering.liqo.io/bought-by-contract"
+	annotationSold   = "brokering.liqo.io/sold-by-contract"
+)
 
 // annotationDrained is on nodes that Drain has closed, so that Peer opens no other ones.
 const annotationDrained = "brokering.liqo.io/drained-by-contract"
@@ -76,8 +82,7 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	if err != nil {
 		return err
 	}
-	// What people have peered stays theirs, but for a record that Liqo made because the seller consumes here.
-	if fc != nil && fc.Annotations[annotationContract] == "" && liqo.Outgoing(fc).Exists {
+	if fc != nil && !ours(fc) {
 		return fmt.Errorf("peer with %s: %w", seller, peering.ErrForeign)
 	}
 	if err := d.keepToken(ctx, liqo.PeerToken(d.liqo, seller.ID, with.Token())); err != nil {
@@ -88,8 +93,10 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	if err != nil {
 		return err
 	}
-	if err := d.tell(ctx, secret, seller.ID); err != nil {
-		return err
+	if fc == nil || !liqo.Outgoing(fc).Established {
+		if err := d.tell(ctx, secret, annotationTold, seller.ID); err != nil {
+			return err
+		}
 	}
 	if fc == nil {
 		err := d.consume(ctx, seller, with.AuthURL())
@@ -139,6 +146,7 @@ func (d *Driver) consume(ctx context.Context, seller cluster.Identity, authURL s
 // provideHere has a foreign cluster provide, and notes since when it is asked to.
 func (d *Driver) provideHere(fc *liqo.ForeignCluster, authURL string) {
 	mark(fc)
+	fc.Annotations[annotationBought] = "true"
 	if !liqo.Consumes(fc) {
 		fc.Annotations[annotationPeered] = strconv.FormatInt(d.now().Unix(), 10)
 	}
@@ -303,7 +311,7 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 	if err != nil {
 		return false, err
 	}
-	if fc != nil && fc.Annotations[annotationContract] == "" {
+	if fc != nil && (!ours(fc) || fc.Annotations[annotationBought] == "") {
 		return true, nil // It is somebody else's.
 	}
 	nodes, err := d.nodes(ctx, remote)
@@ -316,7 +324,11 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 		return false, nil
 	}
 	if fc != nil {
-		if err := d.patch(ctx, fc, func() { liqo.ConsumeNoMore(fc) }); err != nil {
+		if err := d.patch(ctx, fc, func() {
+			if liqo.ConsumeNoMore(fc); fc.Annotations[annotationSold] == "" {
+				liqo.ProvideNoMore(fc) // It was made for this peering: also whom people have let in meanwhile leaves with it.
+			}
+		}); err != nil {
 			return false, err
 		}
 		if liqo.Outgoing(fc).Exists {
@@ -328,6 +340,12 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 	}
 	if err := d.replaceToken(ctx, remote); err != nil {
 		return false, err
+	}
+	if fc != nil && fc.Annotations[annotationSold] != "" { // It still buys from this cluster, or may.
+		return true, d.patch(ctx, fc, func() {
+			delete(fc.Annotations, annotationBought)
+			delete(fc.Annotations, annotationPeered)
+		})
 	}
 	return d.forget(ctx, remote, fc)
 }
@@ -385,6 +403,9 @@ func (d *Driver) patch(ctx context.Context, fc *liqo.ForeignCluster, change func
 	}
 	return nil
 }
+
+// ours reports whether a foreign cluster is by contract, and not of people.
+func ours(fc *liqo.ForeignCluster) bool { return fc.Annotations[annotationContract] != "" }
 
 func mark(object client.Object) {
 	annotations := object.GetAnnotations()

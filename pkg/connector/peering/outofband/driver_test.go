@@ -4,6 +4,7 @@
 package outofband
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ func TestBuy(t *testing.T) {
 	}
 	twice("peer", func() error { return w.Peer(t.Context(), credentials(t, "token")) })
 	fc := w.foreign()
-	if fc == nil || fc.Spec.OutgoingPeeringEnabled != "Yes" || fc.Spec.ForeignAuthURL != authURL {
+	if fc == nil || fc.Spec.OutgoingPeeringEnabled != "Yes" || fc.Spec.IncomingPeeringEnabled != "No" || fc.Spec.ForeignAuthURL != authURL {
 		t.Fatalf("Liqo is not told to peer: %+v", fc)
 	}
 	if got := w.secret("remote-token-2222"); got == nil || liqo.Token(got) != "token" {
@@ -195,19 +196,55 @@ func TestBuy(t *testing.T) {
 	}
 }
 
-// TestBuyLeavesOthers has people peer the clusters without a contract.
+// TestLetIn goes on with a peering whose seller people let consume in turn, and leaves that as it is, but not beyond the end.
+func TestLetIn(t *testing.T) {
+	w := newWorld(t)
+	peer := func() {
+		t.Helper()
+		if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	peer()
+	fc := w.foreign()
+	liqo.Provide(fc)
+	if err := w.client.Update(t.Context(), fc); err != nil {
+		t.Fatal(err)
+	}
+	if peer(); !liqo.Provides(w.foreign()) {
+		t.Error("whom people have let in is put out")
+	}
+	w.at = w.at.Add(nodeTimeout)
+	w.peered(true, true)
+	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || done || liqo.Provides(w.foreign()) {
+		t.Errorf("unpeered: %t, %v; the seller may consume beyond the end: %t", done, err, liqo.Provides(w.foreign()))
+	}
+}
+
+// TestBuyLeavesOthers has people know the seller's cluster without a contract, in whichever direction they share with it.
 func TestBuyLeavesOthers(t *testing.T) {
-	fc := liqotest.ForeignCluster(remote, true, false)
-	w := newWorld(t, fc)
-	if err := w.Peer(t.Context(), credentials(t, "token")); !errors.Is(err, peering.ErrForeign) {
-		t.Errorf("Peer(): %v, want %v", err, peering.ErrForeign)
+	for name, fc := range map[string]*liqo.ForeignCluster{
+		"Provides": liqotest.ForeignCluster(remote, true, false), "Consumes": liqotest.ForeignCluster(remote, false, true),
+		"CameUnasked": liqotest.CameUnasked(remote), "Nothing": liqotest.ForeignCluster(remote, false, false),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fc)
+			before := w.foreign()
+			if err := w.Peer(t.Context(), credentials(t, "token")); !errors.Is(err, peering.ErrForeign) {
+				t.Errorf("Peer(): %v, want %v", err, peering.ErrForeign)
+			}
+			if w.secret("remote-token-2222") != nil {
+				t.Error("the token of the peering that exists is replaced")
+			}
+			if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || !done {
+				t.Errorf("Unpeer(): %t, %v", done, err)
+			}
+			if w.foreign().ResourceVersion != before.ResourceVersion {
+				t.Errorf("what people have made is changed to %+v", w.foreign().Spec)
+			}
+		})
 	}
-	if w.secret("remote-token-2222") != nil {
-		t.Error("the token of the peering that exists is replaced")
-	}
-	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || !done || w.foreign().Spec.OutgoingPeeringEnabled == "No" {
-		t.Errorf("Unpeer(): %t, %v; the peering of others ends: %t", done, err, w.foreign().Spec.OutgoingPeeringEnabled == "No")
-	}
+	w := newWorld(t)
 	itself, err := peering.NewCredentials(own, authURL, "token")
 	if err != nil {
 		t.Fatal(err)
@@ -229,24 +266,34 @@ func TestSell(t *testing.T) {
 	if _, err := w.Issue(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if got := issued(w.secret(liqo.AuthTokenName)); !slices.Equal(got, []cluster.ID{remote.ID, other.ID}) {
+	if got := listed(w.secret(liqo.AuthTokenName), annotationIssued); !slices.Equal(got, []cluster.ID{remote.ID, other.ID}) {
 		t.Errorf("issued to %v", got)
 	}
-	// Liqo writes down who peers.
-	for _, o := range []client.Object{liqotest.ForeignCluster(remote, false, true), liqo.PeerToken("liqo", remote.ID, "of the buyer")} {
+	// Liqo writes down who peers. It has used its token then: nobody can use it again, and who has not used it is issued another one.
+	for _, o := range []client.Object{liqotest.CameUnasked(remote), liqo.PeerToken("liqo", remote.ID, "of the buyer")} {
 		if err := w.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.Issue(t.Context(), remote); err != nil {
-		t.Fatalf("Issue() to who has peered with what was issued: %v", err)
-	}
-	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || done {
-		t.Errorf("withdrawn while it is offered something: %t, %v", done, err)
-	}
+	w.arrive()
 	token := liqo.Token(w.secret(liqo.AuthTokenName))
 	if token == "first" || len(token) != 128 {
 		t.Errorf("the token is still good, or none: %d characters", len(token))
+	}
+	if is, err := w.Sold(t.Context(), remote.ID); err != nil || !is || !liqo.Provides(w.foreign()) {
+		t.Errorf("it consumes by contract: %t, %v, %+v", is, err, w.foreign().Spec)
+	}
+	if c, err := w.Issue(t.Context(), remote); err != nil || c.Token() == token {
+		t.Fatalf("Issue() to who has used what was issued: %v; it has a token again: %t", err, c.Token() == token)
+	}
+	if c, err := w.Issue(t.Context(), other); err != nil || c.Token() != token {
+		t.Errorf("the other cluster has no token that is good: %v", err)
+	}
+	if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != token {
+		t.Error("the token is replaced again, though nobody has used it")
+	}
+	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || done {
+		t.Errorf("withdrawn while it is offered something: %t, %v", done, err)
 	}
 	if got := w.foreign().Spec.IncomingPeeringEnabled; got != "No" {
 		t.Errorf("Liqo is told %q, want No", got)
@@ -262,7 +309,7 @@ func TestSell(t *testing.T) {
 	if got := liqo.Token(w.secret(liqo.AuthTokenName)); got != token {
 		t.Error("the token is replaced for who was not told it")
 	}
-	if c, err := w.Issue(t.Context(), remote); err != nil || c.Token() != token || w.foreign().Spec.IncomingPeeringEnabled != "Yes" {
+	if c, err := w.Issue(t.Context(), remote); err != nil || c.Token() == token || w.foreign().Spec.IncomingPeeringEnabled != "Yes" {
 		t.Errorf("a second contract: %v, %v", c, err)
 	}
 	if err := w.client.Delete(t.Context(), request); err != nil {
@@ -331,6 +378,9 @@ func TestLeftovers(t *testing.T) {
 	if forgotten() {
 		t.Fatal("what people have made is gone")
 	}
+	if err := w.client.Delete(t.Context(), w.foreign()); err != nil {
+		t.Fatal(err)
+	}
 	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
 		t.Fatal(err)
 	}
@@ -357,9 +407,10 @@ func TestPeerInTurn(t *testing.T) {
 	if done, err := w.PeerInTurn(t.Context(), remote.ID); err != nil || done {
 		t.Errorf("with who has not peered: %t, %v", done, err)
 	}
-	if err := w.client.Create(t.Context(), liqotest.ForeignCluster(remote, false, true)); err != nil {
+	if err := w.client.Create(t.Context(), liqotest.CameUnasked(remote)); err != nil {
 		t.Fatal(err)
 	}
+	w.arrive()
 	if done, err := w.PeerInTurn(t.Context(), remote.ID); err != nil || !done || !liqo.Consumes(w.foreign()) {
 		t.Errorf("with who has peered: %t, %v, %+v", done, err, w.foreign().Spec)
 	}
@@ -376,14 +427,130 @@ func TestPeerInTurn(t *testing.T) {
 	}
 }
 
-// TestSellLeavesOthers has people peer the clusters without a contract.
+// TestSellLeavesOthers has people know the buyer's cluster without a contract, in whichever direction they share with it, before something is
+// issued to it and after.
 func TestSellLeavesOthers(t *testing.T) {
-	w := newWorld(t, liqotest.ForeignCluster(remote, false, true))
-	if _, err := w.Issue(t.Context(), remote); !errors.Is(err, peering.ErrForeign) {
-		t.Errorf("Issue(): %v, want %v", err, peering.ErrForeign)
+	for name, fc := range map[string]*liqo.ForeignCluster{
+		"Consumes": liqotest.ForeignCluster(remote, false, true), "Provides": liqotest.ForeignCluster(remote, true, false),
+		"CameUnasked": liqotest.CameUnasked(remote), "Nothing": liqotest.ForeignCluster(remote, false, false),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fc)
+			if _, err := w.Issue(t.Context(), remote); !errors.Is(err, peering.ErrForeign) {
+				t.Errorf("Issue(): %v, want %v", err, peering.ErrForeign)
+			}
+			w.leaves(w.foreign())
+		})
 	}
+	t.Run("MadeLater", func(t *testing.T) {
+		w := newWorld(t)
+		if _, err := w.Issue(t.Context(), remote); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.client.Create(t.Context(), liqotest.ForeignCluster(remote, false, true)); err != nil {
+			t.Fatal(err)
+		}
+		before := w.foreign()
+		w.arrive()
+		w.leaves(before)
+		if liqo.Token(w.secret(liqo.AuthTokenName)) == "first" {
+			t.Error("what was issued is still good")
+		}
+	})
+	w := newWorld(t)
 	if _, err := w.Issue(t.Context(), own); err == nil || !strings.Contains(err.Error(), "itself") {
 		t.Errorf("a cluster buys from itself: %v", err)
+	}
+}
+
+// leaves fails if the end of a contract changes what people have made.
+func (w *world) leaves(fc *liqo.ForeignCluster) {
+	w.t.Helper()
+	if done, err := w.PeerInTurn(w.t.Context(), remote.ID); err != nil || done {
+		w.t.Errorf("PeerInTurn(): %t, %v", done, err)
+	}
+	if done, err := w.Withdraw(w.t.Context(), remote.ID); err != nil || !done {
+		w.t.Errorf("Withdraw(): %t, %v", done, err)
+	}
+	if is, err := w.Sold(w.t.Context(), remote.ID); err != nil || is {
+		w.t.Errorf("it consumes by contract: %t, %v", is, err)
+	}
+	if after := w.foreign(); after == nil || after.ResourceVersion != fc.ResourceVersion {
+		w.t.Errorf("what people have made is changed to %+v", after)
+	}
+}
+
+// arrive has the connector look at the foreign cluster after Liqo has changed it.
+func (w *world) arrive() {
+	w.t.Helper()
+	if _, err := NewArrivals(w.Driver).Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.foreign())}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestToldOnce replaces the token of a buyer's cluster when its seller, whom Liqo tells it, has used it.
+func TestToldOnce(t *testing.T) {
+	w := newWorld(t)
+	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+		t.Fatal(err)
+	}
+	if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != "first" {
+		t.Error("the token is replaced before it is used")
+	}
+	w.peered(true, false)
+	w.arrive()
+	token := liqo.Token(w.secret(liqo.AuthTokenName))
+	if token == "first" {
+		t.Error("the seller can use the token again")
+	}
+	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+		t.Fatal(err)
+	}
+	if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != token {
+		t.Error("the token is replaced again")
+	}
+}
+
+// TestBoth buys from a cluster and sells to it. Each ends without the other.
+func TestBoth(t *testing.T) {
+	for name, first := range map[string]string{"BuyerFirst": "buyer", "SellerFirst": "seller"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Issue(t.Context(), remote); err != nil || !liqo.Provides(w.foreign()) || !liqo.Consumes(w.foreign()) {
+				t.Fatalf("sold: %v, %+v", err, w.foreign().Spec)
+			}
+			w.peered(true, true)
+			w.arrive()
+			w.at = w.at.Add(nodeTimeout)
+			end := map[string]func(context.Context, cluster.ID) (bool, error){"buyer": w.Unpeer, "seller": w.Withdraw}
+			if _, err := end[first](t.Context(), remote.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.peered(first != "buyer", first != "seller")
+			if done, err := end[first](t.Context(), remote.ID); err != nil || !done {
+				t.Errorf("ended: %t, %v", done, err)
+			}
+			if fc := w.foreign(); fc == nil || liqo.Consumes(fc) != (first != "buyer") || liqo.Provides(fc) != (first != "seller") {
+				t.Errorf("the other direction: %+v", fc)
+			}
+			delete(end, first)
+			for _, last := range end {
+				for range 3 {
+					if _, err := last(t.Context(), remote.ID); err != nil {
+						t.Fatal(err)
+					}
+					if w.foreign() != nil {
+						w.peered(false, false)
+					}
+				}
+			}
+			if w.foreign() != nil {
+				t.Errorf("it is left: %+v", w.foreign())
+			}
+		})
 	}
 }
 
@@ -450,6 +617,9 @@ func TestLookAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Issue(t.Context(), remote); err != nil {
 				t.Fatal(err)
 			}
 			w.at = w.at.Add(nodeTimeout)

@@ -40,7 +40,7 @@ func (l *Leftovers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	shared := liqo.Consumes(fc) || liqo.Provides(fc) || liqo.Outgoing(fc).Exists || liqo.Incoming(fc).Exists
-	if fc.Annotations[annotationContract] == "" || shared {
+	if !ours(fc) || shared {
 		return ctrl.Result{}, nil
 	}
 	switch asks, err := liqo.AsksForResources(ctx, l.driver.client, fc); {

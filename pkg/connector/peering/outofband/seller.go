@@ -17,11 +17,18 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// annotationIssued is on the Secret with Liqo's token: the clusters that were told this token, in order, with commas between.
-const annotationIssued = "brokering.liqo.io/issued-to"
+// annotationIssued and annotationTold are on the Secret with Liqo's token: the clusters that were issued this token, and those that Liqo tells it
+// because this cluster peers with them; in order, with commas between.
+const (
+	annotationIssued = "brokering.liqo.io/issued-to"
+	annotationTold   = "brokering.liqo.io/told-to"
+)
 
-// Issue implements [peering.Seller]. Liqo 0.9 has one token for all, which is replaced when a cluster that was told it may not peer any
-// more: what was issued to others before and not used yet is issued again, with the new one.
+// usedToken is what a cluster is issued that has an identity here: it needs no token, and must not have one.
+const usedToken = "used"
+
+// Issue implements [peering.Seller]. Liqo 0.9 has one token for all, which is replaced as soon as a cluster that was told it has its identity, or
+// may not peer any more: what was issued to others before and not used yet is issued again, with the new one.
 func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Credentials, error) {
 	own, err := liqo.OwnIdentity(ctx, d.client, d.liqo)
 	if err != nil {
@@ -30,22 +37,20 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	if own.ID == buyer.ID {
 		return peering.Credentials{}, fmt.Errorf("cluster %s is this cluster itself", buyer)
 	}
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer.ID)
-	if err != nil {
-		return peering.Credentials{}, err
-	}
+	// The token before the foreign cluster: one that has replaced a used one is not read with the record of before.
 	secret, err := d.token(ctx)
 	if err != nil {
 		return peering.Credentials{}, err
 	}
+	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer.ID)
+	if err != nil {
+		return peering.Credentials{}, err
+	}
 	if fc != nil {
-		if !slices.Contains(issued(secret), buyer.ID) && fc.Annotations[annotationContract] == "" && liqo.Incoming(fc).Exists {
+		if !ours(fc) && !came(fc, secret) {
 			return peering.Credentials{}, fmt.Errorf("issue credentials to %s: %w", buyer, peering.ErrForeign)
 		}
-		if err := d.patch(ctx, fc, func() {
-			mark(fc)
-			liqo.Provide(fc)
-		}); err != nil {
+		if err := d.sell(ctx, fc); err != nil {
 			return peering.Credentials{}, err
 		}
 	}
@@ -53,11 +58,40 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	if err != nil {
 		return peering.Credentials{}, err
 	}
-	if err := d.tell(ctx, secret, buyer.ID); err != nil {
+	if fc != nil && identified(fc) {
+		return peering.NewCredentials(own, url, usedToken)
+	}
+	if err := d.tell(ctx, secret, annotationIssued, buyer.ID); err != nil {
 		return peering.Credentials{}, err
 	}
 	return peering.NewCredentials(own, url, liqo.Token(secret))
 }
+
+// came reports whether Liqo has made a foreign cluster because a cluster came with the token that it was issued. What people have made is none.
+func came(fc *liqo.ForeignCluster, secret *corev1.Secret) bool {
+	return liqo.CameUnasked(fc) && slices.Contains(listed(secret, annotationIssued), liqo.Identity(fc).ID)
+}
+
+// identified reports whether a cluster has its identity here: it has asked for resources.
+func identified(fc *liqo.ForeignCluster) bool { return liqo.CameUnasked(fc) || liqo.Incoming(fc).Exists }
+
+// sell notes that a foreign cluster consumes by contract, and lets it.
+func (d *Driver) sell(ctx context.Context, fc *liqo.ForeignCluster) error {
+	return d.patch(ctx, fc, func() {
+		mark(fc)
+		fc.Annotations[annotationSold] = "true"
+		liqo.Provide(fc)
+	})
+}
+
+// Sold reports whether a cluster consumes here by what was issued to it.
+func (d *Driver) Sold(ctx context.Context, buyer cluster.ID) (bool, error) {
+	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer)
+	return err == nil && fc != nil && sold(fc) && liqo.Incoming(fc).Exists, err
+}
+
+// sold reports whether a foreign cluster consumes by contract.
+func sold(fc *liqo.ForeignCluster) bool { return ours(fc) && fc.Annotations[annotationSold] != "" }
 
 // annotationInTurn is on the foreign cluster of a buyer with which this cluster has peered in turn.
 const annotationInTurn = "brokering.liqo.io/in-turn"
@@ -66,14 +100,13 @@ const annotationInTurn = "brokering.liqo.io/in-turn"
 // peered. Withdraw ends it.
 func (d *Driver) PeerInTurn(ctx context.Context, buyer cluster.ID) (done bool, err error) {
 	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer)
-	if err != nil || fc == nil || !liqo.Incoming(fc).Exists {
+	if err != nil || fc == nil || !sold(fc) || !liqo.Incoming(fc).Exists {
 		return false, err
 	}
 	if liqo.Consumes(fc) {
 		return true, nil
 	}
 	return true, d.patch(ctx, fc, func() {
-		mark(fc)
 		fc.Annotations[annotationInTurn] = "true"
 		liqo.Consume(fc, "") // Liqo knows where it has peered from.
 	})
@@ -86,9 +119,17 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 	if err != nil {
 		return false, err
 	}
+	if fc != nil && !sold(fc) {
+		if secret, err := d.token(ctx); err != nil {
+			return false, err
+		} else if ours(fc) || !came(fc, secret) {
+			return true, d.replaceToken(ctx, buyer) // It is people's, or what this cluster buys from.
+		}
+	}
 	if fc != nil {
 		if err := d.patch(ctx, fc, func() {
 			mark(fc)
+			fc.Annotations[annotationSold] = "true"
 			liqo.ProvideNoMore(fc)
 			if fc.Annotations[annotationInTurn] != "" {
 				liqo.ConsumeNoMore(fc)
@@ -114,26 +155,40 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 	if asks, err := liqo.AsksForResources(ctx, d.client, fc); err != nil || asks {
 		return err == nil, err
 	}
+	if fc.Annotations[annotationBought] != "" { // This cluster still buys from it.
+		return true, d.patch(ctx, fc, func() { delete(fc.Annotations, annotationSold) })
+	}
 	return d.forget(ctx, buyer, fc)
 }
 
 // tell notes in the Secret with this cluster's token that another cluster is told it.
-func (d *Driver) tell(ctx context.Context, secret *corev1.Secret, id cluster.ID) error {
-	told := issued(secret)
+func (d *Driver) tell(ctx context.Context, secret *corev1.Secret, annotation string, id cluster.ID) error {
+	told := listed(secret, annotation)
 	if slices.Contains(told, id) {
 		return nil
 	}
-	return d.setIssued(ctx, secret, append(told, id))
+	if secret.Annotations == nil {
+		secret.Annotations = map[string]string{}
+	}
+	names := []string{string(id)}
+	for _, before := range told {
+		names = append(names, string(before))
+	}
+	slices.Sort(names)
+	secret.Annotations[annotation] = strings.Join(names, ",")
+	return d.writeToken(ctx, secret)
 }
 
 // replaceToken replaces the token of this cluster, if another one was told it.
 func (d *Driver) replaceToken(ctx context.Context, id cluster.ID) error {
 	secret, err := d.token(ctx)
-	if err != nil || !slices.Contains(issued(secret), id) {
+	if err != nil || !slices.Contains(listed(secret, annotationIssued), id) && !slices.Contains(listed(secret, annotationTold), id) {
 		return err
 	}
 	liqo.ReplaceToken(secret)
-	return d.setIssued(ctx, secret, nil)
+	delete(secret.Annotations, annotationIssued)
+	delete(secret.Annotations, annotationTold)
+	return d.writeToken(ctx, secret)
 }
 
 // token returns the Secret with the token by which clusters authenticate here.
@@ -146,10 +201,10 @@ func (d *Driver) token(ctx context.Context) (*corev1.Secret, error) {
 	return &secret, nil
 }
 
-// issued returns to whom the token of a Secret was told.
-func issued(secret *corev1.Secret) []cluster.ID {
+// listed returns the clusters in an annotation of a Secret.
+func listed(secret *corev1.Secret, annotation string) []cluster.ID {
 	var all []cluster.ID
-	for id := range strings.SplitSeq(secret.Annotations[annotationIssued], ",") {
+	for id := range strings.SplitSeq(secret.Annotations[annotation], ",") {
 		if id != "" {
 			all = append(all, cluster.ID(id))
 		}
@@ -157,19 +212,8 @@ func issued(secret *corev1.Secret) []cluster.ID {
 	return all
 }
 
-// setIssued writes the Secret with the token, unless somebody else has in the meantime.
-func (d *Driver) setIssued(ctx context.Context, secret *corev1.Secret, to []cluster.ID) error {
-	names := make([]string, len(to))
-	for i, id := range to {
-		names[i] = string(id)
-	}
-	slices.Sort(names)
-	if secret.Annotations == nil {
-		secret.Annotations = map[string]string{}
-	}
-	if delete(secret.Annotations, annotationIssued); len(names) > 0 {
-		secret.Annotations[annotationIssued] = strings.Join(names, ",")
-	}
+// writeToken writes the Secret with the token, unless somebody else has in the meantime.
+func (d *Driver) writeToken(ctx context.Context, secret *corev1.Secret) error {
 	if err := d.client.Update(ctx, secret); err != nil {
 		return fmt.Errorf("update Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}

@@ -1,0 +1,63 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package outofband
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Arrivals notes that a cluster has come with what it was issued, and replaces this cluster's token as soon as the other cluster has used it: the
+// token opens more than one identity, and is good for one.
+type Arrivals struct{ driver *Driver }
+
+// NewArrivals returns Arrivals of a driver.
+func NewArrivals(d *Driver) *Arrivals { return &Arrivals{driver: d} }
+
+// Setup registers the controller with a manager.
+func (a *Arrivals) Setup(mgr ctrl.Manager) error {
+	if err := ctrl.NewControllerManagedBy(mgr).Named("arrivals").For(&liqo.ForeignCluster{}).Complete(a); err != nil {
+		return fmt.Errorf("set up the controller of who comes by contract: %w", err)
+	}
+	return nil
+}
+
+// Reconcile looks at a ForeignCluster. One that people have made is left alone.
+func (a *Arrivals) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	d, fc := a.driver, &liqo.ForeignCluster{}
+	if err := d.client.Get(ctx, req.NamespacedName, fc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// Who asks for resources here has its identity here, and who has offered some has its own here too.
+	incoming, outgoing := identified(fc), liqo.Outgoing(fc).Established
+	if !incoming && !outgoing {
+		return ctrl.Result{}, nil
+	}
+	secret, err := d.token(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	id := liqo.Identity(fc).ID
+	used := incoming && slices.Contains(listed(secret, annotationIssued), id) || outgoing && slices.Contains(listed(secret, annotationTold), id)
+	if !used {
+		return ctrl.Result{}, nil
+	}
+	if came(fc, secret) && !sold(fc) {
+		err = d.sell(ctx, fc)
+	}
+	if err == nil {
+		err = d.replaceToken(ctx, id)
+	}
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{Requeue: true}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
