@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/measured"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/offers"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering/outofband"
 	"github.com/capacitorset/liqo-broker/pkg/connector/prices"
 	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
@@ -271,21 +272,26 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		return err
 	}
 	c.shop.Store(shop)
-	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), driver)
 	waits := contract.Seller{ReserveFor: c.reserveFor, DecideFor: c.decideFor}
 	audit := audit{c.log.WithName("contracts")}
 	changed := shop.Changed
 	if c.plugin != nil {
 		changed = func() { shop.Changed(); c.plugin.Changed() }
 	}
+	var issuer peering.Seller = driver
+	if c.broker {
+		consumers := sales.NewConsumers(c.mgr.GetClient(), c.mgr.GetAPIReader(), driver)
+		if err := consumers.Setup(c.mgr); err != nil {
+			return err
+		}
+		issuer = consumers.Seller(driver)
+	}
+	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), issuer)
 	err = errors.Join(store.SetupWithManager(ctx, c.mgr), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
 		Client: c.mgr.GetClient(), Peerings: peerings, Changed: changed, Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
 		Tidy:    func(ctx context.Context) error { return store.Tidy(ctx, time.Now(), max(c.reserveFor, c.decideFor)) },
 	}))
-	if err == nil && c.broker {
-		err = sales.NewConsumers(c.mgr.GetClient(), c.mgr.GetAPIReader(), driver.PeerInTurn).Setup(c.mgr)
-	}
 	if err != nil || c.address == "0" {
 		return err
 	}

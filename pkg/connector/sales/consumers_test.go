@@ -4,7 +4,6 @@
 package sales_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
-	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
 
@@ -24,8 +22,7 @@ import (
 func (s *seller) consumer() *v1alpha1.Consumer {
 	s.t.Helper()
 	name := client.ObjectKey{Name: string(edge.ID)}
-	inTurn := func(context.Context, cluster.ID) (bool, error) { return true, nil }
-	if _, err := sales.NewConsumers(s.api, s.api, inTurn).Reconcile(s.t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
+	if _, err := sales.NewConsumers(s.api, s.api, s.liqo).Reconcile(s.t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
 		s.t.Fatal(err)
 	}
 	var consumer v1alpha1.Consumer
@@ -54,22 +51,32 @@ func (s *seller) gives(when string, cpus int64, scheduling v1alpha1.ConsumerSche
 	return consumer
 }
 
+// newBroker returns a seller that is a broker.
+func newBroker(t *testing.T) *seller {
+	t.Helper()
+	s := newSeller(t)
+	s.broker = true
+	return s
+}
+
 // TestConsumer follows the contracts of a cluster from before the first to after the last.
 func TestConsumer(t *testing.T) {
-	s := newSeller(t)
+	s := newBroker(t)
 	if consumer := s.consumer(); consumer != nil {
 		t.Errorf("without a contract: %+v", consumer.Spec)
-	}
-	s.ask(alice, "x", contract.Reserve, contract.Accept)
-	if consumer := s.consumer(); consumer != nil {
-		t.Errorf("before it is signed: %+v", consumer.Spec)
 	}
 	offered := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "o"}, Spec: connectorv1alpha1.OfferSpec{Mode: v1alpha1.ModeOrchestrated}}
 	if err := s.api.Create(t.Context(), offered); err != nil {
 		t.Fatal(err)
 	}
-	s.ask(alice, "x", contract.Sign, contract.Accept)
-	s.gives("signed and not granted", 0, v1alpha1.ConsumerSuspended)
+	s.signed(alice, "x")
+	if consumer := s.consumer(); consumer != nil {
+		t.Errorf("before it is granted: %+v", consumer.Spec)
+	}
+	if _, err := s.issuer().Issue(t.Context(), edge); err != nil {
+		t.Fatal(err)
+	}
+	s.gives("issued and not granted", 0, v1alpha1.ConsumerSuspended)
 	s.settle(alice, "x")
 	if consumer := s.gives("granted", 1, v1alpha1.ConsumerActive); consumer.Spec.Mode != v1alpha1.ModeOrchestrated {
 		t.Errorf("the mode is %s, not that of the offer", consumer.Spec.Mode)
@@ -121,22 +128,49 @@ func TestConsumer(t *testing.T) {
 	s.gives("suspended", 0, v1alpha1.ConsumerSuspended)
 	s.now = s.now.Add(2 * time.Hour)
 	s.settle(alice, "x")
-	s.now = s.now.Add(2 * drain)
+	s.now, s.liqo.peered = s.now.Add(2*drain), true
 	s.settle(alice, "x")
-	if consumer := s.gives("after the last", 0, v1alpha1.ConsumerSuspended); consumer.Spec.Mode != v1alpha1.ModeOrchestrated {
+	if consumer := s.gives("after the last, while the cluster still asks", 0, v1alpha1.ConsumerSuspended); consumer.Spec.Mode != v1alpha1.ModeOrchestrated {
 		t.Errorf("the mode is %q", consumer.Spec.Mode)
+	}
+	s.liqo.peered = false
+	if consumer := s.consumer(); consumer != nil {
+		t.Errorf("after the last, the Consumer that it has made is left: %+v", consumer.Spec)
+	}
+}
+
+// TestConsumerOfPeople leaves a Consumer alone that no contract has made, whoever signs one for its cluster: that contract fails.
+func TestConsumerOfPeople(t *testing.T) {
+	for name, scheduling := range map[string]v1alpha1.ConsumerScheduling{"Active": v1alpha1.ConsumerActive, "Suspended": v1alpha1.ConsumerSuspended} {
+		t.Run(name, func(t *testing.T) {
+			s := newBroker(t)
+			made := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(edge.ID)}}
+			made.Spec.Scheduling, made.Spec.Mode = scheduling, v1alpha1.ModeAggregated
+			made.Spec.Capacity.Limit = v1alpha1.Quantities{"cpu": resource.MustParse("64")}
+			if err := s.api.Create(t.Context(), made); err != nil {
+				t.Fatal(err)
+			}
+			s.signed(bob, "x")
+			left := func(when string) {
+				t.Helper()
+				if after := s.consumer(); after == nil || after.ResourceVersion != made.ResourceVersion {
+					t.Errorf("%s it is changed: %+v", when, after)
+				}
+			}
+			left("signed:")
+			s.settle(bob, "x")
+			s.is(bob, "x", contract.Failed, connectorv1alpha1.ReasonFailed)
+			if left("failed:"); s.liqo.let[string(edge.ID)] {
+				t.Error("the cluster is issued something")
+			}
+		})
 	}
 }
 
 // TestInTurn peers in turn with a cluster that has a contract, as soon as that has peered, and with no other.
 func TestInTurn(t *testing.T) {
-	s := newSeller(t)
-	var asked []cluster.ID
-	peered := false
-	consumers := sales.NewConsumers(s.api, s.api, func(_ context.Context, buyer cluster.ID) (bool, error) {
-		asked = append(asked, buyer)
-		return peered, nil
-	})
+	s := newBroker(t)
+	consumers := sales.NewConsumers(s.api, s.api, s.liqo)
 	look := func() ctrl.Result {
 		t.Helper()
 		result, err := consumers.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(edge.ID)}})
@@ -145,15 +179,15 @@ func TestInTurn(t *testing.T) {
 		}
 		return result
 	}
-	if look(); len(asked) > 0 {
-		t.Errorf("without a contract, it peers with %v", asked)
+	if look(); len(s.liqo.inTurn) > 0 {
+		t.Errorf("without a contract, it peers with %v", s.liqo.inTurn)
 	}
 	s.signed(alice, "x")
 	s.settle(alice, "x")
-	if result := look(); len(asked) != 1 || asked[0] != edge.ID || result.RequeueAfter == 0 {
-		t.Errorf("a buyer that has not peered: asked %v, again after %s", asked, result.RequeueAfter)
+	if result := look(); len(s.liqo.inTurn) != 1 || s.liqo.inTurn[0] != edge.ID || result.RequeueAfter == 0 {
+		t.Errorf("a buyer that has not peered: asked %v, again after %s", s.liqo.inTurn, result.RequeueAfter)
 	}
-	peered = true
+	s.liqo.peered = true
 	if result := look(); result.RequeueAfter != 0 {
 		t.Errorf("it looks again after %s", result.RequeueAfter)
 	}

@@ -46,6 +46,8 @@ var (
 type liqo struct {
 	foreign bool            // Whether the cluster has peered without a contract.
 	slow    func()          // What happens before something is issued.
+	peered  bool            // Whether it has peered with what was issued.
+	inTurn  []cluster.ID    // With which clusters this one was to peer in turn.
 	let     map[string]bool // By cluster ID; false once it was withdrawn.
 	leaves  int             // How often Withdraw says that the cluster has not left yet.
 }
@@ -59,6 +61,13 @@ func (l *liqo) Issue(_ context.Context, buyer cluster.Identity) (peering.Credent
 	}
 	l.let[string(buyer.ID)] = true
 	return peering.NewCredentials(cluster.Identity{ID: "own", Name: "own"}, "https://192.0.2.1:30443", "token")
+}
+
+func (l *liqo) Sold(context.Context, cluster.ID) (bool, error) { return l.peered, nil }
+
+func (l *liqo) PeerInTurn(_ context.Context, buyer cluster.ID) (bool, error) {
+	l.inTurn = append(l.inTurn, buyer)
+	return l.peered, nil
 }
 
 func (l *liqo) Withdraw(_ context.Context, buyer cluster.ID) (bool, error) {
@@ -89,6 +98,8 @@ type seller struct {
 	applier negotiation.Applier
 	liqo    *liqo
 	now     time.Time
+	// broker is whether the seller is one.
+	broker bool
 	// dies is how many writes there are before the controller is killed; negative is never.
 	dies    int
 	changes int
@@ -167,11 +178,19 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.liqo), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
+	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return controller.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: books.Name(terms(buyer, id).Key())}})
+}
+
+// issuer returns what issues credentials.
+func (s *seller) issuer() peering.Seller {
+	if s.broker {
+		return sales.NewConsumers(s.api, s.api, s.liqo).Seller(s.liqo)
+	}
+	return s.liqo
 }
 
 // settle runs controllers until nothing is left to do now, over all kills.
