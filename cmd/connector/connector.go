@@ -21,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -82,6 +83,7 @@ type connector struct {
 	grants      *sales.Grants
 	shop        atomic.Pointer[offers.Shop]
 	asking      atomic.Pointer[requests.Reconciler]
+	shown       chan struct{} // Has an element while registries have shown something that the books have not looked at.
 	certificate *selfsigned.Certificate
 	readers     *delegatedauth.Reviewer
 	measured    *connectorMetrics
@@ -93,7 +95,7 @@ func newConnector(o options, config *rest.Config, log logr.Logger) (*connector, 
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register the API types: %w", err)
 	}
-	c := &connector{options: o, rest: rest.CopyConfig(config), log: log, scheme: scheme, watching: make(chan struct{})}
+	c := &connector{options: o, rest: rest.CopyConfig(config), log: log, scheme: scheme, watching: make(chan struct{}), shown: make(chan struct{}, 1)}
 	c.rest.QPS, c.rest.Burst = callsPerSecond, callsAtOnce
 	lenient.Wrap(c.rest, scheme, log.WithName("objects"))
 	if !o.broker && o.pluginAddress != "0" {
@@ -272,6 +274,13 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		return err
 	}
 	c.shop.Store(shop)
+	follow := manager.RunnableFunc(func(ctx context.Context) error {
+		store.Follow(ctx, c.shown, func(err error) { c.log.Error(err, "Cannot write the keys of buyers into their sales; it is tried again") })
+		return nil
+	})
+	if err := c.mgr.Add(follow); err != nil {
+		return fmt.Errorf("add what follows the keys of buyers: %w", err)
+	}
 	waits := contract.Seller{ReserveFor: c.reserveFor, DecideFor: c.decideFor}
 	audit := audit{c.log.WithName("contracts")}
 	changed := shop.Changed
@@ -296,7 +305,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		return err
 	}
 	c.negotiation, err = negotiation.NewServer(negotiation.Config{
-		Party: c.identity.ID(), Key: c.identity.Key, Identify: identify(c.market.Identify, store.Identify), Store: store, Offers: shop, Admission: shop,
+		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.market.Identify, store), Store: store, Offers: shop, Admission: shop,
 		Credentials: peerings,
 		Audit:       audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
 		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
@@ -304,14 +313,17 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	return err
 }
 
-// identify asks who has a key: what registries show counts, and else with whom there are contracts.
-func identify(first, then negotiation.Identify) negotiation.Identify {
+// identify asks who has a key: registries, and else with whom there are contracts. The longest chain of keys counts that either of them has seen.
+func identify(shown negotiation.Identify, store *books.Store) negotiation.Identify {
 	return func(ctx context.Context, key ed25519.PublicKey) (party.Keys, error) {
-		keys, err := first(ctx, key)
-		if errors.Is(err, negotiation.ErrStranger) {
-			return then(ctx, key)
+		keys, err := shown(ctx, key)
+		switch {
+		case errors.Is(err, negotiation.ErrStranger):
+			return store.Identify(ctx, key)
+		case err != nil:
+			return party.Keys{}, err
 		}
-		return keys, err
+		return store.Longest(ctx, keys)
 	}
 }
 
@@ -335,10 +347,14 @@ func (c *connector) told() {
 	}
 }
 
-// listed has requests look at what registries list, which has changed.
+// listed has requests and books look at what registries show, which has changed.
 func (c *connector) listed() {
 	if asking := c.asking.Load(); asking != nil {
 		asking.Changed()
+	}
+	select {
+	case c.shown <- struct{}{}:
+	default: // It is told already.
 	}
 }
 

@@ -237,15 +237,14 @@ func (s *Store) writeRecord(ctx context.Context, sale *connectorv1alpha1.Sale, r
 	if err != nil {
 		return nil, err
 	}
-	var buyer registryclient.Party
-	known := false
-	if s.cfg.Parties != nil {
-		buyer, known = s.cfg.Parties.Party(party.ID(record.Key.Buyer))
+	buyer, known, err := s.buyer(ctx, party.ID(record.Key.Buyer), sale)
+	if err != nil {
+		return nil, err
 	}
 	if sale == nil {
 		labels := map[string]string{BuyerLabel: record.Key.Buyer}
-		if known {
-			labels[BuyerKeyLabel] = party.Fingerprint(buyer.Keys.Current())
+		if keys, err := party.ParseKeys(buyer.Keys); known && err == nil {
+			labels[BuyerKeyLabel] = party.Fingerprint(keys.Current())
 		}
 		sale = &connectorv1alpha1.Sale{
 			ObjectMeta: metav1.ObjectMeta{Name: Name(record.Key), Labels: labels},
@@ -261,7 +260,7 @@ func (s *Store) writeRecord(ctx context.Context, sale *connectorv1alpha1.Sale, r
 	sale = sale.DeepCopy()
 	describe(&sale.Status, record, text)
 	if known {
-		sale.Status.Buyer = describeParty(buyer)
+		sale.Status.Buyer = buyer
 	}
 	if err := s.cfg.Client.Status().Update(ctx, sale); err != nil {
 		return nil, fmt.Errorf("write the record of contract %s: %w", record.Key, err)

@@ -6,8 +6,12 @@ package books
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -15,23 +19,185 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
-// BuyerKeyLabel is the label of Sales with the fingerprint of the key that the buyer had when the contract was made.
+// BuyerKeyLabel is the label of Sales with the fingerprint of the buyer's current key, as far as this seller knows.
 const BuyerKeyLabel = "brokering.liqo.io/buyer-key"
 
-// Identify returns the party whose key it was when a contract was made with it. It is a negotiation.Identify for those whom no registry shows
-// any more: they can do and end what they have bought. It reads from the client, which may have a cache. The error is
-// negotiation.ErrStranger, or that of the API server.
+// Identify returns the party whose current key it is, as its Sales say, with its longest chain of keys, of which Sales or registries know: the key may
+// have been replaced since. It is a negotiation.Identify for those whom no registry shows any more: they can do and end what they have bought. It
+// reads from the client, which may have a cache. The error is negotiation.ErrStranger, or that of the API server.
 func (s *Store) Identify(ctx context.Context, key ed25519.PublicKey) (party.Keys, error) {
 	var sales connectorv1alpha1.SaleList
-	if err := s.cfg.Client.List(ctx, &sales, client.MatchingLabels{BuyerKeyLabel: party.Fingerprint(key)}); err != nil {
+	label := client.MatchingLabels{BuyerKeyLabel: party.Fingerprint(key)}
+	if err := s.cfg.Client.List(ctx, &sales, label, client.UnsafeDisableDeepCopy); err != nil {
 		return party.Keys{}, fmt.Errorf("list the sales to who has the key %s: %w", party.Fingerprint(key), err)
 	}
 	for i := range sales.Items {
-		sale := &sales.Items[i]
-		keys, err := party.ParseKeys(sale.Status.Buyer.Keys)
-		if err == nil && keys.Current().Equal(key) && string(keys.ID()) == string(sale.Spec.Buyer) {
-			return keys, nil
+		if keys := keysOf(&sales.Items[i]); keys.Current() != nil && keys.Current().Equal(key) {
+			return s.Longest(ctx, keys)
 		}
 	}
 	return party.Keys{}, negotiation.ErrStranger
+}
+
+// Longest returns the longest chain of which Sales or registries know and that continues another one. It reads as Identify does.
+func (s *Store) Longest(ctx context.Context, keys party.Keys) (party.Keys, error) {
+	var sales connectorv1alpha1.SaleList
+	if err := s.cfg.Client.List(ctx, &sales, client.MatchingLabels{BuyerLabel: string(keys.ID())}, client.UnsafeDisableDeepCopy); err != nil {
+		return party.Keys{}, fmt.Errorf("list the sales to party %s: %w", keys.ID(), err)
+	}
+	return s.longest(keys, sales.Items), nil
+}
+
+// longest returns the longest chain of Sales and registries that continues another one.
+func (s *Store) longest(keys party.Keys, sales []connectorv1alpha1.Sale) party.Keys {
+	for i := range sales {
+		if len(sales[i].Status.Buyer.Keys) <= len(keys.Chain()) {
+			continue
+		}
+		if longer := keysOf(&sales[i]); longer.Continues(keys) && longer.Current() != nil {
+			keys = longer
+		}
+	}
+	if s.cfg.Parties != nil {
+		if shown, known := s.cfg.Parties.Party(keys.ID()); known && shown.Keys.Continues(keys) {
+			keys = shown.Keys
+		}
+	}
+	return keys
+}
+
+// keysOf returns the keys of the buyer in a Sale; none if they are not those of its buyer.
+func keysOf(sale *connectorv1alpha1.Sale) party.Keys {
+	keys, err := party.ParseKeys(sale.Status.Buyer.Keys)
+	if err != nil || string(keys.ID()) != string(sale.Spec.Buyer) {
+		return party.Keys{}
+	}
+	return keys
+}
+
+// Learn writes a chain of keys into all Sales to its party. It is a negotiation.Learn: the error is negotiation.ErrStranger if there is no Sale, or
+// the chain leads elsewhere than the one that is known, negotiation.ErrReplaced if that one goes on from it, or that of the API server.
+func (s *Store) Learn(ctx context.Context, keys party.Keys) error {
+	var sales connectorv1alpha1.SaleList
+	if err := s.cfg.Reader.List(ctx, &sales, client.MatchingLabels{BuyerLabel: string(keys.ID())}); err != nil {
+		return fmt.Errorf("list the sales to party %s: %w", keys.ID(), err)
+	}
+	i := slices.IndexFunc(sales.Items, func(sale connectorv1alpha1.Sale) bool { return keysOf(&sale).Current() != nil })
+	if i < 0 {
+		return negotiation.ErrStranger
+	}
+	switch known := s.longest(keysOf(&sales.Items[i]), sales.Items); {
+	case keys.Continues(known):
+	case known.Continues(keys):
+		return negotiation.ErrReplaced
+	default:
+		return negotiation.ErrStranger
+	}
+	return s.rekey(ctx, sales.Items, keys)
+}
+
+// Rekey writes into all Sales the longest chains of keys of their buyers of which one of them or a registry knows, so that who has an earlier key is
+// refused also when no registry shows its party any more.
+func (s *Store) Rekey(ctx context.Context) error {
+	var all connectorv1alpha1.SaleList
+	if err := s.cfg.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("list the sales: %w", err)
+	}
+	by := map[connectorv1alpha1.PartyID][]connectorv1alpha1.Sale{}
+	for i := range all.Items {
+		buyer := all.Items[i].Spec.Buyer
+		by[buyer] = append(by[buyer], all.Items[i])
+	}
+	var failed []error
+	for _, sales := range by {
+		known := party.Keys{}
+		for i := range sales {
+			if known = keysOf(&sales[i]); known.Current() != nil {
+				break
+			}
+		}
+		if known.Current() != nil {
+			failed = append(failed, s.rekey(ctx, sales, s.longest(known, sales)))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// rekey writes keys into Sales that have earlier ones, and their label. A Sale that somebody else has changed is written again by who looks next.
+func (s *Store) rekey(ctx context.Context, sales []connectorv1alpha1.Sale, keys party.Keys) error {
+	chain, label := keys.Chain(), party.Fingerprint(keys.Current())
+	var failed []error
+	for i := range sales {
+		sale := &sales[i]
+		has := keysOf(sale)
+		if has.Current() == nil || !keys.Continues(has) {
+			continue
+		}
+		var err error
+		if len(chain) > len(sale.Status.Buyer.Keys) {
+			sale.Status.Buyer.Keys = chain
+			err = s.cfg.Client.Status().Update(ctx, sale)
+		}
+		if err == nil && sale.Labels[BuyerKeyLabel] != label {
+			if sale.Labels == nil {
+				sale.Labels = map[string]string{}
+			}
+			sale.Labels[BuyerKeyLabel] = label
+			err = s.cfg.Client.Update(ctx, sale)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			failed = append(failed, fmt.Errorf("write the keys of party %s into sale %s: %w", keys.ID(), sale.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// rekeyPause is how soon after it Rekey is called again at the earliest, and rekeyEvery at the latest.
+const rekeyPause, rekeyEvery = 10 * time.Second, 10 * time.Minute
+
+// Follow calls Rekey when it is told that registries have shown something, and from time to time, until ctx ends. What fails is given to failed.
+func (s *Store) Follow(ctx context.Context, told <-chan struct{}, failed func(error)) {
+	for {
+		if err := s.Rekey(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rekeyPause):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-told:
+		case <-time.After(rekeyEvery):
+		}
+	}
+}
+
+// buyer returns what is written into a Sale of its buyer: as registries show it, unless the Sales know of later keys. It is false if nobody knows it.
+func (s *Store) buyer(ctx context.Context, id party.ID, sale *connectorv1alpha1.Sale) (connectorv1alpha1.PartyStatus, bool, error) {
+	status, known := connectorv1alpha1.PartyStatus{}, false
+	if s.cfg.Parties != nil {
+		if shown, is := s.cfg.Parties.Party(id); is {
+			status, known = describeParty(shown), true
+		}
+	}
+	others := connectorv1alpha1.SaleList{}
+	if sale != nil {
+		others.Items = []connectorv1alpha1.Sale{*sale}
+	} else if err := s.cfg.Client.List(ctx, &others, client.MatchingLabels{BuyerLabel: string(id)}, client.UnsafeDisableDeepCopy); err != nil {
+		return status, false, fmt.Errorf("list the sales to party %s: %w", id, err)
+	}
+	for i := range others.Items {
+		has := others.Items[i].Status.Buyer
+		switch {
+		case len(has.Keys) == 0 || keysOf(&others.Items[i]).Current() == nil:
+		case !known:
+			status, known = has, true
+		case len(has.Keys) > len(status.Keys), !slices.Equal(has.Keys, status.Keys[:len(has.Keys)]):
+			status.Keys = has.Keys // What a Sale has counts: a registry may show an earlier chain, or one that leads elsewhere.
+		}
+	}
+	return status, known, nil
 }

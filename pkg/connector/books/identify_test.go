@@ -47,13 +47,7 @@ func TestIdentify(t *testing.T) {
 	}
 	key, keys := newKey(t)
 	shown[keys.ID()] = registryclient.Party{Keys: keys}
-	offered := terms("x")
-	offered.Buyer = string(keys.ID())
-	if _, err := store.Update(t.Context(), offered.Key(), func(record *contract.Record, held ledger.Ledger) (contract.Result, error) {
-		return seller.Apply(record, contract.Request{Event: contract.Reserve, Key: offered.Key(), Terms: offered, Verdict: contract.Ask}, start, held, ledger.Limits{})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	sell(t, store, keys.ID(), "x")
 	delete(shown, keys.ID())
 	if found, err := store.Identify(t.Context(), key.Public()); err != nil || found.ID() != keys.ID() {
 		t.Errorf("the buyer is %s, %v", found.ID(), err)
@@ -61,5 +55,110 @@ func TestIdentify(t *testing.T) {
 	stranger, _ := newKey(t)
 	if _, err := store.Identify(t.Context(), stranger.Public()); !errors.Is(err, negotiation.ErrStranger) {
 		t.Errorf("a stranger: %v", err)
+	}
+}
+
+// rotated returns a chain with a new key.
+func rotated(t *testing.T, key party.Key, keys party.Keys) (party.Key, party.Keys) {
+	t.Helper()
+	next, err := party.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer, err := party.Rotate(keys, key, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next, longer
+}
+
+// sell writes a record of a contract with a buyer.
+func sell(t *testing.T, store *books.Store, buyer party.ID, id string) {
+	t.Helper()
+	offered := terms(id)
+	offered.Buyer = string(buyer)
+	if _, err := store.Update(t.Context(), offered.Key(), func(record *contract.Record, held ledger.Ledger) (contract.Result, error) {
+		return seller.Apply(record, contract.Request{Event: contract.Reserve, Key: offered.Key(), Terms: offered, Verdict: contract.Ask}, start, held, ledger.Limits{})
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReplacedKey knows a buyer by its new key once anybody has shown it, also when no registry shows it any more, and not by the one before.
+func TestReplacedKey(t *testing.T) {
+	for name, learn := range map[string]func(t *testing.T, store *books.Store, shown known, keys party.Keys){
+		"RegistryShowsIt": func(t *testing.T, store *books.Store, shown known, keys party.Keys) {
+			shown[keys.ID()] = registryclient.Party{Keys: keys}
+			if err := store.Rekey(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			delete(shown, keys.ID())
+		},
+		"RegistryShowsIt,StillThere": func(_ *testing.T, _ *books.Store, shown known, keys party.Keys) {
+			shown[keys.ID()] = registryclient.Party{Keys: keys}
+		},
+		"BuyerSaysIt": func(t *testing.T, store *books.Store, _ known, keys party.Keys) {
+			if err := store.Learn(t.Context(), keys); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"BuyerSaysIt,RegistryIsBehind": func(t *testing.T, store *books.Store, shown known, keys party.Keys) {
+			first, err := party.ParseKeys(keys.Chain()[:1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown[keys.ID()] = registryclient.Party{Keys: first}
+			if err := store.Learn(t.Context(), keys); err != nil {
+				t.Fatal(err)
+			}
+			sell(t, store, keys.ID(), "z")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, shown := newServer(t), known{}
+			store, err := books.New(books.Config{Client: s, Reader: s, Parties: shown})
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, keys := newKey(t)
+			shown[keys.ID()] = registryclient.Party{Keys: keys}
+			sell(t, store, keys.ID(), "x")
+			sell(t, store, keys.ID(), "y")
+			delete(shown, keys.ID())
+			next, longer := rotated(t, old, keys)
+			learn(t, store, shown, longer)
+
+			if who, err := store.Identify(t.Context(), old.Public()); err == nil && who.Current().Equal(old.Public()) {
+				t.Error("the key that was replaced is the buyer's current one")
+			}
+			if who, err := store.Longest(t.Context(), keys); err != nil || !who.Current().Equal(next.Public()) {
+				t.Errorf("the longest chain ends with %s, %v", party.Fingerprint(who.Current()), err)
+			}
+			if _, still := shown[keys.ID()]; still && name != "BuyerSaysIt,RegistryIsBehind" {
+				return // The registry tells who it is.
+			}
+			if who, err := store.Identify(t.Context(), next.Public()); err != nil || who.ID() != keys.ID() {
+				t.Errorf("the buyer with its new key is %s, %v", who.ID(), err)
+			}
+			sell(t, store, keys.ID(), "later")
+			if who, err := store.Longest(t.Context(), keys); err != nil || !who.Current().Equal(next.Public()) {
+				t.Errorf("after another contract the chain ends with %s, %v", party.Fingerprint(who.Current()), err)
+			}
+			if err := store.Learn(t.Context(), keys); !errors.Is(err, negotiation.ErrReplaced) {
+				t.Errorf("the chain before is learned: %v", err)
+			}
+			_, elsewhere := rotated(t, old, keys)
+			if err := store.Learn(t.Context(), elsewhere); !errors.Is(err, negotiation.ErrStranger) {
+				t.Errorf("a chain that leads elsewhere is learned: %v", err)
+			}
+		})
+	}
+	s := newServer(t)
+	store, err := books.New(books.Config{Client: s, Reader: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, keys := newKey(t); !errors.Is(store.Learn(t.Context(), keys), negotiation.ErrStranger) {
+		t.Error("who has bought nothing is known")
 	}
 }

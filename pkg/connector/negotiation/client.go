@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
@@ -45,6 +46,9 @@ type Client struct {
 	cfg  ClientConfig
 	base string
 	http *http.Client
+
+	mu     sync.Mutex // of seller
+	seller party.Keys
 }
 
 // NewClient returns a client.
@@ -58,18 +62,28 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	case cfg.Key == nil || cfg.Seller.Current() == nil || cfg.Buyer.Current() == nil:
 		return nil, errors.New("a client of negotiations needs the keys of buyer and seller")
 	}
-	transport := &http.Transport{
+	c := &Client{cfg: cfg, base: strings.TrimSuffix(cfg.Endpoint, "/") + negotiationv1.Base, seller: cfg.Seller}
+	c.http = &http.Client{Transport: newTransport(cfg.Key, c.pinned), CheckRedirect: noRedirects}
+	return c, nil
+}
+
+// newTransport returns the connections of a party with a key to one whose key is admitted.
+func newTransport(key func() party.Key, admits func(fingerprint string) error) *http.Transport {
+	peer := func(fingerprint string) error {
+		if err := admits(fingerprint); err != nil {
+			return fmt.Errorf("%w: %w", errOtherKey, err)
+		}
+		return nil
+	}
+	return &http.Transport{
 		DialContext:         party.Dialer().DialContext,
-		TLSClientConfig:     party.TLS{Current: cfg.Key, Peer: party.Pin(party.Fingerprint(cfg.Seller.Current()))}.Client(),
+		TLSClientConfig:     party.TLS{Current: key, Peer: peer}.Client(),
 		TLSHandshakeTimeout: answerTimeout, MaxResponseHeaderBytes: 16 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 	}
-	return &Client{
-		cfg: cfg, base: strings.TrimSuffix(cfg.Endpoint, "/") + negotiationv1.Base,
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}},
-	}, nil
 }
+
+// noRedirects has redirects be answers.
+func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close ends connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -90,7 +104,7 @@ func (c *Client) Quote(ctx context.Context, request negotiationv1.QuoteRequest) 
 	}
 	quoted := Quoted{Verdict: contract.Verdict(said.Verdict), Reason: said.Reason}
 	var text json.RawMessage
-	err := verify(said.Offer, offer.Type, c.cfg.Seller, &text)
+	err := verify(said.Offer, offer.Type, c.Seller(), &text)
 	if err == nil {
 		quoted.Offer, err = offer.Parse(text)
 	}
@@ -166,7 +180,7 @@ func (c *Client) Do(ctx context.Context, request contract.Request) (contract.Vie
 	}
 	err = fmt.Errorf("%s contract %s: %w", request.Event, request.Key, err)
 	for _, p := range problems {
-		if errors.Is(err, p.err) && p.err != contract.ErrUnknown && p.err != ErrTooMany { //nolint:errorlint // It is the sentinel itself.
+		if errors.Is(err, p.err) && p.err != contract.ErrUnknown && p.err != ErrTooMany && p.err != ErrStranger && p.err != ErrReplaced { //nolint:errorlint // It is the sentinel itself.
 			if shown, failed := c.Get(ctx, request.Key.ID, 0, 0); failed == nil {
 				view = shown
 			}
@@ -205,7 +219,7 @@ func (c *Client) contract(ctx context.Context, method, id, path string, body any
 	case !view.Signed():
 		return view, nil
 	}
-	signed, err := VerifySigned(view.Signature, view.Countersignature, c.cfg.Buyer, c.cfg.Seller)
+	signed, err := VerifySigned(view.Signature, view.Countersignature, c.cfg.Buyer, c.Seller())
 	switch {
 	case err != nil:
 		return contract.View{}, err
@@ -239,8 +253,20 @@ func (c *Client) Credentials(ctx context.Context, id string) (Secret, error) {
 }
 
 // call makes a call and reads its answer, for which the seller may wait besides the time that it takes. A seller whose machine vanished with the
-// call is asked again soon, over another connection.
+// call is asked again soon, over another connection. If one of the two does not know the key of the other, they tell each other, once.
 func (c *Client) call(ctx context.Context, method, path string, body, into any, wait time.Duration) error {
+	err := c.try(ctx, method, path, body, into, wait)
+	if !unknown(err) {
+		return err
+	}
+	if failed := c.introduce(ctx); failed != nil {
+		return fmt.Errorf("%w; introduced anew: %w", err, failed)
+	}
+	return c.try(ctx, method, path, body, into, wait)
+}
+
+// try makes a call once.
+func (c *Client) try(ctx context.Context, method, path string, body, into any, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait+answerTimeout)
 	defer cancel()
 	var text io.Reader = http.NoBody
@@ -262,6 +288,11 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any, 
 	if err != nil {
 		return err
 	}
+	return readAnswer(response, into)
+}
+
+// readAnswer reads an answer, or why there is none.
+func readAnswer(response *http.Response, into any) error {
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {

@@ -98,8 +98,12 @@ type Audit interface {
 	Transition(ctx context.Context, key contract.Key, transition contract.Transition)
 }
 
-// Identify returns the party that has a key now, with its chain of keys. The error is ErrStranger, or says that nobody can tell.
+// Identify returns the party that has a key, with the longest chain of its keys that was seen: the key may be one that was replaced. The error is
+// ErrStranger, or says that nobody can tell.
 type Identify func(ctx context.Context, key ed25519.PublicKey) (party.Keys, error)
 
 // ErrStranger means that no party is known to have a key.
 var ErrStranger = errors.New("no known party has this key")
+
+// ErrReplaced means that a party has had a key, and has another one now.
+var ErrReplaced = errors.New("this key was replaced")

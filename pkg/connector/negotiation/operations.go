@@ -53,6 +53,7 @@ type (
 func (s *Server) operations() {
 	const one = "/contracts/{id}"
 	register(s, "quote", http.MethodPost, "/quotes", "Ask for the terms of something that is for sale", s.quote)
+	register(s, "introduce", http.MethodPut, pathKeys, "Tell a seller with whom there is a contract the keys of the caller, and be told the seller's", s.introduce)
 	register(s, "get", http.MethodGet, one, "Get a contract, or wait until it has changed", s.get)
 	register(s, "reserve", http.MethodPut, one, "Reserve by the terms of a quote", func(ctx context.Context, in *proposing) (*answered, error) {
 		return s.propose(ctx, contract.Reserve, in)

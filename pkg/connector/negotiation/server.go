@@ -70,6 +70,9 @@ type Config struct {
 	// Party is the seller, and Key returns its current key.
 	Party party.ID
 	Key   func() party.Key
+	// Keys returns the chain of its keys, and Learn takes in those of callers that have a new one; nil if callers cannot introduce themselves.
+	Keys  func() party.Keys
+	Learn Learn
 	// Identify tells who calls.
 	Identify    Identify
 	Store       Store
@@ -198,6 +201,16 @@ func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	w := http.ResponseWriter(&counted{plain, s.cfg.Refused})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if introduces(r) {
+		key, err := party.PeerKey(r.TLS)
+		if err != nil {
+			s.write(w, huma.NewError(http.StatusUnauthorized, err.Error()))
+			return
+		}
+		r.Body = http.MaxBytesReader(plain, r.Body, maxBody+1)
+		s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), shownKey{}, key)))
+		return
+	}
 	who, err := s.identify(r)
 	if err != nil {
 		s.write(w, err)
@@ -229,11 +242,11 @@ func (s *Server) identify(r *http.Request) (party.Keys, error) {
 	who, err := s.cfg.Identify(r.Context(), key)
 	switch {
 	case errors.Is(err, ErrStranger):
-		return party.Keys{}, huma.NewError(http.StatusForbidden, ErrStranger.Error()+": "+party.Fingerprint(key))
+		return party.Keys{}, forbidden(negotiationv1.ProblemStranger, ErrStranger.Error()+": "+party.Fingerprint(key))
 	case err != nil:
 		return party.Keys{}, fmt.Errorf("identify the party with the key %s: %w", party.Fingerprint(key), err)
 	case !key.Equal(who.Current()):
-		return party.Keys{}, huma.NewError(http.StatusForbidden, "the key "+party.Fingerprint(key)+" of party "+string(who.ID())+" was replaced")
+		return party.Keys{}, forbidden(negotiationv1.ProblemReplaced, "the key "+party.Fingerprint(key)+" of party "+string(who.ID())+" was replaced")
 	}
 	return who, nil
 }
@@ -301,6 +314,8 @@ var problems = []struct {
 	{contract.ErrRevision, http.StatusConflict, negotiationv1.ProblemRevision},
 	{contract.ErrTerms, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
 	{ErrTooMany, http.StatusTooManyRequests, negotiationv1.ProblemTooMany},
+	{ErrStranger, http.StatusForbidden, negotiationv1.ProblemStranger},
+	{ErrReplaced, http.StatusForbidden, negotiationv1.ProblemReplaced},
 	{party.ErrSignature, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
 	{party.ErrDocument, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
 }

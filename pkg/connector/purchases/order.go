@@ -49,7 +49,11 @@ func (d *drive) seller() (*negotiation.Client, error) {
 	if keys.Current() == nil {
 		return nil, errUnknownSeller
 	}
-	return d.sellers.client(negotiation.ClientConfig{Endpoint: status.Endpoint, Seller: keys, Buyer: d.cfg.Keys(), Key: d.cfg.Key})
+	c, err := d.sellers.client(negotiation.ClientConfig{Endpoint: status.Endpoint, Seller: keys, Buyer: d.cfg.Keys(), Key: d.cfg.Key})
+	if err == nil && c.Seller().Continues(keys) {
+		status.Keys = c.Seller().Chain() // It may have shown a new one.
+	}
+	return c, err
 }
 
 // refused reports whether a seller does not sell what it was asked for, or says what cannot be believed: not that it does not answer.

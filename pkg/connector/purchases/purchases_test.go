@@ -130,6 +130,7 @@ func open(tb testing.TB, remote cluster.Identity) *shop {
 	}
 	cfg := negotiation.Config{
 		Party: s.key.ID(), Key: func() party.Key { return s.key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
+		Keys: func() party.Keys { return s.keys }, Learn: func(context.Context, party.Keys) error { return nil },
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000

@@ -19,8 +19,8 @@ const (
 	CountersignatureType = "countersignature+jws" // Countersignature, signed by the seller
 )
 
-// The types of problem documents (RFC 9457) that say why a request is refused: by the contract's state, by its terms, or because the caller
-// asks for too much, which it can ask for later.
+// The types of problem documents (RFC 9457) that say why a request is refused: by the contract's state, by its terms, because the caller
+// asks for too much, which it can ask for later, or because its key is that of nobody who is known, or was replaced.
 const (
 	ProblemUnknown  = "urn:liqo-broker:negotiation:unknown-contract"
 	ProblemEarly    = "urn:liqo-broker:negotiation:too-early"
@@ -28,6 +28,8 @@ const (
 	ProblemRevision = "urn:liqo-broker:negotiation:revision-over"
 	ProblemTerms    = "urn:liqo-broker:negotiation:other-terms"
 	ProblemTooMany  = "urn:liqo-broker:negotiation:too-many"
+	ProblemStranger = "urn:liqo-broker:negotiation:unknown-key"
+	ProblemReplaced = "urn:liqo-broker:negotiation:replaced-key"
 )
 
 // Price is what is paid, as in the plan of an offer.
@@ -100,6 +102,11 @@ type Proposal struct {
 // Signature signs what is reserved or proposed.
 type Signature struct {
 	Signature string `doc:"The terms, signed by the buyer (JWS)." json:"signature" maxLength:"30000" minLength:"1"`
+}
+
+// Keys are the chain of a party's keys, from its first one to the one that it has shown on the connection.
+type Keys struct {
+	Keys []string `doc:"A signed document each, as the party announces them to registries." json:"keys" maxItems:"17" minItems:"1" nullable:"false"`
 }
 
 // Termination ends a contract.
