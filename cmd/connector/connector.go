@@ -8,6 +8,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"net/url"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,6 +50,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
@@ -151,8 +154,8 @@ func (c *connector) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	if errors.Is(err, identity.ErrRotated) {
-		c.log.Info("Ends, to begin again with the new key")
+	if errors.Is(err, identity.ErrRotated) || errors.Is(err, errMoved) {
+		c.log.Info("Ends, to begin again and announce it", "why", err.Error())
 		return nil
 	}
 	return err
@@ -175,7 +178,8 @@ func (c *connector) setup(ctx context.Context) error {
 	if c.name == "" {
 		c.name = own.Name
 	}
-	announcement, err := identity.Announce(ctx, direct, c.namespace, c.name, c.endpoint, time.Now())
+	clusters := []registryv1.Cluster{{ID: string(own.ID), Auth: c.authHost(ctx, direct)}}
+	announcement, err := identity.Announce(ctx, direct, c.namespace, c.name, c.endpoint, clusters, time.Now())
 	if err != nil {
 		return err
 	}
@@ -207,6 +211,9 @@ func (c *connector) setup(ctx context.Context) error {
 	if err := c.mgr.Add(everyReplica(keeper.Run)); err != nil {
 		return fmt.Errorf("add the keeper of the key: %w", err)
 	}
+	if err := c.mgr.Add(everyReplica(func(ctx context.Context) error { return c.keepAuthHost(ctx, direct, clusters[0].Auth) })); err != nil {
+		return fmt.Errorf("add what looks where Liqo authenticates: %w", err)
+	}
 	c.measured = newMetrics(c.mgr.GetClient(), time.Now)
 	if err := c.measured.register(metrics.Registry, c.certificate.Get); err != nil {
 		return err
@@ -230,6 +237,34 @@ func (c *connector) setup(ctx context.Context) error {
 	}
 	close(c.watching)
 	return nil
+}
+
+// errMoved means that Liqo authenticates at another host than the one that was announced.
+var errMoved = errors.New("liqo authenticates other clusters at another host now")
+
+// authHost returns the host at which Liqo authenticates others; empty if there is none, as on a cluster that only buys.
+func (c *connector) authHost(ctx context.Context, direct client.Client) string {
+	at, err := liqo.AuthURL(ctx, direct, c.liqoNamespace)
+	if err != nil {
+		return ""
+	}
+	parsed, err := url.Parse(at)
+	if err != nil {
+		return ""
+	}
+	return parsed.Hostname()
+}
+
+// keepAuthHost looks from time to time whether Liqo authenticates others where it was announced, until ctx ends, which is no error, or it does not.
+func (c *connector) keepAuthHost(ctx context.Context, direct client.Client, announced string) error {
+	err := wait.PollUntilContextCancel(ctx, time.Minute, false, func(ctx context.Context) (bool, error) {
+		now := c.authHost(ctx, direct)
+		return now != "" && now != announced, nil
+	})
+	if err == nil {
+		return errMoved
+	}
+	return nil // The context has ended.
 }
 
 // setupBuyer makes what buys.
@@ -275,7 +310,9 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	}
 	c.shop.Store(shop)
 	follow := manager.RunnableFunc(func(ctx context.Context) error {
-		store.Follow(ctx, c.shown, func(err error) { c.log.Error(err, "Cannot write the keys of buyers into their sales; it is tried again") })
+		store.Follow(ctx, c.shown, func(err error) {
+			c.log.Error(err, "Cannot write the keys of buyers into their sales; it is tried again")
+		})
 		return nil
 	})
 	if err := c.mgr.Add(follow); err != nil {
@@ -305,7 +342,8 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		return err
 	}
 	c.negotiation, err = negotiation.NewServer(negotiation.Config{
-		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.market.Identify, store), Store: store, Offers: shop, Admission: shop,
+		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.market.Identify, store), Store: store, Offers: shop,
+		Admission:   negotiation.Owners{Admission: shop, Owns: c.owns(store)},
 		Credentials: peerings,
 		Audit:       audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
 		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
@@ -324,6 +362,17 @@ func identify(shown negotiation.Identify, store *books.Store) negotiation.Identi
 			return party.Keys{}, err
 		}
 		return store.Longest(ctx, keys)
+	}
+}
+
+// owns tells which clusters parties have: by registries, or of those that none shows any more, by their contracts.
+func (c *connector) owns(store *books.Store) func(ctx context.Context, id party.ID, of cluster.ID) (owns, known bool, err error) {
+	return func(ctx context.Context, id party.ID, of cluster.ID) (owns, known bool, err error) {
+		if _, shown := c.market.Party(id); shown {
+			return c.market.Owns(id, of), true, nil
+		}
+		bought, err := store.Bought(ctx, id, of)
+		return bought, bought, err
 	}
 }
 

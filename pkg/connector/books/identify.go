@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
@@ -200,4 +201,19 @@ func (s *Store) buyer(ctx context.Context, id party.ID, sale *connectorv1alpha1.
 		}
 	}
 	return status, known, nil
+}
+
+// Bought reports whether a party has a contract for a cluster that both have signed. It reads from the client, which may have a cache.
+func (s *Store) Bought(ctx context.Context, buyer party.ID, of cluster.ID) (bool, error) {
+	var sales connectorv1alpha1.SaleList
+	if err := s.cfg.Client.List(ctx, &sales, client.MatchingLabels{BuyerLabel: string(buyer)}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the sales to party %s: %w", buyer, err)
+	}
+	for i := range sales.Items {
+		record, err := Record(&sales.Items[i])
+		if err == nil && record != nil && record.Signed() && record.Terms.Cluster.ID == of {
+			return true, nil
+		}
+	}
+	return false, nil
 }

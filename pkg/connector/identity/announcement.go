@@ -6,6 +6,7 @@ package identity
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,17 +18,17 @@ import (
 // dataAnnouncement is the key of the Secret's data with what the party has announced last.
 const dataAnnouncement = "announcement.jws"
 
-// Announce returns the party's announcement, signed with its current key: that in the Secret if it says the same, and else one of a higher
+// Announce returns the party's announcement of its name, its endpoint and its clusters, signed with its current key: that in the Secret if it says the same, and else one of a higher
 // revision, which is in the Secret before it is returned. The errors are those of Rotate.
-func Announce(ctx context.Context, c client.Client, namespace, name, endpoint string, now time.Time) (string, error) {
+func Announce(ctx context.Context, c client.Client, namespace, name, endpoint string, clusters []registryv1.Cluster, now time.Time) (string, error) {
 	id, secret, err := read(ctx, c, namespace)
 	if err != nil {
 		return "", err
 	}
-	said := registryv1.Announcement{Party: string(id.ID()), Name: name, Endpoint: endpoint}
+	said := registryv1.Announcement{Party: string(id.ID()), Name: name, Endpoint: endpoint, Clusters: clusters}
 	last, before := string(secret.Data[dataAnnouncement]), registryv1.Announcement{}
 	if party.Verify(last, registryv1.TypeAnnouncement, id.keys.Current(), &before) == nil {
-		if before.Party == said.Party && before.Name == name && before.Endpoint == endpoint {
+		if before.Party == said.Party && before.Name == name && before.Endpoint == endpoint && slices.Equal(before.Clusters, clusters) {
 			return last, nil
 		}
 	} else if signer, err := party.Signer(last); err == nil {

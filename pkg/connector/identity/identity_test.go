@@ -110,7 +110,7 @@ func TestAnnounce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		signed, err := identity.Announce(t.Context(), c, namespace, name, "https://a.example", now)
+		signed, err := identity.Announce(t.Context(), c, namespace, name, "https://a.example", []registryv1.Cluster{{ID: "own-id", Auth: "b.example"}}, now)
 		if err != nil {
 			t.Fatal(err)
 		}

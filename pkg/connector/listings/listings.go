@@ -123,6 +123,9 @@ func (l *Listings) Offers() iter.Seq[offer.Entry] { return l.catalog.All() }
 // Party returns a party; false if no registry shows it.
 func (l *Listings) Party(id party.ID) (registryclient.Party, bool) { return l.parties.get(id) }
 
+// Owns reports whether a party names a cluster in its announcement, and is the first that is shown to do so.
+func (l *Listings) Owns(id party.ID, cluster string) bool { return l.parties.owns(id, cluster) }
+
 // Parties returns the IDs of all parties, in order.
 func (l *Listings) Parties() []party.ID { return slices.Sorted(maps.Keys(l.parties.known)) }
 

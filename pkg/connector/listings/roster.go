@@ -4,8 +4,11 @@
 package listings
 
 import (
+	"slices"
+
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
 // roster is the parties that registries show, each once. It must not be used concurrently.
@@ -13,6 +16,9 @@ type roster struct {
 	known map[party.ID]*shown
 	// holders are the parties by the fingerprints of their current keys.
 	holders map[string]party.ID
+	// owners are the parties that have named clusters, each the first of those that are shown, and contested the clusters that others name too.
+	owners    map[string]party.ID
+	contested map[string]bool
 }
 
 // shown is what registries show of one party.
@@ -23,7 +29,44 @@ type shown struct {
 	alive map[string]bool
 }
 
-func newRoster() roster { return roster{known: map[party.ID]*shown{}, holders: map[string]party.ID{}} }
+func newRoster() roster {
+	return roster{known: map[party.ID]*shown{}, holders: map[string]party.ID{}, owners: map[string]party.ID{}, contested: map[string]bool{}}
+}
+
+// owns reports whether a party names a cluster, and is the first of those that are shown to do so.
+func (r *roster) owns(id party.ID, cluster string) bool {
+	return r.known[id] != nil && r.owners[cluster] == id
+}
+
+// claim notes which clusters a party names.
+func (r *roster) claim(p registryclient.Party) {
+	for _, c := range p.Said.Clusters[:min(len(p.Said.Clusters), registryv1.MaxClusters)] {
+		switch owner, owned := r.owners[c.ID]; {
+		case !owned:
+			r.owners[c.ID] = p.Keys.ID()
+		case owner != p.Keys.ID():
+			r.contested[c.ID] = true
+		}
+	}
+}
+
+// release notes that a party does not name its clusters any more. One that others name as well becomes that of one of them.
+func (r *roster) release(p registryclient.Party) {
+	contested := false
+	for _, c := range p.Said.Clusters {
+		if r.owners[c.ID] == p.Keys.ID() {
+			contested = contested || r.contested[c.ID]
+			delete(r.owners, c.ID)
+			delete(r.contested, c.ID)
+		}
+	}
+	if !contested {
+		return
+	}
+	for _, s := range r.known {
+		r.claim(s.party)
+	}
+}
 
 // get returns a party. It is alive if one registry says so.
 func (r *roster) get(id party.ID) (registryclient.Party, bool) {
@@ -52,8 +95,12 @@ func (r *roster) merge(registry string, p registryclient.Party) {
 	longer := len(p.Keys.Chain()) > len(s.party.Keys.Chain())
 	if p.Keys.Continues(s.party.Keys) && (longer || p.Said.Revision >= s.party.Said.Revision) {
 		delete(r.holders, party.Fingerprint(s.party.Keys.Current()))
-		s.party = p
+		before := s.party
+		if s.party = p; !slices.Equal(before.Said.Clusters, p.Said.Clusters) {
+			r.release(before)
+		}
 	}
+	r.claim(s.party)
 	r.holders[party.Fingerprint(s.party.Keys.Current())] = id
 }
 
@@ -67,6 +114,7 @@ func (r *roster) withdraw(registry string, id party.ID) {
 	if len(s.alive) == 0 {
 		delete(r.holders, party.Fingerprint(s.party.Keys.Current()))
 		delete(r.known, id)
+		r.release(s.party)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
@@ -163,6 +164,13 @@ func (m *Market) Party(id party.ID) (registryclient.Party, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.listings.Party(id)
+}
+
+// Owns reports whether a party has a cluster: it names it, and no other one that registries show has named it before.
+func (m *Market) Owns(id party.ID, cluster cluster.ID) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.listings.Owns(id, string(cluster))
 }
 
 // Identify returns the party whose current key it is. It is a negotiation.Identify: the error is negotiation.ErrStranger.

@@ -80,7 +80,7 @@ func runWithin(t *testing.T, c client.Client, memory int) (running *connector, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	announcement, err := identity.Announce(t.Context(), c, namespace, "consumer", "https://consumer.example:8446", time.Now())
+	announcement, err := identity.Announce(t.Context(), c, namespace, "consumer", "https://consumer.example:8446", nil, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

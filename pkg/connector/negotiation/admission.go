@@ -11,8 +11,10 @@ import (
 	"github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
 const (
@@ -31,6 +33,28 @@ type Rule struct {
 	Verdict    contract.Verdict
 	// Reason is what a buyer is told for Deny.
 	Reason string
+}
+
+// Owners refuses contracts for clusters that are not the buyer's, and asks another Admission about the others.
+type Owners struct {
+	Admission
+
+	// Owns reports whether a party has a cluster, and whether that is known: of a party that no registry shows, it may not be.
+	Owns func(ctx context.Context, id party.ID, of cluster.ID) (owns, known bool, err error)
+}
+
+// Admit implements Admission.
+func (o Owners) Admit(ctx context.Context, application Application) (contract.Verdict, string, error) {
+	id := application.Terms.Cluster.ID
+	switch owns, known, err := o.Owns(ctx, application.Buyer, id); {
+	case err != nil:
+		return "", "", fmt.Errorf("find out whose cluster %s is: %w", id, err)
+	case !known:
+		return contract.Deny, "no registry of this seller shows which clusters the buyer has, and it has no contract for cluster " + string(id), nil
+	case !owns:
+		return contract.Deny, "cluster " + string(id) + " is not one that the buyer announces, or another party has announced it before", nil
+	}
+	return o.Admission.Admit(ctx, application)
 }
 
 // Rules decide about applications: the first whose expression is true. It can be used concurrently.

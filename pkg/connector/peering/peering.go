@@ -15,7 +15,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"net/url"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -80,6 +82,7 @@ const maxCredentials = 4 << 10
 type Credentials struct {
 	cluster cluster.Identity
 	authURL string
+	host    string
 	// token is behind a pointer: package fmt prints unexported fields without asking them.
 	token *string
 }
@@ -93,7 +96,8 @@ type document struct {
 	Token       string `json:"token"`
 }
 
-// NewCredentials returns credentials for a cluster, whose authentication service has an https URL. The error is [ErrCredentials].
+// NewCredentials returns credentials for a cluster, whose authentication service has an https URL without a path, and with a
+// host outside of the machine, its link, and the names of a cluster. The error is [ErrCredentials].
 func NewCredentials(of cluster.Identity, authURL, token string) (Credentials, error) {
 	for _, name := range []struct{ what, value string }{{"clusterID", string(of.ID)}, {"clusterName", of.Name}} {
 		if problems := validation.IsDNS1123Label(name.value); len(problems) > 0 {
@@ -101,13 +105,45 @@ func NewCredentials(of cluster.Identity, authURL, token string) (Credentials, er
 		}
 	}
 	parsed, err := url.Parse(authURL)
-	if err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return Credentials{}, fmt.Errorf("%w: authURL is not a plain https URL", ErrCredentials)
+	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery ||
+		parsed.Fragment != "" || parsed.Path != "" {
+		return Credentials{}, fmt.Errorf("%w: authURL is not https://HOST[:PORT]", ErrCredentials)
+	}
+	host := strings.ToLower(parsed.Hostname())
+	if err := outside(host); err != nil {
+		return Credentials{}, err
 	}
 	if token == "" || len(token) > maxCredentials/2 {
 		return Credentials{}, fmt.Errorf("%w: the token is missing or too long", ErrCredentials)
 	}
-	return Credentials{cluster: of, authURL: authURL, token: &token}, nil
+	return Credentials{cluster: of, authURL: authURL, host: host, token: &token}, nil
+}
+
+// outside returns why a host is inside of every cluster or machine; the error is ErrCredentials. Whether a name leads there, only who resolves it
+// can tell: see [Reachable].
+func outside(host string) error {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return Reachable(address)
+	}
+	// Names with one label, and those below, are completed or known by the DNS of a cluster or a machine alone.
+	inside := len(validation.IsDNS1123Subdomain(host)) > 0 || !strings.Contains(host, ".")
+	for _, zone := range []string{".svc", ".cluster.local", ".localhost", ".local", ".internal"} {
+		inside = inside || strings.HasSuffix(host, zone)
+	}
+	if inside {
+		return fmt.Errorf("%w: authURL has no name that others know", ErrCredentials)
+	}
+	return nil
+}
+
+// Reachable returns why an address cannot be that of another cluster: it is of the machine itself, of its link, as those from which clouds give away
+// the credentials of machines, or of nobody. The error is ErrCredentials.
+func Reachable(address netip.Addr) error {
+	a := address.Unmap()
+	if address.Zone() != "" || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return fmt.Errorf("%w: authURL leads to %s, where no other cluster is", ErrCredentials, a)
+	}
+	return nil
 }
 
 // ParseCredentials returns the credentials of a document. The error is [ErrCredentials]; it quotes nothing of the document.
@@ -140,6 +176,9 @@ func (c Credentials) Cluster() cluster.Identity { return c.cluster }
 
 // AuthURL returns where Liqo authenticates the buyer's cluster.
 func (c Credentials) AuthURL() string { return c.authURL }
+
+// Host returns the host of AuthURL, an address or a name, without the port.
+func (c Credentials) Host() string { return c.host }
 
 // Token returns the secret. It is for Liqo's Secret alone.
 func (c Credentials) Token() string {

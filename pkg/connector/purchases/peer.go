@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
 // maxNodes bounds the nodes in a status, as the API does.
@@ -108,12 +111,17 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	if err != nil {
 		return d.unanswered(ctx, err)
 	}
+	if err := d.believe(credentials); err != nil {
+		return d.unanswered(ctx, err)
+	}
 	remote := credentials.Cluster()
 	if d.record.Cluster.ID != "" && d.record.Cluster.ID != string(remote.ID) {
 		return d.unanswered(ctx, fmt.Errorf("the seller gives credentials for cluster %s, and before for %s", remote.ID, d.record.Cluster.ID))
 	}
 	err = d.join(ctx, credentials, action)
 	switch {
+	case errors.Is(err, peering.ErrCredentials):
+		return d.unanswered(ctx, err)
 	case errors.Is(err, peering.ErrForeign):
 		if news, failed := d.look(ctx, c); news || isKubernetes(failed) {
 			return nil, failed
@@ -143,6 +151,36 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 		return d.leave(ctx)
 	}
 	return d.wait(ctx, stepAgain, "", "")
+}
+
+// believe returns why credentials are not those of a cluster that the seller has announced, at a host that it has announced: that of its endpoint,
+// unless the cluster has one of its own. While no registry shows the seller, only the cluster is believed that was peered before.
+func (d *drive) believe(credentials peering.Credentials) error {
+	seller, id := party.ID(d.object.Spec.Seller), credentials.Cluster().ID
+	endpoint, err := url.Parse(d.object.Status.Seller.Endpoint)
+	if err != nil {
+		return fmt.Errorf("read the endpoint of the seller: %w", err)
+	}
+	host := strings.ToLower(endpoint.Hostname())
+	shown, is := d.cfg.Parties.Party(seller)
+	switch {
+	case !is && d.record.Cluster.ID != string(id):
+		return fmt.Errorf("the seller gives credentials for cluster %s, and no registry shows which clusters it has", id)
+	case is && !d.cfg.Parties.Owns(seller, id):
+		return fmt.Errorf("the seller gives credentials for cluster %s, which it does not announce, or another party has announced before", id)
+	case is:
+		for _, c := range shown.Said.Clusters {
+			if c.ID == string(id) && c.Auth != "" {
+				host = strings.ToLower(c.Auth)
+			}
+		}
+	case d.object.Status.Seller.Endpoint == "":
+		return errUnknownSeller
+	}
+	if credentials.Host() != host {
+		return fmt.Errorf("the seller's credentials lead to %q, and it has announced %q", credentials.Host(), host)
+	}
+	return nil
 }
 
 // join makes one step of peering, while nobody else begins or ends one. The error is peering.ErrForeign if the cluster is another seller's.

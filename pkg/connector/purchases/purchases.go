@@ -47,6 +47,8 @@ const (
 type Parties interface {
 	// Party returns a party as it was shown last; false if it was never shown.
 	Party(id party.ID) (registryclient.Party, bool)
+	// Owns reports whether a party has a cluster: it names it, and no other one that registries show has named it before.
+	Owns(id party.ID, cluster cluster.ID) bool
 }
 
 // Config is what a Reconciler needs. All but Now must be there.

@@ -172,6 +172,10 @@ func (p parties) Party(id party.ID) (registryclient.Party, bool) {
 	return shown, is
 }
 
+func (p parties) Owns(id party.ID, of cluster.ID) bool {
+	return slices.ContainsFunc(p[id].Said.Clusters, func(c registryv1.Cluster) bool { return c.ID == string(of) })
+}
+
 // clusters is a peering.Buyer: a peering is established, drained and ended at the second step of each.
 type clusters struct {
 	mu      sync.Mutex
@@ -266,7 +270,8 @@ func newWorld(t *testing.T, shops ...*shop) *world {
 	}
 	w := &world{t: t, buyer: newParty(t), parties: parties{}, clusters: newClusters(), now: time.Now, kill: func() error { return nil }}
 	for _, s := range shops {
-		w.parties[s.key.ID()] = registryclient.Party{Said: registryv1.Announcement{Name: "Shop", Endpoint: s.url}, Keys: s.keys}
+		announced := []registryv1.Cluster{{ID: string(s.cluster.ID), Auth: "auth.example"}}
+		w.parties[s.key.ID()] = registryclient.Party{Said: registryv1.Announcement{Name: "Shop", Endpoint: s.url, Clusters: announced}, Keys: s.keys}
 	}
 	killed := func(write func() error) error {
 		if err := w.kill(); err != nil {

@@ -55,14 +55,27 @@ type Announcement struct {
 	// Name is for people. It is not distinct.
 	Name string `json:"name"`
 	// Endpoint is the https URL at which its connector negotiates; empty if it sells nothing.
-	Endpoint string    `json:"endpoint,omitempty"`
+	Endpoint string `json:"endpoint,omitempty"`
+	// Clusters are those that the party has, at most MaxClusters: with others it neither buys nor sells. No other party may name them.
+	Clusters []Cluster `json:"clusters,omitempty"`
 	IssuedAt time.Time `json:"issuedAt"`
+}
+
+// MaxClusters is how many clusters an announcement names at most.
+const MaxClusters = 16
+
+// Cluster is a cluster of Liqo of a party.
+type Cluster struct {
+	// ID is Liqo's.
+	ID string `json:"id"`
+	// Auth is the host, without a port, at which Liqo authenticates those that peer with it; empty if it is that of the party's endpoint.
+	Auth string `json:"auth,omitempty"`
 }
 
 // Enrolment is the body by which a party announces itself.
 type Enrolment struct {
 	Keys         []string `doc:"The chain of the party's keys, from its first one: a signed document each, as the connector writes them."                                                     json:"keys"                   maxItems:"17"     minItems:"1"  nullable:"false"`
-	Announcement string   `doc:"The announcement: a compact JWS of type announcement+jws, signed with the party's current key. Its payload has party, revision, name, endpoint and issuedAt." json:"announcement"           maxLength:"8192"  minLength:"1"`
+	Announcement string   `doc:"The announcement: a compact JWS of type announcement+jws, signed with the party's current key. Its payload has party, revision, name, endpoint, clusters and issuedAt." json:"announcement"           maxLength:"8192"  minLength:"1"`
 	Token        string   `doc:"An enrolment token of the registry. With it, the party is approved at once."                                                                                  json:"token,omitempty"        maxLength:"256"`
 	Certificates string   `doc:"A certificate of the party's current key, and what leads from it to one of the registry's authorities, as PEM. With it, the party is approved at once."       json:"certificates,omitempty" maxLength:"16384"`
 }

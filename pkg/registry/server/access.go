@@ -51,6 +51,7 @@ type known struct {
 
 	keys        party.Keys
 	fingerprint string // Of its current key.
+	clusters    []string
 }
 
 // parties are those that have announced themselves, in any state.

@@ -216,7 +216,7 @@ func (n *news) party(p *store.Party) {
 		n.skip(err, catalog.Key{Party: p.ID}, p.RegistryRevision)
 		return
 	}
-	k := &known{Party: partyOf(p), keys: keys, fingerprint: party.Fingerprint(keys.Current())}
+	k := &known{Party: partyOf(p), keys: keys, fingerprint: party.Fingerprint(keys.Current()), clusters: clustersOf(p.Announcement)}
 	n.parties.byID[k.ID], n.parties.byKey[k.fingerprint] = k, k
 	switch k.State { //nolint:exhaustive // A party that waits is not shown.
 	case registryv1.Approved:

@@ -107,6 +107,9 @@ func (s *Server) enrol(ctx context.Context, in *enrolInput) (*shownParty, error)
 	if field, err := checkAnnouncement(said, in.Party, now); err != nil {
 		return nil, wrong(http.StatusUnprocessableEntity, "body.announcement."+field, err)
 	}
+	if err := s.unclaimed(in.Party, said.Clusters); err != nil {
+		return nil, err
+	}
 
 	// Who lets it in.
 	announced := store.Party{
@@ -171,7 +174,11 @@ func checkAnnouncement(said registryv1.Announcement, id string, now time.Time) (
 		return "name", fmt.Errorf("must be a line of at most %d bytes", maxName)
 	case said.IssuedAt.After(now.Add(skew)):
 		return "issuedAt", fmt.Errorf("%s is in the future: it is %s here", said.IssuedAt.Format(time.RFC3339), now.Format(time.RFC3339))
-	case said.Endpoint == "":
+	}
+	if err := checkClusters(said.Clusters); err != nil {
+		return "clusters", err
+	}
+	if said.Endpoint == "" {
 		return "", nil
 	}
 	return "endpoint", checkEndpoint(said.Endpoint)

@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -46,6 +48,9 @@ const annotationPeered = "brokering.liqo.io/peered-at"
 // nodeTimeout is for how long after its beginning a peering is not ended while it has no node.
 const nodeTimeout = time.Minute
 
+// lookupTimeout is how long a name may take to be resolved.
+const lookupTimeout = 5 * time.Second
+
 // labelLooked is on foreign clusters that are being left: when Liqo was told last to look at them, in seconds since 1970.
 const labelLooked = "brokering.liqo.io/looked-at"
 
@@ -56,6 +61,8 @@ type Driver struct {
 	// liqo is the namespace where Liqo runs.
 	liqo string
 	now  func() time.Time
+	// lookup resolves names.
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
 var (
@@ -65,7 +72,10 @@ var (
 
 // New returns a driver; the client reads from the API server itself, and namespace is where Liqo runs.
 func New(c client.Client, namespace string) *Driver {
-	return &Driver{client: c, liqo: namespace, now: time.Now}
+	lookup := func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	return &Driver{client: c, liqo: namespace, now: time.Now, lookup: lookup}
 }
 
 // Peer implements [peering.Buyer].
@@ -77,6 +87,9 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	}
 	if own.ID == seller.ID {
 		return fmt.Errorf("%w: they are for this cluster itself", peering.ErrCredentials)
+	}
+	if err := d.resolves(ctx, with.Host()); err != nil {
+		return err
 	}
 	fc, err := liqo.ForeignClusterOf(ctx, d.client, seller.ID)
 	if err != nil {
@@ -110,6 +123,26 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 		return err
 	}
 	return d.uncordon(ctx, seller.ID)
+}
+
+// resolves returns why the host of credentials leads where no other cluster is. A name is resolved as this process does: Liqo asks again, with
+// the same DNS.
+func (d *Driver) resolves(ctx context.Context, host string) error {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil // It was looked at when it was read.
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := d.lookup(ctx, host)
+	if err != nil {
+		return fmt.Errorf("%w: resolve the host of authURL: %w", peering.ErrCredentials, err)
+	}
+	for _, address := range found {
+		if err := peering.Reachable(address); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // uncordon opens the nodes of a cluster that were drained, and no others, to new pods.

@@ -6,6 +6,7 @@ package outofband
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,41 @@ func credentials(t *testing.T, token string) peering.Credentials {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// TestLeadsInside peers with nobody whose name leads to this machine, or to its link.
+func TestLeadsInside(t *testing.T) {
+	for name, tc := range map[string]struct {
+		found []string
+		ok    bool
+	}{
+		"Outside": {[]string{"192.0.2.1", "2001:db8::1"}, true}, "Loopback": {[]string{"192.0.2.1", "127.0.0.1"}, false},
+		"Link": {[]string{"169.254.169.254"}, false}, "Nobody": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.lookup = func(context.Context, string) ([]netip.Addr, error) {
+				var all []netip.Addr
+				for _, text := range tc.found {
+					all = append(all, netip.MustParseAddr(text))
+				}
+				if len(all) == 0 {
+					return nil, errors.New("no such host")
+				}
+				return all, nil
+			}
+			c, err := peering.NewCredentials(remote, "https://auth.example.org:30443", "token")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Peer(t.Context(), c); (err == nil) != tc.ok || err != nil && !errors.Is(err, peering.ErrCredentials) {
+				t.Errorf("Peer(): %v", err)
+			}
+			if (w.foreign() != nil) != tc.ok {
+				t.Errorf("Liqo is told to peer: %+v", w.foreign())
+			}
+		})
+	}
 }
 
 // TestNamesake peers with a seller whose name is that of a cluster that is peered already.

@@ -73,7 +73,9 @@ func came(fc *liqo.ForeignCluster, secret *corev1.Secret) bool {
 }
 
 // identified reports whether a cluster has its identity here: it has asked for resources.
-func identified(fc *liqo.ForeignCluster) bool { return liqo.CameUnasked(fc) || liqo.Incoming(fc).Exists }
+func identified(fc *liqo.ForeignCluster) bool {
+	return liqo.CameUnasked(fc) || liqo.Incoming(fc).Exists
+}
 
 // sell notes that a foreign cluster consumes by contract, and lets it.
 func (d *Driver) sell(ctx context.Context, fc *liqo.ForeignCluster) error {
