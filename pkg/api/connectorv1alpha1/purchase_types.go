@@ -24,6 +24,12 @@ const (
 	ReasonPeeringForeign = "PeeringForeign"
 	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
 	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonContractUnknown: the seller says that it does not know the contract. If it says so for some minutes, this side leaves.
+	ReasonContractUnknown = "ContractUnknown"
+	// ReasonSellerRestored: the seller shows less of the contract than both have signed, as after it was restored from an older copy.
+	ReasonSellerRestored = "SellerRestored"
+	// ReasonOtherParty: the contract is of a party that this cluster is not any more.
+	ReasonOtherParty = "OtherParty"
 	// ReasonUnreadable: status.record cannot be read. The connector does nothing before somebody mends it, or deletes the object.
 	ReasonUnreadable = "Unreadable"
 )

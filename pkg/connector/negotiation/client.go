@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
@@ -39,6 +40,8 @@ type ClientConfig struct {
 	// Buyer has those of the caller, and Key returns its current key.
 	Buyer party.Keys
 	Key   func() party.Key
+	// Elapsed is a clock that never leaps: how much time has passed since some moment; nil is that of the process.
+	Elapsed func() time.Duration
 }
 
 // Client asks one seller, whose key it has seen in a signed offer. It can be used concurrently.
@@ -49,6 +52,13 @@ type Client struct {
 
 	mu     sync.Mutex // of seller
 	seller party.Keys
+	said   atomic.Pointer[said]
+}
+
+// said is what time it was by the seller's clock when it answered last.
+type said struct {
+	date time.Time
+	at   time.Duration
 }
 
 // NewClient returns a client.
@@ -61,6 +71,10 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, fmt.Errorf("the endpoint %.200q is not https://HOST[:PORT][/PATH]", endpoint.Redacted())
 	case cfg.Key == nil || cfg.Seller.Current() == nil || cfg.Buyer.Current() == nil:
 		return nil, errors.New("a client of negotiations needs the keys of buyer and seller")
+	}
+	if cfg.Elapsed == nil {
+		began := time.Now()
+		cfg.Elapsed = func() time.Duration { return time.Since(began) }
 	}
 	c := &Client{cfg: cfg, base: strings.TrimSuffix(cfg.Endpoint, "/") + negotiationv1.Base, seller: cfg.Seller}
 	c.http = &http.Client{Transport: newTransport(cfg.Key, c.pinned), CheckRedirect: noRedirects}
@@ -87,6 +101,16 @@ func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastR
 
 // Close ends connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// SellerTime returns what time it is by the seller's clock: what its last answer said, and what has passed since. It is zero if no answer has
+// said one.
+func (c *Client) SellerTime() time.Time {
+	last := c.said.Load()
+	if last == nil {
+		return time.Time{}
+	}
+	return last.date.Add(c.cfg.Elapsed() - last.at)
+}
 
 // Quoted is what a seller would sell now.
 type Quoted struct {
@@ -287,6 +311,9 @@ func (c *Client) try(ctx context.Context, method, path string, body, into any, w
 	response, err := c.http.Do(request)
 	if err != nil {
 		return err
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		c.said.Store(&said{date.UTC(), c.cfg.Elapsed()})
 	}
 	return readAnswer(response, into)
 }

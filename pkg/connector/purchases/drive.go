@@ -38,6 +38,8 @@ const (
 	watched      = 5 * time.Minute
 	nodesAgain   = 30 * time.Second
 	unreadyAgain = 5 * time.Second
+	// countsOfDrain is how often the time of a drain is counted, and written, while it counts.
+	countsOfDrain = 20
 )
 
 // drive is one pass over a purchase.
@@ -69,6 +71,7 @@ func (d *drive) run(ctx context.Context) (ctrl.Result, error) {
 	if d.record, err = readRecord(d.object.Status.Record); err != nil {
 		return d.unreadable(ctx, err)
 	}
+	d.pass()
 	ready := meta.FindStatusCondition(d.object.Status.Conditions, connectorv1alpha1.ConditionReady)
 	d.unready = ready != nil && ready.Reason == connectorv1alpha1.ReasonNodeNotReady
 	for range mostSteps {
@@ -95,10 +98,14 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 		}
 		d.record.Purchase = d.record.Purchase.End(reason)
 	}
-	action := d.record.next(d.now())
+	action := d.record.Purchase.Next(d.now())
 	switch action.Deed { //nolint:exhaustive // The others ask the seller.
 	case contract.Over:
-		return d.over(ctx, d.record.reason(), d.record.Purchase.Seen.Reason)
+		message := ""
+		if d.record.Purchase.State().Final() {
+			message = d.record.Purchase.Seen.Reason
+		}
+		return d.over(ctx, d.record.reason(), message)
 	case contract.SignTerms:
 		return nil, d.sign(ctx, action)
 	case contract.Drain:
@@ -108,6 +115,7 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 	}
 	c, err := d.seller()
 	if err != nil {
+		d.heard(nil, contract.View{}, err)
 		return d.unanswered(ctx, err)
 	}
 	switch action.Deed { //nolint:exhaustive // The others are done above.
@@ -136,17 +144,13 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 	if err := d.write(ctx); err != nil {
 		return nil, err
 	}
-	view, err := c.Do(ctx, action.Request)
 	seen := d.record.Purchase.Seen.Version
-	if view.Version > seen {
-		if observed := d.observe(view); observed != nil {
-			return d.unanswered(ctx, observed)
-		}
+	view, err := c.Do(ctx, action.Request)
+	if wrong := d.heard(c, view, err); wrong != nil {
+		return d.unanswered(ctx, wrong)
 	}
 	switch event := action.Request.Event; {
-	case err == nil && event == contract.Terminate && !d.record.committed() && !d.record.Purchase.State().Final():
-		return d.unanswered(ctx, errors.New("the seller does not end it"))
-	case d.record.Purchase.Seen.Version > seen:
+	case d.record.Purchase.Left || d.record.Purchase.Seen.Version != seen:
 		return nil, d.write(ctx)
 	case err == nil:
 		return d.wait(ctx, lookAgain, "", "")
@@ -162,8 +166,9 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 
 // orderAnew forgets terms that the seller does not sell any more, if it never heard of them, so that other ones are asked for.
 func (d *drive) orderAnew(ctx context.Context, c *negotiation.Client, refusal error) (*ctrl.Result, error) {
-	_, err := c.Get(ctx, string(d.object.UID), 0, 0)
+	view, err := c.Get(ctx, string(d.object.UID), 0, 0)
 	if !errors.Is(err, contract.ErrUnknown) {
+		d.heard(c, view, err)
 		return d.unanswered(ctx, cmp.Or(err, refusal))
 	}
 	d.record = nil
@@ -184,6 +189,76 @@ func (d *drive) dropProposal(ctx context.Context, refusal error) (*ctrl.Result, 
 	return d.retry(ctx, "", "")
 }
 
+// heard takes what came of asking the seller, which is nil before its keys and its address are known. It returns why what it shows cannot be
+// believed.
+func (d *drive) heard(c *negotiation.Client, view contract.View, err error) error {
+	before, seller := d.record.Purchase, time.Time{}
+	if c != nil {
+		seller = c.SellerTime()
+	}
+	var wrong error
+	answer := answerOf(err)
+	switch {
+	case view.Version > before.Seen.Version:
+		wrong = d.observe(view)
+		if answer = contract.Answered; wrong != nil {
+			answer = contract.Wrong
+		}
+	case view.Version > 0 && view.Version < before.Seen.Version:
+		answer = contract.Older
+	case view.Version > 0:
+		answer = contract.Answered
+	}
+	d.record.Purchase = d.record.Purchase.Hear(answer, view, before.ClocksAt(d.now(), seller))
+	if after := d.record.Purchase; after.Doubt != before.Doubt || after.Alone != before.Alone {
+		d.passed.begin(d.object.UID, d.cfg.Elapsed())
+	}
+	d.tell(before, cmp.Or(wrong, err))
+	return wrong
+}
+
+// pass counts the time that has passed since it was counted last.
+func (d *drive) pass() {
+	if d.record == nil {
+		return
+	}
+	least := min(max(d.record.Purchase.Terms.Drain/countsOfDrain, time.Second), time.Minute)
+	d.record.Purchase = d.record.Purchase.Pass(d.passed.since(d.object.UID, d.cfg.Elapsed(), least))
+}
+
+// answerOf returns what an error says of a seller that has shown no contract.
+func answerOf(err error) contract.Answer {
+	switch {
+	case err == nil:
+		return contract.Answered
+	case errors.Is(err, contract.ErrUnknown):
+		return contract.Unknown
+	case refused(err), errors.Is(err, contract.ErrEarly), errors.Is(err, contract.ErrLate), errors.Is(err, contract.ErrRevision):
+		return contract.Wrong
+	}
+	return contract.Silent
+}
+
+// tell notes for people what has changed between this side and its seller.
+func (d *drive) tell(before contract.Purchase, err error) {
+	switch after := d.record.Purchase; {
+	case after.Alone && !before.Alone, after.Left && !before.Left:
+		switch {
+		case after.Doubt == contract.UnknownDoubt && after.Seen.Version > 0:
+			d.record.Note = "The seller does not know the contract any more."
+		case after.Doubt == contract.WrongDoubt && err == nil:
+			d.record.Note = "The seller does not end it."
+		case after.Doubt != contract.UnknownDoubt && err != nil:
+			d.record.Note = "The seller did not confirm the end: " + err.Error()
+		}
+	case before.Alone && !after.Alone, before.Restored && !after.Restored:
+		d.record.Note = ""
+	case after.Restored && after.Seen.Version < before.Seen.Version:
+		d.record.Note = fmt.Sprintf("The seller was restored from an older copy: it shows version %d of the contract, %s, by terms of revision %d.",
+			after.Seen.Version, after.State(), after.Seen.Terms.Revision)
+	}
+}
+
 // observe takes what the seller shows.
 func (d *drive) observe(view contract.View) error {
 	observed, err := d.record.Purchase.Observe(view, d.now())
@@ -199,13 +274,14 @@ func (d *drive) observe(view contract.View) error {
 
 // look asks the seller how far the contract is. It reports whether that is news.
 func (d *drive) look(ctx context.Context, c *negotiation.Client) (bool, error) {
+	before := d.record.Purchase
 	view, err := c.Get(ctx, string(d.object.UID), 0, 0)
-	if err != nil {
-		return false, err
+	if wrong := d.heard(c, view, err); err != nil || wrong != nil {
+		return false, cmp.Or(err, wrong)
 	}
-	seen := d.record.Purchase.Seen.Version
-	if err := d.observe(view); err != nil || d.record.Purchase.Seen.Version == seen {
-		return false, err
+	after := d.record.Purchase
+	if after.Seen.Version == before.Seen.Version && after.Alone == before.Alone && after.Left == before.Left {
+		return false, nil
 	}
 	return true, d.write(ctx)
 }
@@ -223,8 +299,6 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 		return d.unanswered(ctx, err)
 	case news:
 		return nil, nil //nolint:nilnil // There is more to do.
-	case d.late():
-		return d.leave(ctx)
 	}
 	if err := d.showPeering(ctx); err != nil {
 		return nil, err
@@ -241,10 +315,10 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	default:
 		after = min(after, nodesAgain)
 	}
-	if d.waits {
+	if d.waits || d.record.Purchase.Doubt != contract.NoDoubt {
 		after = min(after, lookAgain)
 	}
-	for _, at := range []time.Time{d.record.last(), d.record.Purchase.SignBy} {
+	for _, at := range []time.Time{d.record.Purchase.Last(), d.record.Purchase.SignBy} {
 		if left := at.Sub(d.now()); left > 0 {
 			after = min(after, left+time.Second)
 		}
@@ -252,33 +326,25 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	return d.wait(ctx, after, "", "")
 }
 
-// late reports whether the contract should be over by now.
-func (d *drive) late() bool {
-	return d.record.committed() && !d.now().Before(d.record.last())
-}
-
-// leave goes on without the seller.
-func (d *drive) leave(ctx context.Context) (*ctrl.Result, error) {
-	d.record.Left = true
-	return nil, d.write(ctx)
-}
-
-// unanswered is called if the seller does not answer, or not in a way that can be believed. A contract that was never signed is left if
-// nobody wants it any more, and one that should be over as well. What the seller does not know is left too: either it was never reserved, or
-// the seller has forgotten it, as it does long after the end.
+// unanswered is called when it was heard that the seller does not answer, or not in a way that can be believed. What the buyer does about that
+// is decided by package contract; if it is nothing, the seller is asked again.
 func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error) {
-	if errors.Is(err, contract.ErrUnknown) && (d.record.Purchase.Seen.Version > 0 || d.record.Purchase.Ending) {
-		if d.record.Purchase.Seen.Version > 0 {
-			d.record.Note = "The seller does not know the contract any more."
-		}
-		return d.leave(ctx)
+	switch d.record.Purchase.Next(d.now()).Deed { //nolint:exhaustive // The others ask the seller.
+	case contract.Over, contract.Drain, contract.Unpeer:
+		return nil, d.write(ctx)
 	}
-	if d.late() || !d.record.committed() && d.record.Purchase.Ending {
-		d.record.Note = "The seller did not confirm the end: " + err.Error()
-		return d.leave(ctx)
-	}
-	if d.record.reason() == connectorv1alpha1.ReasonActive {
-		return d.retry(ctx, "", "The seller's connector does not answer: "+err.Error())
+	reason := d.record.reason()
+	switch {
+	case errors.Is(err, errOtherParty) && reason == connectorv1alpha1.ReasonActive:
+		return d.retry(ctx, reason, err.Error())
+	case errors.Is(err, errOtherParty):
+		return d.retry(ctx, connectorv1alpha1.ReasonOtherParty, err.Error())
+	case reason == connectorv1alpha1.ReasonActive:
+		return d.retry(ctx, reason, "The seller's connector does not answer: "+err.Error())
+	case reason == connectorv1alpha1.ReasonContractUnknown:
+		return d.retry(ctx, reason, err.Error())
+	case d.record.Purchase.Alone:
+		return d.retry(ctx, reason, "")
 	}
 	return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())
 }
@@ -298,6 +364,7 @@ func (d *drive) retry(ctx context.Context, reason, message string) (*ctrl.Result
 // over says that nothing happens any more, and lets go of an object that is being deleted.
 func (d *drive) over(ctx context.Context, reason, message string) (*ctrl.Result, error) {
 	d.watches.stop(d.object.Name)
+	d.passed.forget(d.object.UID)
 	d.object.Status.Nodes, d.object.Status.PodsLeft = nil, 0
 	d.say(reason, message)
 	if err := d.writeStatus(ctx); err != nil {

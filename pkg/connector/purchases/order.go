@@ -30,9 +30,15 @@ const signWithin = 24 * time.Hour
 // errUnknownSeller means that nobody has shown the seller.
 var errUnknownSeller = errors.New("no registry has shown the seller")
 
+// errOtherParty means that the contract is of a party that this cluster is not any more, so that its seller cannot be asked about it.
+var errOtherParty = errors.New("the contract ends at its time, and cannot be changed or ended: it is of another party than this cluster is now")
+
 // seller returns a client of the seller, and keeps in the status who that is. A party whose keys do not follow those that were seen is not
 // believed: the old ones stay.
 func (d *drive) seller() (*negotiation.Client, error) {
+	if d.record != nil && d.record.Purchase.Terms.Buyer != string(d.cfg.Keys().ID()) {
+		return nil, fmt.Errorf("%w: %s", errOtherParty, d.record.Purchase.Terms.Buyer)
+	}
 	status := &d.object.Status.Seller
 	var keys party.Keys
 	if len(status.Keys) > 0 {
@@ -49,7 +55,7 @@ func (d *drive) seller() (*negotiation.Client, error) {
 	if keys.Current() == nil {
 		return nil, errUnknownSeller
 	}
-	c, err := d.sellers.client(negotiation.ClientConfig{Endpoint: status.Endpoint, Seller: keys, Buyer: d.cfg.Keys(), Key: d.cfg.Key})
+	c, err := d.sellers.client(negotiation.ClientConfig{Endpoint: status.Endpoint, Seller: keys, Buyer: d.cfg.Keys(), Key: d.cfg.Key, Elapsed: d.cfg.Elapsed})
 	if err == nil && c.Seller().Continues(keys) {
 		status.Keys = c.Seller().Chain() // It may have shown a new one.
 	}
@@ -182,7 +188,7 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	var event contract.Event
 	ends, wants := terms.EndsAt, map[corev1.ResourceName]resource.Quantity(terms.Resources)
 	switch size, end := d.sizeText(), d.endText(terms.StartsAt); {
-	case !d.record.Purchase.State().InUse() || d.record.Purchase.Proposal != nil || d.record.Purchase.Ending:
+	case !d.record.Purchase.State().InUse() || d.record.Purchase.Proposal != nil || d.record.Purchase.Ending || d.record.Purchase.Doubt != contract.NoDoubt:
 		return false, nil
 	case size != d.record.Size:
 		event, wants, d.record.Size = contract.Resize, d.object.Spec.Resources, size

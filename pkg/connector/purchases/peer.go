@@ -57,7 +57,7 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 		if other.Spec.Seller != d.object.Spec.Seller {
 			used.foreign = other.Name
 		}
-		if err == nil && read.Purchase.State().InUse() && !read.Purchase.Ending && !read.Left {
+		if err == nil && read.Purchase.State().InUse() && !read.Purchase.Ending && !read.Purchase.Alone {
 			used.inUse = true
 			resources.Add(used.shares, read.Purchase.Terms.Resources)
 		}
@@ -145,10 +145,8 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 		return nil, err
 	case err != nil:
 		return d.unanswered(ctx, err)
-	case news && d.record.next(d.now()).Deed != contract.Peer:
-		return nil, nil //nolint:nilnil // There is more to do.
-	case d.late():
-		return d.leave(ctx)
+	case d.record.Purchase.Next(d.now()).Deed != contract.Peer, news && d.leaves():
+		return nil, d.write(ctx) // There is more to do.
 	}
 	return d.wait(ctx, stepAgain, "", "")
 }
@@ -214,29 +212,37 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 	if err != nil {
 		return nil, err
 	}
+	if d.record.Purchase.Peering == contract.Joined {
+		d.record.Purchase = d.record.Purchase.Begin(action)
+		if err := d.write(ctx); err != nil {
+			return nil, err
+		}
+	}
 	left := 0
 	if !used.inUse && d.record.Peered {
 		if left, err = d.cfg.Peering.Drain(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-	// Alone, it does not wait for ever: what still runs is lost with the peering, as at the end of a contract.
-	alone := d.record.Left && !d.now().Before(d.record.last().Add(d.record.Purchase.Terms.Drain))
-	if left == 0 || alone {
+	// What still runs then is lost with the peering, as at the end of a contract.
+	if left == 0 || d.record.Purchase.DrainIsOver() {
 		d.object.Status.PodsLeft = 0
 		d.record.Purchase = d.record.Purchase.Finish(action, "")
 		return nil, d.write(ctx)
 	}
 	d.object.Status.PodsLeft = int32(min(left, 1<<30))
-	if !d.record.Left {
-		if c, err := d.seller(); err == nil {
-			news, err := d.look(ctx, c)
-			if isKubernetes(err) || news {
-				return nil, err
-			}
+	if !d.record.Purchase.State().Final() {
+		c, err := d.seller()
+		if err == nil {
+			_, err = d.look(ctx, c)
 		}
-		if d.late() {
-			return d.leave(ctx)
+		switch {
+		case isKubernetes(err):
+			return nil, err
+		case err != nil:
+			d.heard(c, contract.View{}, err)
+		case d.record.Purchase.Next(d.now()).Deed != contract.Drain:
+			return nil, d.write(ctx)
 		}
 	}
 	return d.wait(ctx, stepAgain, "", "")

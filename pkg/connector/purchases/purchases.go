@@ -16,6 +16,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -51,7 +52,7 @@ type Parties interface {
 	Owns(id party.ID, cluster cluster.ID) bool
 }
 
-// Config is what a Reconciler needs. All but Now must be there.
+// Config is what a Reconciler needs. All but Now and Elapsed must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
 	Client client.Client
@@ -67,6 +68,8 @@ type Config struct {
 	Key  func() party.Key
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// Elapsed is a clock that never leaps: how much time has passed since some moment; nil is that of the process.
+	Elapsed func() time.Duration
 }
 
 // Reconciler drives Purchases. It can be used concurrently, for different Purchases.
@@ -74,6 +77,7 @@ type Reconciler struct {
 	cfg     Config
 	watches *watches
 	sellers sellers
+	passed  passed
 	// joining is held while it is looked who uses a peering, and the peering is changed after that.
 	joining sync.Mutex
 }
@@ -86,7 +90,13 @@ func New(cfg Config) (*Reconciler, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Reconciler{cfg: cfg, watches: newWatches(), sellers: sellers{clients: map[string]connection{}}}, nil
+	if cfg.Elapsed == nil {
+		began := time.Now()
+		cfg.Elapsed = func() time.Duration { return time.Since(began) }
+	}
+	return &Reconciler{
+		cfg: cfg, watches: newWatches(), sellers: sellers{clients: map[string]connection{}}, passed: passed{counted: map[types.UID]time.Duration{}},
+	}, nil
 }
 
 // SetupWithManager registers the controller with a manager, and what waits for the answers of sellers.
@@ -132,6 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err = r.cfg.Client.Update(ctx, object)
 	case !controllerutil.ContainsFinalizer(object, connectorv1alpha1.Finalizer):
 		r.watches.stop(req.Name)
+		r.passed.forget(object.UID)
 		return ctrl.Result{}, nil
 	}
 	var result ctrl.Result

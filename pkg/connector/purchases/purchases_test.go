@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,6 +80,9 @@ type shop struct {
 	cluster cluster.Identity
 	server  *http.Server
 
+	// clock is the seller's; newWorld sets it.
+	clock func() time.Time
+
 	mu    sync.Mutex
 	offer offer.Offer
 }
@@ -113,7 +117,7 @@ func (s *shop) Credentials(context.Context, contract.Record) (json.RawMessage, e
 
 func open(tb testing.TB, remote cluster.Identity) *shop {
 	tb.Helper()
-	s := &shop{somebody: newParty(tb), Memory: &negotiationtest.Memory{}, cluster: remote}
+	s := &shop{somebody: newParty(tb), Memory: &negotiationtest.Memory{}, cluster: remote, clock: time.Now}
 	now := time.Now().UTC().Truncate(time.Second)
 	text := fmt.Sprintf(`{"party":%q,"id":"small","revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small","region":"eu-north",
 		"plans":[{"id":"one","range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"8","memory":"8Gi","pods":"100"},
@@ -131,7 +135,8 @@ func open(tb testing.TB, remote cluster.Identity) *shop {
 	cfg := negotiation.Config{
 		Party: s.key.ID(), Key: func() party.Key { return s.key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
 		Keys: func() party.Keys { return s.keys }, Learn: func(context.Context, party.Keys) error { return nil },
-		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
+		Seller: contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
+		Now: func() time.Time { return s.clock() },
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
 	handler, err := negotiation.NewServer(cfg)
@@ -142,7 +147,11 @@ func open(tb testing.TB, remote cluster.Identity) *shop {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.server = &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	dated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", s.clock().UTC().Format(http.TimeFormat))
+		handler.ServeHTTP(w, r)
+	})
+	s.server = &http.Server{Handler: dated, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
 	done := make(chan error, 1)
 	go func() { done <- s.server.Serve(tls.NewListener(listener, party.TLS{Current: cfg.Key}.Server())) }()
 	tb.Cleanup(func() {
@@ -157,7 +166,7 @@ func open(tb testing.TB, remote cluster.Identity) *shop {
 func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) {
 	t.Helper()
 	_, err := s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
-		return contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, time.Now(), books, ledger.Limits{})
+		return contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, s.clock(), books, ledger.Limits{})
 	})
 	if err != nil && !errors.Is(err, errKilled) {
 		t.Fatalf("%s: %v", event, err)
@@ -255,7 +264,9 @@ type world struct {
 	parties  parties
 	clusters *clusters
 	client   client.Client
-	now      func() time.Time
+	// elapsed is how much time has passed: each call of the reconciler takes pause. The clock now may leap.
+	elapsed atomic.Int64
+	now     func() time.Time
 	// kill is asked around each write, before and after it.
 	kill func() error
 
@@ -268,8 +279,11 @@ func newWorld(t *testing.T, shops ...*shop) *world {
 	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, buyer: newParty(t), parties: parties{}, clusters: newClusters(), now: time.Now, kill: func() error { return nil }}
+	w := &world{t: t, buyer: newParty(t), parties: parties{}, clusters: newClusters(), kill: func() error { return nil }}
+	begin := time.Now()
+	w.now = func() time.Time { return begin.Add(w.passed()) }
 	for _, s := range shops {
+		s.clock = func() time.Time { return begin.Add(w.passed()) }
 		announced := []registryv1.Cluster{{ID: string(s.cluster.ID), Auth: "auth.example"}}
 		w.parties[s.key.ID()] = registryclient.Party{Said: registryv1.Announcement{Name: "Shop", Endpoint: s.url, Clusters: announced}, Keys: s.keys}
 	}
@@ -301,11 +315,21 @@ func (w *world) restart() {
 	w.reconciler, err = purchases.New(purchases.Config{
 		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "home"},
 		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Now: func() time.Time { return w.now() },
+		Elapsed: w.passed,
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
+
+// pause is how much time passes with each call of the reconciler.
+const pause = 10 * time.Second
+
+// passed is how much time has passed.
+func (w *world) passed() time.Duration { return time.Duration(w.elapsed.Load()) }
+
+// wait lets time pass.
+func (w *world) wait(what time.Duration) { w.elapsed.Add(int64(what)) }
 
 // create creates a purchase for an hour.
 func (w *world) create(name string, s *shop, change func(*connectorv1alpha1.PurchaseSpec)) {
@@ -354,6 +378,7 @@ func (w *world) change(name string, change func(*connectorv1alpha1.PurchaseSpec)
 // once calls the reconciler once, and starts another process if it was killed.
 func (w *world) once(name string) ctrl.Result {
 	w.t.Helper()
+	w.wait(pause)
 	result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 	switch {
 	case errors.Is(err, errKilled):
@@ -411,20 +436,6 @@ func reasonOf(object *connectorv1alpha1.Purchase) string {
 
 // remote is the seller's cluster.
 func remote() cluster.Identity { return cluster.Identity{ID: "a", Name: "cluster-a"} }
-
-// TestForgotten has a seller forget a contract that is active: the buyer moves its workloads away and parts, whatever the contract has left.
-func TestForgotten(t *testing.T) {
-	s := open(t, remote())
-	w := newWorld(t, s)
-	w.create("p", s, nil)
-	w.until("p", connectorv1alpha1.ReasonActive, s)
-	s.Forget(w.key("p"))
-	p := w.until("p", connectorv1alpha1.ReasonEnded, s)
-	ready := meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady)
-	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) || !strings.Contains(ready.Message, "does not know") {
-		t.Errorf("forgotten: %q, %s", w.clusters.log, ready.Message)
-	}
-}
 
 // TestAnotherCluster has a seller give credentials for another cluster than before: the buyer does not peer with it.
 func TestAnotherCluster(t *testing.T) {
@@ -662,7 +673,7 @@ func TestDeadSeller(t *testing.T) {
 	if w.once("unsigned"); w.get("unsigned") != nil {
 		t.Errorf("what was not signed waits for a dead seller: %+v", w.get("unsigned").Status)
 	}
-	w.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	w.wait(time.Hour)
 	w.until("p", connectorv1alpha1.ReasonEnded, nil)
 	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) {
 		t.Errorf("done: %q, want %q", w.clusters.log, want)

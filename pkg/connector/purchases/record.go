@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
@@ -31,8 +30,6 @@ type record struct {
 	End  string `json:"end,omitempty"`
 	// Note is what people are told of that.
 	Note string `json:"note,omitempty"`
-	// Left is whether this side goes on without the seller: it drains and parts, and the contract is over.
-	Left bool `json:"left,omitempty"`
 }
 
 // readRecord reads a record; nil if there is none yet.
@@ -64,37 +61,19 @@ func (r *record) text() (string, error) {
 	return string(text), nil
 }
 
-// committed reports whether the seller can hold this side to the contract.
-func (r *record) committed() bool {
-	return r.Purchase.Signature != "" || r.Purchase.Peering != contract.Apart
-}
-
-// last is when this side goes on alone, if the seller has not said by then that the contract is over.
-func (r *record) last() time.Time { return r.Purchase.Terms.EndsAt.Add(r.Purchase.Terms.Drain) }
-
-// next returns what to do.
-func (r *record) next(now time.Time) contract.Action {
-	p := r.Purchase
-	switch {
-	case !r.Left:
-		return p.Next(now)
-	case p.Peering == contract.Apart:
-		return contract.Action{Deed: contract.Over}
-	case !p.Drained:
-		return contract.Action{Deed: contract.Drain}
-	}
-	return contract.Action{Deed: contract.Unpeer}
-}
-
 // reason returns the reason of the condition Ready that follows from the record.
 func (r *record) reason() string {
 	p := r.Purchase
 	state := p.State()
 	switch {
-	case r.Left && p.Peering == contract.Apart:
+	case p.Left && p.Peering == contract.Apart:
 		return connectorv1alpha1.ReasonEnded
-	case !state.Final() && (p.Ending || r.Left):
+	case !state.Final() && p.Doubt == contract.UnknownDoubt && p.Committed():
+		return connectorv1alpha1.ReasonContractUnknown
+	case !state.Final() && (p.Ending || p.Alone):
 		return connectorv1alpha1.ReasonEnding
+	case !state.Final() && state != contract.Terminating && (p.Restored || p.Doubt == contract.OlderDoubt):
+		return connectorv1alpha1.ReasonSellerRestored
 	case state.InUse() && p.Peering == contract.Joined && !p.Drained:
 		return connectorv1alpha1.ReasonActive
 	}

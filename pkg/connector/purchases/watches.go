@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -135,4 +136,40 @@ func (s *sellers) client(cfg negotiation.ClientConfig) (*negotiation.Client, err
 	}
 	s.clients[id] = connection{c, made}
 	return c, nil
+}
+
+// passed is until when time was counted for each Purchase, by a clock that never leaps. It can be used concurrently.
+type passed struct {
+	mu      sync.Mutex
+	counted map[types.UID]time.Duration
+}
+
+// begin counts from now on.
+func (p *passed) begin(purchase types.UID, now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counted[purchase] = now
+}
+
+// since returns how much has passed, and counts from now on; zero, without counting, if it is less than least. It is zero as well for a Purchase that
+// nobody has counted for.
+func (p *passed) since(purchase types.UID, now, least time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, known := p.counted[purchase]
+	switch {
+	case !known:
+		before = now
+	case now-before < least:
+		return 0
+	}
+	p.counted[purchase] = now
+	return now - before
+}
+
+// forget counts no more.
+func (p *passed) forget(purchase types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.counted, purchase)
 }

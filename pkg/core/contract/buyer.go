@@ -50,8 +50,20 @@ type Purchase struct {
 	// Peering is what there is of a peering, Drained whether its workloads have left.
 	Peering Peering `json:"peering,omitempty"`
 	Drained bool    `json:"drained,omitempty"`
-	// Seen is the newest that its seller said.
-	Seen    View         `json:"seen"`
+	// Seen is the newest that its seller said, and Ahead how far its seller's clock was ahead of its own then.
+	Seen  View          `json:"seen"`
+	Ahead time.Duration `json:"ahead,omitempty"`
+	// Doubt is what is wrong with its seller, and Doubted for how long it has been so, as far as anybody has counted.
+	Doubt   Doubt         `json:"doubt,omitempty"`
+	Doubted time.Duration `json:"doubted,omitempty"`
+	// Alone is whether it moves its workloads away and parts without its seller, and Draining for how long that has lasted.
+	Alone    bool          `json:"alone,omitempty"`
+	Draining time.Duration `json:"draining,omitempty"`
+	// Left is whether it asks its seller no more: the contract is over.
+	Left bool `json:"left,omitempty"`
+	// Restored is whether its seller shows less than both have signed, as after it was restored from a copy.
+	Restored bool `json:"restored,omitempty"`
+
 	History []Transition `json:"history,omitempty"`
 }
 
@@ -92,10 +104,12 @@ type Action struct {
 func (p Purchase) Next(now time.Time) Action {
 	// What the seller has ended is left, whatever the buyer wants.
 	switch state := p.State(); {
-	case state.Final() && p.Peering != Apart:
-		return Action{Deed: Unpeer}
-	case state.Final():
+	case (p.Left || state.Final()) && p.Peering == Apart:
 		return Action{Deed: Over}
+	case p.unwarned() && p.Peering != Apart && !p.Drained:
+		return Action{Deed: Drain}
+	case (p.Alone || state.Final()) && p.Peering != Apart:
+		return Action{Deed: Unpeer}
 	case state == Terminating && p.Peering != Apart && !p.Drained:
 		return Action{Deed: Drain}
 	case state == Terminating && p.Peering != Apart:
@@ -106,6 +120,8 @@ func (p Purchase) Next(now time.Time) Action {
 		return p.send(Request{Event: Terminate, Reason: p.EndingReason})
 	case p.Signature == "" && !p.SignBy.IsZero() && !now.Before(p.SignBy):
 		return p.send(Request{Event: Terminate, Reason: notReserved})
+	case p.Alone, p.Restored && state == Reserved && !p.Seen.Terms.Equal(p.Terms):
+		return Action{Deed: Watch}
 	}
 	// On the way to a contract, and in it.
 	switch p.State() { //nolint:exhaustive // The others need nothing, or the default.
@@ -191,7 +207,7 @@ func (p Purchase) Begin(action Action) Purchase {
 		if p.Peering == Apart {
 			p.Peering = Begun
 		}
-	case action.Deed == Unpeer:
+	case action.Deed == Drain || action.Deed == Unpeer: // Whoever is to use it again has to peer again.
 		p.Peering = Begun
 	case action.Deed == Send && action.Request.Event == Terminate:
 		p.Ending, p.EndingReason = true, short(action.Request.Reason)
@@ -287,7 +303,7 @@ func (p Purchase) Observe(view View, now time.Time) (Purchase, error) {
 		}
 	}
 	p.Seen = view
-	return p, nil
+	return p.settled(), nil
 }
 
 // check returns an error if a view is not of a contract that this buyer could have.
@@ -310,12 +326,12 @@ func (p Purchase) check(view View) error {
 		if !unsigned || p.Seen.Signed() {
 			return fmt.Errorf("no signature of the seller: %w", ErrTerms)
 		}
-		if view.Terms.Revision != 0 && !view.Terms.orderedAs(p.Terms) {
+		if view.Terms.Revision != 0 && !view.Terms.orderedAs(p.Terms) && !p.Restored {
 			return fmt.Errorf("not the terms that were asked for: %w", ErrTerms)
 		}
 		return nil
 	}
-	signed := p.Signature != "" && view.Signature == p.Signature && view.Terms.Equal(p.Terms)
+	signed := p.Restored || p.Signature != "" && view.Signature == p.Signature && view.Terms.Equal(p.Terms)
 	if proposal := p.Proposal; proposal != nil && !signed {
 		signed = proposal.Signature != "" && view.Signature == proposal.Signature && view.Terms.Equal(proposal.Terms)
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package contract decides what becomes of a contract between two clusters: at its seller, by Seller.Apply, and at its buyer, by
-// Purchase.Next and Purchase.Observe. The buyer drives, and the seller's record counts: a buyer is in the state that its seller has written
+// Purchase.Next, Purchase.Observe and Purchase.Hear. The buyer drives, and the seller's record counts: a buyer is in the state that its seller has written
 // and shown. A seller never calls a buyer.
 //
 // It decides from values, with the time as an argument. It makes no call, writes nothing, and does not know keys: signatures are texts that

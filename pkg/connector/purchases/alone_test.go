@@ -1,0 +1,287 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package purchases_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+)
+
+// restore puts a record of a seller back, as from a backup.
+func (s *shop) restore(t *testing.T, record contract.Record) {
+	t.Helper()
+	s.Forget(record.Key)
+	if _, err := s.Update(t.Context(), record.Key, func(_ *contract.Record, books ledger.Ledger) (contract.Result, error) {
+		return contract.Result{Record: record, Before: books, After: books, Outcome: contract.Done}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func messageOf(object *connectorv1alpha1.Purchase) string {
+	if c := meta.FindStatusCondition(object.Status.Conditions, connectorv1alpha1.ConditionReady); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+// end has people end a purchase.
+func (w *world) end(name string) {
+	w.t.Helper()
+	w.change(name, func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.End = &connectorv1alpha1.ContractEnd{Reason: "enough"}
+	})
+}
+
+// silence has the seller answer nobody until it is called again.
+func (s *shop) silence() (speak func()) {
+	handler := s.server.Handler
+	s.server.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	return func() { s.server.Handler = handler }
+}
+
+var parted = []string{"peer a", "drain a", "unpeer a"}
+
+// TestForgotten has a seller forget a contract that is active: after some minutes the buyer moves its workloads away and parts, whatever the
+// contract has left. A seller that knows it again before that changes nothing.
+func TestForgotten(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	record, _ := s.Get(t.Context(), w.key("p"))
+	s.Forget(w.key("p"))
+	for range 5 {
+		w.once("p")
+	}
+	if p := w.get("p"); reasonOf(p) != connectorv1alpha1.ReasonContractUnknown || len(w.clusters.log) != 1 {
+		t.Errorf("for a minute: %s, %q", reasonOf(p), w.clusters.log)
+	}
+	s.restore(t, *record)
+	if w.once("p"); reasonOf(w.get("p")) != connectorv1alpha1.ReasonActive || len(w.clusters.log) != 1 {
+		t.Errorf("known again: %s, %q", reasonOf(w.get("p")), w.clusters.log)
+	}
+	s.Forget(w.key("p"))
+	p := w.until("p", connectorv1alpha1.ReasonEnded, s)
+	if !slices.Equal(w.clusters.log, parted) || !strings.Contains(messageOf(p), "does not know") {
+		t.Errorf("forgotten: %q, %s", w.clusters.log, messageOf(p))
+	}
+}
+
+// TestKnownAgain has a seller know a contract again while workloads leave: they may come back.
+func TestKnownAgain(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	record, _ := s.Get(t.Context(), w.key("p"))
+	s.Forget(w.key("p"))
+	w.clusters.pods["a"] = 1000
+	for range 40 {
+		if w.once("p"); slices.Contains(w.clusters.log, "drain a") {
+			break
+		}
+	}
+	s.restore(t, *record)
+	p := w.until("p", connectorv1alpha1.ReasonActive, s)
+	if want := []string{"peer a", "drain a", "peer a"}; !slices.Equal(w.clusters.log, want) || messageOf(p) != "" {
+		t.Errorf("known again: %q, %q", w.clusters.log, messageOf(p))
+	}
+}
+
+// TestClockLeaps has the buyer's clock leap beyond the end while the seller answers, and while it does not: what the seller has said and what has
+// passed since count as well.
+func TestClockLeaps(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		s := open(t, remote())
+		w := newWorld(t, s)
+		w.create("p", s, nil)
+		w.until("p", connectorv1alpha1.ReasonActive, s)
+		if silent {
+			s.silence()
+		}
+		right := w.now
+		w.now = func() time.Time { return right().Add(3 * time.Hour) }
+		for range 30 {
+			w.once("p")
+		}
+		w.now = right
+		w.once("p")
+		if reason := reasonOf(w.get("p")); reason != connectorv1alpha1.ReasonActive || len(w.clusters.log) != 1 {
+			t.Errorf("silent %t: %s, %q", silent, reason, w.clusters.log)
+		}
+	}
+}
+
+// TestSilentAtTheEnd has a seller not answer from before the end on: workloads leave as agreed, when it has been silent for a drain. It asks until a
+// drain after the end.
+func TestSilentAtTheEnd(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	ends := w.until("p", connectorv1alpha1.ReasonActive, s).Status.EndTime.Time
+	s.silence()
+	w.wait(ends.Add(-2 * time.Minute).Sub(w.now()))
+	for w.now().Before(ends.Add(-time.Minute - pause)) {
+		if w.once("p"); len(w.clusters.log) != 1 {
+			t.Fatalf("%s before the end: %q", ends.Sub(w.now()), w.clusters.log)
+		}
+	}
+	for w.now().Before(ends) {
+		w.once("p")
+	}
+	if !slices.Equal(w.clusters.log, parted) || reasonOf(w.get("p")) != connectorv1alpha1.ReasonEnding {
+		t.Errorf("at the end: %q, %s", w.clusters.log, reasonOf(w.get("p")))
+	}
+	w.until("p", connectorv1alpha1.ReasonEnded, nil)
+	if w.now().Before(ends.Add(time.Minute)) {
+		t.Errorf("it asks no more %s after the end", w.now().Sub(ends))
+	}
+}
+
+// TestEndedWhileSilent has people end a contract whose seller does not answer: workloads leave after a drain, and the seller is told when it answers.
+func TestEndedWhileSilent(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	speak := s.silence()
+	w.end("p")
+	for range 4 {
+		w.once("p")
+	}
+	if len(w.clusters.log) != 1 {
+		t.Errorf("after some seconds: %q", w.clusters.log)
+	}
+	for range 20 {
+		w.once("p")
+	}
+	if !slices.Equal(w.clusters.log, parted) || reasonOf(w.get("p")) != connectorv1alpha1.ReasonEnding {
+		t.Errorf("after minutes: %q, %s", w.clusters.log, reasonOf(w.get("p")))
+	}
+	speak()
+	w.until("p", connectorv1alpha1.ReasonEnded, s)
+	if record, _ := s.Get(t.Context(), w.key("p")); record.State != contract.Ended || !slices.Equal(w.clusters.log, parted) {
+		t.Errorf("the seller has %s; done: %q", record.State, w.clusters.log)
+	}
+}
+
+// TestDeafSeller has a seller answer, and end nothing.
+func TestDeafSeller(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	handler := s.server.Handler
+	s.server.Handler = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/termination") {
+			r = r.Clone(r.Context())
+			r.Method, r.URL.Path, r.Body = http.MethodGet, strings.TrimSuffix(r.URL.Path, "/termination"), http.NoBody
+		}
+		handler.ServeHTTP(out, r)
+	})
+	w.end("p")
+	p := w.until("p", connectorv1alpha1.ReasonEnded, s)
+	if !slices.Equal(w.clusters.log, parted) || !strings.Contains(messageOf(p), "not") {
+		t.Errorf("done: %q, %s", w.clusters.log, messageOf(p))
+	}
+}
+
+// TestLostKey makes the buyer another party: its contract runs to its end, and its workloads leave before.
+func TestLostKey(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	ends := w.until("p", connectorv1alpha1.ReasonActive, s).Status.EndTime.Time
+	w.buyer = newParty(t)
+	w.restart()
+	for range 60 {
+		w.once("p")
+	}
+	if p := w.get("p"); len(w.clusters.log) != 1 || reasonOf(p) != connectorv1alpha1.ReasonActive || !strings.Contains(messageOf(p), "another party") {
+		t.Errorf("it has %s (%s), done: %q", reasonOf(p), messageOf(p), w.clusters.log)
+	}
+	w.wait(ends.Add(-2 * time.Minute).Sub(w.now()))
+	w.until("p", connectorv1alpha1.ReasonEnded, nil)
+	if !slices.Equal(w.clusters.log, parted) {
+		t.Errorf("at the end: %q", w.clusters.log)
+	}
+}
+
+// TestRestored restores a seller from a copy of when the contract was reserved, and of when it was active by older terms: the buyer says so, and
+// goes on with the contract, or follows it to its end.
+func TestRestored(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		copied contract.State
+		resize bool
+		then   func(*testing.T, *shop, *world)
+		reason string
+		done   []string
+	}{
+		{"reserved", contract.Reserved, false, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonActive, parted[:1]},
+		{"reserved by older terms", contract.Reserved, true, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonSellerRestored, parted[:1]},
+		{"active", contract.Active, false, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonActive, parted[:1]},
+		{"active by older terms", contract.Active, true, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonSellerRestored, parted[:1]},
+		{"and another size", contract.Active, true, func(_ *testing.T, _ *shop, w *world) {
+			w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("5") })
+		}, connectorv1alpha1.ReasonActive, parted[:1]},
+		{"ended by the buyer", contract.Active, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted},
+		{"reserved, ended by the buyer", contract.Reserved, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted},
+		{"ended by the seller", contract.Active, true, func(t *testing.T, s *shop, w *world) {
+			s.decide(t, w.key("p"), contract.Notice)
+		}, connectorv1alpha1.ReasonEnded, parted},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t, remote())
+			w := newWorld(t, s)
+			var backup *contract.Record
+			s.AfterWrite = func() error {
+				if record, _ := s.Get(context.Background(), w.key("p")); backup == nil && record != nil && record.State == c.copied {
+					backup = record
+				}
+				return nil
+			}
+			w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Duration.Duration = 30 * 24 * time.Hour })
+			w.until("p", connectorv1alpha1.ReasonActive, s)
+			s.AfterWrite = nil
+			sizes := []string{"2", "2"}
+			if c.resize {
+				sizes = []string{"3", "4"}
+			}
+			for _, cores := range sizes {
+				w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse(cores) })
+				w.once("p")
+			}
+			if !c.resize && c.copied == contract.Active { // The version must be another one.
+				s.decide(t, w.key("p"), contract.Suspend)
+				s.decide(t, w.key("p"), contract.Resume)
+				w.once("p")
+			}
+			s.restore(t, *backup)
+			if w.once("p"); reasonOf(w.get("p")) != connectorv1alpha1.ReasonSellerRestored || len(w.clusters.log) != 1 {
+				t.Errorf("restored: %s, %q", reasonOf(w.get("p")), w.clusters.log)
+			}
+			c.then(t, s, w)
+			for range 30 {
+				w.once("p")
+				s.serve(t, w.key("p"))
+			}
+			if p := w.get("p"); reasonOf(p) != c.reason || !slices.Equal(w.clusters.log, c.done) {
+				t.Errorf("%s (%s), done %q", reasonOf(p), messageOf(p), w.clusters.log)
+			}
+		})
+	}
+}

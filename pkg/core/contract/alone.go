@@ -1,0 +1,206 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// restoredFor is for how long a seller must show an older version than it did before it is taken for restored.
+	restoredFor = time.Minute
+	// unknownFor is for how long a seller must not know a contract before its buyer leaves.
+	unknownFor = 5 * time.Minute
+	// aheadAgain is by how much the difference of the clocks must change before it is noted again.
+	aheadAgain = time.Minute
+	// leastPatience is for how long a seller must not answer at least, where its drain is shorter.
+	leastPatience = time.Minute
+)
+
+// Answer is what came of asking the seller about a contract.
+type Answer string
+
+// The answers.
+const (
+	Answered Answer = "Answered" // it shows the contract; a newer View was observed before
+	Silent   Answer = "Silent"   // none came
+	Wrong    Answer = "Wrong"    // what it shows cannot be believed, or it refuses to show it
+	Unknown  Answer = "Unknown"  // it does not know the contract
+	Older    Answer = "Older"    // it shows an older version than was seen
+)
+
+// Doubt is what is wrong with the seller, as its buyer sees it. It is gone as soon as the seller answers as it should.
+type Doubt string
+
+// The doubts.
+const (
+	NoDoubt     Doubt = ""
+	SilentDoubt Doubt = "Silent" // it does not answer
+	// WrongDoubt: it answers, but shows what cannot be believed, or does not end what its buyer has ended, or what is over.
+	WrongDoubt   Doubt = "Wrong"
+	UnknownDoubt Doubt = "Unknown" // it does not know the contract
+	OlderDoubt   Doubt = "Older"   // it shows an older version than was seen
+)
+
+// Clocks are what time it is for a buyer: Now by its own clock, and Seller by its seller's, as the last answer said. Where both count, neither
+// of them alone decides.
+type Clocks struct{ Now, Seller time.Time }
+
+// reached reports whether both clocks say so.
+func (c Clocks) reached(at time.Time) bool { return !c.Now.Before(at) && !c.Seller.Before(at) }
+
+// ClocksAt returns what time it is for a buyer whose own clock says now. The time by its seller's clock is zero if no answer said one since the
+// process began: then it follows from how far the seller was ahead when it said one last.
+func (p Purchase) ClocksAt(now, seller time.Time) Clocks {
+	if seller.IsZero() {
+		seller = now.Add(p.Ahead)
+	}
+	return Clocks{Now: now, Seller: seller}
+}
+
+// Ends is when the contract ends at the latest.
+func (p Purchase) Ends() time.Time {
+	if ends := p.Seen.Ends; !ends.IsZero() && ends.Before(p.Terms.EndsAt) {
+		return ends
+	}
+	return p.Terms.EndsAt
+}
+
+// Last is when a seller must have said that the contract is over: a drain after its end.
+func (p Purchase) Last() time.Time { return p.Ends().Add(p.Terms.Drain) }
+
+// Committed reports whether the seller can hold the buyer to the contract.
+func (p Purchase) Committed() bool { return p.Signature != "" || p.Peering != Apart }
+
+// patience is for how long a seller may not answer before its buyer does without it.
+func (p Purchase) patience() time.Duration { return max(p.Terms.Drain, leastPatience) }
+
+// Pass returns the purchase after some time, as measured by a clock that does not leap: for how long there has been a doubt, and for how long
+// workloads have been leaving without the seller. It changes nothing where no time counts.
+func (p Purchase) Pass(passed time.Duration) Purchase {
+	if most := max(p.patience(), unknownFor); p.Doubt != NoDoubt && p.Doubted < most {
+		p.Doubted = min(p.Doubted+max(passed, 0), most)
+	}
+	if p.unwarned() && !p.Drained && p.Peering != Apart && p.Draining < p.Terms.Drain {
+		p.Draining = min(p.Draining+max(passed, 0), p.Terms.Drain)
+	}
+	return p
+}
+
+// unwarned reports whether the buyer parts without a seller that gives it the time of a drain.
+func (p Purchase) unwarned() bool { return p.Alone || p.Restored && p.State().Final() }
+
+// DrainIsOver reports whether workloads that have not left by now are not waited for: their buyer parts without its seller, and a whole drain has
+// passed. Otherwise the seller says when.
+func (p Purchase) DrainIsOver() bool { return p.unwarned() && p.Draining >= p.Terms.Drain }
+
+// Hear returns the purchase after its seller was asked. The view counts for an older version. What the buyer decides about its seller is decided
+// here, and is undone when the seller answers as it should:
+//
+//   - A seller that shows an older version than it did for a minute was restored from a copy: from then on what it shows now counts, and the
+//     buyer follows it to the end of the contract.
+//   - A buyer goes on alone, moves its workloads away and parts, when its seller has not known the contract for five minutes; when it has not
+//     answered for a drain, and the buyer wants the contract to end, or the drain before its end has begun, by both clocks; and when it answers
+//     for a drain without ending what the buyer has ended, or what has been over for a drain, by both clocks.
+//   - Alone and apart, it asks no more when the seller has said that it will not end it, or does not know it, or when the contract has been over
+//     for a drain by both clocks.
+//
+// A buyer that has not signed, and wants the contract no more, asks once.
+func (p Purchase) Hear(answer Answer, view View, clocks Clocks) Purchase {
+	if ahead := clocks.Seller.Sub(clocks.Now).Truncate(time.Second); answer != Silent && (ahead-p.Ahead).Abs() > aheadAgain {
+		p.Ahead = ahead
+	}
+	over := clocks.reached(p.Last())
+	doubt := p.doubt(answer, over)
+	switch {
+	case doubt == NoDoubt:
+		p.Doubt, p.Doubted = NoDoubt, 0
+		if p.Alone {
+			p.Alone, p.Draining = false, 0
+			p = p.note(clocks.Now, p.State(), "the seller answers")
+		}
+		return p
+	case doubt != p.Doubt:
+		p.Doubt, p.Doubted = doubt, 0
+	}
+	if p.Doubt == OlderDoubt && p.Doubted >= restoredFor && p.restored(view) {
+		return p.follow(view, clocks.Now)
+	}
+	alone := false
+	switch p.Doubt { //nolint:exhaustive // The others are no reason to leave.
+	case SilentDoubt:
+		alone = p.Doubted >= p.patience() && (p.Ending || clocks.reached(p.Ends().Add(-p.Terms.Drain)))
+	case UnknownDoubt:
+		alone = p.Doubted >= unknownFor
+	case WrongDoubt:
+		alone = p.Doubted >= p.patience() && (p.Ending || over)
+	}
+	if alone && !p.Alone && !p.State().Final() {
+		p.Alone, p.Draining = true, 0
+		p = p.note(clocks.Now, p.State(), "the buyer leaves alone: the seller is "+strings.ToLower(string(p.Doubt)))
+	}
+	unwanted := p.Ending || !p.SignBy.IsZero() && !clocks.Now.Before(p.SignBy)
+	switch {
+	case !p.Committed() && unwanted:
+		p.Left = true
+	case p.Alone && p.Peering == Apart:
+		p.Left = over || p.Doubt == UnknownDoubt && p.Doubted >= unknownFor || p.Doubt == WrongDoubt && p.Doubted >= p.patience()
+	}
+	return p
+}
+
+// doubt is what an answer means.
+func (p Purchase) doubt(answer Answer, over bool) Doubt {
+	state := p.State()
+	switch answer {
+	case Silent:
+		return SilentDoubt
+	case Unknown:
+		return UnknownDoubt
+	case Older:
+		return OlderDoubt
+	case Wrong:
+		return WrongDoubt
+	case Answered:
+	}
+	told := state == Terminating && p.Peering == Apart
+	if deaf := told || state != Terminating && (p.Ending || over); deaf && !state.Final() {
+		return WrongDoubt
+	}
+	return NoDoubt
+}
+
+// restored reports whether a view is one that a seller can show again after it was restored. Its signatures the caller has verified.
+func (p Purchase) restored(view View) bool {
+	unsigned := slices.Contains([]State{Proposed, Reserved, Ended, Rejected, Expired}, view.State)
+	return view.Key == p.Terms.Key() && slices.Contains(States(), view.State) && view.State != None && (view.Signed() || unsigned)
+}
+
+// follow takes what a restored seller shows for what counts.
+func (p Purchase) follow(view View, now time.Time) Purchase {
+	p = p.note(now, view.State, fmt.Sprintf("the seller was restored: version %d after %d", view.Version, p.Seen.Version))
+	p.Doubt, p.Doubted, p.Alone, p.Draining = NoDoubt, 0, false, 0
+	p.Proposal, p.Restored = nil, true
+	p.Seen = view
+	return p.settled()
+}
+
+// settled returns a purchase whose seller is not called restored any more, if it shows again what both have signed.
+func (p Purchase) settled() Purchase {
+	if p.State().InUse() && p.Seen.Signed() && p.Seen.Terms.Equal(p.Terms) {
+		p.Restored = false
+	}
+	return p
+}
+
+// note adds to the history.
+func (p Purchase) note(now time.Time, to State, reason string) Purchase {
+	p.History = remember(p.History, Transition{
+		At: now.UTC().Truncate(time.Second), From: p.State(), To: to, Revision: p.Terms.Revision, Reason: short(reason),
+	})
+	return p
+}

@@ -1,0 +1,235 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+)
+
+// joined is a purchase that is active and peered, and the view by which it is.
+func joined(t *testing.T) (contract.Purchase, contract.View) {
+	t.Helper()
+	terms := termsOf("buyer", 1, 1)
+	purchase, err := contract.NewPurchase(terms, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	purchase.Signature, purchase.Peering = "buyer", contract.Joined
+	view := contract.View{
+		Key: terms.Key(), Version: 9, State: contract.Active, Terms: terms, Signature: "buyer", Countersignature: "seller", Ends: terms.EndsAt,
+	}
+	if purchase, err = purchase.Observe(view, begin); err != nil {
+		t.Fatal(err)
+	}
+	return purchase, view
+}
+
+// TestHear asks for one answer, again and again, when the buyer goes on alone.
+func TestHear(t *testing.T) {
+	ends := begin.Add(30 * day)
+	at := func(now, seller time.Time) contract.Clocks { return contract.Clocks{Now: now, Seller: seller} }
+	middle := at(begin.Add(day), begin.Add(day))
+	for name, c := range map[string]struct {
+		answer contract.Answer
+		ending bool
+		clocks contract.Clocks
+		// after is for how long the answer must come; never if it is negative.
+		after time.Duration
+	}{
+		"a silent seller":                        {contract.Silent, false, middle, -1},
+		"a silent seller at the end":             {contract.Silent, false, at(ends.Add(-drainFor), ends.Add(-drainFor)), drainFor},
+		"a silent seller, the own clock leaps":   {contract.Silent, false, at(ends.Add(day), begin.Add(day)), -1},
+		"a silent seller whose clock was wrong":  {contract.Silent, false, at(begin.Add(day), ends.Add(day)), -1},
+		"ended, and nobody answers":              {contract.Silent, true, middle, drainFor},
+		"an unknown contract":                    {contract.Unknown, false, middle, 5 * time.Minute},
+		"an unknown contract that has ended":     {contract.Unknown, true, middle, 5 * time.Minute},
+		"a seller that answers":                  {contract.Answered, false, middle, -1},
+		"a seller that answers, at the end":      {contract.Answered, false, at(ends, ends), -1},
+		"a seller that answers, the clock leaps": {contract.Answered, false, at(ends.Add(day), begin.Add(day)), -1},
+		"a seller that does not end what is over": {
+			contract.Answered, false, at(ends.Add(drainFor), ends.Add(drainFor)), drainFor,
+		},
+		"a seller that does not end what the buyer ends": {contract.Answered, true, middle, drainFor},
+		"nonsense":                          {contract.Wrong, false, middle, -1},
+		"nonsense, ended":                   {contract.Wrong, true, middle, drainFor},
+		"nonsense about what has been over": {contract.Wrong, false, at(ends.Add(day), ends.Add(day)), drainFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			purchase, view := joined(t)
+			if c.ending {
+				purchase = purchase.End("enough")
+			}
+			purchase = purchase.Hear(c.answer, view, c.clocks)
+			if purchase.Alone {
+				t.Fatal("it leaves at the first answer")
+			}
+			passed := time.Duration(0)
+			for ; passed < day && !purchase.Alone; passed += time.Second {
+				purchase = purchase.Pass(time.Second).Hear(c.answer, view, c.clocks)
+			}
+			switch {
+			case c.after < 0:
+				if purchase.Alone {
+					t.Errorf("it leaves after %s", passed)
+				}
+				return
+			case !purchase.Alone || passed != c.after:
+				t.Fatalf("it leaves (%t) after %s", purchase.Alone, passed)
+			}
+			if deed := purchase.Next(c.clocks.Now).Deed; deed != contract.Drain || purchase.DrainIsOver() {
+				t.Errorf("alone it does %s; the drain is over: %t", deed, purchase.DrainIsOver())
+			}
+			if !purchase.Pass(drainFor).DrainIsOver() || purchase.Pass(drainFor-time.Second).DrainIsOver() {
+				t.Error("it does not wait for a drain")
+			}
+			// A seller that answers as it should undoes it, before and after the clusters have parted.
+			undone := purchase
+			undone.Ending = false
+			for _, deed := range []contract.Deed{contract.Drain, contract.Unpeer} {
+				undone = undone.Finish(contract.Action{Deed: deed}, "").Hear(contract.Answered, view, middle)
+				if undone.Alone || undone.Left || undone.Next(middle.Now).Deed != contract.Peer {
+					t.Errorf("after %s and an answer it does %s", deed, undone.Next(middle.Now).Deed)
+				}
+				undone.Alone = true
+			}
+			purchase = purchase.Finish(contract.Action{Deed: contract.Drain}, "").Finish(contract.Action{Deed: contract.Unpeer}, "").Hear(c.answer, view, c.clocks)
+			over := contract.Action{Deed: contract.Over}
+			if asks := c.answer == contract.Silent; purchase.Left == asks || (purchase.Next(c.clocks.Now).Deed == over.Deed) == asks {
+				t.Errorf("alone and apart it does %s", purchase.Next(c.clocks.Now).Deed)
+			}
+			if purchase = purchase.Hear(c.answer, view, at(ends.Add(drainFor), ends.Add(drainFor))); !purchase.Left {
+				t.Error("it asks for ever")
+			}
+		})
+	}
+}
+
+// TestHearUnsigned asks once for what nobody has signed and nobody wants.
+func TestHearUnsigned(t *testing.T) {
+	for _, answer := range []contract.Answer{contract.Silent, contract.Unknown, contract.Wrong, contract.Answered} {
+		purchase, err := contract.NewPurchase(termsOf("buyer", 1, 1), begin.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clocks := contract.Clocks{Now: begin, Seller: begin}
+		if purchase.Hear(answer, contract.View{}, clocks).Left {
+			t.Errorf("%s: what is wanted is left", answer)
+		}
+		if left := purchase.End("").Hear(answer, contract.View{}, clocks); !left.Left || left.Next(begin).Deed != contract.Over {
+			t.Errorf("%s: what is not wanted is kept: %s", answer, left.Next(begin).Deed)
+		}
+	}
+}
+
+// TestAhead remembers how far the seller's clock is ahead, for when it does not answer.
+func TestAhead(t *testing.T) {
+	purchase, view := joined(t)
+	purchase = purchase.Hear(contract.Answered, view, purchase.ClocksAt(begin, begin.Add(time.Hour)))
+	if got := purchase.ClocksAt(begin.Add(day), time.Time{}); !got.Seller.Equal(begin.Add(day + time.Hour)) {
+		t.Errorf("a day later it is %s for its seller", got.Seller)
+	}
+	if again := purchase.Hear(contract.Answered, view, purchase.ClocksAt(begin, begin.Add(time.Hour+time.Second))); again.Ahead != purchase.Ahead {
+		t.Error("it is written again for a second")
+	}
+}
+
+// TestOlder follows a seller that shows an older version for a minute, and not one that does so once.
+func TestOlder(t *testing.T) {
+	clocks := contract.Clocks{Now: begin, Seller: begin}
+	for name, c := range map[string]struct {
+		change   func(*contract.View)
+		follows  bool
+		restored bool
+		deed     contract.Deed
+	}{
+		"the same state":  {func(*contract.View) {}, true, false, contract.Watch},
+		"the reservation": {func(v *contract.View) { v.State, v.Signature, v.Countersignature = contract.Reserved, "", "" }, true, true, contract.Send},
+		"the reservation of other terms": {func(v *contract.View) {
+			v.State, v.Signature, v.Countersignature, v.Terms.Revision = contract.Reserved, "", "", 7
+		}, true, true, contract.Watch},
+		"what is being set up": {func(v *contract.View) { v.State = contract.Provisioning }, true, true, contract.Send},
+		"other terms":          {func(v *contract.View) { v.Terms.Revision = 7 }, true, true, contract.Watch},
+		"the end":              {func(v *contract.View) { v.State = contract.Terminating }, true, true, contract.Drain},
+		"what is over":         {func(v *contract.View) { v.State = contract.Ended }, true, true, contract.Drain},
+		"what never was":       {func(v *contract.View) { v.State, v.Signature, v.Countersignature = contract.Expired, "", "" }, true, true, contract.Drain},
+		"active, and unsigned": {func(v *contract.View) { v.Signature, v.Countersignature = "", "" }, false, false, contract.Watch},
+		"another contract":     {func(v *contract.View) { v.Key.ID = "c2" }, false, false, contract.Watch},
+		"no state":             {func(v *contract.View) { v.State = "Free" }, false, false, contract.Watch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			purchase, view := joined(t)
+			view.Version = 3
+			c.change(&view)
+			once := purchase.Hear(contract.Older, view, clocks)
+			if once.Seen.Version != 9 || once.Next(begin).Deed != contract.Watch {
+				t.Fatalf("after one look it does %s", once.Next(begin).Deed)
+			}
+			if same := once.Hear(contract.Answered, purchase.Seen, clocks); same.Doubt != contract.NoDoubt {
+				t.Errorf("there is a doubt after a right answer: %s", same.Doubt)
+			}
+			after := once.Pass(time.Minute).Hear(contract.Older, view, clocks)
+			if follows := after.Seen.Version == 3; follows != c.follows || after.Restored != c.restored || after.Next(begin).Deed != c.deed {
+				t.Errorf("it follows: %t, restored: %t, does %s", follows, after.Restored, after.Next(begin).Deed)
+			}
+			if c.deed == contract.Drain && view.State.Final() && (after.DrainIsOver() || !after.Pass(drainFor).DrainIsOver()) {
+				t.Error("it does not wait for a drain")
+			}
+		})
+	}
+}
+
+// TestAloneWorlds has random sellers answer, be silent, forget the contract and be restored, while the buyer's clock leaps: as long as the seller has
+// answered within a minute, nothing leaves that neither side has ended, and after the end everything is over.
+func TestAloneWorlds(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		purchase, view := joined(t)
+		purchase.Terms.EndsAt = begin.Add(6 * time.Hour)
+		view.Terms, view.Ends = purchase.Terms, purchase.Terms.EndsAt
+		purchase.Seen = view
+		now, leap, heard := begin, time.Duration(0), begin
+		for now.Before(purchase.Terms.EndsAt.Add(8 * time.Hour)) {
+			passed := time.Duration(1+random.IntN(30)) * time.Second
+			now = now.Add(passed)
+			purchase = purchase.Pass(passed)
+			if random.IntN(50) == 0 {
+				leap = time.Duration(random.IntN(48)-24) * time.Hour
+			}
+			if random.IntN(2000) == 0 {
+				purchase = purchase.End("enough")
+			}
+			over := !now.Before(purchase.Last())
+			mood := (uint64(now.Sub(begin)/(20*time.Minute)) + seed) % 4 // The seller is as it is for 20 minutes.
+			answer := []contract.Answer{contract.Answered, contract.Silent, contract.Answered, contract.Unknown}[mood]
+			if over { // Clocks are right.
+				leap = 0
+				answer = []contract.Answer{contract.Silent, contract.Unknown, contract.Wrong}[seed%3]
+			}
+			if answer == contract.Answered {
+				heard = now
+			}
+			deed := purchase.Next(now.Add(leap)).Deed
+			switch {
+			case purchase.Left:
+			case deed == contract.Drain || deed == contract.Unpeer:
+				if !purchase.Ending && now.Sub(heard) < time.Minute {
+					t.Fatalf("seed %d: it does %s at %s, %s after an answer", seed, deed, now.Sub(begin), now.Sub(heard))
+				}
+				purchase = purchase.Finish(contract.Action{Deed: deed}, "")
+			case deed == contract.Peer:
+				purchase = purchase.Begin(contract.Action{Deed: deed}).Finish(contract.Action{Deed: deed}, "")
+			}
+			if !purchase.Left {
+				purchase = purchase.Hear(answer, purchase.Seen, contract.Clocks{Now: now.Add(leap), Seller: now})
+			}
+		}
+		if purchase.Next(now).Deed != contract.Over {
+			t.Fatalf("seed %d: hours after the end it does %s: %+v", seed, purchase.Next(now).Deed, purchase)
+		}
+	}
+}
