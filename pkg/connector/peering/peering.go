@@ -44,6 +44,10 @@ type Buyer interface {
 	// Drain has nothing new run on the nodes of a cluster, and evicts what does. It returns how many pods are left. It leaves those
 	// alone that run on every node.
 	Drain(ctx context.Context, remote cluster.ID) (left int, err error)
+	// Fit has nothing new run on the nodes of a cluster, and evicts pods, until what those that stay request fits into the room; what is not in it
+	// does not count. It returns how many pods still have to leave. If it is none, the nodes are open to new pods. It leaves those alone that run on
+	// every node.
+	Fit(ctx context.Context, remote cluster.ID, room corev1.ResourceList) (left int, err error)
 	// Unpeer ends a peering that Peer began, and reports whether nothing is left of it. What people have made it leaves alone.
 	Unpeer(ctx context.Context, remote cluster.ID) (done bool, err error)
 }

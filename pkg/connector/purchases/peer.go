@@ -205,7 +205,16 @@ func (d *drive) join(ctx context.Context, credentials peering.Credentials, actio
 	return d.write(ctx)
 }
 
-// drain has the workloads leave, unless another contract keeps the nodes.
+// room returns what other contracts give of what this one does.
+func (d *drive) room(used usage) corev1.ResourceList {
+	room := corev1.ResourceList{}
+	for name := range d.record.Purchase.Terms.Resources {
+		room[name] = used.shares[name]
+	}
+	return room
+}
+
+// drain has the workloads leave, or those that do not fit into what other contracts for the same nodes give.
 func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result, error) {
 	id := cluster.ID(d.record.Cluster.ID)
 	used, err := d.others(ctx, id)
@@ -219,10 +228,15 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		}
 	}
 	left := 0
-	if !used.inUse && d.record.Peered {
-		if left, err = d.cfg.Peering.Drain(ctx, id); err != nil {
-			return nil, err
-		}
+	switch {
+	case !d.record.Peered:
+	case used.inUse: // What runs has to fit into what the others give.
+		left, err = d.cfg.Peering.Fit(ctx, id, d.room(used))
+	default:
+		left, err = d.cfg.Peering.Drain(ctx, id)
+	}
+	if err != nil {
+		return nil, err
 	}
 	// What still runs then is lost with the peering, as at the end of a contract.
 	if left == 0 || d.record.Purchase.DrainIsOver() {
@@ -256,6 +270,11 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 	used, err := d.others(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if used.inUse && d.record.Peered { // It may have been evicting pods until now.
+		if _, err := d.cfg.Peering.Fit(ctx, id, nil); err != nil {
+			return nil, err
+		}
 	}
 	done := used.any || id == ""
 	if !done {

@@ -248,6 +248,21 @@ func (c *clusters) Drain(_ context.Context, id cluster.ID) (int, error) {
 	return c.pods[id], c.kill()
 }
 
+// Fit has one core leave each time.
+func (c *clusters) Fit(_ context.Context, id cluster.ID, room corev1.ResourceList) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	have := c.requested.Cpu().DeepCopy()
+	most, counts := room["cpu"]
+	if !counts || have.Cmp(most) <= 0 {
+		return 0, c.kill()
+	}
+	c.note("fit", id)
+	have.Sub(resource.MustParse("1"))
+	c.requested["cpu"] = have
+	return 1, c.kill()
+}
+
 func (c *clusters) Unpeer(_ context.Context, id cluster.ID) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -717,6 +732,31 @@ func TestShared(t *testing.T) {
 	w.until("q", connectorv1alpha1.ReasonEnded, s)
 	if want := []string{"peer a", "drain a", "unpeer a"}; !slices.Equal(w.clusters.log, want) {
 		t.Errorf("done: %q, want %q", w.clusters.log, want)
+	}
+}
+
+// TestOneOfTwo ends one of two contracts for the same nodes: pods leave until those that stay fit into what the other gives, and only then the seller
+// is told that it may sell the rest.
+func TestOneOfTwo(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("base", s, nil)
+	w.create("top", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	w.until("base", connectorv1alpha1.ReasonActive, s)
+	w.until("top", connectorv1alpha1.ReasonActive, s)
+	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("5"), "pods": resource.MustParse("5")}
+	w.change("top", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+	for cores := 4; cores > 2; cores-- {
+		w.once("top")
+		record, _ := s.Get(t.Context(), w.key("top"))
+		if p := w.get("top"); record.State != contract.Terminating || p.Status.PodsLeft != 1 || w.clusters.requested.Cpu().Value() != int64(cores) {
+			t.Errorf("the seller has %s, %d pods are left, and %s cores are used", record.State, p.Status.PodsLeft, w.clusters.requested.Cpu())
+		}
+	}
+	w.until("top", connectorv1alpha1.ReasonEnded, s)
+	w.once("base")
+	if want := []string{"peer a", "fit a"}; !slices.Equal(w.clusters.log, want) || w.clusters.requested.Cpu().Value() != 2 || reasonOf(w.get("base")) != connectorv1alpha1.ReasonActive {
+		t.Errorf("done: %q, %s cores are used, the other is %s", w.clusters.log, w.clusters.requested.Cpu(), reasonOf(w.get("base")))
 	}
 }
 

@@ -284,20 +284,28 @@ func (d *Driver) Drain(ctx context.Context, remote cluster.ID) (left int, err er
 	}
 	var failed []error
 	for i := range nodes {
-		node := &nodes[i]
-		if !node.Spec.Unschedulable {
-			before := client.MergeFrom(node.DeepCopy())
-			node.Spec.Unschedulable = true
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, annotationDrained, "true")
-			if err := d.client.Patch(ctx, node, before); err != nil {
-				return 0, fmt.Errorf("cordon node %s: %w", node.Name, err)
-			}
+		if err := d.cordon(ctx, &nodes[i]); err != nil {
+			return 0, err
 		}
-		n, err := d.evict(ctx, node.Name)
+		n, err := d.evict(ctx, nodes[i].Name)
 		left += n
 		failed = append(failed, err)
 	}
 	return left, errors.Join(failed...)
+}
+
+// cordon closes a node to new pods, and notes that it was this driver.
+func (d *Driver) cordon(ctx context.Context, node *corev1.Node) error {
+	if node.Spec.Unschedulable {
+		return nil
+	}
+	before := client.MergeFrom(node.DeepCopy())
+	node.Spec.Unschedulable = true
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, annotationDrained, "true")
+	if err := d.client.Patch(ctx, node, before); err != nil {
+		return fmt.Errorf("cordon node %s: %w", node.Name, err)
+	}
+	return nil
 }
 
 // evict evicts the pods of a node, and returns how many are still there. One that a PodDisruptionBudget keeps stays for now.
@@ -313,18 +321,24 @@ func (d *Driver) evict(ctx context.Context, node string) (left int, err error) {
 			continue
 		}
 		left++
-		if !pod.DeletionTimestamp.IsZero() {
-			continue
-		}
-		err := d.client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
-		})
-		if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			failed = append(failed, fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err))
-		}
+		failed = append(failed, d.evictPod(ctx, pod))
 	}
 	return left, errors.Join(failed...)
+}
+
+// evictPod evicts a pod that is not about to go. It is no error if that is refused for now.
+func (d *Driver) evictPod(ctx context.Context, pod *corev1.Pod) error {
+	if !pod.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err := d.client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+	})
+	if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
 }
 
 func ended(pod *corev1.Pod) bool {
