@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,11 +17,29 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
-// maxResources bounds a list of resources, as in offers.
-const maxResources = 32
+const (
+	// maxResources bounds a list of resources, as in offers.
+	maxResources = 32
+	// maxReason bounds the reasons that the sides tell each other, in bytes.
+	maxReason = 1024
+	// maxCountersignature bounds one in bytes: it holds a signature, which a request has room for.
+	maxCountersignature = 48 << 10
+)
+
+// words returns a reason of the other side, or for it: printable, and not longer than what is kept of it.
+func words(reason string) string {
+	printable := func(r rune) rune {
+		if r != ' ' && !unicode.IsGraphic(r) {
+			return ' '
+		}
+		return r
+	}
+	return excerpt.Of(strings.Map(printable, reason[:min(len(reason), 2*maxReason)]), maxReason)
+}
 
 // readTerms returns the terms that a peer has written. The error is contract.ErrTerms and names the field.
 func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
@@ -55,6 +75,9 @@ func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 		*duration.into = time.Duration(read)
 	}
 	for name, at := range map[string]time.Time{"startsAt": terms.StartsAt, "endsAt": terms.EndsAt, "effectiveAt": terms.EffectiveAt} {
+		if year := at.Year(); year < 1 || year > 9999 {
+			return contract.Terms{}, fmt.Errorf("terms.%s: the year is %d: %w", name, year, contract.ErrTerms)
+		}
 		if !at.Equal(at.Truncate(time.Second)) {
 			return contract.Terms{}, fmt.Errorf("terms.%s: %s is not a whole second: %w", name, at.Format(time.RFC3339Nano), contract.ErrTerms)
 		}
@@ -174,7 +197,7 @@ func verify(signed, typ string, keys party.Keys, into any) error {
 // writeView shows a record to its buyer.
 func writeView(view contract.View) negotiationv1.Contract {
 	shown := negotiationv1.Contract{
-		ID: view.Key.ID, Version: view.Version, State: string(view.State), Reason: view.Reason,
+		ID: view.Key.ID, Version: view.Version, State: string(view.State), Reason: words(view.Reason),
 		Signature: view.Signature, Countersignature: view.Countersignature, Until: view.Until, Ends: view.Ends, PaidUntil: view.PaidUntil,
 		LastRevision: view.LastRevision,
 	}
@@ -188,7 +211,7 @@ func writeView(view contract.View) negotiationv1.Contract {
 		}
 	}
 	if refused := view.Refused; refused != nil {
-		shown.Refused = &negotiationv1.Refusal{Revision: refused.Revision, Reason: refused.Reason}
+		shown.Refused = &negotiationv1.Refusal{Revision: refused.Revision, Reason: words(refused.Reason)}
 	}
 	return shown
 }
@@ -196,9 +219,15 @@ func writeView(view contract.View) negotiationv1.Contract {
 // readView returns what a seller has shown of a contract of a buyer. Whether it fits what was seen before is for contract.Purchase.
 func readView(shown negotiationv1.Contract, buyer party.ID) (contract.View, error) {
 	view := contract.View{
-		Key: contract.Key{Buyer: string(buyer), ID: shown.ID}, Version: shown.Version, State: contract.State(shown.State), Reason: shown.Reason,
+		Key: contract.Key{Buyer: string(buyer), ID: shown.ID}, Version: shown.Version, State: contract.State(shown.State), Reason: words(shown.Reason),
 		Signature: shown.Signature, Countersignature: shown.Countersignature, Until: shown.Until, Ends: shown.Ends, PaidUntil: shown.PaidUntil,
 		LastRevision: shown.LastRevision,
+	}
+	switch {
+	case len(view.Countersignature) > maxCountersignature:
+		return contract.View{}, fmt.Errorf("a countersignature of %d bytes, more than %d: %w", len(view.Countersignature), maxCountersignature, contract.ErrTerms)
+	case !view.Signed():
+		view.Signature = "" // Nobody has verified it.
 	}
 	var err error
 	if shown.Terms != nil {
@@ -211,12 +240,16 @@ func readView(shown negotiationv1.Contract, buyer party.ID) (contract.View, erro
 		if err != nil {
 			return contract.View{}, fmt.Errorf("change: %w", err)
 		}
+		event, approval := contract.Event(change.Event), contract.Approval(change.Approval)
+		if event != contract.Resize && event != contract.Renew || approval != "" && approval != contract.Pending && approval != contract.Approved {
+			return contract.View{}, fmt.Errorf("change: %.32q with approval %.32q is none: %w", change.Event, change.Approval, contract.ErrTerms)
+		}
 		view.Change = &contract.Change{
-			Event: contract.Event(change.Event), Terms: terms, Until: change.Until, Approval: contract.Approval(change.Approval),
+			Event: event, Terms: terms, Until: change.Until, Approval: approval,
 		}
 	}
 	if refused := shown.Refused; refused != nil {
-		view.Refused = &contract.Refusal{Revision: refused.Revision, Reason: refused.Reason}
+		view.Refused = &contract.Refusal{Revision: refused.Revision, Reason: words(refused.Reason)}
 	}
 	return view, nil
 }

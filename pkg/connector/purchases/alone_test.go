@@ -4,8 +4,12 @@
 package purchases_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -281,6 +285,73 @@ func TestRestored(t *testing.T) {
 			}
 			if p := w.get("p"); reasonOf(p) != c.reason || !slices.Equal(w.clusters.log, c.done) {
 				t.Errorf("%s (%s), done %q", reasonOf(p), messageOf(p), w.clusters.log)
+			}
+		})
+	}
+}
+
+// lie has the seller change what it answers.
+func (s *shop) lie(change func(map[string]any)) {
+	handler := s.server.Handler
+	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorded := httptest.NewRecorder()
+		handler.ServeHTTP(recorded, r)
+		var answer map[string]any
+		text := recorded.Body.Bytes()
+		if recorded.Code == http.StatusOK && json.Unmarshal(text, &answer) == nil {
+			change(answer)
+			var plain bytes.Buffer
+			encoder := json.NewEncoder(&plain)
+			encoder.SetEscapeHTML(false)
+			_ = encoder.Encode(answer)
+			text = plain.Bytes()
+		}
+		maps.Copy(w.Header(), recorded.Header())
+		w.Header().Del("Content-Length")
+		w.WriteHeader(recorded.Code)
+		_, _ = w.Write(text)
+	})
+}
+
+// TestManyWords has a seller say more than a Purchase has room for, in each place where it can say something, and with a new version each time:
+// the buyer still leaves what it has ended.
+func TestManyWords(t *testing.T) {
+	long := strings.Repeat("<", 60_000)
+	for name, change := range map[string]func(map[string]any){
+		"reason":    func(v map[string]any) { v["reason"] = long },
+		"refusal":   func(v map[string]any) { v["refused"] = map[string]any{"revision": 2, "reason": long} },
+		"signature": func(v map[string]any) { v["state"], v["signature"] = "Ended", long; delete(v, "countersignature") },
+		"change": func(v map[string]any) {
+			v["change"] = map[string]any{"event": long, "terms": v["terms"], "until": v["ends"], "approval": long}
+		},
+		"state": func(v map[string]any) { v["state"] = long },
+		"versions without an end": func(v map[string]any) {
+			if v["state"] == "Terminating" || v["state"] == "Ended" {
+				v["state"] = "Active"
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, remote())
+			w := newWorld(t, s)
+			w.create("p", s, nil)
+			w.until("p", connectorv1alpha1.ReasonActive, s)
+			versions := 100.0
+			s.lie(func(v map[string]any) {
+				if version, is := v["version"].(float64); is {
+					versions++
+					v["version"] = version + versions
+					change(v)
+				}
+			})
+			w.end("p")
+			for range 40 {
+				w.once("p")
+			}
+			if p := w.get("p"); !slices.Equal(w.clusters.log, parted) {
+				t.Errorf("%s (%s): %q", reasonOf(p), messageOf(p), w.clusters.log)
+			} else if len(p.Status.Record) > 64<<10 {
+				t.Errorf("the record has %d bytes", len(p.Status.Record))
 			}
 		})
 	}

@@ -21,11 +21,16 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
-// signWithin is for how long a seller may wait with its approval before this side does not want the contract any more.
-const signWithin = 24 * time.Hour
+const (
+	// signWithin is for how long a seller may wait with its approval before this side does not want the contract any more.
+	signWithin = 24 * time.Hour
+	// maxName and maxEndpoint bound what is kept of a seller, as the API does.
+	maxName, maxEndpoint = 253, 512
+)
 
 // errUnknownSeller means that nobody has shown the seller.
 var errUnknownSeller = errors.New("no registry has shown the seller")
@@ -48,9 +53,10 @@ func (d *drive) seller() (*negotiation.Client, error) {
 		}
 	}
 	shown, is := d.cfg.Parties.Party(party.ID(d.object.Spec.Seller))
-	if is && shown.Keys.ID() == party.ID(d.object.Spec.Seller) && shown.Keys.Continues(keys) && shown.Said.Endpoint != "" {
+	if is && shown.Keys.ID() == party.ID(d.object.Spec.Seller) && shown.Keys.Continues(keys) && shown.Said.Endpoint != "" &&
+		len(shown.Said.Endpoint) <= maxEndpoint {
 		keys = shown.Keys
-		*status = connectorv1alpha1.PartyStatus{Name: shown.Said.Name, Endpoint: shown.Said.Endpoint, Keys: keys.Chain()}
+		*status = connectorv1alpha1.PartyStatus{Name: excerpt.Of(shown.Said.Name, maxName), Endpoint: shown.Said.Endpoint, Keys: keys.Chain()}
 	}
 	if keys.Current() == nil {
 		return nil, errUnknownSeller

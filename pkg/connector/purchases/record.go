@@ -49,9 +49,14 @@ func readRecord(text string) (*record, error) {
 	return read, nil
 }
 
-// text writes the record.
+// text writes the record. One that is too long is written without what was only said: what a seller says keeps nobody from going on.
 func (r *record) text() (string, error) {
 	text, err := json.Marshal(r)
+	if err == nil && len(text) > maxRecord {
+		terse := *r
+		terse.Note, terse.Purchase.History, terse.Purchase.Seen.Reason, terse.Purchase.Seen.Refused = "", nil, "", nil
+		text, err = json.Marshal(terse)
+	}
 	if err == nil && len(text) > maxRecord {
 		err = errors.New("it has more than 256 KiB")
 	}

@@ -51,7 +51,7 @@ func (p *parties) owner(cluster, besides string) string {
 	if all == nil {
 		return ""
 	}
-	for _, k := range *all {
+	for _, k := range all.byID {
 		if k.ID != besides && k.State == registryv1.Approved && slices.Contains(k.clusters, cluster) {
 			return k.ID
 		}
