@@ -53,7 +53,7 @@ func (w *world) events() []event {
 
 // happen lets one thing happen that is not the broker.
 func (w *world) happen() {
-	w.webhook.follow(w.r, w.late)
+	w.webhook.Follow(w.r, w.late)
 	all := 0
 	for _, e := range w.habits {
 		all += e.often
@@ -153,7 +153,7 @@ func (w *world) runPods() {
 		switch {
 		case !placed || !liqo.NodeReady(w.node(p)):
 		case pod.DeletionTimestamp != nil:
-			w.server.drop(&pod)
+			w.server.Drop(&pod)
 		case w.mended || w.r.IntN(4) > 0:
 			w.start(&pod, p)
 		}
@@ -183,10 +183,10 @@ func (w *world) replaceGiven() {
 		if pod.Status.Reason != liqo.ReasonOffloadingAborted {
 			continue
 		}
-		w.server.drop(&pod)
+		w.server.Drop(&pod)
 		wish := &liqo.ShadowPod{}
 		if w.get(pod.Namespace, pod.Name, wish) {
-			w.server.drop(wish)
+			w.server.Drop(wish)
 			w.ask(pod.Namespace, wish.Labels["app"])
 		}
 	}
@@ -264,9 +264,9 @@ func (w *world) scale(namespace string) {
 	shadow, pod := &liqo.ShadowPod{}, &corev1.Pod{}
 	w.get(namespace, wish.Name, shadow)
 	w.notef("%s/%s is not wanted any more", namespace, wish.Name)
-	w.server.drop(shadow)
+	w.server.Drop(shadow)
 	if w.get(namespace, wish.Name, pod) {
-		w.must(w.server.delete(pod, pod.Spec.NodeName != "", &client.DeleteOptions{}))
+		w.must(w.server.Delete(pod, pod.Spec.NodeName != "", &client.DeleteOptions{}))
 	}
 }
 
@@ -299,7 +299,7 @@ func (w *world) meddle(namespace string, p cluster.Identity) {
 		return
 	}
 	w.notef("somebody deletes %T %s", o, o.GetName())
-	w.server.drop(o)
+	w.server.Drop(o)
 }
 
 // meanwhile lets the world go on while a controller does, and perhaps another replica take over.

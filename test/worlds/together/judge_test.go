@@ -8,11 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+
+	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
 // judge remembers what the broker is judged by.
@@ -73,10 +76,10 @@ func (w *world) serves(pod *corev1.Pod) bool {
 }
 
 // servedIn returns the pods of a workload that serve, as a cache has it.
-func (w *world) servedIn(c *cache, workload string) (uids []types.UID) {
-	for _, o := range c.of("Pod") {
+func (w *world) servedIn(c *apiserver.Cache, workload string) (uids []types.UID) {
+	for _, o := range c.All(&corev1.Pod{}) {
 		pod := o.(*corev1.Pod)
-		node, _ := c.of("Node")[id{"Node", "", pod.Spec.NodeName}].(*corev1.Node)
+		node, _ := c.Seen(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}).(*corev1.Node)
 		if workloadOf(pod) == workload && pod.DeletionTimestamp == nil && isReady(pod) && node != nil && liqo.NodeReadiness(node) != corev1.ConditionFalse {
 			uids = append(uids, pod.UID)
 		}
@@ -135,7 +138,7 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 func (w *world) offered(c *brokerClient, consumer *v1alpha1.Consumer) {
 	w.t.Helper()
 	var has int64
-	for _, o := range c.of("Provider") {
+	for _, o := range c.cache.All(&v1alpha1.Provider{}) {
 		if p := o.(*v1alpha1.Provider); p.Spec.Scheduling != v1alpha1.SchedulingDrained {
 			has += p.Status.Offered.Cpu().Value()
 		}
@@ -157,13 +160,13 @@ func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
 			continue
 		}
 		if !w.boundNow[pod.UID] && w.serves(&pod) && w.wanted(&pod) {
-			known, _ := c.of("Pod")[idOf(&pod)].(*corev1.Pod)
-			wish := c.of("ShadowPod")[id{"ShadowPod", pod.Namespace, pod.Name}]
+			known, _ := c.cache.Seen(&pod).(*corev1.Pod)
+			wish := c.cache.Seen(&liqo.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 			w.failf("Liqo evicts %s/%s, because %s is no longer selected; in the cache the pod is there: %t, and so is the wish for it: %t",
 				pod.Namespace, pod.Name, p.Name, known != nil && known.UID == pod.UID && known.Spec.NodeName == pod.Spec.NodeName, wish != nil)
 		}
 		w.notef("Liqo evicts %s/%s", pod.Namespace, pod.Name)
-		w.server.drop(&pod)
+		w.server.Drop(&pod)
 	}
 }
 

@@ -28,6 +28,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+
+	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
 // errKilled is what a controller sees whose process is gone.
@@ -51,7 +53,7 @@ type controller struct {
 	reconcile.Reconciler
 
 	name  string
-	cache *cache
+	cache *apiserver.Cache
 }
 
 // newProcess starts a replica, which has read everything.
@@ -59,7 +61,7 @@ func (w *world) newProcess() *process {
 	w.processes++
 	p := &process{world: w, name: fmt.Sprint("replica-", w.processes), controllers: map[string]*controller{}, left: w.r.IntN(80)}
 	with := func(name string, made func(c client.Client, r *snapshot.Reader) reconcile.Reconciler) {
-		own := &controller{name: name, cache: newCache(w.server, false)}
+		own := &controller{name: name, cache: apiserver.NewCache(w.server, false)}
 		c := &brokerClient{cache: own.cache, scheme: w.scheme, process: p, controller: own}
 		own.Reconciler = made(c, snapshot.New(c, broker.ID, nil))
 		p.controllers[name] = own
@@ -113,7 +115,7 @@ func (p *process) reconcile(name string, key client.ObjectKey) {
 // brokerClient is how a controller reads and writes: what it reads is old, and its process may die at any write.
 type brokerClient struct {
 	client.Client // None: a method that is missing here panics.
-	*cache
+	cache         *apiserver.Cache
 
 	scheme     *runtime.Scheme
 	process    *process
@@ -170,31 +172,31 @@ func (c *brokerClient) List(ctx context.Context, list client.ObjectList, options
 func (c *brokerClient) Scheme() *runtime.Scheme { return c.scheme }
 
 func (c *brokerClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
-	return c.write(func() error { return c.changed(o, c.server.create(o)) })
+	return c.write(func() error { return c.changed(o, c.process.world.server.Create(o)) })
 }
 
 func (c *brokerClient) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
-	return c.write(func() error { return c.changed(o, c.server.update(o, false)) })
+	return c.write(func() error { return c.changed(o, c.process.world.server.Update(o, false)) })
 }
 
 func (c *brokerClient) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	return c.write(func() error { return c.changed(o, c.server.patch(o, patch, false)) })
+	return c.write(func() error { return c.changed(o, c.process.world.server.Patch(o, patch, false)) })
 }
 
 func (c *brokerClient) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
 	how := (&client.DeleteOptions{}).ApplyOptions(options)
 	if _, is := o.(*v1alpha1.PlacementDecision); is {
-		return c.write(func() error { return c.server.delete(o, false, how) })
+		return c.write(func() error { return c.process.world.server.Delete(o, false, how) })
 	}
 	return c.write(func() error {
 		w := c.process.world
-		is, _ := c.server.objects[idOf(o)].(*corev1.Pod)
+		is, _ := c.process.world.server.Stored(o).(*corev1.Pod)
 		if is == nil {
-			return apierrors.NewNotFound(idOf(o).resource(), o.GetName())
+			return apierrors.NewNotFound(corev1.Resource("pods"), o.GetName())
 		}
 		served := w.serves(is)
 		// Nothing has to end that was never bound.
-		if err := c.server.delete(o, is.Spec.NodeName != "", how); err != nil {
+		if err := c.process.world.server.Delete(o, is.Spec.NodeName != "", how); err != nil {
 			return err
 		}
 		w.removed(c, is, served, how.GracePeriodSeconds != nil)
@@ -219,7 +221,7 @@ func (s statusWriter) Patch(_ context.Context, o client.Object, patch client.Pat
 	if consumer, is := o.(*v1alpha1.Consumer); is {
 		s.c.process.world.offered(s.c, consumer)
 	}
-	return s.c.write(func() error { return s.c.changed(o, s.c.server.patch(o, patch, true)) })
+	return s.c.write(func() error { return s.c.changed(o, s.c.process.world.server.Patch(o, patch, true)) })
 }
 
 // names returns the objects that a controller can be called for.

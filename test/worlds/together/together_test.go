@@ -38,7 +38,7 @@ func (w *world) act(p *process) {
 // look lets a controller of a process look at an object.
 func (w *world) look(p *process, name string, key client.ObjectKey) {
 	w.t.Helper()
-	p.controllers[name].cache.follow(w.r, w.late)
+	p.controllers[name].cache.Follow(w.r, w.late)
 	p.reconcile(name, key)
 }
 
@@ -89,7 +89,7 @@ func (w *world) everybody() {
 	for _, name := range []string{"provider", "policy", "consumer", "quota", "twin", "giveback"} {
 		for _, key := range w.names(name) {
 			w.begin()
-			w.leader.controllers[name].cache.catchUp()
+			w.leader.controllers[name].cache.CatchUp()
 			w.leader.reconcile(name, key)
 		}
 	}
@@ -102,8 +102,8 @@ func (w *world) rest() {
 		if round == 300 {
 			w.failf("it does not come to rest")
 		}
-		before := w.server.version
-		w.webhook.catchUp()
+		before := w.server.Version()
+		w.webhook.CatchUp()
 		for _, namespace := range w.namespaces {
 			w.apply(namespace)
 			w.makePods(namespace)
@@ -112,7 +112,7 @@ func (w *world) rest() {
 		w.runPods()
 		w.replaceGiven()
 		w.everybody()
-		if w.server.version > before {
+		if w.server.Version() > before {
 			quiet = 0
 			time.Sleep(20 * time.Second)
 			continue

@@ -22,6 +22,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+
+	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
 const (
@@ -38,11 +40,11 @@ type world struct {
 	t      *testing.T
 	r      *rand.Rand
 	began  time.Time
-	server *apiServer
+	server *apiserver.Server
 	scheme *runtime.Scheme
-	live   *cache
+	live   *apiserver.Cache
 	// webhook is the cache of the webhook that steers pods.
-	webhook *cache
+	webhook *apiserver.Cache
 
 	leader, standby *process
 	processes       int
@@ -66,7 +68,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		t: t, r: rand.New(rand.NewPCG(seed, 11)), began: time.Now(), server: newAPIServer(), scheme: liqotest.Scheme(t), judge: newJudge(),
+		t: t, r: rand.New(rand.NewPCG(seed, 11)), began: time.Now(), server: apiserver.New(time.Now), scheme: liqotest.Scheme(t), judge: newJudge(),
 	}
 	w.late, w.habits = 1+w.r.IntN(9), w.events()
 	for i := range 2 + w.r.IntN(3) {
@@ -101,7 +103,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if w.r.IntN(3) > 0 {
 		w.decree()
 	}
-	w.live, w.webhook = newCache(w.server, true), newCache(w.server, false)
+	w.live, w.webhook = apiserver.NewCache(w.server, true), apiserver.NewCache(w.server, false)
 	w.leader, w.standby = w.newProcess(), w.newProcess()
 	return w
 }
@@ -156,17 +158,17 @@ func (w *world) must(err error) {
 // create creates an object with its status.
 func (w *world) create(o client.Object) {
 	w.t.Helper()
-	w.must(w.server.create(o))
+	w.must(w.server.Create(o))
 }
 
 func (w *world) update(o client.Object) {
 	w.t.Helper()
-	w.must(w.server.update(o, false))
+	w.must(w.server.Update(o, false))
 }
 
 func (w *world) updateStatus(o client.Object) {
 	w.t.Helper()
-	w.must(w.server.update(o, true))
+	w.must(w.server.Update(o, true))
 }
 
 // get reads an object, and reports whether it is there.

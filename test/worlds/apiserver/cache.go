@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package together
+package apiserver
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,12 +21,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
-// cache holds the objects of an API server as they were a while ago, each kind by its own time.
-type cache struct {
-	server *apiServer
+// Cache holds the objects of a Server as they were a while ago, each kind by its own time. It is for one goroutine at a time.
+type Cache struct {
+	server *Server
 	kinds  map[string]*seen
-	// live is whether it is the API server itself that is read.
-	live bool
+	live   bool
 }
 
 // seen are the objects of a kind after so many changes.
@@ -36,16 +34,17 @@ type seen struct {
 	changes int
 }
 
-var _ client.Reader = (*cache)(nil)
+var _ client.Reader = (*Cache)(nil)
 
-func newCache(s *apiServer, live bool) *cache {
-	c := &cache{server: s, kinds: map[string]*seen{}, live: live}
-	c.catchUp()
+// NewCache returns a cache that has seen everything. Live is whether it always has: it reads the server itself then.
+func NewCache(s *Server, live bool) *Cache {
+	c := &Cache{server: s, kinds: map[string]*seen{}, live: live}
+	c.CatchUp()
 	return c
 }
 
 // advance lets a cache see the next changes of a kind.
-func (c *cache) advance(kind string, changes int) {
+func (c *Cache) advance(kind string, changes int) {
 	k := c.kinds[kind]
 	if k == nil {
 		k = &seen{objects: map[id]client.Object{}}
@@ -62,15 +61,15 @@ func (c *cache) advance(kind string, changes int) {
 	}
 }
 
-// catchUp lets a cache see everything.
-func (c *cache) catchUp() {
+// CatchUp lets a cache see everything.
+func (c *Cache) CatchUp() {
 	for kind, history := range c.server.history {
 		c.advance(kind, len(history))
 	}
 }
 
-// follow lets a cache see some of what has happened, and of some kinds nothing; the more so, the later it is, from 1 to 9.
-func (c *cache) follow(r *rand.Rand, late int) {
+// Follow lets a cache see some of what has happened, and of some kinds nothing; the more so, the later it is, from 1 to 9.
+func (c *Cache) Follow(r *rand.Rand, late int) {
 	for _, kind := range slices.Sorted(maps.Keys(c.server.history)) {
 		switch {
 		case r.IntN(10) >= late:
@@ -81,7 +80,16 @@ func (c *cache) follow(r *rand.Rand, late int) {
 	}
 }
 
-func (c *cache) of(kind string) map[id]client.Object {
+// Seen returns an object of the kind and name of another as the cache has it, which must not be changed; nil if it has none.
+func (c *Cache) Seen(like client.Object) client.Object { return c.of(kindOf(like))[idOf(like)] }
+
+// All returns the objects of another's kind as the cache has them, which must not be changed, in any order.
+func (c *Cache) All(like client.Object) []client.Object {
+	return slices.Collect(maps.Values(c.of(kindOf(like))))
+}
+
+// of returns the objects of a kind.
+func (c *Cache) of(kind string) map[id]client.Object {
 	if c.live || kind == "ConfigMap" { // The broker has no cache of these.
 		c.advance(kind, len(c.server.history[kind]))
 	}
@@ -91,17 +99,19 @@ func (c *cache) of(kind string) map[id]client.Object {
 	return c.kinds[kind].objects
 }
 
-func (c *cache) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+// Get implements client.Reader.
+func (c *Cache) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	i := id{kindOf(o), key.Namespace, key.Name}
 	found := c.of(i.kind)[i]
 	if found == nil {
-		return apierrors.NewNotFound(i.resource(), i.name)
+		return i.notFound()
 	}
 	assign(o, found)
 	return nil
 }
 
-func (c *cache) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+// List implements client.Reader. It knows labels, and the indexes of package snapshot.
+func (c *Cache) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	wanted := (&client.ListOptions{}).ApplyOptions(options)
 	var found []client.Object
 	for i, o := range c.of(kindOf(list)) {
