@@ -182,6 +182,32 @@ func TestEndedWhileSilent(t *testing.T) {
 	}
 }
 
+// TestEndedBehindAnotherKey has people end a contract while somebody else is found at the seller's address: that is no answer, and the seller is
+// told when it is there again.
+func TestEndedBehindAnotherKey(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	key := s.key
+	s.key = newParty(t).key
+	speak := s.silence() // So that nobody goes on with a connection.
+	w.once("p")
+	speak()
+	w.end("p")
+	for range 24 {
+		w.once("p")
+	}
+	if !slices.Equal(w.clusters.log, parted) || reasonOf(w.get("p")) != connectorv1alpha1.ReasonEnding {
+		t.Errorf("after minutes: %q, %s", w.clusters.log, reasonOf(w.get("p")))
+	}
+	s.key = key
+	w.until("p", connectorv1alpha1.ReasonEnded, s)
+	if record, _ := s.Get(t.Context(), w.key("p")); record.State != contract.Ended {
+		t.Errorf("the seller has %s", record.State)
+	}
+}
+
 // TestDeafSeller has a seller answer, and end nothing.
 func TestDeafSeller(t *testing.T) {
 	s := open(t, remote())

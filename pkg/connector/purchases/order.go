@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -68,8 +69,12 @@ func (d *drive) seller() (*negotiation.Client, error) {
 	return c, err
 }
 
-// refused reports whether a seller does not sell what it was asked for, or says what cannot be believed: not that it does not answer.
+// refused reports whether a seller does not sell what it was asked for, or says what cannot be believed: not that it does not answer, and not
+// that somebody else is found at its address, as when its key was replaced and nobody has shown that yet.
 func refused(err error) bool {
+	if errors.As(err, new(*url.Error)) {
+		return false // There was no answer.
+	}
 	return errors.Is(err, contract.ErrTerms) || errors.Is(err, party.ErrDocument) || errors.Is(err, party.ErrSignature)
 }
 
