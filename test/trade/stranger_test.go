@@ -41,7 +41,9 @@ func newStranger(t *testing.T) *stranger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stranger{registrytest.NewParty(t, "stranger"), machine, address}
+	of := registrytest.NewParty(t, "stranger")
+	of.Clusters = []registryv1.Cluster{{ID: "strange"}}
+	return &stranger{of, machine, address}
 }
 
 // a caller calls one API by one key.

@@ -32,6 +32,8 @@ type Party struct {
 	Name string
 	Key  party.Key // The current one.
 	Keys party.Keys
+	// Clusters are those that it names when it announces itself.
+	Clusters []registryv1.Cluster
 }
 
 // NewParty returns a party with a new key.
@@ -53,7 +55,7 @@ func (p *Party) Rotate(tb testing.TB) *Party {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Party{ID: p.ID, Name: p.Name, Key: next, Keys: keys}
+	return &Party{ID: p.ID, Name: p.Name, Key: next, Keys: keys, Clusters: p.Clusters}
 }
 
 // Sign signs a document with the current key.
@@ -69,7 +71,10 @@ func (p *Party) Sign(tb testing.TB, typ string, payload any) string {
 // Enrolment returns how a party announces itself.
 func (p *Party) Enrolment(tb testing.TB, revision int64, token string) registryv1.Enrolment {
 	tb.Helper()
-	said := registryv1.Announcement{Party: p.ID, Revision: revision, Name: p.Name, Endpoint: "https://" + p.Name + ".example:8446", IssuedAt: time.Now().UTC().Truncate(time.Second)}
+	said := registryv1.Announcement{
+		Party: p.ID, Revision: revision, Name: p.Name, Endpoint: "https://" + p.Name + ".example:8446", Clusters: p.Clusters,
+		IssuedAt: time.Now().UTC().Truncate(time.Second),
+	}
 	return registryv1.Enrolment{Keys: p.Keys.Chain(), Announcement: p.Sign(tb, registryv1.TypeAnnouncement, said), Token: token}
 }
 
