@@ -22,13 +22,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/gate"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
 const (
 	// callerPatience is how long the address of a caller may be unknown. A pod can connect a second or two before its address is in its status.
 	callerPatience = 5 * time.Second
-	// maxConnections bounds the connections of buyers, and maxConnectionsEach those from one address: several can stand behind one.
-	maxConnections, maxConnectionsEach = 2048, 256
+	// maxConnections bounds the connections of who is not known yet, and maxConnectionsEach those from one network: several can stand behind one
+	// address. Those of parties are bounded by negotiation.Limits.
+	maxConnections, maxConnectionsEach = 512, 128
 	// answerTimeout is how long a negotiation may take beside its long poll.
 	answerTimeout = 15 * time.Second
 )
@@ -48,9 +50,10 @@ func (c *connector) ports() []ports.Port {
 
 // serveBuyers serves negotiations to everybody who has proved a key; who that is, is found out for each request.
 func (c *connector) serveBuyers(ctx context.Context, listener net.Listener) error {
-	bounded := httpserver.Bound(listener, httpserver.Bounds{All: maxConnections, Each: maxConnectionsEach})
+	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: source.Network, All: maxConnections, Each: maxConnectionsEach})
 	return httpserver.Server{
 		Name: "negotiations", Handler: c.negotiation, TLS: party.TLS{Current: c.identity.Key}.Server(), Timeout: negotiation.MaxWait + answerTimeout,
+		ConnContext: negotiation.WithConnection,
 	}.Run(ctx, bounded)
 }
 

@@ -50,6 +50,10 @@ type Limits struct {
 	AllOpen, AllKept int
 	// Polls bounds long polls in all, and PollsEach those of one party.
 	Polls, PollsEach int
+	// Strangers is how many requests of callers that nobody knows are looked at in a second from one network, and StrangersAtOnce how many at once.
+	Strangers, StrangersAtOnce int
+	// Connections bounds the connections of parties in all, and ConnectionsEach those of one; more of them count for their network.
+	Connections, ConnectionsEach int
 }
 
 // DefaultLimits are those of a seller for some hundred buyers. A Sale has some ten kilobytes: all that are kept fit well into an etcd, and
@@ -57,12 +61,14 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, AllOpen: 2048, AllKept: 8192, Polls: 1024, PollsEach: 32,
+		Strangers: 5, StrangersAtOnce: 50, Connections: 1536, ConnectionsEach: 64,
 	}
 }
 
 // positive reports whether all limits are.
 func (l Limits) positive() bool {
-	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.AllOpen, l.AllKept, l.Polls, l.PollsEach) > 0
+	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.AllOpen, l.AllKept, l.Polls, l.PollsEach,
+		l.Strangers, l.StrangersAtOnce, l.Connections, l.ConnectionsEach) > 0
 }
 
 // Config is what a server needs. All but Audit, Refused and Now must be there.
@@ -98,12 +104,14 @@ type Server struct {
 	mux  *http.ServeMux
 	huma huma.API
 	poll *source.Limit
-	yaml []byte
+	// connections are those of parties.
+	connections *source.Limit
+	yaml        []byte
 
 	// reserving is held while a contract begins, so that a buyer's limit counts also at once.
 	reserving sync.Mutex
-	mu        sync.Mutex // of pace
-	pace      *cache.LRUExpireCache
+	mu        sync.Mutex            // of pace
+	pace      *cache.LRUExpireCache // of parties, and of networks with strangers
 }
 
 // NewServer returns a server.
@@ -129,6 +137,8 @@ func describe(cfg Config) (*Server, error) {
 		cfg.Refused = func(string) {}
 	}
 	s := &Server{
+		connections: source.NewLimit(cfg.Limits.Connections, cfg.Limits.ConnectionsEach),
+
 		cfg: cfg, mux: http.NewServeMux(), poll: source.NewLimit(cfg.Limits.Polls, cfg.Limits.PollsEach),
 		pace: cache.NewLRUExpireCache(maxCallers),
 	}
@@ -201,7 +211,13 @@ func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	w := http.ResponseWriter(&counted{plain, s.cfg.Refused})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := s.crowded(r); err != nil {
+		w.Header().Set("Connection", "close")
+		s.tooMany(w, err)
+		return
+	}
 	if introduces(r) {
+		s.met(r, "") // It is known afterwards.
 		key, err := party.PeerKey(r.TLS)
 		if err != nil {
 			s.write(w, huma.NewError(http.StatusUnauthorized, err.Error()))
@@ -213,16 +229,24 @@ func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 	who, err := s.identify(r)
 	if err != nil {
+		s.met(r, "")
+		w.Header().Set("Connection", "close")
 		s.write(w, err)
 		return
 	}
+	s.met(r, who.ID())
 	if !s.pacer(who.ID()).requests.Allow() {
-		w.Header().Set("Retry-After", "1")
-		s.write(w, s.refusal("", fmt.Errorf("%w requests of party %s: try again in a second", ErrTooMany, who.ID())))
+		s.tooMany(w, fmt.Errorf("requests of party %s", who.ID()))
 		return
 	}
 	r.Body = http.MaxBytesReader(plain, r.Body, maxBody+1)
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+}
+
+// tooMany refuses a request that can be made again.
+func (s *Server) tooMany(w http.ResponseWriter, which error) {
+	w.Header().Set("Retry-After", "1")
+	s.write(w, s.refusal("", fmt.Errorf("%w %w: try again in a second", ErrTooMany, which)))
 }
 
 // callerKey is under which a request's context has the keys of the caller.

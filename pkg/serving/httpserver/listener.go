@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/netip"
+	"sync"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
@@ -60,22 +61,63 @@ func (l *listener) Accept() (net.Conn, error) {
 // Known counts a connection of a [Bound] listener no more, under TLS or without, because it
 // has turned out whose it is: the bounds are left to those of whom that is not known.
 func Known(c net.Conn) {
-	if secure, is := c.(*tls.Conn); is {
-		c = secure.NetConn()
-	}
-	if bounded, is := c.(*conn); is {
-		bounded.leave()
+	if bounded := boundedOf(c); bounded != nil {
+		bounded.move(func() {})
 	}
 }
 
-// conn is a connection that is counted until it is closed, or known.
+// Claim is Known for a connection that counts in a limit from now on, until it is closed. It
+// reports false, and changes nothing, if that has no room.
+func Claim(c net.Conn, limit *source.Limit, by source.Source) bool {
+	bounded := boundedOf(c)
+	if bounded == nil {
+		return true
+	}
+	leave, ok := limit.Enter(by)
+	if ok {
+		bounded.move(leave)
+	}
+	return ok
+}
+
+// boundedOf returns the connection of a Bound listener, under TLS or without; nil if it is none.
+func boundedOf(c net.Conn) *conn {
+	if secure, is := c.(*tls.Conn); is {
+		c = secure.NetConn()
+	}
+	bounded, _ := c.(*conn)
+	return bounded
+}
+
+// conn is a connection that is counted until it is closed, or counts elsewhere.
 type conn struct {
 	net.Conn
-	leave func()
+
+	mu     sync.Mutex // of leave and closed
+	leave  func()
+	closed bool
+}
+
+// move has a connection count elsewhere.
+func (c *conn) move(leave func()) {
+	c.mu.Lock()
+	before, closed := c.leave, c.closed
+	if !closed {
+		c.leave = leave
+	}
+	c.mu.Unlock()
+	if closed {
+		before = leave
+	}
+	before()
 }
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	defer c.leave()
+	c.mu.Lock()
+	leave := c.leave
+	c.closed = true
+	c.mu.Unlock()
+	defer leave()
 	return c.Conn.Close()
 }
