@@ -74,7 +74,7 @@ func openTo(t *testing.T, buyers ...somebody) (*shop, *acquaintances) {
 	var s *shop
 	s = open(t, func(cfg *negotiation.Config) {
 		cfg.Identify, cfg.Learn = a.Identify, a.Learn
-		cfg.Keys = func() party.Keys { return s.keys }
+		cfg.Keys = func() party.Keys { return s.now().keys }
 	})
 	return s, a
 }
@@ -112,7 +112,7 @@ func TestRotatedSeller(t *testing.T) {
 	c := s.client(t, buyer)
 	buy(t, c, buyer, "x")
 	before := s.somebody
-	s.somebody = rotated(t, before)
+	s.become(rotated(t, before))
 	c.Close()
 	if view, err := c.Get(t.Context(), "x", 0, 0); err != nil || !view.Signed() {
 		t.Fatalf("with the seller's new key: %+v, %v", view, err)
@@ -121,7 +121,7 @@ func TestRotatedSeller(t *testing.T) {
 		t.Error("the buyer has not learned the seller's new key")
 	}
 	for name, other := range map[string]somebody{"Older": before, "Elsewhere": rotated(t, before), "Stranger": newParty(t)} {
-		s.somebody = other
+		s.become(other)
 		c.Close()
 		if view, err := c.Get(t.Context(), "x", 0, 0); !errors.Is(err, party.ErrSignature) {
 			t.Errorf("%s: %+v, %v; want %v", name, view, err, party.ErrSignature)

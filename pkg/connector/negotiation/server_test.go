@@ -68,6 +68,20 @@ type shop struct {
 	transitions []contract.Transition
 }
 
+// now returns who the shop is: a party with its newest key.
+func (s *shop) now() somebody {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.somebody
+}
+
+// become has the shop be somebody else, or have another key.
+func (s *shop) become(other somebody) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.somebody = other
+}
+
 func (s *shop) Offer(_ context.Context, id string) (negotiation.Listing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +129,7 @@ func open(tb testing.TB, change func(*negotiation.Config)) *shop {
 		tb.Fatal(err)
 	}
 	cfg := negotiation.Config{
-		Party: s.key.ID(), Key: func() party.Key { return s.key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s, Audit: s,
+		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s, Audit: s,
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000

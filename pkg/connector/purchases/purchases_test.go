@@ -87,6 +87,13 @@ type shop struct {
 	offer offer.Offer
 }
 
+// now returns who the shop is: a party with its newest key.
+func (s *shop) now() somebody {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.somebody
+}
+
 func (s *shop) Offer(_ context.Context, id string) (negotiation.Listing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +140,8 @@ func open(tb testing.TB, remote cluster.Identity) *shop {
 		tb.Fatal(err)
 	}
 	cfg := negotiation.Config{
-		Party: s.key.ID(), Key: func() party.Key { return s.key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
-		Keys: func() party.Keys { return s.keys }, Learn: func(context.Context, party.Keys) error { return nil },
+		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
+		Keys: func() party.Keys { return s.now().keys }, Learn: func(context.Context, party.Keys) error { return nil },
 		Seller: contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
 		Now: func() time.Time { return s.clock() },
 	}

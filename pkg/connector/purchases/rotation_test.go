@@ -22,7 +22,9 @@ func TestSellerRotatesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.mu.Lock()
 	s.somebody = somebody{next.key, keys}
+	s.mu.Unlock()
 	clear(w.parties)
 	w.restart()
 	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
