@@ -176,6 +176,19 @@ func TestKilledRegistry(t *testing.T) {
 	if out := r.run("parties", "list", "--state=Approved"); !strings.Contains(out, seller.ID) || strings.Contains(out, thief.ID) {
 		t.Errorf("parties list:\n%s", out)
 	}
+	waiting := registrytest.NewParty(t, "waiting")
+	if said, err := waiting.Client(t, r.address, key).Announce(t.Context(), waiting.ID, waiting.Enrolment(t, 1, "")); err != nil || said.State != "Pending" {
+		t.Fatalf("a party without a token: %+v, %v", said, err)
+	}
+	if out := r.run("parties", "drop", "--pending", "--waited=1h"); out != "0 parties dropped\n" {
+		t.Errorf("parties drop of those that have waited for an hour prints %q", out)
+	}
+	if out := r.run("parties", "drop", "--pending"); out != "1 parties dropped\n" {
+		t.Errorf("parties drop prints %q", out)
+	}
+	if out := r.run("parties", "list"); !strings.Contains(out, seller.ID) || strings.Contains(out, waiting.ID) {
+		t.Errorf("parties list, without who was dropped:\n%s", out)
+	}
 	if out := r.run("offers", "list"); !strings.Contains(out, "small") {
 		t.Errorf("offers list:\n%s", out)
 	}
@@ -212,6 +225,8 @@ func TestRefusedArguments(t *testing.T) {
 		"NoToken":  {[]string{"tokens", "delete", "abcdefabcdef"}, "no token"},
 		"NoParty":  {[]string{"parties", "approve", "abcdefabcdef"}, "no party"},
 		"State":    {[]string{"parties", "list", "--state=Asleep"}, "--state"},
+		"DropAll":  {[]string{"parties", "drop"}, "--pending"},
+		"Waited":   {[]string{"parties", "drop", "--pending", "--waited=-1h"}, "--waited"},
 		"Output":   {[]string{"offers", "list", "--output=xml"}, "xml"},
 	} {
 		t.Run(name, func(t *testing.T) {

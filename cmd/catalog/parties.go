@@ -30,8 +30,8 @@ type partyLine struct {
 }
 
 func newParties(d *database) *cobra.Command {
-	command := &cobra.Command{Use: "parties", Short: "List parties, approve them, or revoke them", Args: cobra.NoArgs}
-	command.AddCommand(newPartiesList(d), newApprove(d), newRevoke(d))
+	command := &cobra.Command{Use: "parties", Short: "List parties, approve them, revoke them, or drop those that wait", Args: cobra.NoArgs}
+	command.AddCommand(newPartiesList(d), newApprove(d), newRevoke(d), newDrop(d))
 	return command
 }
 
@@ -120,6 +120,42 @@ func newRevoke(d *database) *cobra.Command {
 			})
 		},
 	}
+}
+
+func newDrop(d *database) *cobra.Command {
+	pending, waited := false, time.Duration(0)
+	command := &cobra.Command{
+		Use:   "drop --pending",
+		Short: "Forget the parties that wait for approval",
+		Long:  "Forget the parties that wait for approval, as after somebody has announced many. They may announce themselves again.",
+		Args:  cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			switch {
+			case !pending:
+				return errors.New("--pending is required: parties that are approved are put out by revoke")
+			case waited < 0:
+				return fmt.Errorf("--waited=%s: must not be negative", waited)
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error {
+			return d.with(command.Context(), func(s *store.Store) error {
+				now, err := s.Now(command.Context())
+				if err != nil {
+					return err
+				}
+				n, err := s.DropPending(command.Context(), now.Add(time.Millisecond-waited))
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(command.OutOrStdout(), "%d parties dropped\n", n)
+				return nil
+			})
+		},
+	}
+	command.Flags().BoolVar(&pending, "pending", false, "those that wait for approval; it is required")
+	command.Flags().DurationVar(&waited, "waited", 0, "only those that have waited for so long")
+	return command
 }
 
 // each does something to each of some parties, which are given by their IDs or by what the IDs begin with.

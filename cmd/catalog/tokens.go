@@ -52,7 +52,11 @@ func newTokensCreate(d *database) *cobra.Command {
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.with(command.Context(), func(s *store.Store) error {
-				secret, now := rand.Text(), time.Now()
+				secret := rand.Text()
+				now, err := s.Now(command.Context())
+				if err != nil {
+					return err
+				}
 				token := store.Token{Digest: store.Digest(secret), Uses: uses, ExpiresAt: now.Add(validFor), CreatedAt: now, Comment: comment}
 				if err := s.CreateToken(command.Context(), token); err != nil {
 					return err

@@ -62,7 +62,11 @@ func (s *Server) offering() {
 
 // publish keeps an offer, if it is whole, the caller's, and signed by it.
 func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, error) {
-	who, now := callerFrom(ctx), s.cfg.Now()
+	who := callerFrom(ctx)
+	now, err := s.cfg.Store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var document json.RawMessage
 	if err := party.Verify(in.Body.Offer, offer.Type, who.party.keys.Current(), &document); err != nil {
 		return nil, wrong(http.StatusUnprocessableEntity, "body.offer", err)

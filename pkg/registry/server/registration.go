@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ const (
 	skew = 10 * time.Minute
 	// maxName and maxEndpoint bound what an announcement says, in bytes.
 	maxName, maxEndpoint = 256, 512
-	// maxWaiting bounds the parties that wait for an approval.
+	// maxWaiting bounds the parties that wait for an approval; store.MaxWaitingEach those of one network.
 	maxWaiting = 1000
 	// maxCertificates bounds the chain of certificates that a party shows to be let in.
 	maxCertificates = 5
@@ -84,7 +85,11 @@ func (s *Server) about(who caller) registryv1.Registry {
 
 // enrol keeps what a party says of itself, if the party has said it.
 func (s *Server) enrol(ctx context.Context, in *enrolInput) (*shownParty, error) {
-	who, now := callerFrom(ctx), s.cfg.Now()
+	who := callerFrom(ctx)
+	now, err := s.cfg.Store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
 
 	// The keys make the ID, and the connection was made with the current one.
 	keys, err := party.ParseKeys(in.Body.Keys)
@@ -114,7 +119,7 @@ func (s *Server) enrol(ctx context.Context, in *enrolInput) (*shownParty, error)
 	// Who lets it in.
 	announced := store.Party{
 		ID: in.Party, State: store.Pending, Announcement: in.Body.Announcement, Revision: said.Revision, Keys: keys.Chain(), CurrentKey: current,
-		Name: said.Name, Endpoint: said.Endpoint, EnrolledAt: now, LeaseUntil: now.Add(s.cfg.Lease),
+		Name: said.Name, Endpoint: said.Endpoint, EnrolledAt: now, Network: networkOf(who.address), LeaseUntil: now.Add(s.cfg.Lease),
 	}
 	kept, err := s.admitted(ctx, announced, in.Body, keys.Current())
 	if err != nil {
@@ -136,7 +141,7 @@ func (s *Server) admitted(ctx context.Context, p store.Party, in registryv1.Enro
 		kept, err := s.cfg.Store.AdmitByToken(ctx, p, store.Digest(in.Token), now)
 		return kept, s.fromStore(err, "body.announcement")
 	case s.cfg.AnonymousEnrol:
-		p.State, p.EnrolledBy = store.Approved, "open registry"
+		p.State, p.EnrolledBy = store.Approved, store.OpenRegistry
 	}
 	kept, err := s.cfg.Store.PutParty(ctx, p, maxWaiting)
 	return kept, s.fromStore(err, "body.announcement")
@@ -161,6 +166,19 @@ func (s *Server) enrolled(ctx context.Context, kept store.Party, keys party.Keys
 		shown.LeaseUntil = &kept.LeaseUntil
 	}
 	return &shownParty{shown}, nil
+}
+
+// networkOf returns the network of an address, as who has one may have all of its addresses: a /24, or the /56 that providers give to their customers.
+func networkOf(a netip.Addr) string {
+	bits := 56
+	if a.Is4() {
+		bits = 24
+	}
+	network, err := a.Prefix(bits)
+	if err != nil {
+		return ""
+	}
+	return network.String()
 }
 
 // checkAnnouncement returns which field of an announcement is wrong, and why.
@@ -260,7 +278,11 @@ func (s *Server) party(ctx context.Context, id string) (*shownParty, error) {
 
 // renew notes that a party is alive.
 func (s *Server) renew(ctx context.Context, id string) (*struct{ Body registryv1.Lease }, error) {
-	until := s.cfg.Now().Add(s.cfg.Lease)
+	now, err := s.cfg.Store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	until := now.Add(s.cfg.Lease)
 	if err := s.cfg.Store.RenewLease(ctx, id, until); err != nil {
 		return nil, s.fromStore(err, "")
 	}

@@ -64,8 +64,6 @@ type Config struct {
 	Limits Limits
 	// Timing is that of watches.
 	Timing Timing
-	// Now is the clock; time.Now if it is nil.
-	Now func() time.Time
 	// Version is that of the program.
 	Version string
 }
@@ -111,9 +109,6 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 
 // describe returns a registry with its paths, which knows nothing yet.
 func describe(cfg Config) (*Server, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	cfg.Lease, cfg.Drop = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.Drop, DefaultDrop)
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = DefaultLimits()

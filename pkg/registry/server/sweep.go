@@ -15,7 +15,7 @@ const (
 	maxWait = 30 * 24 * time.Hour
 )
 
-// sweep does what follows from the clock alone, until ctx ends. Several registries on one store may do it at the same time.
+// sweep does what follows from the clock of the store alone, until ctx ends. Several registries on one store may do it at the same time.
 func (s *Server) sweep(ctx context.Context) error {
 	for ctx.Err() == nil {
 		s.sweepOnce(ctx)
@@ -29,7 +29,13 @@ func (s *Server) sweep(ctx context.Context) error {
 
 // sweepOnce notes who has become silent, and removes what is over.
 func (s *Server) sweepOnce(ctx context.Context) {
-	now := s.cfg.Now()
+	now, err := s.cfg.Store.Now(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.cfg.Log.Error(err, "Cannot look for what is over")
+		}
+		return
+	}
 	for what, deed := range map[string]func() (int, error){
 		"silent":    func() (int, error) { return s.cfg.Store.MarkSilent(ctx, now) },
 		"expired":   func() (int, error) { return s.cfg.Store.ExpireOffers(ctx, now) },

@@ -26,6 +26,7 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for promise, hold := range map[string]func(*testing.T, string){
 				"Announcements": announcements, "Admission": admission, "Approval": approval, "Forgetting": forgetting,
+				"WaitingRoom": waitingRoom, "OpenRegistry": openRegistry, "Clock": clock,
 				"Revisions": revisions, "Limits": limits, "Leases": leases, "Expiry": expiry, "ManyGoAtOnce": manyGoAtOnce,
 				"Changes": changes, "Compaction": compaction, "Tokens": tokens, "OneTokenForMany": oneTokenForMany,
 				"HostileTexts": hostileTexts, "Oversize": oversize, "Restart": restart, "OpenTogether": openTogether,
@@ -143,7 +144,7 @@ func approval(t *testing.T, dsn string) {
 	for i, id := range []string{"a", "b", "c"} {
 		p := announced(id)
 		p.State, p.EnrolledBy = Pending, ""
-		_, err := s.PutParty(t.Context(), p, 2)
+		_, err := s.PutParty(t.Context(), p, []int{2, 2, 0}[i])
 		refused(t, "party "+id, err, []error{nil, nil, ErrLimit}[i])
 	}
 	_, err := s.PutOffer(t.Context(), signed("a", "o", 1), limit)
@@ -201,6 +202,85 @@ func forgetting(t *testing.T, dsn string) {
 	admit(t, s, "a")
 	if got, want := told(t, s, 4, limit), "party-deleted b @6, party a @7"; got != want {
 		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// waitingRoom has one network announce more and more parties: they take each other's places, and later those of who has most.
+func waitingRoom(t *testing.T, dsn string) {
+	s := opened(t, dsn)
+	const all = MaxWaitingEach + 3
+	waits := func(network string, n int) {
+		t.Helper()
+		p := announced(fmt.Sprintf("%s/%d", network, n))
+		p.State, p.Network, p.EnrolledAt = Pending, network, now.Add(time.Duration(n)*time.Second)
+		if _, err := s.PutParty(t.Context(), p, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := func(reason string, want map[string]int) {
+		t.Helper()
+		got := map[string]int{}
+		for _, p := range snapshot(t, s).Parties {
+			got[p.Network]++
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", reason, diff)
+		}
+	}
+	waits("honest", 0)
+	for n := range 3 * MaxWaitingEach {
+		waits("many", n)
+	}
+	held("one network does not take the place of another", map[string]int{"honest": 1, "many": MaxWaitingEach})
+	if _, err := s.Party(t.Context(), fmt.Sprintf("many/%d", 2*MaxWaitingEach)); err != nil {
+		t.Errorf("the newest stay: %v", err)
+	}
+	for n := range 6 {
+		waits(fmt.Sprintf("other %d", n), 0)
+	}
+	held("there is room for others", map[string]int{
+		"honest": 1, "many": all - 7, "other 0": 1, "other 1": 1, "other 2": 1, "other 3": 1, "other 4": 1, "other 5": 1,
+	})
+}
+
+// openRegistry lets parties in that nobody has let in, up to what one network may have.
+func openRegistry(t *testing.T, dsn string) {
+	s := opened(t, dsn)
+	if err := s.write(t.Context(), func(w *writing) error {
+		for n := range MaxOpenEach {
+			p := announced(fmt.Sprintf("p%d", n))
+			p.EnrolledBy, p.Network = OpenRegistry, "many"
+			if _, err := w.putParty(t.Context(), p, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p := announced("more")
+	p.EnrolledBy, p.Network = OpenRegistry, "many"
+	_, err := s.PutParty(t.Context(), p, 0)
+	refused(t, "one more of the network", err, ErrLimit)
+	p.Network = "other"
+	_, err = s.PutParty(t.Context(), p, 0)
+	refused(t, "one of another network", err, nil)
+	p.Revision, p.Announcement = 2, "again"
+	_, err = s.PutParty(t.Context(), p, 0)
+	refused(t, "one that is there", err, nil)
+}
+
+// clock compares the time of the database with that of the machine, which the tests have both.
+func clock(t *testing.T, dsn string) {
+	s := opened(t, dsn)
+	before := time.Now().Add(-time.Millisecond)
+	first, err := s.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := opened(t, dsn).Now(t.Context())
+	if after := time.Now().Add(time.Millisecond); err != nil || first.Before(before) || second.Before(first) || after.Before(second) {
+		t.Errorf("%s, %s, %s, %s: %v", before, first, second, after, err)
 	}
 }
 

@@ -16,6 +16,7 @@ type dialect struct {
 	tables    string // a query for the names of the tables that there are
 	forUpdate string // what makes a SELECT lock its rows
 	notify    string // a statement that tells other processes of a change; empty: they poll
+	clock     string // a query for the time, in microseconds since 1970
 	migrator  migrator
 	listen    func() // starts to hear what notify tells
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-const partyColumns = `id, state, announcement, revision, key_chain, current_key, name, endpoint, enrolled_by, enrolled_at, lease_until, silent,
-	registry_revision`
+const partyColumns = `id, state, announcement, revision, key_chain, current_key, name, endpoint, enrolled_by, enrolled_at, network, lease_until,
+	silent, registry_revision`
 
 // row is what a query gives for each row.
 type row interface{ Scan(into ...any) error }
@@ -24,7 +24,7 @@ func scanParty(from row) (Party, error) {
 	var p Party
 	var keys string
 	var enrolled, lease, silent int64
-	if err := from.Scan(&p.ID, &p.State, &p.Announcement, &p.Revision, &keys, &p.CurrentKey, &p.Name, &p.Endpoint, &p.EnrolledBy, &enrolled, &lease, &silent,
+	if err := from.Scan(&p.ID, &p.State, &p.Announcement, &p.Revision, &keys, &p.CurrentKey, &p.Name, &p.Endpoint, &p.EnrolledBy, &enrolled, &p.Network, &lease, &silent,
 		&p.RegistryRevision); err != nil {
 		return Party{}, err
 	}
@@ -64,7 +64,10 @@ func (s *Store) Party(ctx context.Context, id string) (Party, error) { return pa
 // it is later than the lease that there is. The same announcement again changes nothing. Announcements are ordered by the length of the chain and then by their
 // revision, so that who has had a key for a while can block nothing of who has replaced it.
 //
-// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrKey, ErrRevoked, and ErrLimit if a new party would be one more than waiting that are Pending.
+// A new party that is Pending takes the place of the one of its network that has waited longest, if MaxWaitingEach of that wait already, and of the one that has waited
+// longest of the network of which most do, if it would be one more than waiting.
+//
+// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrKey, ErrRevoked, and ErrLimit if none may wait, or if there would be more of OpenRegistry than may be.
 func (s *Store) PutParty(ctx context.Context, p Party, waiting int) (stored Party, err error) {
 	if err := checkParty(p); err != nil {
 		return Party{}, err
@@ -111,7 +114,7 @@ func checkParty(p Party) error {
 		return fmt.Errorf("party %q: %w: revision %d", p.ID, ErrInvalid, p.Revision)
 	}
 	_, err := encodeKeys(p.Keys)
-	err = errors.Join(err, check(document("the announcement", p.Announcement), line("the name", p.Name), line("the endpoint", p.Endpoint),
+	err = errors.Join(err, check(document("the announcement", p.Announcement), line("the name", p.Name), line("the endpoint", p.Endpoint), line("the network", p.Network),
 		line("how it was enrolled", p.EnrolledBy)))
 	if err != nil {
 		return fmt.Errorf("party %q: %w", p.ID, err)
@@ -175,14 +178,8 @@ func newer(keys int, revision int64, thanKeys int, thanRevision int64) bool {
 
 // addParty stores a party that is new.
 func (w *writing) addParty(ctx context.Context, p Party, waiting int) (Party, error) {
-	if p.State == Pending {
-		var pending int
-		if err := w.QueryRowContext(ctx, `SELECT count(*) FROM parties WHERE state = 'Pending'`).Scan(&pending); err != nil {
-			return Party{}, fmt.Errorf("count the parties that wait: %w", err)
-		}
-		if pending >= waiting {
-			return Party{}, fmt.Errorf("party %q: %d parties wait for approval: %w", p.ID, pending, ErrLimit)
-		}
+	if err := w.makeRoom(ctx, p, waiting); err != nil {
+		return Party{}, err
 	}
 	// Who was forgotten may come back.
 	if _, err := w.ExecContext(ctx, `DELETE FROM deletions WHERE party = $1 AND offer = ''`, p.ID); err != nil {
@@ -193,12 +190,50 @@ func (w *writing) addParty(ctx context.Context, p Party, waiting int) (Party, er
 	if err != nil {
 		return Party{}, err
 	}
-	if _, err := w.ExecContext(ctx, `INSERT INTO parties (`+partyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.CurrentKey, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
-		flag(p.Silent), p.RegistryRevision); err != nil {
+	if _, err := w.ExecContext(ctx, `INSERT INTO parties (`+partyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.CurrentKey, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), p.Network,
+		micros(p.LeaseUntil), flag(p.Silent), p.RegistryRevision); err != nil {
 		return Party{}, fmt.Errorf("add party %q: %w", p.ID, err)
 	}
 	return p, nil
+}
+
+// makeRoom makes room for a party that is new, or refuses it.
+func (w *writing) makeRoom(ctx context.Context, p Party, waiting int) error {
+	count := func(into *int, condition string, args ...any) error {
+		if err := w.QueryRowContext(ctx, `SELECT count(*) FROM parties WHERE `+condition, args...).Scan(into); err != nil {
+			return fmt.Errorf("count the parties: %w", err)
+		}
+		return nil
+	}
+	var all, each int
+	switch {
+	case p.State == Approved && p.EnrolledBy == OpenRegistry:
+		err := errors.Join(count(&all, `enrolled_by = $1`, OpenRegistry), count(&each, `enrolled_by = $1 AND network = $2`, OpenRegistry, p.Network))
+		if err == nil && (all >= MaxOpen || each >= MaxOpenEach) {
+			err = fmt.Errorf("party %q: %d parties have let themselves in, %d of this network: %w", p.ID, all, each, ErrLimit)
+		}
+		return err
+	case p.State != Pending:
+		return nil
+	case waiting <= 0:
+		return fmt.Errorf("party %q: nobody may wait for approval: %w", p.ID, ErrLimit)
+	}
+	if err := errors.Join(count(&all, `state = 'Pending'`), count(&each, `state = 'Pending' AND network = $1`, p.Network)); err != nil {
+		return err
+	}
+	from := p.Network
+	switch {
+	case each >= MaxWaitingEach:
+	case all >= waiting:
+		if err := w.QueryRowContext(ctx, `SELECT network FROM parties WHERE state = 'Pending' GROUP BY network ORDER BY count(*) DESC, network LIMIT 1`).Scan(&from); err != nil {
+			return fmt.Errorf("look of which network most parties wait: %w", err)
+		}
+	default:
+		return nil
+	}
+	_, err := w.forgetPending(ctx, `id IN (SELECT id FROM parties WHERE state = 'Pending' AND network = $1 ORDER BY enrolled_at, id LIMIT 1)`, from)
+	return err
 }
 
 // changeParty stores a party that is there, with a new registry revision.
@@ -346,21 +381,27 @@ func all[T any](ctx context.Context, from querier, scan func(row) (T, error), qu
 
 // DropPending forgets parties that have waited for approval since before a time, and returns how many they were.
 func (s *Store) DropPending(ctx context.Context, before time.Time) (forgotten int, err error) {
-	err = s.write(ctx, func(w *writing) error {
-		n, err := w.affect(ctx, `INSERT INTO deletions (party, offer, keys, revision, digest, withdrawn, registry_revision)
-			SELECT id, '', 0, revision, '', 0, CAST($1 AS BIGINT) + row_number() OVER (ORDER BY id)
-			FROM parties WHERE state = 'Pending' AND enrolled_at < $2`, w.revision, micros(before))
-		if err != nil {
-			return err
-		}
-		if _, err := w.affect(ctx, `DELETE FROM parties WHERE state = 'Pending' AND enrolled_at < $1`, micros(before)); err != nil {
-			return err
-		}
-		w.revision += n
-		forgotten = int(n)
-		return nil
+	err = s.write(ctx, func(w *writing) (err error) {
+		forgotten, err = w.forgetPending(ctx, `enrolled_at < $1`, micros(before))
+		return err
 	})
 	return forgotten, err
+}
+
+// forgetPending forgets the parties that wait and that a condition selects, and returns how many they were. The condition's parameters begin at $1.
+func (w *writing) forgetPending(ctx context.Context, condition string, args ...any) (int, error) {
+	base := w.revision
+	n, err := w.affect(ctx, fmt.Sprintf(`INSERT INTO deletions (party, offer, keys, revision, digest, withdrawn, registry_revision)
+		SELECT id, '', 0, revision, '', 0, CAST($%d AS BIGINT) + row_number() OVER (ORDER BY id)
+		FROM parties WHERE state = 'Pending' AND %s`, len(args)+1, condition), append(args, base)...)
+	if err != nil {
+		return 0, fmt.Errorf("note the parties that are forgotten: %w", err)
+	}
+	if _, err := w.affect(ctx, `DELETE FROM parties WHERE state = 'Pending' AND id IN (SELECT party FROM deletions WHERE offer = '' AND registry_revision > $1)`, base); err != nil {
+		return 0, fmt.Errorf("forget parties: %w", err)
+	}
+	w.revision += n
+	return int(n), nil
 }
 
 // affect runs a statement, and returns how many rows it has changed.

@@ -93,6 +93,7 @@ func (s server) open(ctx context.Context) (*Store, error) {
 		tables:    tables,
 		forUpdate: ` FOR UPDATE`,
 		notify:    `NOTIFY ` + channel,
+		clock:     `SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)`,
 		migrator:  migrator{dialect: goose.DialectPostgres, tries: 1},
 	}}
 	opened.listen = func() {

@@ -84,6 +84,7 @@ func (f file) open(ctx context.Context) (*Store, error) {
 	reader.SetMaxIdleConns(sqliteReaders)
 	return &Store{reader: reader, writer: writer, dialect: dialect{
 		tables:   sqliteTables,
+		clock:    `SELECT CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER)`,
 		migrator: migrator{dialect: goose.DialectSQLite3, tries: 5},
 		listen:   func() {},
 	}}, nil

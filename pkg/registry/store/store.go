@@ -98,6 +98,16 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
+// Now returns the time of the database, which all that have it open agree on: PostgreSQL's clock, or for a file that of its machine. Who writes a time, or compares
+// one that was written, asks it.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	var now int64
+	if err := s.reader.QueryRowContext(ctx, s.clock).Scan(&now); err != nil {
+		return time.Time{}, fmt.Errorf("ask the database for the time: %w", err)
+	}
+	return fromMicros(now), nil
+}
+
 // writing is a transaction that holds the counter of revisions.
 type writing struct {
 	*sql.Tx

@@ -44,6 +44,15 @@ const (
 	MaxText     = 1 << 10  // IDs, names, endpoints, comments
 )
 
+// MaxWaitingEach is how many parties of one network wait for approval at most.
+const MaxWaitingEach = 16
+
+// OpenRegistry is by which a party is enrolled that nobody has let in. MaxOpen is how many such parties there are at most, and MaxOpenEach how many of one network.
+const (
+	OpenRegistry         = "open registry"
+	MaxOpen, MaxOpenEach = 16_384, 1024
+)
+
 // State says what a party may do.
 type State string
 
@@ -68,6 +77,7 @@ type Party struct {
 
 	EnrolledBy string    // how it was admitted, for people
 	EnrolledAt time.Time // when it was first seen
+	Network    string    // from which it was first seen; empty if that is not known
 	LeaseUntil time.Time // zero: it never had a lease
 	Silent     bool      // its lease ran out, and MarkSilent has noted it
 

@@ -24,11 +24,13 @@ CREATE TABLE parties (
     endpoint          TEXT   NOT NULL,
     enrolled_by       TEXT   NOT NULL,
     enrolled_at       BIGINT NOT NULL,
+    network           TEXT   NOT NULL, -- from which it has announced itself first
     lease_until       BIGINT NOT NULL,
     silent            BIGINT NOT NULL CHECK (silent IN (0, 1)),
     registry_revision BIGINT NOT NULL UNIQUE
 );
 CREATE INDEX parties_lease ON parties (lease_until);
+CREATE INDEX parties_network ON parties (network, enrolled_at);
 
 CREATE TABLE offers (
     party             TEXT   NOT NULL REFERENCES parties (id),
