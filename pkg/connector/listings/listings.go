@@ -9,12 +9,11 @@ package listings
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/ed25519"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -34,6 +33,8 @@ type Listings struct {
 	parties roster
 	// used is what each registry takes, by its name.
 	used map[string]*used
+	// view is what there is, until that changes.
+	view atomic.Pointer[View]
 }
 
 // New returns Listings of no registry.
@@ -46,6 +47,7 @@ func (l *Listings) Merge(registry string, changes []registryclient.Change) {
 
 // MergeWithin is Merge within bounds: what comes when there is no room is left out, and so is what was there of it before. It returns what is.
 func (l *Listings) MergeWithin(registry string, changes []registryclient.Change, bounds Bounds) (leftOut []registryclient.Key) {
+	l.view.Store(nil)
 	u := l.used[registry]
 	if u == nil {
 		u = newUsed()
@@ -92,6 +94,7 @@ func (l *Listings) withdraw(registry string, key registryclient.Key) {
 
 // Forget removes what only one registry has shown.
 func (l *Listings) Forget(registry string) {
+	l.view.Store(nil)
 	delete(l.used, registry)
 	l.catalog.Retain(registry, nil)
 	l.parties.forget(registry)
@@ -112,7 +115,11 @@ func (l *Listings) Used(registry string) int {
 }
 
 // Expire removes the offers that are over.
-func (l *Listings) Expire(now time.Time) { l.catalog.Expire(now) }
+func (l *Listings) Expire(now time.Time) {
+	if len(l.catalog.Expire(now)) > 0 {
+		l.view.Store(nil)
+	}
+}
 
 // Offer returns an offer; false if there is none.
 func (l *Listings) Offer(key offer.Key) (offer.Entry, bool) { return l.catalog.Get(key) }
@@ -135,45 +142,3 @@ func (l *Listings) Holder(key ed25519.PublicKey) (registryclient.Party, bool) {
 	return p, ok && bytes.Equal(p.Keys.Current(), key)
 }
 
-// Found is a plan that can be bought.
-type Found struct {
-	Entry  offer.Entry
-	Match  offer.Match
-	Seller registryclient.Party
-}
-
-// Plan returns the plan.
-func (f Found) Plan() offer.Plan { return f.Entry.Offer.Plans[f.Match.Plan] }
-
-// Find returns the plans of others than a buyer that pass a filter: first those of sellers that registries take for alive, then by currency, by
-// price, and by name. Offers that are over, and sellers that cannot be reached, are none.
-func (l *Listings) Find(filter offer.Matcher, buyer party.ID, now time.Time) []Found {
-	var found []Found
-	for entry := range l.catalog.All() {
-		if entry.Offer.Party == string(buyer) || !now.Before(entry.Offer.ValidUntil) {
-			continue
-		}
-		seller, known := l.parties.get(party.ID(entry.Offer.Party))
-		if !known || seller.Said.Endpoint == "" {
-			continue
-		}
-		for _, match := range filter.Match(entry.Offer) {
-			found = append(found, Found{Entry: entry, Match: match, Seller: seller})
-		}
-	}
-	slices.SortStableFunc(found, compare)
-	return found
-}
-
-// compare compares what to buy first.
-func compare(a, b Found) int {
-	switch {
-	case a.Seller.Alive && !b.Seller.Alive:
-		return -1
-	case !a.Seller.Alive && b.Seller.Alive:
-		return 1
-	}
-	return cmp.Or(
-		strings.Compare(a.Match.Price.Currency, b.Match.Price.Currency), a.Match.Price.Compare(b.Match.Price),
-		strings.Compare(a.Entry.Offer.Party, b.Entry.Offer.Party), strings.Compare(a.Entry.Offer.ID, b.Entry.Offer.ID), cmp.Compare(a.Match.Plan, b.Match.Plan))
-}

@@ -4,12 +4,15 @@
 package listings_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -22,10 +25,10 @@ import (
 )
 
 // shown returns that a party is shown.
-func shown(t *testing.T, p *registrytest.Party) registryclient.Change {
-	t.Helper()
+func shown(tb testing.TB, p *registrytest.Party) registryclient.Change {
+	tb.Helper()
 	said := registryv1.Announcement{Party: p.ID, Revision: 1, Name: p.Name, Endpoint: "https://" + p.Name + ".example"}
-	return registryclient.Change{Party: &registryclient.Party{Said: said, Keys: p.Keys, Announcement: p.Sign(t, registryv1.TypeAnnouncement, said), Alive: true}}
+	return registryclient.Change{Party: &registryclient.Party{Said: said, Keys: p.Keys, Announcement: p.Sign(tb, registryv1.TypeAnnouncement, said), Alive: true}}
 }
 
 // listed returns that an offer is shown.
@@ -167,6 +170,98 @@ func TestMemory(t *testing.T) {
 			runtime.KeepAlive(all)
 			runtime.KeepAlive(book)
 			runtime.KeepAlive(watcher)
+		})
+	}
+}
+
+// TestOneCurrency has a fraud sell in a currency that comes first in the alphabet: what is cheapest cannot be said, unless a currency is named.
+func TestOneCurrency(t *testing.T) {
+	all := listings.New()
+	show := func(name, currency, amount string) {
+		t.Helper()
+		p := registrytest.NewParty(t, name)
+		o := p.Document(t, "small", 1)
+		o.Plans[0].Price.Currency = currency
+		var err error
+		if o.Plans[0].Price.Amount, err = offer.ParseAmount(amount); err != nil {
+			t.Fatal(err)
+		}
+		all.Merge("r", []registryclient.Change{shown(t, p), listed(o)})
+	}
+	find := func(f offer.Filter) []listings.Found {
+		t.Helper()
+		matcher, err := f.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all.Find(matcher, "", time.Now())
+	}
+	show("dear", "EUR", "0.02")
+	show("cheap", "EUR", "0.01")
+	if found := find(offer.Filter{}); listings.OneCurrency(found) != nil || found[0].Seller.Said.Name != "cheap" {
+		t.Errorf("of one currency, %s is the first, error %v", found[0].Seller.Said.Name, listings.OneCurrency(found))
+	}
+	show("fraud", "AAA", "999999999")
+	err := listings.OneCurrency(find(offer.Filter{}))
+	if !errors.Is(err, listings.ErrCurrencies) || !strings.Contains(err.Error(), "AAA, EUR") {
+		t.Errorf("of two currencies: %v", err)
+	}
+	if found := find(offer.Filter{Currency: "EUR"}); listings.OneCurrency(found) != nil || len(found) != 2 || found[0].Seller.Said.Name != "cheap" {
+		t.Errorf("of the one that is named, %d are found, error %v", len(found), listings.OneCurrency(found))
+	}
+}
+
+// TestView looks at what was there while something changes.
+func TestView(t *testing.T) {
+	all, p := listings.New(), registrytest.NewParty(t, "p")
+	all.Merge("r", []registryclient.Change{shown(t, p), listed(p.Document(t, "a", 1)), listed(p.Document(t, "b", 1))})
+	before := all.View()
+	if all.View() != before {
+		t.Error("what has not changed is collected again")
+	}
+	found := before.Find(offer.Matcher{}, "", time.Now())
+	all.Merge("r", []registryclient.Change{listed(p.Document(t, "a", 2)), {Gone: &registryclient.Key{Party: p.ID, Offer: "b"}}})
+	all.Merge("other", []registryclient.Change{shown(t, p), listed(p.Document(t, "a", 2))})
+	if diff := cmp.Diff(before.Find(offer.Matcher{}, "", time.Now()), found, cmp.Comparer(func(a, b listings.Found) bool { return a.Entry == b.Entry })); diff != "" ||
+		len(found) != 2 || found[0].Entry.Offer.Revision != 1 || len(found[0].Entry.Seen) != 1 {
+		t.Errorf("what was looked at has changed: %s", diff)
+	}
+	if now := all.Find(offer.Matcher{}, "", time.Now()); len(now) != 1 || now[0].Entry.Offer.Revision != 2 || len(now[0].Entry.Seen) != 2 {
+		t.Errorf("what is there now is %+v", now)
+	}
+}
+
+// BenchmarkFind is a look at 10,000 offers of three plans each.
+func BenchmarkFind(b *testing.B) {
+	all, p := listings.New(), registrytest.NewParty(b, "p")
+	all.Merge("r", []registryclient.Change{shown(b, p)})
+	for i := range 10_000 {
+		o := p.Document(b, fmt.Sprint("o", i), 1)
+		for k := range 2 {
+			plan := o.Plans[0]
+			plan.ID = fmt.Sprint("p", k)
+			o.Plans = append(o.Plans, plan)
+		}
+		all.Merge("r", []registryclient.Change{listed(o)})
+	}
+	change := []registryclient.Change{listed(p.Document(b, "o1", 1))}
+	for name, filter := range map[string]offer.Filter{
+		"Nothing": {Regions: []string{"nowhere"}}, "All": {}, "Expression": {Expression: `offer.labels["disk"] == "nvme"`},
+	} {
+		matcher, err := filter.Compile()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				all.Find(matcher, "", time.Now())
+			}
+		})
+		b.Run(name+"Changed", func(b *testing.B) {
+			for b.Loop() {
+				all.Merge("r", change)
+				all.Find(matcher, "", time.Now())
+			}
 		})
 	}
 }

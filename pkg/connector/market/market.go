@@ -70,6 +70,8 @@ type Market struct {
 	ctx context.Context //nolint:containedctx // Followers live as long as the Market runs.
 	end context.CancelFunc
 
+	expressions expressions
+
 	mu sync.RWMutex
 	// listings is read and written with mu.
 	listings *listings.Listings
@@ -183,16 +185,21 @@ func (m *Market) Identify(_ context.Context, key ed25519.PublicKey) (party.Keys,
 	return party.Keys{}, negotiation.ErrStranger
 }
 
-// Find returns the plans of others that pass a filter, the best one first: see [listings.Listings.Find]. The error names the field of the filter
-// that makes no sense.
+// Find returns the plans of others that pass a filter, the best one first: see [listings.View.Find]. The error names the field of the filter
+// that makes no sense, or is listings.ErrCurrencies. Others can change the catalog meanwhile.
 func (m *Market) Find(filter offer.Filter) ([]listings.Found, error) {
-	matcher, err := filter.Compile()
+	matcher, err := m.expressions.compile(filter)
 	if err != nil {
 		return nil, err
 	}
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.listings.Find(matcher, m.cfg.Identity.ID(), m.cfg.Now()), nil
+	view := m.listings.View()
+	m.mu.RUnlock()
+	found := view.Find(matcher, m.cfg.Identity.ID(), m.cfg.Now())
+	if err := listings.OneCurrency(found); err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // Offer returns an offer of the catalog.

@@ -231,6 +231,12 @@ func TestMarket(t *testing.T) {
 		t.Errorf("a filter that makes no sense: %v", err)
 	}
 
+	for range 2 {
+		if n := len(c.names(offer.Filter{Expression: `plan.pricePerHour < 0.2`})); n != 1 {
+			t.Errorf("%d plans pass an expression", n)
+		}
+	}
+
 	// What this cluster sells is listed, and is not found by itself.
 	own := &registrytest.Party{ID: string(c.id.ID()), Name: "consumer", Key: c.id.Key(), Keys: c.id.Keys()}
 	signed := own.Offer(t, "mine", 1)

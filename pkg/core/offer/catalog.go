@@ -261,6 +261,17 @@ func (c *Catalog) Get(key Key) (Entry, bool) {
 // Len returns how many offers there are.
 func (c *Catalog) Len() int { return len(c.entries) }
 
+// Entries returns the offers in no order. What it yields stays as it is when the catalog changes, which must not be meanwhile.
+func (c *Catalog) Entries() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for _, entry := range c.entries {
+			if !yield(&entry.Entry) {
+				return
+			}
+		}
+	}
+}
+
 // All returns the offers in the order of their keys. The catalog must not change meanwhile.
 func (c *Catalog) All() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {

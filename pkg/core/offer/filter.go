@@ -106,13 +106,16 @@ func (f Filter) CompileWith(e *Expression) (Matcher, error) {
 }
 
 // Match returns the plans of a valid offer that pass, in their order. It does not look at whether the offer is over.
-func (m Matcher) Match(o Offer) []Match {
-	if !m.sells(&o) {
+func (m Matcher) Match(o Offer) []Match { return m.All(&o) }
+
+// All is Match for who looks through many offers.
+func (m *Matcher) All(o *Offer) []Match {
+	if !m.sells(o) {
 		return nil
 	}
 	var matches []Match
 	for i := range o.Plans {
-		if match, ok, _ := m.plan(&o, i); ok {
+		if match, ok, _ := m.plan(o, i); ok {
 			matches = append(matches, match)
 		}
 	}
