@@ -64,7 +64,9 @@ type Found struct {
 func (f Found) Plan() offer.Plan { return f.Entry.Offer.Plans[f.Match.Plan] }
 
 // Find is [View.Find] of what is there now.
-func (l *Listings) Find(filter offer.Matcher, buyer party.ID, now time.Time) []Found { return l.View().Find(filter, buyer, now) }
+func (l *Listings) Find(filter offer.Matcher, buyer party.ID, now time.Time) []Found {
+	return l.View().Find(filter, buyer, now)
+}
 
 // Find returns the plans of others than a buyer that pass a filter: first those of sellers that registries take for alive, then by currency, by
 // price, and by name. Which currency comes first says nothing: see [OneCurrency]. Offers that are over, and sellers that cannot be reached, are none.

@@ -68,7 +68,7 @@ func (l *Listings) MergeWithin(registry string, changes []registryclient.Change,
 		case c.Offer != nil:
 			key := registryclient.Key{Party: c.Offer.Party, Offer: c.Offer.ID}
 			signed := signedSize(c.Offer.JWS) // As it is signed it is in the pages.
-			outcome, size := l.catalog.MergeWithin(offer.Sighting{Registry: registry, Offer: c.Offer.Offer}, u.room(key, bounds)-signed)
+			outcome, size := l.catalog.MergeWithin(offer.Sighting{Registry: registry, Offer: c.Offer.Offer, Keys: c.Offer.Keys}, u.room(key, bounds)-signed)
 			if outcome == offer.TooLarge {
 				l.withdraw(registry, key)
 				leftOut = append(leftOut, key)
@@ -141,4 +141,3 @@ func (l *Listings) Holder(key ed25519.PublicKey) (registryclient.Party, bool) {
 	p, ok := l.parties.get(l.parties.holders[party.Fingerprint(key)])
 	return p, ok && bytes.Equal(p.Keys.Current(), key)
 }
-

@@ -55,7 +55,9 @@ func TestMergeWithin(t *testing.T) {
 		}
 		return len(leftOut)
 	}
-	of := func(p *registrytest.Party, n int) registryclient.Change { return listed(p.Document(t, fmt.Sprint("o", n), 1)) }
+	of := func(p *registrytest.Party, n int) registryclient.Change {
+		return listed(p.Document(t, fmt.Sprint("o", n), 1))
+	}
 	if n := merge("r", shown(t, alice), shown(t, bob)); n != 0 {
 		t.Fatalf("%d parties are left out", n)
 	}

@@ -319,7 +319,9 @@ func TestNoRoom(t *testing.T) {
 	end()
 
 	c, end = run(t, cluster)
-	c.until("all of it is there", func() bool { return len(c.names(offer.Filter{})) == 21 && c.condition("r", "Complete") == "True/AllKept" }, "r")
+	c.until("all of it is there", func() bool {
+		return len(c.names(offer.Filter{})) == 21 && c.condition("r", "Complete") == "True/AllKept"
+	}, "r")
 	end()
 }
 

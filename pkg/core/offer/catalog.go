@@ -27,6 +27,8 @@ type Sighting struct {
 	Offer    Offer
 	// Signed is the document as its seller signed it. The catalog keeps it and does not read it.
 	Signed string
+	// Keys is the number of the seller's key that has signed it: what a later one has signed is newer, whatever its revision is.
+	Keys int
 }
 
 // Seen is what a registry listed last of an offer.
@@ -34,6 +36,8 @@ type Seen struct {
 	Registry string
 	// Revision is less than that of the entry while the registry is behind.
 	Revision int64
+	// Keys is the number of the key that has signed it.
+	Keys int
 	// Conflict is the fingerprint of what the registry lists instead of the entry's content, under the same
 	// revision; empty if there is no conflict. The seller has then signed both.
 	Conflict string
@@ -43,6 +47,8 @@ type Seen struct {
 type Entry struct {
 	Offer  Offer
 	Signed string
+	// Keys is the number of the seller's key that has signed it.
+	Keys int
 	// Fingerprint is that of the offer.
 	Fingerprint string
 	// Seen says which registries list the offer in any revision, in the order of their names.
@@ -91,6 +97,7 @@ func (k *kept) size() int { return entryBytes + k.holding.Size() }
 
 // floorOf is the newest revision of an offer that is gone.
 type floorOf struct {
+	keys        int
 	revision    int64
 	fingerprint string
 	// until is when no older revision can be valid any more.
@@ -112,7 +119,10 @@ func (c *Catalog) MergeWithin(s Sighting, room int) (outcome Outcome, size int) 
 	s.Offer, holding = c.interner.Hold(s.Offer)
 	key, fingerprint := s.Offer.Key(), s.Offer.Fingerprint()
 	now := &kept{
-		Entry:   Entry{Offer: s.Offer, Signed: s.Signed, Fingerprint: fingerprint, Seen: []Seen{{Registry: s.Registry, Revision: s.Offer.Revision}}},
+		Entry: Entry{
+			Offer: s.Offer, Signed: s.Signed, Keys: s.Keys, Fingerprint: fingerprint,
+			Seen: []Seen{{Registry: s.Registry, Revision: s.Offer.Revision, Keys: s.Keys}},
+		},
 		holding: holding,
 	}
 	entry := c.entries[key]
@@ -144,20 +154,21 @@ func (c *Catalog) MergeWithin(s Sighting, room int) (outcome Outcome, size int) 
 
 // outcome returns what a sighting means that is not too large, beside the entry that is there; nil if there is none.
 func (c *Catalog) outcome(entry *kept, now *Entry) Outcome {
-	revision, fingerprint, listed := int64(0), "", entry != nil
+	keys, revision, fingerprint, listed := 0, int64(0), "", entry != nil
 	if listed {
-		revision, fingerprint = entry.Offer.Revision, entry.Fingerprint
+		keys, revision, fingerprint = entry.Keys, entry.Offer.Revision, entry.Fingerprint
 	} else if floor, gone := c.floors[now.Offer.Key()]; gone {
-		revision, fingerprint = floor.revision, floor.fingerprint
+		keys, revision, fingerprint = floor.keys, floor.revision, floor.fingerprint
 	}
+	order := cmp.Or(cmp.Compare(now.Keys, keys), cmp.Compare(now.Offer.Revision, revision))
 	switch {
-	case now.Offer.Revision < revision:
+	case order < 0:
 		return Outdated
-	case now.Offer.Revision == revision && now.Fingerprint != fingerprint:
+	case order == 0 && now.Fingerprint != fingerprint:
 		return Conflicting
 	case !listed:
 		return Added
-	case now.Offer.Revision > revision:
+	case order > 0:
 		return Updated
 	default:
 		return Known
@@ -201,7 +212,9 @@ func (c *Catalog) Withdraw(registry string, key Key) bool {
 	rest := *entry
 	rest.Seen = slices.DeleteFunc(slices.Clone(entry.Seen), func(s Seen) bool { return s.Registry == registry })
 	c.entries[key] = &rest
-	if slices.ContainsFunc(rest.Seen, func(s Seen) bool { return s.Revision == rest.Offer.Revision && s.Conflict == "" }) {
+	if slices.ContainsFunc(rest.Seen, func(s Seen) bool {
+		return s.Keys == rest.Keys && s.Revision == rest.Offer.Revision && s.Conflict == ""
+	}) {
 		return false
 	}
 	c.remove(key)
@@ -247,7 +260,7 @@ func (c *Catalog) remove(key Key) {
 			delete(c.floors, other)
 		}
 	}
-	c.floors[key] = floorOf{revision: entry.Offer.Revision, fingerprint: entry.Fingerprint, until: entry.Offer.IssuedAt.Add(maxValidity)}
+	c.floors[key] = floorOf{keys: entry.Keys, revision: entry.Offer.Revision, fingerprint: entry.Fingerprint, until: entry.Offer.IssuedAt.Add(maxValidity)}
 }
 
 // Get returns an offer.

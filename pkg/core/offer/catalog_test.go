@@ -195,6 +195,28 @@ func TestRetainAndExpire(t *testing.T) {
 	}
 }
 
+// TestLaterKey holds that who had a key that was replaced, and offered the largest revision with it, keeps nothing from being offered with the next.
+func TestLaterKey(t *testing.T) {
+	base := parse(t, "", "")
+	for name, withdrawn := range map[string]bool{"Listed": false, "Withdrawn": true} {
+		var c Catalog
+		c.Merge(Sighting{Registry: "a", Offer: variant(base, maxRevision, ""), Keys: 1})
+		if withdrawn {
+			c.Withdraw("a", base.Key())
+		}
+		want := map[bool]Outcome{false: Updated, true: Added}[withdrawn]
+		if got := c.Merge(Sighting{Registry: "a", Offer: variant(base, 3, ""), Keys: 2}); got != want {
+			t.Errorf("%s: Merge() = %s, want %s", name, got, want)
+		}
+		if got := c.Merge(Sighting{Registry: "b", Offer: variant(base, maxRevision, ""), Keys: 1}); got != Outdated {
+			t.Errorf("%s: Merge() of what the key before has signed = %s", name, got)
+		}
+		if entry, _ := c.Get(base.Key()); entry.Offer.Revision != 3 {
+			t.Errorf("%s: the entry is revision %d", name, entry.Offer.Revision)
+		}
+	}
+}
+
 // TestMergeWithin holds that what has no room changes nothing, and that nothing is held for what is gone.
 func TestMergeWithin(t *testing.T) {
 	base := parse(t, "", "")

@@ -90,9 +90,13 @@ func TestHold(t *testing.T) {
 		offer func(int) Offer
 		most  int // Bytes for each offer.
 	}{
-		"Equal":      {many: 4000, most: 1500, offer: func(i int) Offer { return parse(t, `"name": "Cores`, fmt.Sprintf(`"name": "%d Cores`, i)) }},
-		"Large":      {many: 400, most: 120 << 10, offer: large},
-		"LongTexts":  {many: 1000, most: 16 << 10, offer: func(i int) Offer { o := parse(t, "", ""); o.Description = strings.Repeat(fmt.Sprint(i%10), 8000); return o }},
+		"Equal": {many: 4000, most: 1500, offer: func(i int) Offer { return parse(t, `"name": "Cores`, fmt.Sprintf(`"name": "%d Cores`, i)) }},
+		"Large": {many: 400, most: 120 << 10, offer: large},
+		"LongTexts": {many: 1000, most: 16 << 10, offer: func(i int) Offer {
+			o := parse(t, "", "")
+			o.Description = strings.Repeat(fmt.Sprint(i%10), 8000)
+			return o
+		}},
 		"ManyWithin": {many: 4000, most: 6 << 10, offer: func(i int) Offer { o := parse(t, "", ""); o.Labels = map[string]string{"n": fmt.Sprint(i)}; return o }},
 	} {
 		t.Run(name, func(t *testing.T) {

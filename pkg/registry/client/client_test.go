@@ -167,6 +167,86 @@ func TestPublisher(t *testing.T) {
 	until(t, "it is there again", there.sees(map[string]int64{"c": 2}))
 }
 
+// TestRestored has a registry lose what it was told last, while it has as many offers as before: it is told again.
+func TestRestored(t *testing.T) {
+	seller := registrytest.NewParty(t, "seller")
+	old, last := seller.Offer(t, "a", 1), seller.Offer(t, "a", 2)
+	var mu sync.Mutex
+	has := old
+	c := dishonest(t, seller, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/lease"):
+			_ = json.NewEncoder(w).Encode(registryv1.Lease{Seconds: 1, Offers: 1})
+		case strings.HasSuffix(r.URL.Path, registryv1.PathOffers):
+			_ = json.NewEncoder(w).Encode(map[string]any{"items": []registryv1.Offer{{Party: seller.ID, ID: "a", JWS: has}}})
+		case strings.HasSuffix(r.URL.Path, "/offers/a"):
+			var p registryv1.Publication
+			_ = json.NewDecoder(r.Body).Decode(&p)
+			has = p.Offer
+			_ = json.NewEncoder(w).Encode(registryv1.Offer{})
+		default:
+			_ = json.NewEncoder(w).Encode(registryv1.Party{State: registryv1.Approved})
+		}
+	}))
+	p := client.NewPublisher(client.PublisherConfig{
+		Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick, MinLease: 30 * time.Millisecond, LookAgain: 50 * time.Millisecond,
+	})
+	servingtest.Run(t, p.Run)
+	p.Set(client.Wanted{Enrolment: seller.Enrolment(t, 1, ""), Offers: map[string]string{"a": last}})
+	listed := func() bool { mu.Lock(); defer mu.Unlock(); return has == last }
+	until(t, "it is listed", listed)
+	mu.Lock()
+	has = old
+	mu.Unlock()
+	until(t, "it is listed again", listed)
+}
+
+// TestBehind connects with a replica that is behind, and then with one that is not: nothing vanishes, and nobody is accused. One that stays behind
+// counts in the end, and shows what it should not.
+func TestBehind(t *testing.T) {
+	seller := registrytest.NewParty(t, "seller")
+	e := seller.Enrolment(t, 1, "")
+	shown := registryv1.Upsert{Party: &registryv1.Party{ID: seller.ID, Keys: e.Keys, Announcement: e.Announcement, Alive: true}}
+	offered := func(id string, revision int64) registryv1.Upsert {
+		return registryv1.Upsert{Offer: &registryv1.Offer{Party: seller.ID, ID: id, JWS: seller.Offer(t, id, revision)}}
+	}
+	ahead := &liar{at: 8, snapshot: []registryv1.Upsert{shown, offered("a", 2), offered("b", 1)}}
+	behind := &liar{at: 3, snapshot: []registryv1.Upsert{shown, offered("a", 1)}}
+	var calls atomic.Int64
+	var stays atomic.Bool
+	c := dishonest(t, seller, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := calls.Add(1); n > 1 && (n < 4 || stays.Load()) {
+			behind.ServeHTTP(w, r)
+		} else {
+			ahead.ServeHTTP(w, r)
+		}
+	}))
+	seen := &reader{offers: map[string]int64{}, parties: map[string]bool{}}
+	var now atomic.Int64
+	now.Store(time.Now().Unix())
+	w := client.NewWatcher(client.WatcherConfig{
+		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report, Now: func() time.Time { return time.Unix(now.Load(), 0) },
+	})
+	servingtest.Run(t, w.Run)
+	all := map[string]int64{"a": 2, "b": 1}
+	until(t, "all is there", seen.sees(all))
+	ahead.next()
+	until(t, "the replica is there again that is not behind", func() bool { return calls.Load() >= 4 })
+	seen.mu.Lock()
+	if !maps.Equal(seen.offers, all) || len(seen.lies) > 0 {
+		t.Errorf("after a replica that was behind there are %v, and not believed is %v", seen.offers, seen.lies)
+	}
+	seen.mu.Unlock()
+	until(t, "it has sent", func() bool { ahead.mu.Lock(); defer ahead.mu.Unlock(); return ahead.sent == 2 })
+	stays.Store(true)
+	ahead.next()
+	until(t, "it is asked again", func() bool { return calls.Load() >= 6 })
+	now.Add(100)
+	until(t, "it counts in the end", seen.told(client.ErrOlder))
+}
+
 // TestDriven has a registry say that leases last no time, or for ever, that it has another number of offers each time, and has it refuse and
 // take in turn: it is called seldom, and little is told of it.
 func TestDriven(t *testing.T) {
@@ -436,6 +516,7 @@ func TestLies(t *testing.T) {
 		"NewKey":       {reason: "What is signed with the new one does.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
 		"OldKeys":      {reason: "A key that was replaced does not come back.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6)), shown(seller, 3), offered(seller.ID, "a", seller.Offer(t, "a", 9))}, lie: client.ErrOlder, want: map[string]int64{"a": 6}},
 		"Stolen":       {reason: "Who has stolen a key that was replaced announces nothing higher than the new one.", then: []registryv1.Upsert{shown(seller, 1<<40), shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
+		"Anew":         {reason: "Revisions begin anew with a key.", then: []registryv1.Upsert{shown(rotated, 1), offered(seller.ID, "a", rotated.Offer(t, "a", 2))}, want: map[string]int64{"a": 2}},
 		"Over":         {reason: "What is not valid any more is no offer, and no lie.", then: []registryv1.Upsert{offered(seller.ID, "b", seller.Sign(t, offer.Type, over))}, want: map[string]int64{"a": 5}},
 	}
 	for name, tc := range cases {
@@ -464,9 +545,11 @@ func TestLies(t *testing.T) {
 // liar is a registry that says what it is told to say.
 type liar struct {
 	snapshot, then []registryv1.Upsert
+	at             int64 // The revision of the snapshot; 1 if it is zero.
 
-	mu  sync.Mutex
-	end context.CancelFunc
+	mu   sync.Mutex
+	end  context.CancelFunc
+	sent int
 }
 
 // next ends the connection that there is.
@@ -482,20 +565,24 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	add := func(id, name string, data any) {
 		events = eventstream.Append(events, eventstream.Event{ID: id, Name: name, Data: mustJSON(data)})
 	}
-	add("", registryv1.EventSnapshot, registryv1.Bookmark{Revision: 1})
+	at := max(1, l.at)
+	add("", registryv1.EventSnapshot, registryv1.Bookmark{Revision: at})
 	for _, u := range l.snapshot {
 		add("", registryv1.EventUpsert, u)
 	}
-	add("e.1", registryv1.EventBookmark, registryv1.Bookmark{Revision: 1})
+	add(fmt.Sprint("e.", at), registryv1.EventBookmark, registryv1.Bookmark{Revision: at})
 	for _, u := range l.then {
 		add("", registryv1.EventUpsert, u)
 	}
-	add("e.2", registryv1.EventBookmark, registryv1.Bookmark{Revision: 2})
+	add(fmt.Sprint("e.", at+1), registryv1.EventBookmark, registryv1.Bookmark{Revision: at + 1})
 	ctx, cancel := context.WithCancel(r.Context())
 	l.mu.Lock()
 	l.end = cancel
 	l.mu.Unlock()
 	_ = out.Send(events)
+	l.mu.Lock()
+	l.sent++
+	l.mu.Unlock()
 	<-ctx.Done()
 }
 

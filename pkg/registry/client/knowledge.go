@@ -84,6 +84,8 @@ type Offer struct {
 
 	// JWS is the signed offer.
 	JWS string
+	// Keys is how many keys its owner had when it was signed: what is signed with a later one counts more, whatever its revision is.
+	Keys int
 }
 
 // knowledge is what a watcher has verified. It is for one goroutine.
@@ -203,15 +205,16 @@ func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *Offer, 
 	}
 	key, digest := Key{Party: o.Party, Offer: o.ID}, sha256.Sum256([]byte(o.JWS))
 	before, known := k.offers[key]
+	chain := len(owner.Keys.Chain())
 	read, err := verify(o, owner.Party)
 	switch {
-	case errors.Is(err, errOver) && before.there && before.keys == len(owner.Keys.Chain()):
+	case errors.Is(err, errOver) && before.there && before.keys == chain:
 		return nil, false, fmt.Errorf("%w: it is signed with a key that was replaced", ErrOlder)
 	case err != nil:
 		return nil, false, err
-	case known && read.Revision < before.revision:
+	case known && before.keys == chain && read.Revision < before.revision:
 		return nil, false, fmt.Errorf("%w: revision %d after %d", ErrOlder, read.Revision, before.revision)
-	case known && read.Revision == before.revision && digest != before.digest:
+	case known && before.keys == chain && read.Revision == before.revision && digest != before.digest:
 		return nil, false, fmt.Errorf("%w: revision %d", ErrTwo, read.Revision)
 	case !known && !k.room():
 		return nil, false, fmt.Errorf("%w: %d offers are known", ErrTooMany, len(k.offers))
@@ -219,11 +222,11 @@ func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *Offer, 
 	if known && !before.there {
 		k.goneOffers--
 	}
-	k.offers[key] = mark{revision: read.Revision, digest: digest, keys: len(owner.Keys.Chain()), there: true}
+	k.offers[key] = mark{revision: read.Revision, digest: digest, keys: chain, there: true}
 	if err := read.Validate(now); err != nil {
 		return nil, false, errOver
 	}
-	return &Offer{Offer: read, JWS: o.JWS}, !known || !before.there || before.digest != digest, nil
+	return &Offer{Offer: read, JWS: o.JWS, Keys: chain}, !known || !before.there || before.digest != digest, nil
 }
 
 // verify reads what the owner of an offer has signed.

@@ -20,6 +20,8 @@ import (
 )
 
 const (
+	// lookAgain is after how long a registry is asked again what it has: it may have been restored from an older copy.
+	lookAgain = 5 * time.Minute
 	// renewals is how many times a lease is renewed in its length, and maxLease how long one is at most; how short one is at least a PublisherConfig says.
 	renewals, maxLease = 3, time.Hour
 	// tellEvery is how often a new status is told in the long run, and tellAtOnce how many may be told one after the other.
@@ -44,6 +46,8 @@ type PublisherConfig struct {
 	Party string
 	// Backoff is how long it waits after failures.
 	Backoff Backoff
+	// LookAgain is after how long at most the registry is asked again which offers it has; 5 min if it is zero. After each failure it is, too.
+	LookAgain time.Duration
 	// MinLease is how long a lease counts at least, whatever the registry says; 10 s if it is zero. An hour is the most.
 	MinLease time.Duration
 	// Tell is told of a status in which more has changed than times, if it is not nil: soon, but of many that follow each other no more than one in
@@ -192,6 +196,7 @@ type round struct {
 	announced  registryv1.Enrolment // With which the registry knows the party.
 	there      map[string]string    // The offers that the registry has, as they are wanted, or other; nil if that is not known.
 	refused    map[string]no
+	looked     time.Time // When it was asked.
 	contact    time.Time
 	leaseUntil time.Time
 	differs    pauses // Counts how often in a row the registry has not had what it was told.
@@ -217,8 +222,8 @@ func (r *round) make(ctx context.Context, w Wanted) (time.Duration, error) {
 		return waiting, nil
 	}
 
-	// What the registry has, if that is not known.
-	if r.there == nil {
+	// What the registry has, if that is not known, or not for sure any more.
+	if r.there == nil || time.Since(r.looked) >= cmp.Or(r.p.cfg.LookAgain, lookAgain) {
 		there := map[string]string{}
 		err := c.EachOffer(ctx, url.Values{"party": {id}}, func(o registryv1.Offer) {
 			if o.Party != id {
@@ -231,7 +236,7 @@ func (r *round) make(ctx context.Context, w Wanted) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.there, r.contact = there, time.Now()
+		r.there, r.contact, r.looked = there, time.Now(), time.Now()
 	}
 
 	// What is missing, and what is too much.
@@ -303,8 +308,9 @@ func (r *round) publish(ctx context.Context, c *Client, offers map[string]string
 	return nil
 }
 
-// failed takes into account that the registry may not know the party any more.
+// failed takes into account that the registry may not know the party any more, or may have been away and come back as it was before.
 func (r *round) failed(err error) error {
+	r.looked = time.Time{}
 	if why := Refused(err); why != nil && (why.Status == http.StatusUnauthorized || why.Status == http.StatusForbidden) {
 		r.state, r.there = "", nil
 	}

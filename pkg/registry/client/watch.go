@@ -4,6 +4,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
@@ -27,7 +30,12 @@ const (
 	maxOpen = 1 << 13
 	// anew is after how long what was left out is asked for again, when there is a new connection.
 	anew = 10 * time.Minute
+	// patience is how long a registry is asked again that shows all as it was before.
+	patience = time.Minute
 )
+
+// errBehind means that a registry shows all as it was before the watcher was there last.
+var errBehind = errors.New("it has not come yet to where it was")
 
 // Change is a party or an offer that is new, has changed or is gone: one of its fields is set.
 type Change struct {
@@ -60,6 +68,9 @@ type WatcherConfig struct {
 	Backoff Backoff
 	// Silence is how long a registry may say nothing; 50 s if it is zero.
 	Silence time.Duration
+	// Patience is for how long a registry is asked again that shows all as it was before the watcher was there last, as one of its replicas does that
+	// is behind: meanwhile everything stays as it is known. Then it counts, as that of a registry that has begun anew. A minute if it is zero.
+	Patience time.Duration
 	// Now is the clock; time.Now if it is nil.
 	Now func() time.Time
 }
@@ -74,6 +85,8 @@ type Watcher struct {
 	// left is how much was told that is left out, and whole when all was shown last.
 	left  int
 	whole time.Time
+	// behind is since when the registry is behind; zero if it is not.
+	behind time.Time
 }
 
 // NewWatcher returns a watcher that has not begun.
@@ -90,6 +103,7 @@ func NewWatcher(cfg WatcherConfig) *Watcher {
 	if cfg.Silence <= 0 {
 		cfg.Silence = silence
 	}
+	cfg.Patience = cmp.Or(cfg.Patience, patience)
 	return &Watcher{cfg: cfg, after: cfg.After, known: newKnowledge(), open: map[Key]bool{}}
 }
 
@@ -121,7 +135,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	failures := pauses{Backoff: w.cfg.Backoff}
 	for ctx.Err() == nil {
 		err := w.connect(ctx, failures.reset)
-		if ctx.Err() == nil && err != nil && !errors.Is(err, io.EOF) {
+		if ctx.Err() == nil && err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errBehind) {
 			w.cfg.Report(fmt.Errorf("watch %s: %w", w.cfg.Client().URL(), err))
 		}
 		sleep(ctx, failures.next(err), nil)
@@ -194,6 +208,9 @@ type telling struct {
 func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 	switch e.Name {
 	case registryv1.EventSnapshot:
+		if t.w.waits(e.Data) {
+			return errBehind
+		}
 		t.missing = t.w.known.keys()
 		maps.Copy(t.missing, t.w.open)
 		clear(t.w.known.left)
@@ -229,6 +246,22 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 		return fmt.Errorf("%w: it has shown %d parties and offers without an end, %d of which it shows still", ErrTooMany, open, known)
 	}
 	return t.deliver(ctx, "")
+}
+
+// waits reports whether the registry is to be asked again that begins to show all: it is behind, and not for long.
+func (w *Watcher) waits(snapshot []byte) bool {
+	var of registryv1.Bookmark
+	number := w.after[strings.LastIndexByte(w.after, '.')+1:]
+	at, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || json.Unmarshal(snapshot, &of) != nil || of.Revision >= at {
+		w.behind = time.Time{}
+		return false
+	}
+	now := w.cfg.Now()
+	if w.behind.IsZero() {
+		w.behind = now
+	}
+	return now.Sub(w.behind) < w.cfg.Patience
 }
 
 // upsert takes into account that something is there. What is not true is reported, and what was known before stays.
@@ -309,6 +342,7 @@ func (t *telling) bookmark(ctx context.Context, after string) error {
 			return err
 		}
 	}
+	t.w.behind = time.Time{}
 	t.w.after, t.w.open, t.arrived = after, map[Key]bool{}, true
 	if left := len(t.w.known.left); left != t.w.left {
 		t.w.left = left
