@@ -299,11 +299,11 @@ func (c *connector) candidates(filter offer.Filter) ([]requests.Candidate, error
 
 // setupSeller makes what sells.
 func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) error {
-	c.grants = sales.NewGrants(c.mgr.GetClient())
 	store, err := books.New(books.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market})
 	if err != nil {
 		return err
 	}
+	c.grants = sales.NewGrants(store)
 	shop, err := offers.New(c.offersConfig(store))
 	if err != nil {
 		return err
@@ -332,8 +332,8 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		}
 		issuer = consumers.Seller(driver)
 	}
-	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), issuer)
-	err = errors.Join(store.SetupWithManager(ctx, c.mgr), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
+	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), store, issuer)
+	err = errors.Join(store.Watch(ctx, c.mgr.GetCache()), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
 		Client: c.mgr.GetClient(), Peerings: peerings, Changed: changed, Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
 		Tidy:    func(ctx context.Context) error { return store.Tidy(ctx, time.Now(), max(c.reserveFor, c.decideFor)) },

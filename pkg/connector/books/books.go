@@ -16,8 +16,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -32,7 +30,7 @@ import (
 // BuyerLabel is the label of Sales with the buyer, by which they are counted.
 const BuyerLabel = "brokering.liqo.io/buyer"
 
-// pollInterval is how long a change that no event has told stays unseen by Wait.
+// pollInterval is how long a change by another process stays unseen by Wait without Watch.
 const pollInterval = 10 * time.Second
 
 var (
@@ -50,7 +48,7 @@ type Parties interface {
 
 // Config is what a Store needs.
 type Config struct {
-	// Client writes. It may read from a cache, which only counts the contracts of all.
+	// Client writes. It may read from a cache.
 	Client client.Client
 	// Reader reads from the API server, and not from a cache: what it returns is decided upon.
 	Reader client.Reader
@@ -60,7 +58,8 @@ type Config struct {
 
 // Store keeps the records of a seller and its ledger in Kubernetes. It can be used concurrently, and by several processes.
 type Store struct {
-	cfg Config
+	cfg  Config
+	seen seen
 
 	mu      sync.Mutex
 	waiting map[string]*waiters // by the name of the Sale
@@ -79,30 +78,9 @@ func New(cfg Config) (*Store, error) {
 	if cfg.Client == nil || cfg.Reader == nil {
 		return nil, errors.New("books need a client and a reader")
 	}
-	return &Store{cfg: cfg, waiting: map[string]*waiters{}}, nil
-}
-
-// SetupWithManager has Wait return at once when another process has changed a Sale. Without it, that takes up to ten seconds.
-func (s *Store) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	informer, err := mgr.GetCache().GetInformer(ctx, &connectorv1alpha1.Sale{})
-	if err != nil {
-		return fmt.Errorf("watch sales: %w", err)
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    s.seen,
-		UpdateFunc: func(_, after any) { s.seen(after) },
-	})
-	if err != nil {
-		return fmt.Errorf("watch sales: %w", err)
-	}
-	return nil
-}
-
-// seen wakes those who wait for an object of an informer.
-func (s *Store) seen(object any) {
-	if sale, ok := object.(*connectorv1alpha1.Sale); ok {
-		s.wake(sale.Name)
-	}
+	return &Store{
+		cfg: cfg, waiting: map[string]*waiters{}, seen: seen{now: time.Now, shown: map[string]Known{}, wrote: map[string]written{}},
+	}, nil
 }
 
 // Name returns the name of the Sale of a contract.
@@ -196,6 +174,7 @@ func (s *Store) attempt(ctx context.Context, key contract.Key, decide negotiatio
 		if sale, err = s.writeRecord(ctx, sale, result.Record); err != nil {
 			return contract.Record{}, nil, err
 		}
+		s.seen.note(sale)
 		s.wake(sale.Name)
 	}
 	err = s.writeLedger(ctx, stored, result.Before, result.After)
@@ -324,51 +303,40 @@ func (s *Store) Tidy(ctx context.Context, now time.Time, longest time.Duration) 
 	}
 }
 
-// Count implements negotiation.Store. A Sale whose record is not written yet counts as well, as one that is open.
-func (s *Store) Count(ctx context.Context, buyer string) (negotiation.Count, error) {
-	var sales, all connectorv1alpha1.SaleList
-	if err := s.cfg.Reader.List(ctx, &sales, client.MatchingLabels{BuyerLabel: buyer}); err != nil {
-		return negotiation.Count{}, fmt.Errorf("list the sales of party %s: %w", buyer, err)
-	}
-	if err := s.cfg.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return negotiation.Count{}, fmt.Errorf("list the sales: %w", err)
-	}
-	return negotiation.Count{Open: open(sales.Items), Kept: len(sales.Items), AllOpen: open(all.Items), AllKept: len(all.Items)}, nil
-}
-
-// open returns how many Sales are not over.
-func open(sales []connectorv1alpha1.Sale) int {
-	count := 0
-	for i := range sales {
-		if !contract.State(sales[i].Status.State).Final() {
-			count++
-		}
-	}
-	return count
-}
-
-// Wait implements negotiation.Store. It returns also when the record is gone or cannot be read, which the next Get says.
+// Wait implements negotiation.Store. It returns also when the record cannot be read, which the next Get says.
 func (s *Store) Wait(ctx context.Context, key contract.Key, after int64) error {
 	for {
 		changed, leave := s.enter(Name(key))
-		record, err := s.Get(ctx, key)
-		if err != nil || record != nil && record.Version > after {
+		newer, watched, err := s.newer(ctx, key, after)
+		if err != nil || newer {
 			leave()
 			return err
 		}
-		poll := time.NewTimer(pollInterval)
+		poll := make(<-chan time.Time)
+		if !watched {
+			poll = time.After(pollInterval)
+		}
 		select {
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-changed:
-		case <-poll.C:
+		case <-poll:
 		}
-		poll.Stop()
 		leave()
 		if err != nil {
 			return fmt.Errorf("wait for contract %s: %w", key, err)
 		}
 	}
+}
+
+// newer reports whether a record has a higher version than after. Watched is whether a change of it will wake those who wait.
+func (s *Store) newer(ctx context.Context, key contract.Key, after int64) (newer, watched bool, err error) {
+	k, found, watched := s.seen.get(Name(key))
+	if watched {
+		return found && k.Record != nil && k.Record.Version > after, true, nil
+	}
+	record, err := s.Get(ctx, key)
+	return record != nil && record.Version > after, false, err
 }
 
 // enter returns a channel that is closed at the next change of a Sale. Leave must be called once.

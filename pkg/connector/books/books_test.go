@@ -45,6 +45,16 @@ type server struct {
 	mu     sync.Mutex
 	writes int
 	dies   int
+	// watched is told each Sale that was written; nil tells nobody.
+	watched func(sale *connectorv1alpha1.Sale)
+}
+
+// tell tells what was written.
+func (s *server) tell(o client.Object, err error) error {
+	if sale, is := o.(*connectorv1alpha1.Sale); is && err == nil && s.watched != nil {
+		s.watched(sale.DeepCopy())
+	}
+	return err
 }
 
 // write counts a write, which happens if before is the last that does.
@@ -73,7 +83,7 @@ func newServer(t *testing.T) *server {
 				}
 				s.one.Lock()
 				defer s.one.Unlock()
-				return c.Create(ctx, o, opts...)
+				return s.tell(o, c.Create(ctx, o, opts...))
 			},
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 				if err := s.write(); err != nil {
@@ -81,7 +91,7 @@ func newServer(t *testing.T) *server {
 				}
 				s.one.Lock()
 				defer s.one.Unlock()
-				return c.Update(ctx, o, opts...)
+				return s.tell(o, c.Update(ctx, o, opts...))
 			},
 			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 				if err := s.write(); err != nil {
@@ -89,7 +99,7 @@ func newServer(t *testing.T) *server {
 				}
 				s.one.Lock()
 				defer s.one.Unlock()
-				return c.SubResource(sub).Update(ctx, o, opts...)
+				return s.tell(o, c.SubResource(sub).Update(ctx, o, opts...))
 			},
 		}).Build()
 	return s

@@ -5,6 +5,7 @@ package negotiation_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,5 +114,38 @@ func TestChangeAfterRestart(t *testing.T) {
 	view, err := s.clientAt(t, again.url, buyer).Do(t.Context(), contract.Request{Event: contract.Renew, Key: wanted.Key(), Terms: wanted})
 	if err != nil || view.State != contract.Resizing || view.Change.Terms.Drain != time.Minute {
 		t.Errorf("renewed: %s, %v", view.State, err)
+	}
+}
+
+// TestIdle answers who looks at a contract of which nothing is due from what is known, and reads the store when something is, or when the
+// buyer has seen more.
+func TestIdle(t *testing.T) {
+	var reads atomic.Int64
+	var ahead atomic.Int64
+	s, buyer := open(t, func(cfg *negotiation.Config) {
+		cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	}), newParty(t)
+	s.BeforeRead = func() { reads.Add(1) }
+	c := s.client(t, buyer)
+	terms := s.active(t, c, buyer, "a")
+	look := func(after int64, wait time.Duration) (contract.View, bool) {
+		t.Helper()
+		before := reads.Load()
+		view, err := c.Get(t.Context(), "a", after, wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return view, reads.Load() > before
+	}
+	view, read := look(0, 0)
+	if _, again := look(view.Version, time.Second); view.State != contract.Active || read || again {
+		t.Errorf("%s, and the store was read: at a look %t, at a wait %t", view.State, read, again)
+	}
+	if _, read := look(view.Version+1, 0); !read {
+		t.Error("who has seen more is answered from what is known")
+	}
+	ahead.Store(int64(time.Until(terms.EndsAt)))
+	if view, read := look(0, 0); view.State != contract.Terminating || !read {
+		t.Errorf("at its end it is %s", view.State)
 	}
 }

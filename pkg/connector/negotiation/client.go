@@ -218,7 +218,7 @@ func (c *Client) Do(ctx context.Context, request contract.Request) (contract.Vie
 func (c *Client) Get(ctx context.Context, id string, after int64, wait time.Duration) (contract.View, error) {
 	path := ""
 	wait = max(min(wait, MaxWait), 0)
-	if seconds := int(wait / time.Second); seconds > 0 {
+	if seconds := int(wait / time.Second); seconds > 0 || after > 0 {
 		path = "?after=" + strconv.FormatInt(after, 10) + "&wait=" + strconv.Itoa(seconds)
 	}
 	view, err := c.contract(ctx, http.MethodGet, id, path, nil, wait)

@@ -36,12 +36,15 @@ type Decide func(record *contract.Record, books ledger.Ledger) (contract.Result,
 type Store interface {
 	// Get returns a record; nil if there is none.
 	Get(ctx context.Context, key contract.Key) (*contract.Record, error)
+	// Recent returns a record as this process has seen or written it last, and false if it does not know, or the contract is over. It asks
+	// nobody: what another process has just written may be missing.
+	Recent(key contract.Key) (contract.Record, bool)
 	// Update writes what Decide returns as contract.Result says: Before, Record and After, each only if it differs and only over what
 	// Decide was given, which is called again if that has changed meanwhile. A record of version 0 is none, and is not written. It returns
 	// the record that is stored then, and the error of Decide; what Decide returned beside its error is written as well.
 	// It reads the ledger before the record: so what another process has written in between is found when it writes.
 	Update(ctx context.Context, key contract.Key, decide Decide) (contract.Record, error)
-	// Count returns how many contracts there are. Those of the buyer are counted as they are stored; those of all can lag a little behind.
+	// Count returns how many contracts there are. What this process has written is counted, and what another one has may lag a little behind.
 	Count(ctx context.Context, buyer string) (Count, error)
 	// Wait returns when a record has a higher version than after, or with the error of ctx.
 	Wait(ctx context.Context, key contract.Key, after int64) error

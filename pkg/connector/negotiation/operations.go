@@ -40,7 +40,7 @@ type (
 	}
 	polling struct {
 		Named
-		After int64 `doc:"The version that the caller has seen: the answer waits for a newer one." minimum:"0"  query:"after"`
+		After int64 `doc:"The version that the caller has seen: the answer is not older, and waits for a newer one." minimum:"0"  query:"after"`
 		Wait  int   `doc:"How many seconds the answer waits at most."                              maximum:"30" minimum:"0"   query:"wait"`
 	}
 	quoting  struct{ Body negotiationv1.QuoteRequest }
@@ -269,8 +269,9 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	}
 	request := contract.Request{Event: event, Key: terms.Key(), Terms: terms}
 	if event == contract.Reserve {
-		s.reserving.Lock()
-		defer s.reserving.Unlock()
+		reserving := s.pacer(party.ID(terms.Buyer)).reserving
+		reserving.Lock()
+		defer reserving.Unlock()
 	}
 	// What was asked for before is answered by the record, however the offer has changed since.
 	record, err := s.cfg.Store.Get(ctx, terms.Key())
@@ -363,7 +364,7 @@ func added(before, after []contract.Transition) []contract.Transition {
 
 // get answers with a contract as it is, or waits until it has changed.
 func (s *Server) get(ctx context.Context, in *polling) (*answered, error) {
-	record, err := s.known(ctx, in.ID)
+	record, err := s.known(ctx, in.ID, in.After)
 	if err != nil || in.Wait == 0 || record.Version > in.After {
 		return &answered{writeView(record.View)}, err
 	}
@@ -377,12 +378,17 @@ func (s *Server) get(ctx context.Context, in *polling) (*answered, error) {
 	if err := s.cfg.Store.Wait(waiting, record.Key, in.After); err != nil && waiting.Err() == nil {
 		return nil, fmt.Errorf("wait for contract %s: %w", record.Key, err)
 	}
-	record, err = s.known(ctx, in.ID)
+	record, err = s.known(ctx, in.ID, in.After)
 	return &answered{writeView(record.View)}, err
 }
 
-// known returns a contract of the caller to which the time was applied.
-func (s *Server) known(ctx context.Context, id string) (contract.Record, error) {
+// known returns a contract of the caller to which the time was applied, and of which the caller has seen a version. Most have nothing due, and
+// are answered from what this process has seen.
+func (s *Server) known(ctx context.Context, id string, after int64) (contract.Record, error) {
+	key := contract.Key{Buyer: string(callerOf(ctx).ID()), ID: id}
+	if recent, ok := s.cfg.Store.Recent(key); ok && recent.Version >= after && recent.Idle(s.cfg.Now()) {
+		return recent, nil
+	}
 	record, err := s.update(ctx, id, contract.Request{Event: contract.Tick})
 	if err == nil && record.Version == 0 {
 		err = fmt.Errorf("contract %s: %w", id, contract.ErrUnknown)
@@ -392,7 +398,7 @@ func (s *Server) known(ctx context.Context, id string) (contract.Record, error) 
 
 // credentials answers with what the caller needs to peer, while it has a contract that does not end.
 func (s *Server) credentials(ctx context.Context, in *Named) (*secret, error) {
-	record, err := s.known(ctx, in.ID)
+	record, err := s.known(ctx, in.ID, 0)
 	if err != nil {
 		return nil, err
 	}

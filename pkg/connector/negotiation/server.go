@@ -108,10 +108,8 @@ type Server struct {
 	connections *source.Limit
 	yaml        []byte
 
-	// reserving is held while a contract begins, so that a buyer's limit counts also at once.
-	reserving sync.Mutex
-	mu        sync.Mutex            // of pace
-	pace      *cache.LRUExpireCache // of parties, and of networks with strangers
+	mu   sync.Mutex            // of pace
+	pace *cache.LRUExpireCache // of parties, and of networks with strangers
 }
 
 // NewServer returns a server.
@@ -276,7 +274,11 @@ func (s *Server) identify(r *http.Request) (party.Keys, error) {
 }
 
 // pacer is how fast a party may ask, and begin contracts.
-type pacer struct{ requests, contracts *rate.Limiter }
+type pacer struct {
+	requests, contracts *rate.Limiter
+	// reserving is held while a contract begins, so that the party's limit counts also at once.
+	reserving *sync.Mutex
+}
 
 // pacer returns that of a party.
 func (s *Server) pacer(who party.ID) pacer {
@@ -289,6 +291,7 @@ func (s *Server) pacer(who party.ID) pacer {
 		p = pacer{
 			requests:  rate.NewLimiter(rate.Limit(limits.PerSecond), limits.AtOnce),
 			contracts: rate.NewLimiter(rate.Limit(limits.NewPerMinute)/60, limits.NewAtOnce),
+			reserving: &sync.Mutex{},
 		}
 	}
 	s.pace.Add(who, p, rememberedAs)

@@ -6,20 +6,18 @@ package sales
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 )
 
 // Grants tells the resource plugin what contracts give to clusters. It can be used concurrently.
-type Grants struct{ reader client.Reader }
+type Grants struct{ contracts Contracts }
 
-// NewGrants returns the grants of the Sales that a reader has, which may be a cache: what it has not seen yet comes a moment later.
-func NewGrants(reader client.Reader) *Grants { return &Grants{reader: reader} }
+// NewGrants returns the grants of contracts.
+func NewGrants(contracts Contracts) *Grants { return &Grants{contracts: contracts} }
 
 // Book returns what contracts give at this moment: what a resource plugin answers.
 func (g *Grants) Book(ctx context.Context) (*grant.Book, error) {
-	all, err := list(ctx, g.reader)
+	all, err := registerOf(ctx, g.contracts)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,9 @@ import (
 // be in its way, one that has led before: so the record is read again after something was issued, which is taken back if the contract
 // is over by then. It can be used concurrently.
 type Peerings struct {
-	reader client.Reader
-	driver peering.Seller
+	reader    client.Reader
+	contracts Contracts
+	driver    peering.Seller
 
 	mu   sync.Mutex
 	busy map[cluster.ID]chan struct{} // Closed when the cluster is free.
@@ -37,8 +38,8 @@ type Peerings struct {
 var _ negotiation.Credentials = (*Peerings)(nil)
 
 // NewPeerings returns Peerings. The reader reads from the API server.
-func NewPeerings(reader client.Reader, driver peering.Seller) *Peerings {
-	return &Peerings{reader: reader, driver: driver, busy: map[cluster.ID]chan struct{}{}}
+func NewPeerings(reader client.Reader, contracts Contracts, driver peering.Seller) *Peerings {
+	return &Peerings{reader: reader, contracts: contracts, driver: driver, busy: map[cluster.ID]chan struct{}{}}
 }
 
 // enter waits until nothing is done for a cluster. Leave must be called once.
@@ -105,7 +106,7 @@ func (p *Peerings) issue(ctx context.Context, record contract.Record, states ...
 	case now == nil || !slices.Contains(states, now.State):
 		return peering.Credentials{}, past(record.Key, now)
 	}
-	all, err := list(ctx, p.reader)
+	all, err := registerOf(ctx, p.contracts)
 	if err != nil {
 		return peering.Credentials{}, err
 	}
@@ -156,7 +157,7 @@ func (p *Peerings) withdraw(ctx context.Context, record contract.Record) (done b
 // takeBack is withdraw while nothing else is done for the cluster.
 func (p *Peerings) takeBack(ctx context.Context, record contract.Record) (done bool, err error) {
 	buyer := record.Terms.Cluster
-	all, err := list(ctx, p.reader)
+	all, err := registerOf(ctx, p.contracts)
 	if err != nil {
 		return false, err
 	}

@@ -24,8 +24,13 @@ func newRegister(sales []connectorv1alpha1.Sale, read func(*connectorv1alpha1.Sa
 		}
 		all = append(all, sold{record: *record, name: sales[i].Name, created: sales[i].CreationTimestamp.Time})
 	}
-	slices.SortFunc(all, func(a, b sold) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name)) })
-	return all
+	return all.sorted()
+}
+
+// sorted sorts the contracts by when they were made.
+func (r register) sorted() register {
+	slices.SortFunc(r, func(a, b sold) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name)) })
+	return r
 }
 
 // granted reports whether a contract has ever been granted, and may still give something, or have something to take back. A contract that
@@ -78,17 +83,21 @@ func (r register) needed(key contract.Key, id cluster.ID) bool {
 // book returns what clusters are given. A cluster that has lost all its contracts is given zero of what it had.
 func (r register) book() *grant.Book {
 	var grants []grant.Grant
-	owned := map[cluster.ID]bool{}
+	owners := map[cluster.ID]string{} // The buyer of the first contract that was granted for a cluster.
 	for _, each := range r {
 		if granted(each.record) {
-			owned[each.record.Terms.Cluster.ID] = true
-			if taken := r.taken(each.record, each.record.Terms.Cluster.ID); taken == nil {
+			owner, owned := owners[each.record.Terms.Cluster.ID]
+			if !owned {
+				owner = each.record.Key.Buyer
+				owners[each.record.Terms.Cluster.ID] = owner
+			}
+			if owner == each.record.Key.Buyer {
 				grants = append(grants, given(each, each.record.Granted() != nil))
 			}
 		}
 	}
 	for _, each := range r {
-		if each.record.State == contract.Ended && !owned[each.record.Terms.Cluster.ID] && !endedUngranted(each.record) && each.record.Signed() {
+		if each.record.State == contract.Ended && owners[each.record.Terms.Cluster.ID] == "" && !endedUngranted(each.record) && each.record.Signed() {
 			nothing := given(each, false)
 			nothing.Buyer = "" // Zeros of several buyers add up.
 			grants = append(grants, nothing)

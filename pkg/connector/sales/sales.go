@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
@@ -73,11 +75,15 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 			return fmt.Errorf("set up the tidying of the ledger: %w", err)
 		}
 	}
-	if err := ctrl.NewControllerManagedBy(mgr).Named("sale").For(&connectorv1alpha1.Sale{}).Complete(r); err != nil {
+	if err := ctrl.NewControllerManagedBy(mgr).Named("sale").For(&connectorv1alpha1.Sale{}).
+		WithOptions(controller.Options{RateLimiter: workqueue.NewItemExponentialFailureRateLimiter(firstRetry, lastRetry)}).Complete(r); err != nil {
 		return fmt.Errorf("set up the sale controller: %w", err)
 	}
 	return nil
 }
+
+// firstRetry and lastRetry are how soon what has failed for a contract is tried again: it is not left alone for long after Liqo was away.
+const firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
 
 // tidyAgain is how often the ledger is tidied.
 const tidyAgain = 10 * time.Minute
@@ -125,6 +131,27 @@ type sold struct {
 
 // register is all contracts, in the order in which they were made.
 type register []sold
+
+// Contracts knows all contracts: a books.Store. It is called concurrently.
+type Contracts interface {
+	// All returns all Sales, as this process has seen or written them last.
+	All(ctx context.Context) ([]books.Known, error)
+}
+
+// registerOf returns all contracts.
+func registerOf(ctx context.Context, from Contracts) (register, error) {
+	known, err := from.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make(register, 0, len(known))
+	for _, each := range known {
+		if each.Record != nil {
+			all = append(all, sold{record: *each.Record, name: each.Name, created: each.Created})
+		}
+	}
+	return all.sorted(), nil
+}
 
 // list reads all contracts. One that cannot be read excludes itself.
 func list(ctx context.Context, reader client.Reader) (register, error) {

@@ -178,7 +178,7 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
+	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func (s *seller) is(buyer, id string, state contract.State, reason string) {
 // granted returns how many CPUs the cluster is offered, and false if it is not offered even zero.
 func (s *seller) granted() (int64, bool) {
 	s.t.Helper()
-	book, err := sales.NewGrants(s.api).Book(s.t.Context())
+	book, err := sales.NewGrants(s.store).Book(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -455,7 +455,7 @@ func TestCredentials(t *testing.T) {
 	s.signed(alice, "x")
 	s.settle(alice, "x")
 	active := s.ask(alice, "x", contract.Peered, "")
-	peerings := sales.NewPeerings(s.api, s.liqo)
+	peerings := sales.NewPeerings(s.api, s.store, s.liqo)
 	if document, err := peerings.Credentials(t.Context(), active); err != nil || len(document) == 0 {
 		t.Fatalf("in force: %s, %v", document, err)
 	}
@@ -488,7 +488,7 @@ func TestIssuedAfterTheEnd(t *testing.T) {
 		"credentials": {
 			begin: func(s *seller) contract.Record { s.settle(alice, "x"); return s.ask(alice, "x", contract.Peered, "") },
 			issue: func(s *seller, record contract.Record) error {
-				_, err := sales.NewPeerings(s.api, s.liqo).Credentials(t.Context(), record)
+				_, err := sales.NewPeerings(s.api, s.store, s.liqo).Credentials(t.Context(), record)
 				return err
 			},
 		},
@@ -504,7 +504,7 @@ func TestIssuedAfterTheEnd(t *testing.T) {
 				return s.ask(alice, "x", contract.Peered, "")
 			},
 			issue: func(s *seller, record contract.Record) error {
-				_, err := sales.NewPeerings(s.api, s.liqo).Credentials(t.Context(), record)
+				_, err := sales.NewPeerings(s.api, s.store, s.liqo).Credentials(t.Context(), record)
 				return err
 			},
 			left: true,

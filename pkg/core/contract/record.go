@@ -274,6 +274,17 @@ func (r Record) Granted() corev1.ResourceList {
 	return nil
 }
 
+// Idle reports whether the time changes nothing of a contract that both have signed and that is not over, so that nobody need apply it.
+func (r Record) Idle(now time.Time) bool {
+	switch r.State { //nolint:exhaustive // The others wait for something, or are over.
+	case Signed, Provisioning, Active, Suspended:
+		return now.Before(r.Ends.Add(-r.Terms.Drain))
+	case Terminating:
+		return now.Before(r.Ends) && !r.Ends.After(now.Add(r.Terms.Drain))
+	}
+	return false
+}
+
 // Duty is what a seller has to do for a contract, and then to tell it by an event.
 type Duty string
 

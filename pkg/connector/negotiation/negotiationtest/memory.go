@@ -46,6 +46,14 @@ func (m *Memory) Get(_ context.Context, key contract.Key) (*contract.Record, err
 	return nil, nil //nolint:nilnil // That there is none is an answer.
 }
 
+// Recent implements negotiation.Store.
+func (m *Memory) Recent(key contract.Key) (contract.Record, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	record, found := m.records[key]
+	return record, found && !record.State.Final()
+}
+
 // Update implements negotiation.Store. It works on what it has read, and compares before it writes, as a store of several processes does.
 func (m *Memory) Update(ctx context.Context, key contract.Key, decide negotiation.Decide) (contract.Record, error) {
 	for {

@@ -125,6 +125,9 @@ func written(t *testing.T, one, other contest) {
 		t.Fatalf("a contract that nobody made: %+v, %v", record, err)
 	}
 	wrote := one.do(t, key("x"), contract.Reserve, contract.Sign)
+	if recent, knows := one.Recent(key("x")); knows && recent.Version != wrote.Version {
+		t.Errorf("what this process has written last is version %d, not %d", wrote.Version, recent.Version)
+	}
 	read := other.stored(t, key("x"))
 	if read.Version != wrote.Version || read.State != contract.Signed || !read.Terms.Equal(wrote.Terms) || !read.Ends.Equal(wrote.Ends) ||
 		read.Signature != "s" || read.Countersignature != "c" || len(read.History) != len(wrote.History) || read.LastRevision != 1 {
