@@ -269,14 +269,15 @@ func (c *connector) keepAuthHost(ctx context.Context, direct client.Client, anno
 
 // setupBuyer makes what buys.
 func (c *connector) setupBuyer(own cluster.Identity, driver *outofband.Driver) error {
-	buyer, err := purchases.New(purchases.Config{
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: driver, Cluster: own,
-		Keys: c.identity.Keys, Key: c.identity.Key,
-	})
+	asking, err := requests.New(requests.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Offers: c.candidates})
 	if err != nil {
 		return err
 	}
-	asking, err := requests.New(requests.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Offers: c.candidates})
+	buyer, err := purchases.New(purchases.Config{
+		Fits:   asking.Fits,
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: driver, Cluster: own,
+		Keys: c.identity.Keys, Key: c.identity.Key,
+	})
 	if err != nil {
 		return err
 	}
@@ -292,7 +293,10 @@ func (c *connector) candidates(filter offer.Filter) ([]requests.Candidate, error
 	}
 	candidates := make([]requests.Candidate, 0, len(found))
 	for _, f := range found {
-		candidates = append(candidates, requests.Candidate{Offer: f.Entry.Offer.Key(), Plan: f.Plan().ID})
+		candidates = append(candidates, requests.Candidate{
+			Offer: f.Entry.Offer.Key(), Plan: f.Plan().ID, Digest: f.Entry.Offer.Fingerprint(), Price: f.Match.Price, Region: f.Entry.Offer.Region,
+			Notice: time.Duration(f.Plan().Notice),
+		})
 	}
 	return candidates, nil
 }

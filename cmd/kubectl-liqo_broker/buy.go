@@ -233,7 +233,7 @@ func quantities(of offer.Resources) v1alpha1.Quantities {
 // over are the reasons for which nothing more happens by itself.
 var over = []string{
 	connectorv1alpha1.ReasonEnded, connectorv1alpha1.ReasonRejected, connectorv1alpha1.ReasonExpired, connectorv1alpha1.ReasonFailed,
-	connectorv1alpha1.ReasonInvalidRequest,
+	connectorv1alpha1.ReasonInvalidRequest, connectorv1alpha1.ReasonEndedEarly,
 }
 
 // awaited waits until what was bought can be used, and says what it waits for.

@@ -163,7 +163,7 @@ func TestResize(t *testing.T) {
 	p := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: "resized"},
 		Spec: connectorv1alpha1.PurchaseSpec{
-			Seller: seller(t, fed.ProviderA), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour},
+			Seller: seller(t, fed.ProviderA), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 		},
 	}
 	if err := fed.Consumer.Create(t.Context(), p); err != nil {
@@ -193,4 +193,9 @@ func TestResize(t *testing.T) {
 	eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		return errors.Join(fed.Consumer.HasParted(ctx, fed.ProviderA), fed.Consumer.BuysNothing(ctx))
 	})
+}
+
+// anyPrice is more than anything costs that the journeys buy.
+func anyPrice() *connectorv1alpha1.Price {
+	return &connectorv1alpha1.Price{Amount: "1000", Currency: "EUR", Period: "PT1H"}
 }

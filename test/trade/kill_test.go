@@ -131,7 +131,7 @@ func TestKilled(t *testing.T) {
 			l := life{seller: side.seller, purchase: &connectorv1alpha1.Purchase{
 				ObjectMeta: metav1.ObjectMeta{Name: "killed"},
 				Spec: connectorv1alpha1.PurchaseSpec{
-					Seller: seller(t, side.seller), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour},
+					Seller: seller(t, side.seller), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 				},
 			}}
 			if err := fed.Consumer.Create(t.Context(), l.purchase); err != nil {

@@ -30,7 +30,7 @@ func order(t *testing.T, buyer, from *federation.Cluster, offer, plan string) *c
 	p := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: "from-" + from.Name},
 		Spec: connectorv1alpha1.PurchaseSpec{
-			Seller: seller(t, from), Offer: connectorv1alpha1.Label(offer), Plan: connectorv1alpha1.Label(plan), Duration: &metav1.Duration{Duration: time.Hour},
+			Seller: seller(t, from), Offer: connectorv1alpha1.Label(offer), Plan: connectorv1alpha1.Label(plan), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 		},
 	}
 	if err := buyer.Create(t.Context(), p); err != nil {

@@ -94,7 +94,7 @@ func TestNegotiationSpeed(t *testing.T) {
 			p := &connectorv1alpha1.Purchase{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("quick-", n)},
 				Spec: connectorv1alpha1.PurchaseSpec{
-					Seller: seller(t, fed.ProviderB), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour},
+					Seller: seller(t, fed.ProviderB), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 				},
 			}
 			began := time.Now()

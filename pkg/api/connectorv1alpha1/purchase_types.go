@@ -24,6 +24,8 @@ const (
 	ReasonPeeringForeign = "PeeringForeign"
 	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
 	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more.
+	ReasonEndedEarly = "EndedEarly"
 	// ReasonContractUnknown: the seller says that it does not know the contract. If it says so for some minutes, this side leaves.
 	ReasonContractUnknown = "ContractUnknown"
 	// ReasonSellerRestored: the seller shows less of the contract than both have signed, as after it was restored from an older copy.
@@ -67,6 +69,7 @@ type Purchase struct {
 // PurchaseSpec is what is bought.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.duration) || has(self.endTime)",message="a purchase has a duration or an endTime"
+// +kubebuilder:validation:XValidation:rule="has(self.maxPrice) || has(self.listed)",message="a purchase says maxPrice, the most that it may cost"
 type PurchaseSpec struct {
 	// seller is the party that sells.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the seller cannot be changed"
@@ -91,13 +94,36 @@ type PurchaseSpec struct {
 	// endTime is until when. A later one asks the seller for a renewal.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
-	// maxPrice is the most that it may cost.
+	// maxPrice is the most that it may cost. It must be there if there is no listed.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
+	// listed is what the catalog showed when a CapacityRequest chose the plan. What the seller wants to sell must be that, or be in the same region,
+	// give as much notice, pass the request again, and cost no more than maxPrice, or no more than this if there is none.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="what was listed cannot be changed"
+	// +optional
+	Listed *ListedPlan `json:"listed,omitempty"`
 	// end is set to end the contract. It cannot be taken back.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the end of a contract cannot be taken back"
 	// +optional
 	End *ContractEnd `json:"end,omitempty"`
+}
+
+// ListedPlan is what the catalog showed of a plan.
+type ListedPlan struct {
+	// digest is that of the offer, as it was signed.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Digest string `json:"digest"`
+	// price is what the wanted resources cost.
+	// +required
+	Price Price `json:"price"`
+	// region is where the resources are.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Region string `json:"region,omitempty"`
+	// notice is how long before the end somebody who ends the contract early says so.
+	// +optional
+	Notice metav1.Duration `json:"notice,omitempty"`
 }
 
 // ContractEnd ends a contract before its time.

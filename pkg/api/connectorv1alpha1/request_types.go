@@ -43,6 +43,8 @@ type CapacityRequest struct {
 }
 
 // CapacityRequestSpec is what is needed. What is left out does not count; of a list one is enough.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.currency) || !has(self.maxPrice) || self.currency == self.maxPrice.currency",message="currency is that of maxPrice"
 type CapacityRequestSpec struct {
 	// resources are the least that is needed.
 	// +required
@@ -54,6 +56,12 @@ type CapacityRequestSpec struct {
 	// maxPrice is the most that it may cost.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
+	// currency is in what it is paid, a code of ISO 4217, such as EUR. It must be there, or maxPrice, if plans in several currencies fit: their
+	// prices cannot be compared.
+	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+	// +kubebuilder:validation:MaxLength=3
+	// +optional
+	Currency string `json:"currency,omitempty"`
 	// regions are where the resources may be.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
@@ -94,11 +102,18 @@ type CapacityRequestStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Purchase string `json:"purchase,omitempty"`
-	// tried are the offers that were tried before, the last ones.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=atomic
+	// tried are the sellers that did not serve, the last ones. Sellers that were not tried come first, and then those that were not for the longest time.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=seller
 	// +optional
-	Tried []TriedOffer `json:"tried,omitempty"`
+	Tried []TriedSeller `json:"tried,omitempty"`
+	// pendingTime is since when there is a Purchase that is not in use yet, or not any more, though nobody has to approve it.
+	// +optional
+	PendingTime *metav1.Time `json:"pendingTime,omitempty"`
+	// remaining is for how long capacity is still needed, after a seller has ended its contract early.
+	// +optional
+	Remaining *metav1.Duration `json:"remaining,omitempty"`
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -110,22 +125,28 @@ type CapacityRequestStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// TriedOffer is an offer that did not serve.
-type TriedOffer struct {
+// TriedSeller is a seller that did not serve.
+type TriedSeller struct {
 	// seller is the party that sells.
 	// +required
 	Seller PartyID `json:"seller"`
-	// offer is the offer's ID.
+	// offer is the ID of the offer that was tried last.
 	// +required
 	Offer Label `json:"offer"`
-	// plan is the plan's ID.
+	// plan is that of its plan.
 	// +required
 	Plan Label `json:"plan"`
-	// time is when.
+	// time is when it was given up.
 	// +required
 	Time metav1.Time `json:"time"`
+	// failures is how often in a row the seller did not serve.
+	// +required
+	Failures int32 `json:"failures"`
+	// nextTime is from when the seller is asked again.
+	// +required
+	NextTime metav1.Time `json:"nextTime"`
 	// reason is why not.
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }

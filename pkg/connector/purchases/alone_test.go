@@ -78,7 +78,7 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("known again: %s, %q", reasonOf(w.get("p")), w.clusters.log)
 	}
 	s.Forget(w.key("p"))
-	p := w.until("p", connectorv1alpha1.ReasonEnded, s)
+	p := w.until("p", connectorv1alpha1.ReasonEndedEarly, s)
 	if !slices.Equal(w.clusters.log, parted) || !strings.Contains(messageOf(p), "does not know") {
 		t.Errorf("forgotten: %q, %s", w.clusters.log, messageOf(p))
 	}
@@ -272,7 +272,7 @@ func TestRestored(t *testing.T) {
 		{"reserved, ended by the buyer", contract.Reserved, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted},
 		{"ended by the seller", contract.Active, true, func(t *testing.T, s *shop, w *world) {
 			s.decide(t, w.key("p"), contract.Notice)
-		}, connectorv1alpha1.ReasonEnded, parted},
+		}, connectorv1alpha1.ReasonEndedEarly, parted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t, remote())

@@ -95,13 +95,18 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	if err == nil {
 		err = fair(quoted)
 	}
+	if err == nil {
+		err = d.chosen(ctx, quoted)
+	}
 	switch {
+	case isKubernetes(err):
+		return nil, err
 	case refused(err), errors.Is(err, negotiation.ErrTooMany):
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
 	case err != nil:
 		return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())
 	}
-	expensive, err := tooExpensive(d.object.Spec.MaxPrice, quoted.Terms.Price)
+	expensive, err := tooExpensive(&d.object.Spec, quoted.Terms.Price)
 	switch {
 	case err != nil:
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonTooExpensive, err.Error())
@@ -134,11 +139,33 @@ func fair(quoted negotiation.Quoted) error {
 	return nil
 }
 
+// chosen returns an error, which is contract.ErrTerms, if a quote is not of what was chosen: the offer can have changed since, but not for the worse.
+func (d *drive) chosen(ctx context.Context, quoted negotiation.Quoted) error {
+	listed, terms := d.object.Spec.Listed, quoted.Terms
+	switch {
+	case listed == nil || listed.Digest == terms.OfferDigest:
+		return nil
+	case quoted.Offer.Region != listed.Region:
+		return fmt.Errorf("the offer is in region %.63q now, and was listed in %.63q: %w", quoted.Offer.Region, listed.Region, contract.ErrTerms)
+	case terms.Notice < listed.Notice.Duration:
+		return fmt.Errorf("its notice is %s now, and %s was listed: %w", terms.Notice, listed.Notice.Duration, contract.ErrTerms)
+	}
+	fits, err := d.cfg.Fits(ctx, d.object, quoted.Offer)
+	if err == nil && !fits {
+		err = fmt.Errorf("the offer has changed, and does not fit the request any more: %w", contract.ErrTerms)
+	} else if err != nil {
+		err = kubernetesError{err}
+	}
+	return err
+}
+
 // ask returns the question for a quote.
 func (d *drive) ask(resources map[corev1.ResourceName]resource.Quantity, starts, ends time.Time) negotiationv1.QuoteRequest {
 	texts := make(map[string]string, len(resources))
 	for name, quantity := range resources {
-		texts[string(name)] = quantity.String()
+		if !quantity.IsZero() { // Nothing of it is wanted, whether the plan has it or not.
+			texts[string(name)] = quantity.String()
+		}
 	}
 	return negotiationv1.QuoteRequest{
 		ID: string(d.object.UID), Cluster: negotiationv1.Cluster{ID: string(d.cfg.Cluster.ID), Name: d.cfg.Cluster.Name},
@@ -162,6 +189,9 @@ func (d *drive) sizeText() string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(d.object.Spec.Resources)) {
 		quantity := d.object.Spec.Resources[name]
+		if quantity.IsZero() {
+			continue
+		}
 		texts = append(texts, string(name)+"="+quantity.String())
 	}
 	return strings.Join(texts, ",") + d.priceText()
@@ -225,7 +255,7 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	}
 	expensive := ""
 	if err == nil {
-		expensive, err = tooExpensive(d.object.Spec.MaxPrice, quoted.Terms.Price)
+		expensive, err = tooExpensive(&d.object.Spec, quoted.Terms.Price)
 	}
 	if signed, can := asSigned(event, terms, wants); can && (err != nil || expensive != "" && event == contract.Resize) {
 		// What is not for sale any more, or not at this price, is renewed and made smaller at the price that both have signed.

@@ -32,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
 )
@@ -66,6 +67,8 @@ type Config struct {
 	// Keys returns the chain of this cluster's party, and Key its current key. They are called concurrently.
 	Keys func() party.Keys
 	Key  func() party.Key
+	// Fits reports whether an offer fits what a Purchase was made for. The offer is the purchase's, as the seller has it now.
+	Fits func(ctx context.Context, purchase *connectorv1alpha1.Purchase, now offer.Offer) (bool, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Elapsed is a clock that never leaps: how much time has passed since some moment; nil is that of the process.
@@ -84,8 +87,9 @@ type Reconciler struct {
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Keys == nil || cfg.Key == nil || cfg.Cluster.ID == "" {
-		return nil, errors.New("purchases need a client, a reader, parties, peerings, the party's keys and the cluster's ID")
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Keys == nil || cfg.Key == nil || cfg.Fits == nil ||
+		cfg.Cluster.ID == "" {
+		return nil, errors.New("purchases need a client, a reader, parties, peerings, the party's keys, what fits, and the cluster's ID")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -289,6 +289,8 @@ type world struct {
 	// elapsed is how much time has passed: each call of the reconciler takes pause. The clock now may leap.
 	elapsed atomic.Int64
 	now     func() time.Time
+	// fits is whether offers fit what purchases were made for.
+	fits bool
 	// kill is asked around each write, before and after it.
 	kill func() error
 
@@ -338,6 +340,7 @@ func (w *world) restart() {
 		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "home"},
 		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Now: func() time.Time { return w.now() },
 		Elapsed: w.passed,
+		Fits:    func(context.Context, *connectorv1alpha1.Purchase, offer.Offer) (bool, error) { return w.fits, nil },
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -360,7 +363,7 @@ func (w *world) create(name string, s *shop, change func(*connectorv1alpha1.Purc
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
 		Spec: connectorv1alpha1.PurchaseSpec{
 			Seller: connectorv1alpha1.PartyID(s.key.ID()), Offer: "small", Plan: "one", Resources: v1alpha1.Quantities{"cpu": resource.MustParse("2")},
-			Duration: &metav1.Duration{Duration: time.Hour},
+			Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: &connectorv1alpha1.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		},
 	}
 	if change != nil {
@@ -591,6 +594,59 @@ func TestNotOrdered(t *testing.T) {
 		if w.once("p"); w.get("p") != nil {
 			t.Errorf("%s: it is not let go of", reason)
 		}
+	}
+}
+
+// TestListed orders what was listed, and of an offer that has changed since only what is as good: not what is dearer, elsewhere, ended without
+// notice, or does not fit the request.
+func TestListed(t *testing.T) {
+	for name, c := range map[string]struct {
+		listed func(*connectorv1alpha1.ListedPlan)
+		unfit  bool
+		most   string
+		reason string
+	}{
+		"the offer":                   {func(*connectorv1alpha1.ListedPlan) {}, true, "", connectorv1alpha1.ReasonActive},
+		"a newer one":                 {func(l *connectorv1alpha1.ListedPlan) { l.Digest = "x" }, false, "", connectorv1alpha1.ReasonActive},
+		"a cheaper one":               {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.5" }, false, "", connectorv1alpha1.ReasonActive},
+		"a dearer one":                {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.29" }, false, "", connectorv1alpha1.ReasonTooExpensive},
+		"a dearer one, within limits": {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.29" }, false, "0.3", connectorv1alpha1.ReasonActive},
+		"in another currency":         {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Currency = "x", "USD" }, false, "", connectorv1alpha1.ReasonTooExpensive},
+		"elsewhere":                   {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Region = "x", "eu-south" }, false, "", connectorv1alpha1.ReasonOrderRefused},
+		"without notice": {func(l *connectorv1alpha1.ListedPlan) {
+			l.Digest, l.Notice.Duration = "x", time.Hour
+		}, false, "", connectorv1alpha1.ReasonOrderRefused},
+		"unfit":    {func(l *connectorv1alpha1.ListedPlan) { l.Digest = "x" }, true, "", connectorv1alpha1.ReasonOrderRefused},
+		"no limit": {nil, false, "", connectorv1alpha1.ReasonTooExpensive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, remote())
+			w := newWorld(t, s)
+			w.fits = !c.unfit
+			w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) {
+				spec.MaxPrice = nil
+				if c.most != "" {
+					spec.MaxPrice = &connectorv1alpha1.Price{Amount: connectorv1alpha1.Amount(c.most), Currency: "EUR", Period: "PT1H"}
+				}
+				if c.listed != nil {
+					spec.Listed = &connectorv1alpha1.ListedPlan{
+						Digest: s.offer.Fingerprint(), Price: connectorv1alpha1.Price{Amount: "0.3", Currency: "EUR", Period: "PT1H"}, Region: "eu-north",
+					}
+					c.listed(spec.Listed)
+				}
+			})
+			w.until("p", c.reason, s)
+		})
+	}
+}
+
+// TestNothingOf orders nothing of what is wanted in a quantity of zero.
+func TestNothingOf(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["nvidia.com/gpu"] = resource.MustParse("0") })
+	if p := w.until("p", connectorv1alpha1.ReasonActive, s); len(p.Status.Resources) != 3 {
+		t.Errorf("bought: %v", p.Status.Resources)
 	}
 }
 

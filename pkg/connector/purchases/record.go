@@ -70,8 +70,11 @@ func (r *record) text() (string, error) {
 func (r *record) reason() string {
 	p := r.Purchase
 	state := p.State()
+	over := p.Left && p.Peering == contract.Apart || state == contract.Ended
 	switch {
-	case p.Left && p.Peering == contract.Apart:
+	case over && !p.Ending && (p.Left && p.Doubt == contract.UnknownDoubt || !p.Seen.Ends.IsZero() && p.Seen.Ends.Before(p.Terms.EndsAt)):
+		return connectorv1alpha1.ReasonEndedEarly
+	case over:
 		return connectorv1alpha1.ReasonEnded
 	case !state.Final() && p.Doubt == contract.UnknownDoubt && p.Committed():
 		return connectorv1alpha1.ReasonContractUnknown
@@ -98,14 +101,18 @@ var reasons = map[contract.State]string{
 	contract.Failed: connectorv1alpha1.ReasonFailed,
 }
 
-// tooExpensive returns why a price is more than people pay; empty if it is not. They pay anything if most is nil.
-func tooExpensive(most *connectorv1alpha1.Price, asked contract.Price) (string, error) {
+// tooExpensive returns why a price is more than people pay; empty if it is not. That is spec.maxPrice, or else what was listed.
+func tooExpensive(spec *connectorv1alpha1.PurchaseSpec, asked contract.Price) (string, error) {
+	most, field := spec.MaxPrice, "spec.maxPrice"
+	if most == nil && spec.Listed != nil {
+		most, field = &spec.Listed.Price, "spec.listed.price"
+	}
 	if most == nil {
-		return "", nil
+		return "Say spec.maxPrice, the most that it may cost.", nil
 	}
 	limit, err := perHour(string(most.Amount), string(most.Period))
 	if err != nil {
-		return "", fmt.Errorf("spec.maxPrice: %w", err)
+		return "", fmt.Errorf("%s: %w", field, err)
 	}
 	cost, err := perHour(asked.Amount, asked.Period)
 	if err != nil {
@@ -114,8 +121,8 @@ func tooExpensive(most *connectorv1alpha1.Price, asked contract.Price) (string, 
 	if asked.Currency == most.Currency && cost.Cmp(limit) <= 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("It costs %s %s/%s, and spec.maxPrice is %s %s/%s.",
-		asked.Amount, asked.Currency, asked.Period, most.Amount, most.Currency, most.Period), nil
+	return fmt.Sprintf("It costs %s %s/%s, and %s is %s %s/%s.",
+		asked.Amount, asked.Currency, asked.Period, field, most.Amount, most.Currency, most.Period), nil
 }
 
 // perHour returns what an hour costs.

@@ -34,6 +34,11 @@ type Candidate struct {
 	Offer offer.Key
 	// Plan is the plan's ID.
 	Plan string
+	// Digest is that of the offer, and Price what the wanted resources cost. Region and Notice are those of the offer and the plan.
+	Digest string
+	Price  offer.Price
+	Region string
+	Notice time.Duration
 }
 
 // Config is what a Reconciler needs. Client, Reader and Offers must be there.

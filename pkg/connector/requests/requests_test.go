@@ -6,6 +6,7 @@ package requests_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,180 @@ func TestGiveUp(t *testing.T) {
 			if w.run(); len(w.purchases()) != 1 {
 				t.Errorf("%s: %d purchases after the time in which it was tried", c.reason, len(w.purchases()))
 			}
+		}
+	}
+}
+
+// seller returns the ID of a party.
+func seller(n int) string { return fmt.Sprintf("s%051d", n) }
+
+// TestTurns has dead and refusing sellers be cheaper than one that serves: it has its turn, however many they are, and they theirs ever more seldom.
+func TestTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		sellers, plans int
+		reason         string
+		within         time.Duration
+	}{
+		"a dead seller with three plans":     {1, 3, connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute},
+		"a seller that refuses many plans":   {1, 30, connectorv1alpha1.ReasonOrderRefused, time.Minute},
+		"three dead sellers with many plans": {3, 30, connectorv1alpha1.ReasonSellerUnreachable, 20 * time.Minute},
+		"more sellers than are remembered":   {100, 2, connectorv1alpha1.ReasonOrderRefused, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for n := range c.sellers {
+				for plan := range c.plans {
+					w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: seller(n), ID: "small"}, Plan: fmt.Sprint("p", plan)})
+				}
+			}
+			good := requests.Candidate{Offer: offer.Key{Party: seller(c.sellers), ID: "small"}, Plan: "good"}
+			w.candidates = append(w.candidates, good)
+			for begin := w.now; ; {
+				w.run()
+				bought := w.purchases()[0]
+				if string(bought.Spec.Seller) == good.Offer.Party {
+					return
+				}
+				w.becomes("", c.reason)
+				if w.now = w.now.Add(time.Second); c.reason == connectorv1alpha1.ReasonSellerUnreachable {
+					w.now = w.now.Add(5 * time.Minute)
+				}
+				if request := w.run(); w.now.Sub(begin) > c.within || len(request.Status.Tried) > 64 {
+					t.Fatalf("in %s the other seller was not asked; %d are remembered", w.now.Sub(begin), len(request.Status.Tried))
+				}
+			}
+		})
+	}
+}
+
+// TestSeldom asks the only seller ever more seldom.
+func TestSeldom(t *testing.T) {
+	w := newWorld(t, "one")
+	for _, wait := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 4 * time.Hour, 4 * time.Hour} {
+		w.run()
+		w.becomes("Failed", connectorv1alpha1.ReasonFailed)
+		w.run()
+		if w.now = w.now.Add(wait - time.Second); len(w.purchases()) > 0 || len(w.run().Status.Tried) != 1 || len(w.purchases()) > 0 {
+			t.Fatalf("it is asked again before %s", wait)
+		}
+		if w.now = w.now.Add(time.Second); len(w.run().Status.Purchase) == 0 {
+			t.Fatalf("it is not asked again after %s", wait)
+		}
+	}
+}
+
+// TestNeverReady gives up a seller that has signed, and never gives anything that can be used.
+func TestNeverReady(t *testing.T) {
+	for _, reason := range []string{connectorv1alpha1.ReasonSettingUp, connectorv1alpha1.ReasonNodeNotReady, connectorv1alpha1.ReasonSellerUnreachable} {
+		w := newWorld(t, "one", "two")
+		w.candidates[1].Offer.Party = seller(1)
+		w.run()
+		w.becomes("Proposed", connectorv1alpha1.ReasonAwaitsApproval)
+		w.run()
+		w.now = w.now.Add(20 * time.Hour)
+		w.becomes("Signed", reason)
+		w.run()
+		if w.now = w.now.Add(14 * time.Minute); w.run().Status.Tried != nil {
+			t.Errorf("%s: given up after 14 minutes", reason)
+		}
+		if w.now = w.now.Add(2 * time.Minute); len(w.run().Status.Tried) != 1 || w.purchases()[0].Spec.Plan != "two" {
+			t.Errorf("%s: it waits for ever", reason)
+		}
+	}
+}
+
+// TestEndedEarly buys for the time that is left elsewhere if a seller ends a contract early.
+func TestEndedEarly(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	w.candidates[1].Offer.Party = seller(1)
+	begin := metav1.NewTime(w.now)
+	for _, c := range []struct{ at, left time.Duration }{{20 * time.Minute, 40 * time.Minute}, {50 * time.Minute, 10 * time.Minute}} {
+		w.run()
+		w.becomes("Active", connectorv1alpha1.ReasonActive)
+		w.run()
+		bought := w.purchases()[0]
+		bought.Status.StartTime = &metav1.Time{Time: begin.Add(time.Hour - bought.Spec.Duration.Duration)}
+		if err := w.client.Status().Update(t.Context(), &bought); err != nil {
+			t.Fatal(err)
+		}
+		w.now = begin.Add(c.at)
+		w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
+		if w.run(); time.Duration(w.filter.Duration) != c.left {
+			t.Fatalf("after %s capacity is looked for for %s", c.at, time.Duration(w.filter.Duration))
+		}
+	}
+	w.becomes("Active", connectorv1alpha1.ReasonActive)
+	w.now = begin.Add(time.Hour - time.Second)
+	bought := w.purchases()[0]
+	bought.Status.StartTime = &metav1.Time{Time: begin.Add(50 * time.Minute)}
+	if err := w.client.Status().Update(t.Context(), &bought); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
+	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 1 {
+		t.Errorf("with a second left: %+v", ready(request))
+	}
+}
+
+// TestCurrencies buys nothing of what cannot be compared.
+func TestCurrencies(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	w.candidates[0].Price.Currency, w.candidates[1].Price.Currency = "AAA", "EUR"
+	if w.run(); len(w.purchases()) != 1 || w.filter.Currency != "" {
+		t.Errorf("with a price: %d purchases", len(w.purchases())) // The filter has only let pass those in its currency.
+	}
+	w = newWorld(t, "one", "two")
+	w.candidates[0].Price.Currency, w.candidates[1].Price.Currency = "AAA", "EUR"
+	w.edit(func(spec *connectorv1alpha1.CapacityRequestSpec) { spec.MaxPrice = nil })
+	if request := w.run(); len(w.purchases()) != 0 || ready(request).Reason != connectorv1alpha1.ReasonInvalidRequest || !strings.Contains(ready(request).Message, "currency") {
+		t.Errorf("without: %+v", ready(request))
+	}
+	w.edit(func(spec *connectorv1alpha1.CapacityRequestSpec) { spec.Currency = "EUR" })
+	if w.run(); len(w.purchases()) != 1 || w.filter.Currency != "EUR" {
+		t.Errorf("with a currency: %d purchases, %q", len(w.purchases()), w.filter.Currency)
+	}
+}
+
+// edit changes the request, which people cannot.
+func (w *world) edit(change func(*connectorv1alpha1.CapacityRequestSpec)) {
+	w.t.Helper()
+	request := &connectorv1alpha1.CapacityRequest{}
+	if err := w.client.Get(w.t.Context(), types.NamespacedName{Name: "r"}, request); err != nil {
+		w.t.Fatal(err)
+	}
+	change(&request.Spec)
+	if err := w.client.Update(w.t.Context(), request); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestFits looks whether an offer that has changed passes the request that a purchase was made for.
+func TestFits(t *testing.T) {
+	w := newWorld(t, "one")
+	w.edit(func(spec *connectorv1alpha1.CapacityRequestSpec) { spec.Sellers, spec.Expression = nil, "" })
+	w.run()
+	bought := w.purchases()[0]
+	text := `{"party":"` + strings.Repeat("a", 52) + `","id":"small","revision":1,"issuedAt":"2026-01-01T00:00:00Z","validUntil":"2026-01-02T00:00:00Z","kind":"Cluster",
+		"name":"Small","region":"eu","plans":[{"id":"PLAN","resources":{"cpu":"2","memory":"1Gi","pods":"10"},"price":{"amount":"1","currency":"EUR","period":"PT1H"},"available":0}]}`
+	for name, c := range map[string]struct {
+		old, new string
+		fits     bool
+	}{
+		"the plan":       {"PLAN", "one", true},
+		"another plan":   {"PLAN", "two", false},
+		"another region": {`"region":"eu"`, `"region":"us"`, false},
+	} {
+		read, err := offer.Parse([]byte(strings.Replace(strings.Replace(text, c.old, c.new, 1), "PLAN", "one", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits, err := w.reconciler.Fits(t.Context(), &bought, read); err != nil || fits != c.fits {
+			t.Errorf("%s: fits is %t, %v", name, fits, err)
+		}
+		byHand := bought
+		byHand.OwnerReferences = nil
+		if fits, err := w.reconciler.Fits(t.Context(), &byHand, read); err != nil || !fits {
+			t.Errorf("%s, made by hand: fits is %t, %v", name, fits, err)
 		}
 	}
 }

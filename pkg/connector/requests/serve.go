@@ -27,24 +27,39 @@ import (
 )
 
 const (
-	// triedFor is for how long an offer that did not serve is not tried again.
-	triedFor = 10 * time.Minute
-	// patience is how long a seller may be unknown or silent before anything is agreed.
-	patience = 5 * time.Minute
+	// firstWait is for how long a seller that did not serve is not asked again; each failure in a row doubles it, up to mostWait.
+	firstWait, mostWait = 10 * time.Minute, 4 * time.Hour
+	// quickTries is how many plans of a seller that refuses some are tried one after the other.
+	quickTries = 3
+	// patience is how long a seller may be unknown or silent before anything is agreed, and setUpFor how long it may take from then on until
+	// there is a node that is ready.
+	patience, setUpFor = 5 * time.Minute, 15 * time.Minute
 	// lookAgain is how soon it looks for offers again.
 	lookAgain = 30 * time.Second
-	// maxTried and maxMessage bound what is written, as the API does.
-	maxTried   = 16
-	maxMessage = 1024
+	// maxTried, maxReason and maxMessage bound what is written, as the API does.
+	maxTried, maxReason, maxMessage = 64, 256, 1024
 	// maxPrefix bounds the part of a purchase's name that is the request's.
 	maxPrefix = 200
+	// shortest is the shortest contract, as the API has it.
+	shortest = time.Minute
 )
 
-// failures are the reasons for which a purchase will not serve. Of those that are true, patience passes first.
+// failures are the reasons for which a purchase will not serve.
 var failures = map[string]bool{
-	connectorv1alpha1.ReasonRejected: false, connectorv1alpha1.ReasonExpired: false, connectorv1alpha1.ReasonFailed: false,
-	connectorv1alpha1.ReasonOrderRefused: false, connectorv1alpha1.ReasonTooExpensive: false, connectorv1alpha1.ReasonPeeringForeign: false,
-	connectorv1alpha1.ReasonSellerUnknown: true, connectorv1alpha1.ReasonSellerUnreachable: true,
+	connectorv1alpha1.ReasonRejected: true, connectorv1alpha1.ReasonExpired: true, connectorv1alpha1.ReasonFailed: true,
+	connectorv1alpha1.ReasonOrderRefused: true, connectorv1alpha1.ReasonTooExpensive: true, connectorv1alpha1.ReasonPeeringForeign: true,
+	connectorv1alpha1.ReasonEndedEarly: true,
+}
+
+// ofPlan are the failures that say nothing of the seller's other plans.
+var ofPlan = map[string]bool{
+	connectorv1alpha1.ReasonRejected: true, connectorv1alpha1.ReasonOrderRefused: true, connectorv1alpha1.ReasonTooExpensive: true,
+}
+
+// pending are the reasons for which a purchase does not serve yet. They are waited for, and not for ever.
+var pending = map[string]bool{
+	connectorv1alpha1.ReasonSellerUnknown: true, connectorv1alpha1.ReasonSellerUnreachable: true, connectorv1alpha1.ReasonNegotiating: true,
+	connectorv1alpha1.ReasonSettingUp: true, connectorv1alpha1.ReasonNodeNotReady: true,
 }
 
 // serving is one pass over a request.
@@ -118,35 +133,87 @@ func (s *serving) follow(ctx context.Context, purchase *connectorv1alpha1.Purcha
 	if ready == nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonNegotiating, "")
 	}
-	patient, fails := failures[ready.Reason]
-	switch {
-	case fails && !patient && purchase.Spec.End != nil: // Nobody wants another one.
-		return s.wait(ctx, 0, connectorv1alpha1.ReasonEnded, ready.Reason+": "+ready.Message)
-	case fails && purchase.Spec.End == nil:
-		left := ready.LastTransitionTime.Add(patience).Sub(s.now)
-		if agreed := purchase.Status.State != ""; !patient || !agreed && left <= 0 {
-			return s.giveUp(ctx, purchase, ready)
-		} else if !agreed {
-			return s.wait(ctx, left+time.Second, ready.Reason, ready.Message)
-		}
+	wanted := purchase.Spec.End == nil
+	switch reason := ready.Reason; {
+	case failures[reason] && !wanted: // Nobody wants another one.
+		return s.wait(ctx, 0, connectorv1alpha1.ReasonEnded, reason+": "+ready.Message)
+	case reason == connectorv1alpha1.ReasonEndedEarly && !s.isShorter(purchase):
+		return s.wait(ctx, 0, connectorv1alpha1.ReasonEnded, ready.Message)
+	case failures[reason]:
+		return s.giveUp(ctx, purchase, ready)
+	case !pending[reason] || !wanted:
+		s.request.Status.PendingTime = nil
+		return s.wait(ctx, 0, reason, ready.Message)
 	}
-	return s.wait(ctx, 0, ready.Reason, ready.Message)
+	if s.request.Status.PendingTime == nil {
+		s.request.Status.PendingTime = new(metav1.NewTime(s.now))
+	}
+	bound := setUpFor
+	if silent := ready.Reason == connectorv1alpha1.ReasonSellerUnknown || ready.Reason == connectorv1alpha1.ReasonSellerUnreachable; silent &&
+		purchase.Status.State == "" {
+		bound = patience
+	}
+	left := s.request.Status.PendingTime.Add(bound).Sub(s.now)
+	if left <= 0 {
+		return s.giveUp(ctx, purchase, ready)
+	}
+	return s.wait(ctx, left+time.Second, ready.Reason, ready.Message)
 }
 
-// giveUp remembers an offer that did not serve, and looks for another one.
+// isShorter notes for how long capacity is still needed after a contract that has ended early. It reports whether that is long enough for another.
+func (s *serving) isShorter(purchase *connectorv1alpha1.Purchase) bool {
+	if purchase.Status.StartTime == nil || purchase.Spec.Duration == nil {
+		return true
+	}
+	remaining := purchase.Status.StartTime.Add(purchase.Spec.Duration.Duration).Sub(s.now).Truncate(time.Second)
+	s.request.Status.Remaining = &metav1.Duration{Duration: max(remaining, 0)}
+	return remaining >= shortest
+}
+
+// duration returns for how long capacity is needed.
+func (s *serving) duration() metav1.Duration {
+	if remaining := s.request.Status.Remaining; remaining != nil {
+		return *remaining
+	}
+	return s.request.Spec.Duration
+}
+
+// giveUp remembers a seller that did not serve, and looks for another one.
 func (s *serving) giveUp(ctx context.Context, purchase *connectorv1alpha1.Purchase, why *metav1.Condition) (ctrl.Result, error) {
-	status := &s.request.Status
-	status.Tried = append(status.Tried, connectorv1alpha1.TriedOffer{
+	status, failed := &s.request.Status, int32(1)
+	status.Tried = slices.DeleteFunc(status.Tried, func(t connectorv1alpha1.TriedSeller) bool {
+		if t.Seller != purchase.Spec.Seller {
+			return false
+		}
+		if s.now.Before(t.Time.Add(2 * waitAfter(t.Failures))) {
+			failed = min(t.Failures, 100) + 1
+		}
+		return true
+	})
+	next := s.now
+	if failed >= quickTries || !ofPlan[why.Reason] {
+		next = s.now.Add(waitAfter(failed))
+	}
+	status.Tried = append(status.Tried, connectorv1alpha1.TriedSeller{
 		Seller: purchase.Spec.Seller, Offer: purchase.Spec.Offer, Plan: purchase.Spec.Plan, Time: metav1.NewTime(s.now),
-		Reason: excerpt.Of(why.Reason+": "+why.Message, maxMessage),
+		Failures: failed, NextTime: metav1.NewTime(next), Reason: excerpt.Of(why.Reason+": "+why.Message, maxReason),
 	})
 	status.Tried = status.Tried[max(0, len(status.Tried)-maxTried):]
-	status.Purchase = ""
+	status.Purchase, status.PendingTime = "", nil
 	s.say(connectorv1alpha1.ReasonNegotiating, "Another offer is looked for.")
 	if err := s.write(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{Requeue: true}, nil
+}
+
+// waitAfter is how long a seller is not asked that did not serve so often.
+func waitAfter(failed int32) time.Duration {
+	wait := firstWait
+	for i := int32(1); i < failed && wait < mostWait; i++ {
+		wait *= 2
+	}
+	return min(wait, mostWait)
 }
 
 // tidy deletes the purchases of the request that are not meant any more, which ends them.
@@ -167,9 +234,9 @@ func (s *serving) tidy(ctx context.Context) error {
 	return nil
 }
 
-// choose buys the best offer that was not tried of late.
+// choose buys the best offer of a seller that was not tried of late.
 func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
-	filter, err := filterOf(s.request.Spec)
+	filter, err := filterOf(s.request.Spec, s.duration())
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
 	}
@@ -177,18 +244,25 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
 	}
-	at := slices.IndexFunc(candidates, func(c Candidate) bool { return !s.tried(c) })
+	currencies := map[string]bool{}
+	for _, c := range candidates {
+		currencies[c.Price.Currency] = true
+	}
+	at := s.pick(candidates)
 	switch {
 	case len(candidates) == 0:
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, "No offer that is known fits.")
+	case filter.MaxPrice == nil && filter.Currency == "" && len(currencies) > 1:
+		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonInvalidRequest, fmt.Sprintf(
+			"spec.currency: plans in %d currencies fit, and their prices cannot be compared: say currency or maxPrice", len(currencies)))
 	case at < 0:
-		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf("%d plans fit, and all were tried of late.", len(candidates)))
+		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf("%d plans fit, and their sellers did not serve of late.", len(candidates)))
 	}
 	purchase, err := s.forge(candidates[at])
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.request.Status.Purchase = purchase.Name
+	s.request.Status.Purchase, s.request.Status.PendingTime = purchase.Name, new(metav1.NewTime(s.now))
 	s.say(connectorv1alpha1.ReasonNegotiating, "")
 	if err := s.write(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -199,11 +273,36 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// tried reports whether a plan did not serve of late.
-func (s *serving) tried(c Candidate) bool {
-	return slices.ContainsFunc(s.request.Status.Tried, func(t connectorv1alpha1.TriedOffer) bool {
-		return string(t.Seller) == c.Offer.Party && string(t.Offer) == c.Offer.ID && string(t.Plan) == c.Plan && s.now.Before(t.Time.Add(triedFor))
-	})
+// pick returns the candidate to try: of those whose sellers may be asked, one of a seller that was never tried, or else not for the longest time,
+// and of those the best one. It is -1 if there is none. When there is no room to remember more sellers, those after the last one have their turn first.
+func (s *serving) pick(candidates []Candidate) int {
+	tried := s.request.Status.Tried
+	start := 0
+	if len(tried) >= maxTried {
+		last := tried[len(tried)-1]
+		start = 1 + slices.IndexFunc(candidates, func(c Candidate) bool { return is(c, last) })
+	}
+	best, bestTime := -1, time.Time{}
+	for i := range candidates {
+		i = (start + i) % len(candidates)
+		c, when := candidates[i], time.Time{}
+		if at := slices.IndexFunc(tried, func(t connectorv1alpha1.TriedSeller) bool { return string(t.Seller) == c.Offer.Party }); at >= 0 {
+			t := tried[at]
+			if s.now.Before(t.NextTime.Time) || is(c, t) && s.now.Before(t.Time.Add(waitAfter(t.Failures))) {
+				continue
+			}
+			when = t.Time.Time
+		}
+		if best < 0 || when.Before(bestTime) {
+			best, bestTime = i, when
+		}
+	}
+	return best
+}
+
+// is reports whether a candidate is the plan that was tried.
+func is(c Candidate, t connectorv1alpha1.TriedSeller) bool {
+	return string(t.Seller) == c.Offer.Party && string(t.Offer) == c.Offer.ID && string(t.Plan) == c.Plan
 }
 
 // forge returns the purchase of a plan. Its name is that of the request, and of the request's object and what was tried: another try has
@@ -213,15 +312,20 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 	if tried := s.request.Status.Tried; len(tried) > 0 {
 		last = tried[len(tried)-1].Time
 	}
-	hash := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s %s %s",
-		s.request.UID, len(s.request.Status.Tried), last.Unix(), c.Offer.Party, c.Offer.ID, c.Plan))
+	hash := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s %s", s.request.UID, last.Unix(), c.Offer.Party, c.Offer.ID, c.Plan))
 	purchase := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: strings.TrimRight(s.request.Name[:min(len(s.request.Name), maxPrefix)], "-.") + "-" + hex.EncodeToString(hash[:5]),
 		},
 		Spec: connectorv1alpha1.PurchaseSpec{
 			Seller: connectorv1alpha1.PartyID(c.Offer.Party), Offer: connectorv1alpha1.Label(c.Offer.ID), Plan: connectorv1alpha1.Label(c.Plan),
-			Resources: spec.Resources, Duration: spec.Duration.DeepCopy(), MaxPrice: spec.MaxPrice.DeepCopy(),
+			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(),
+			Listed: &connectorv1alpha1.ListedPlan{
+				Digest: c.Digest, Region: c.Region, Notice: metav1.Duration{Duration: c.Notice},
+				Price: connectorv1alpha1.Price{
+					Amount: connectorv1alpha1.Amount(c.Price.Amount.String()), Currency: c.Price.Currency, Period: connectorv1alpha1.Period(c.Price.Period),
+				},
+			},
 		},
 	}
 	if err := controllerutil.SetControllerReference(s.request, purchase, s.cfg.Client.Scheme()); err != nil {
@@ -230,10 +334,40 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 	return purchase, nil
 }
 
+// Fits reports whether an offer, as its seller has it now, passes the request that a purchase was made for. One that was made for none fits; where
+// the request is gone, nothing does. Whether something is left of the plan, its seller knows.
+func (r *Reconciler) Fits(ctx context.Context, purchase *connectorv1alpha1.Purchase, now offer.Offer) (bool, error) {
+	owner := metav1.GetControllerOf(purchase)
+	if owner == nil || owner.Kind != "CapacityRequest" || owner.APIVersion != connectorv1alpha1.GroupVersion.String() {
+		return true, nil
+	}
+	request := &connectorv1alpha1.CapacityRequest{}
+	switch err := r.cfg.Reader.Get(ctx, types.NamespacedName{Name: owner.Name}, request); {
+	case apierrors.IsNotFound(err), err == nil && request.UID != owner.UID:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("get capacity request %s: %w", owner.Name, err)
+	}
+	duration := request.Spec.Duration
+	if purchase.Spec.Duration != nil {
+		duration = *purchase.Spec.Duration
+	}
+	filter, err := filterOf(request.Spec, duration)
+	if err != nil {
+		return false, nil //nolint:nilerr // Nothing passes what makes no sense.
+	}
+	filter.SoldOut = true
+	matcher, err := filter.Compile()
+	if err != nil {
+		return false, nil //nolint:nilerr // As above.
+	}
+	return slices.ContainsFunc(matcher.Match(now), func(m offer.Match) bool { return now.Plans[m.Plan].ID == string(purchase.Spec.Plan) }), nil
+}
+
 // filterOf returns what offers have to pass. The error names the field.
-func filterOf(spec connectorv1alpha1.CapacityRequestSpec) (offer.Filter, error) {
+func filterOf(spec connectorv1alpha1.CapacityRequestSpec, duration metav1.Duration) (offer.Filter, error) {
 	filter := offer.Filter{
-		Resources: offer.Resources{}, Duration: offer.Duration(spec.Duration.Duration),
+		Resources: offer.Resources{}, Duration: offer.Duration(duration.Duration), Currency: spec.Currency,
 		Regions: spec.Regions, Architectures: spec.Architectures, Types: spec.Types, Expression: spec.Expression,
 	}
 	for name, quantity := range spec.Resources {
