@@ -96,15 +96,23 @@ func (e *Entry) write(name string, of any) error {
 	return nil
 }
 
+// Era is a part of a history, from a revision to where the next one begins. A history that goes back goes on with another era: what was told of the one before beyond
+// where the next begins is no more part of it.
+type Era struct {
+	Name string
+	From int64
+}
+
 // View is all parties and offers at a revision. It does not change.
 type View struct {
-	// Epoch is which history the revisions are of.
+	// Epoch is the name of the era in which the revision is.
 	Epoch string
 	// Revision is the newest one that the view knows.
 	Revision int64
 	// Parties and Offers are how many there are.
 	Parties, Offers int
 
+	eras  []Era
 	floor int64
 	byKey []*Entry // Without what is gone.
 	log   []*Entry // With what is gone, by revision; of each key only the newest.
@@ -198,10 +206,10 @@ type Catalog struct {
 	view atomic.Pointer[View]
 }
 
-// New returns a catalog of nothing, whose revisions are of a history.
+// New returns a catalog of nothing, whose revisions are of an era.
 func New(epoch string) *Catalog {
 	c := &Catalog{}
-	c.view.Store(&View{Epoch: epoch, next: make(chan struct{}), late: &late{}})
+	c.view.Store(&View{Epoch: epoch, eras: []Era{{Name: epoch}}, next: make(chan struct{}), late: &late{}})
 	return c
 }
 
@@ -231,6 +239,8 @@ type Change struct {
 	Entries []*Entry
 	// Floor is the oldest revision from which a watcher can go on: of what was gone before nothing is known any more.
 	Floor int64
+	// Eras are those of the history, in their order; nil if they are as before.
+	Eras []Era
 	// All means that the entries are all that there is, also if the revision is an older one.
 	All bool
 }
@@ -241,11 +251,21 @@ func (c *Catalog) Apply(change Change) {
 	old := current
 	switch {
 	case change.All:
-		old = &View{Epoch: current.Epoch}
+		old = &View{Epoch: current.Epoch, eras: current.eras}
 	case change.Revision <= old.Revision && change.Floor <= old.floor:
 		return
 	}
-	view := &View{Epoch: old.Epoch, Revision: max(old.Revision, change.Revision), floor: max(old.floor, change.Floor), next: make(chan struct{}), late: &late{}}
+	view := &View{
+		Epoch: old.Epoch, eras: old.eras, Revision: max(old.Revision, change.Revision), floor: max(old.floor, change.Floor), next: make(chan struct{}), late: &late{},
+	}
+	if change.Eras != nil {
+		view.eras = slices.Clone(change.Eras)
+		for _, e := range view.eras {
+			if e.From <= view.Revision {
+				view.Epoch = e.Name
+			}
+		}
+	}
 
 	// Of each key the newest, and only if it is newer than what is known.
 	newest := make(map[Key]*Entry, len(change.Entries))
@@ -315,6 +335,7 @@ type Filter func(*Entry) bool
 type Watcher struct {
 	catalog *Catalog
 	filter  Filter
+	era     string
 	at      int64
 	begun   bool // It goes on where it was.
 }
@@ -324,8 +345,8 @@ type Watcher struct {
 func (c *Catalog) Watch(filter Filter, id string) *Watcher {
 	w := &Watcher{catalog: c, filter: filter}
 	view := c.View()
-	if at, ok := view.parseID(id); ok && at >= view.floor && at <= view.Revision {
-		w.at, w.begun = at, true
+	if era, at, ok := parseID(id); ok && view.covers(era, at) {
+		w.era, w.at, w.begun = era, at, true
 	}
 	return w
 }
@@ -340,7 +361,7 @@ const chunk = 64 << 10
 // be changed. The error is that of ctx, or of send.
 func (w *Watcher) Next(ctx context.Context, wait time.Duration, send func(events []byte) error) error {
 	view := w.catalog.View()
-	if w.begun && view.Revision == w.at {
+	if w.begun && view.Revision == w.at && view.covers(w.era, w.at) {
 		timeout := time.NewTimer(wait)
 		defer timeout.Stop()
 		select {
@@ -355,14 +376,14 @@ func (w *Watcher) Next(ctx context.Context, wait time.Duration, send func(events
 	if err := w.tell(view, send); err != nil {
 		return err
 	}
-	w.at, w.begun = view.Revision, true
+	w.era, w.at, w.begun = view.Epoch, view.Revision, true
 	return ctx.Err()
 }
 
 // tell hands out what the watcher has to know to know a view.
 func (w *Watcher) tell(view *View, send func([]byte) error) error {
 	switch {
-	case !w.begun || w.at < view.floor || w.at > view.Revision: // All that there is.
+	case !w.begun || !view.covers(w.era, w.at): // All that there is.
 		head := view.bookmark(nil, registryv1.EventSnapshot)
 		return w.parts(view, head, view.byKey, send)
 	case w.filter == nil && w.at == view.before:

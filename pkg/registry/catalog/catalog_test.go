@@ -296,3 +296,32 @@ func TestLate(t *testing.T) {
 		t.Errorf("%d changes in %d parts, want 2001 and a bookmark in some", words, parts)
 	}
 }
+
+// TestCovers says which watchers can go on from where they were.
+func TestCovers(t *testing.T) {
+	c := New("")
+	c.Apply(Change{Revision: 20, Floor: 5, All: true, Eras: []Era{{Name: "first", From: 1}, {Name: "second", From: 10}, {Name: "third", From: 15}}})
+	view := c.View()
+	if got := view.ID(); got != "third.20" {
+		t.Errorf("ID() = %s", got)
+	}
+	for id, want := range map[string]bool{
+		"first.9": true, "first.10": false, "second.9": false, "second.10": true, "second.14": true, "second.15": false, "third.15": true, "third.20": true,
+		"third.21": false, "first.4": false, "fourth.20": false, "third": false, "third.-1": false, "": false, ".20": false,
+	} {
+		if got := view.Covers(id); got != want {
+			t.Errorf("Covers(%q) = %t, want %t", id, got, want)
+		}
+	}
+
+	// A watcher that is connected while the history goes back, to the same revision, begins anew.
+	w := c.Watch(nil, "third.20")
+	c.Apply(Change{Revision: 20, All: true, Eras: []Era{{Name: "first", From: 1}, {Name: "fourth", From: 12}}})
+	var told string
+	if err := w.Next(t.Context(), time.Hour, func(events []byte) error { told += string(events); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(told, "event: snapshot") || !strings.Contains(told, "fourth.20") {
+		t.Errorf("it is told %s", told)
+	}
+}

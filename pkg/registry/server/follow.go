@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,8 @@ type follower struct {
 	ok atomic.Bool
 	// revision is up to which the catalog is as the store has it.
 	revision int64
+	// eras are those that the catalog knows.
+	eras map[string]bool
 	// interner has offers share what they say alike.
 	interner offer.Interner
 }
@@ -79,14 +82,22 @@ func (f *follower) follow(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("wait for changes: %w", err)
-	case revision < f.revision:
-		return f.all(ctx) // A backup was restored.
+	case revision < f.revision: // A backup was restored.
+		return f.again(ctx)
 	}
-	return f.changes(ctx)
+	return f.changes(ctx, revision)
 }
 
-// changes tells what has changed since the follower last looked.
-func (f *follower) changes(ctx context.Context) error {
+// again tells everything after the store has gone back, in a new era.
+func (f *follower) again(ctx context.Context) error {
+	if err := f.s.cfg.Store.BeginEra(ctx); err != nil {
+		return err
+	}
+	return f.all(ctx)
+}
+
+// changes tells what has changed since the follower last looked, up to a revision that the store has at least.
+func (f *follower) changes(ctx context.Context, revision int64) error {
 	for {
 		changes, err := f.s.cfg.Store.ChangesAfter(ctx, f.revision, page)
 		switch {
@@ -94,10 +105,21 @@ func (f *follower) changes(ctx context.Context) error {
 			return f.all(ctx)
 		case err != nil:
 			return fmt.Errorf("read the changes after revision %d: %w", f.revision, err)
-		case len(changes) == 0:
+		case len(changes) == 0 && revision <= f.revision:
 			return nil
 		}
+		eras, err := f.s.cfg.Store.Eras(ctx) // After the changes, so that those of an era come with it.
+		if err != nil {
+			return err
+		}
+		if f.wentBack(eras, f.s.catalog.View().Epoch) {
+			return f.again(ctx)
+		}
 		news := f.news()
+		news.Eras = erasOf(eras)
+		if len(changes) < page { // An era is a revision without a change.
+			news.Revision = revision
+		}
 		for i := range changes {
 			news.take(&changes[i])
 		}
@@ -107,6 +129,20 @@ func (f *follower) changes(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// wentBack reports whether eras are of another history than what the catalog has: one that it does not know has begun before what it has come to, or its own is missing.
+func (f *follower) wentBack(eras []store.Era, own string) bool {
+	return slices.ContainsFunc(eras, func(e store.Era) bool { return e.From <= f.revision && !f.eras[e.Name] }) ||
+		!slices.ContainsFunc(eras, func(e store.Era) bool { return e.Name == own })
+}
+
+func erasOf(eras []store.Era) []catalog.Era {
+	all := make([]catalog.Era, len(eras))
+	for i, e := range eras {
+		all[i] = catalog.Era(e)
+	}
+	return all
 }
 
 // all tells everything there is, as if nothing had been known.
@@ -124,7 +160,7 @@ func (f *follower) all(ctx context.Context) error {
 	for i := range snapshot.Offers {
 		news.offer(&snapshot.Offers[i])
 	}
-	news.Revision, news.Floor, news.All = snapshot.Revision, snapshot.Revision, true
+	news.Revision, news.Floor, news.All, news.Eras = snapshot.Revision, snapshot.Revision, true, erasOf(snapshot.Eras)
 	if err := f.deletions(ctx, news); err != nil {
 		return err
 	}
@@ -162,6 +198,10 @@ func (f *follower) tell(n *news) {
 	f.s.parties.all.Store(&n.parties)
 	f.s.catalog.Apply(n.Change)
 	f.revision = n.Revision
+	f.eras = make(map[string]bool, len(n.Eras))
+	for _, e := range n.Eras {
+		f.eras[e.Name] = true
+	}
 	f.ok.Store(true)
 }
 

@@ -99,8 +99,10 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.catalog = catalog.New(cfg.Store.Incarnation())
 	s.follower = newFollower(s)
+	if err := cfg.Store.BeginEra(ctx); err != nil {
+		return nil, fmt.Errorf("begin to show the catalog: %w", err)
+	}
 	if err := s.follower.all(ctx); err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
 	}

@@ -90,6 +90,13 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	living, cancel := context.WithTimeout(ctx.Context(), s.timing.Life)
 	defer cancel()
 
+	// Who goes on from what this replica has not come to waits for it: what there was before is no news.
+	if err := s.catchUp(living, id); err != nil {
+		s.cfg.Log.Error(err, "Cannot let a watch go on", "caller", who.called())
+		s.refuse(w, later(http.StatusServiceUnavailable, "the registry has not come to what the watcher knows already", soon))
+		return
+	}
+
 	// The stream.
 	watcher := s.catalog.Watch(s.wants(living, who, filter), id)
 	s.metrics.watches.WithLabelValues(map[bool]string{true: "resumed", false: "snapshot"}[watcher.Resumes()]).Inc()
@@ -118,6 +125,21 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 			return // It calls again, or has gone.
 		}
 	}
+}
+
+// catchUp waits until the catalog is as the store is now, if it has not come to the ID of an event.
+func (s *Server) catchUp(ctx context.Context, id string) error {
+	if id == "" || s.catalog.View().Covers(id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	revision, err := s.cfg.Store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.catalog.At(ctx, revision)
+	return err
 }
 
 // endless reports whether a request is for a stream.

@@ -13,9 +13,12 @@ import (
 
 // Snapshot returns everything, as it was at one revision.
 func (s *Store) Snapshot(ctx context.Context) (Snapshot, error) {
-	taken := Snapshot{Incarnation: s.incarnation}
+	var taken Snapshot
 	err := s.read(ctx, func(tx *sql.Tx) (err error) {
 		if taken.Revision, _, err = counters(ctx, tx); err != nil {
+			return err
+		}
+		if taken.Eras, err = readEras(ctx, tx); err != nil {
 			return err
 		}
 		if taken.Parties, err = parties(ctx, tx, ``); err != nil {

@@ -707,6 +707,7 @@ func restart(t *testing.T, dsn string) {
 	admit(t, first, "p", "q")
 	publish(t, first, signed("p", "a", 1), signed("q", "b", 1))
 	refused(t, "delete", first.DeleteOffer(t.Context(), "p", "a"), nil)
+	refused(t, "an era", first.BeginEra(t.Context()), nil)
 	before := snapshot(t, first)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -718,33 +719,40 @@ func restart(t *testing.T, dsn string) {
 	if diff := cmp.Diff(before, snapshot(t, second)); diff != "" {
 		t.Error(diff)
 	}
-	if len(second.Incarnation()) < 16 || second.Incarnation() != before.Incarnation {
-		t.Errorf("incarnation %q after %q", second.Incarnation(), before.Incarnation)
+	if len(before.Eras) != 1 || len(before.Eras[0].Name) < 16 || before.Eras[0].From != before.Revision {
+		t.Errorf("eras %v at revision %d", before.Eras, before.Revision)
 	}
 	publish(t, second, signed("p", "c", 1))
-	if got, want := told(t, second, before.Revision, limit), "upsert p/c @6"; got != want {
+	if got, want := told(t, second, before.Revision, limit), "upsert p/c @7"; got != want {
 		t.Errorf("told %q, want %q", got, want)
+	}
+	for range maxEras {
+		refused(t, "an era", second.BeginEra(t.Context()), nil)
+	}
+	eras, err := second.Eras(t.Context())
+	if err != nil || len(eras) != maxEras || eras[0].From != 8 || eras[maxEras-1].From != 7+maxEras {
+		t.Errorf("eras %v, %v", eras, err)
 	}
 }
 
 // openTogether opens a new database from many programs at once.
 func openTogether(t *testing.T, dsn string) {
-	incarnations := make([]string, 4)
 	var programs sync.WaitGroup
-	for i := range incarnations {
+	for range 4 {
 		programs.Go(func() {
 			s, err := Open(t.Context(), dsn)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			incarnations[i] = s.Incarnation()
+			refused(t, "an era", s.BeginEra(t.Context()), nil)
 			s.Close()
 		})
 	}
 	programs.Wait()
-	if len(slices.Compact(incarnations)) != 1 {
-		t.Errorf("incarnations %q", incarnations)
+	eras, err := opened(t, dsn).Eras(t.Context())
+	if err != nil || len(eras) != 4 || eras[0].From != 1 || eras[3].From != 4 {
+		t.Errorf("eras %v, %v", eras, err)
 	}
 }
 

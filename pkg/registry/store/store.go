@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -20,9 +19,8 @@ type Store struct {
 	writer *sql.DB // on PostgreSQL the same as reader
 	dialect
 
-	incarnation string
-	version     int64
-	poll        time.Duration // how often Wait looks
+	version int64
+	poll    time.Duration // how often Wait looks
 
 	changes   announcer
 	listening context.CancelFunc
@@ -60,12 +58,6 @@ func (s *Store) prepare(ctx context.Context, files fs.FS) error {
 		return err
 	}
 	s.version, s.poll = version, pollInterval
-	if _, err := s.writer.ExecContext(ctx, `UPDATE catalog SET incarnation = $1 WHERE incarnation = ''`, rand.Text()); err != nil {
-		return fmt.Errorf("name the catalog: %w", err)
-	}
-	if err := s.reader.QueryRowContext(ctx, `SELECT incarnation FROM catalog`).Scan(&s.incarnation); err != nil {
-		return fmt.Errorf("read the name of the catalog: %w", err)
-	}
 	s.listen()
 	return nil
 }
@@ -82,9 +74,6 @@ func (s *Store) Close() error {
 	}
 	return err
 }
-
-// Incarnation is a random name that the database got when it was created. A revision says nothing about another database.
-func (s *Store) Incarnation() string { return s.incarnation }
 
 // SchemaVersion is the number of the last migration.
 func (s *Store) SchemaVersion() int64 { return s.version }

@@ -129,8 +129,8 @@ type Change struct {
 
 // Snapshot is all parties and all offers at one revision, in the order of their IDs.
 type Snapshot struct {
-	Incarnation string // as Store.Incarnation
-	Revision    int64
-	Parties     []Party
-	Offers      []StoredOffer
+	Eras     []Era // as Store.Eras
+	Revision int64
+	Parties  []Party
+	Offers   []StoredOffer
 }

@@ -7,11 +7,11 @@
 -- +goose Up
 CREATE TABLE catalog (
     id          BIGINT PRIMARY KEY CHECK (id = 1),
-    incarnation TEXT   NOT NULL,
+    eras        TEXT   NOT NULL, -- an array in JSON
     revision    BIGINT NOT NULL, -- Writers lock this row before they read.
     compacted   BIGINT NOT NULL  -- Deletions up to this revision may be forgotten.
 );
-INSERT INTO catalog (id, incarnation, revision, compacted) VALUES (1, '', 0, 0);
+INSERT INTO catalog (id, eras, revision, compacted) VALUES (1, '[]', 0, 0);
 
 CREATE TABLE parties (
     id                TEXT   NOT NULL PRIMARY KEY,
