@@ -17,7 +17,7 @@ type Bounds struct {
 	// Admits reports whether an address may connect; nil for all. It is called for each
 	// connection and must not block.
 	Admits func(netip.Addr) bool
-	// Of tells for whom an address counts; nil for itself.
+	// Of tells for whom an address counts; nil for itself, or its /64 of IPv6.
 	Of source.Func
 	// All and Each bound the connections in all, and of each for whom they count.
 	All, Each int

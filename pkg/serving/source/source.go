@@ -52,9 +52,13 @@ func Network(a netip.Addr) Source {
 	return Source{network: network}
 }
 
-// Address is one address, for where peers do not call.
+// Address is one host, for where peers do not call: an address of IPv4, or a /64 of IPv6, of
+// which one host may have all addresses.
 func Address(a netip.Addr) Source {
 	a = plain(a)
+	if a.Is6() {
+		return Network(a)
+	}
 	return Source{network: netip.PrefixFrom(a, a.BitLen())}
 }
 

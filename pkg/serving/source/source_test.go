@@ -24,6 +24,8 @@ func TestSources(t *testing.T) {
 		"OtherIPv6":    {"The next one is another's.", Network(addr("2001:db8::1")), Network(addr("2001:db8:0:1::1")), false},
 		"Zone":         {"A zone is none of the address.", Network(addr("fe80::1%eth0")), Network(addr("fe80::1")), true},
 		"Address":      {"An address counts alone.", Address(addr("192.0.2.1")), Address(addr("192.0.2.2")), false},
+		"SameHost":     {"A host of IPv6 has a /64.", Address(addr("2001:db8::1")), Address(addr("2001:db8::2:0:0:1")), true},
+		"OtherHost":    {"Not more than that.", Address(addr("2001:db8::1")), Address(addr("2001:db8:0:1::1")), false},
 		"SameAddress":  {"In all its forms.", Address(addr("192.0.2.1")), Address(addr("::ffff:192.0.2.1")), true},
 		"Peer":         {"A peer counts as a whole.", Peer("a"), Peer("a"), true},
 		"OtherPeer":    {"And alone.", Peer("a"), Peer("b"), false},
