@@ -61,13 +61,13 @@ type linkedModule struct {
 }
 
 // readBinary reads a program, and refuses one that must not be released: for another platform, with the C library, with paths of
-// the machine that built it, or with a module that is patched, or is not, against what is wanted.
-func readBinary(path string, p platform, patched bool) (binary, error) {
+// the machine that built it, from another revision if it says which, or with a module that is patched, or is not, against what is wanted.
+func readBinary(path string, p platform, patched bool, revision string) (binary, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
 		return binary{}, err
 	}
-	if err := checkBuild(info, p, patched); err != nil {
+	if err := checkBuild(info, p, patched, revision); err != nil {
 		return binary{}, fmt.Errorf("%s: %w", path, err)
 	}
 	data, err := os.ReadFile(path)
@@ -77,7 +77,7 @@ func readBinary(path string, p platform, patched bool) (binary, error) {
 	return binary{Path: path, Data: data, GoVersion: info.GoVersion, Modules: linkedModules(info)}, nil
 }
 
-func checkBuild(info *debug.BuildInfo, p platform, patched bool) error {
+func checkBuild(info *debug.BuildInfo, p platform, patched bool, revision string) error {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
@@ -86,6 +86,9 @@ func checkBuild(info *debug.BuildInfo, p platform, patched bool) error {
 		if settings[key] != want {
 			return fmt.Errorf("it was built with %s=%q, and must be with %q", key, settings[key], want)
 		}
+	}
+	if of := settings["vcs.revision"]; of != "" && (of != revision || settings["vcs.modified"] == "true") { // The Makefile has Go leave it out.
+		return fmt.Errorf("it was built from revision %s, modified=%q, and must be from %s", of, settings["vcs.modified"], revision)
 	}
 	isPatched := slices.ContainsFunc(linkedModules(info), func(m linkedModule) bool { return m.Path == liqoModule && m.Patched })
 	if isPatched != patched {

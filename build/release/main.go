@@ -91,7 +91,7 @@ func runImage(ctx context.Context, flags *flag.FlagSet, args []string, _ io.Writ
 		return err
 	}
 	p := packer{Source: s, Licences: licences}
-	built, err := readBinary(*path, platform{"linux", runtime.GOARCH}, of.Patched)
+	built, err := readBinary(*path, platform{"linux", runtime.GOARCH}, of.Patched, s.Revision)
 	if err != nil {
 		return err
 	}

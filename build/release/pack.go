@@ -141,7 +141,7 @@ const archiveEnd = ".oci.tar"
 
 // image returns the image of a program for one platform, with its bill of materials.
 func (p packer) image(of program, on platform) (v1.Image, artifact, binary, error) {
-	built, err := readBinary(filepath.Join(p.Binaries, on.String(), of.Binary), on, of.Patched)
+	built, err := readBinary(filepath.Join(p.Binaries, on.String(), of.Binary), on, of.Patched, p.Source.Revision)
 	if err != nil {
 		return nil, artifact{}, binary{}, err
 	}
@@ -169,7 +169,7 @@ func (p packer) image(of program, on platform) (v1.Image, artifact, binary, erro
 func (p packer) plugins() (files []artifact, binaries []binary, err error) {
 	archives := map[platform]artifact{}
 	for _, on := range p.Plugins {
-		built, err := readBinary(filepath.Join(p.Binaries, on.String(), plugin+on.exe()), on, false)
+		built, err := readBinary(filepath.Join(p.Binaries, on.String(), plugin+on.exe()), on, false, p.Source.Revision)
 		if err != nil {
 			return nil, nil, err
 		}

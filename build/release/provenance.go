@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -46,9 +47,17 @@ type provenance struct {
 // state returns the statement about files and images. It has no time and no name of a machine: whoever builds the same source with the
 // same Go gets the same statement, which is what makes it worth something before anybody signs it.
 func state(s source, goVersion string, subjects []resource) ([]byte, error) {
-	modules, err := sums(filepath.Join(s.Root, "go.sum"))
-	if err != nil {
-		return nil, err
+	var modules []resource
+	for _, file := range []string{"go.sum", "build/release/go.sum"} { // The authorities that an image trusts are linked into the program that makes it.
+		some, err := sums(filepath.Join(s.Root, file))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range some {
+			if !slices.ContainsFunc(modules, func(known resource) bool { return known.URI == m.URI }) {
+				modules = append(modules, m)
+			}
+		}
 	}
 	made := statement{Type: "https://in-toto.io/Statement/v1", Subject: subjects, PredicateType: "https://slsa.dev/provenance/v1"}
 	definition := &made.Predicate.BuildDefinition

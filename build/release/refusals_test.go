@@ -43,7 +43,7 @@ func TestArchivesAreReproducible(t *testing.T) {
 }
 
 func TestCheckBuild(t *testing.T) {
-	good := map[string]string{"GOOS": "linux", "GOARCH": "arm64", "CGO_ENABLED": "0", "-trimpath": "true"}
+	good := map[string]string{"GOOS": "linux", "GOARCH": "arm64", "CGO_ENABLED": "0", "-trimpath": "true", "vcs.revision": "a", "vcs.modified": "false"}
 	cases := map[string]struct {
 		reason, key, value string
 		patched            bool
@@ -53,6 +53,8 @@ func TestCheckBuild(t *testing.T) {
 		"Elsewhere": {reason: "It would not run there.", key: "GOARCH", value: "amd64", refusal: "GOARCH"},
 		"C":         {reason: "The image has no C library.", key: "CGO_ENABLED", value: "1", refusal: "CGO_ENABLED"},
 		"Paths":     {reason: "Another folder would give other bytes.", key: "-trimpath", value: "", refusal: "-trimpath"},
+		"Revision":  {reason: "It is of another source.", key: "vcs.revision", value: "b", refusal: "revision b"},
+		"Modified":  {reason: "It is of a source that is nowhere.", key: "vcs.modified", value: "true", refusal: "modified"},
 		"Stock":     {reason: "The virtual kubelet needs the patches.", patched: true, refusal: "patched"},
 	}
 	for name, tc := range cases {
@@ -64,7 +66,7 @@ func TestCheckBuild(t *testing.T) {
 				}
 				info.Settings = append(info.Settings, debug.BuildSetting{Key: key, Value: value})
 			}
-			err := checkBuild(info, platform{"linux", "arm64"}, tc.patched)
+			err := checkBuild(info, platform{"linux", "arm64"}, tc.patched, "a")
 			if (err == nil) != (tc.refusal == "") || err != nil && !strings.Contains(err.Error(), tc.refusal) {
 				t.Errorf("%s %v", tc.reason, err)
 			}

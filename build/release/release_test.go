@@ -427,6 +427,16 @@ func provenanceIsComplete(t *testing.T, out string, p packer) {
 	if materials["git+"+repository] != p.Source.Revision || len(materials["pkg:golang/github.com/liqotech/liqo@v0.9.4"]) != 64 {
 		t.Errorf("the statement does not say from what the release is made: %d materials", len(materials))
 	}
+	sums, err := os.ReadFile(filepath.Join(p.Source.Root, "build/release/go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sums)) {
+		if module, version, _ := strings.Cut(line, " "); strings.Contains(module, "x509roots") && len(materials["pkg:golang/"+module+"@"+strings.Fields(version)[0]]) != 64 &&
+			!strings.Contains(version, "/go.mod") {
+			t.Errorf("the statement lacks %s, which every image has", line)
+		}
+	}
 }
 
 // registryHandler is a registry in memory.
