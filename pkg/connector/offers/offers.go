@@ -47,6 +47,8 @@ const (
 	measuredPause = 5 * time.Minute
 	// outdatedPause is how long an offer stays as it was signed though a registry wants a higher revision.
 	outdatedPause = time.Minute
+	// leap is how many times further ahead of the clock its revision is then each time, and maxAhead how far at most: what was signed before that is over.
+	leap, maxAhead = 16, 400 * 24 * time.Hour
 	// countedFor is for how long a capacity that was counted is good for negotiations.
 	countedFor = 2 * time.Second
 )

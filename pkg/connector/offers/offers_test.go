@@ -430,6 +430,44 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
+// TestAhead makes an offer again in another process, after the clock was ahead for some days: registries have it within minutes.
+func TestAhead(t *testing.T) {
+	w := newWorld(t, small("small"))
+	const days = 10 * 24 * time.Hour
+	w.now = w.now.Add(days)
+	w.look()
+	seen := w.parse(w.listed["small"]).Revision
+	w.now = w.now.Add(-days)
+	if err := w.Delete(t.Context(), w.offer("small")); err != nil {
+		t.Fatal(err)
+	}
+	w.look()
+	if err := w.Create(t.Context(), small("small")); err != nil {
+		t.Fatal(err)
+	}
+	w.open()
+	w.look()
+	minutes := 0
+	for w.parse(w.listed["small"]).Revision <= seen && minutes < 60 {
+		minutes++
+		w.now = w.now.Add(time.Minute)
+		w.standing = market.Standing{Refused: true, Outdated: true, Why: "the revision must grow"}
+		w.look()
+	}
+	if minutes > 5 {
+		t.Errorf("it has revision %d after %d minutes, and registries have seen %d", w.parse(w.listed["small"]).Revision, minutes, seen)
+	}
+
+	// A registry that is never content changes nothing for others: revisions still grow, and not beyond all bounds.
+	for range 60 {
+		w.now = w.now.Add(time.Minute)
+		w.look()
+	}
+	if got := time.Unix(w.parse(w.listed["small"]).Revision, 0).Sub(w.now); got > 401*24*time.Hour {
+		t.Errorf("revisions are %s ahead", got)
+	}
+}
+
 // TestStanding says what registries say.
 func TestStanding(t *testing.T) {
 	w := newWorld(t, small("small"))

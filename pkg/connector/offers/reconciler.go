@@ -247,10 +247,14 @@ func withoutAvailability(plans []offer.Plan) []offer.Plan {
 }
 
 // renew signs the offer, and writes it before anybody sees it. Revisions follow the clock, so that they grow also if the object is deleted
-// and created again; that this happens within a second is why they are remembered.
+// and created again; that this happens within a second is why they are remembered. Where a registry has seen a higher one, as after the clock was
+// ahead for a while, they leap, each time further.
 func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) error {
 	status, unsigned := &l.offer.Status, l.offer.Status.DeepCopy()
 	wanted.Revision = max(status.Revision+1, l.revisions[l.offer.Name]+1, l.now.Unix())
+	if ahead := time.Duration(status.Revision-l.now.Unix()) * time.Second; l.outdated() && ahead < maxAhead {
+		wanted.Revision = max(wanted.Revision, l.now.Add(min(maxAhead, leap*max(ahead, outdatedPause))).Unix())
+	}
 	l.revisions[l.offer.Name] = wanted.Revision
 	wanted.IssuedAt = l.now.UTC().Truncate(time.Second)
 	wanted.ValidUntil = wanted.IssuedAt.Add(l.validity())
