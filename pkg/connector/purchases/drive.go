@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -59,6 +61,20 @@ type drive struct {
 
 // now is the time in the form of terms.
 func (d *drive) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Second) }
+
+// id is what the contract is called. Other terms that are ordered have another name, so that its seller never has others by this one.
+func (d *drive) id() string {
+	if d.record != nil {
+		return d.record.Purchase.Terms.ID
+	}
+	return cmp.Or(d.object.Status.ContractID, string(d.object.UID))
+}
+
+// otherID returns what the next contract of a purchase is called: the purchase's UID, and which one it is.
+func otherID(id, uid string) string {
+	n, _ := strconv.Atoi(strings.TrimPrefix(id, uid+"-")) // The first one has no number.
+	return uid + "-" + strconv.Itoa(max(n, 1)+1)
+}
 
 // leaves reports whether people want the contract to end.
 func (d *drive) leaves() bool {
@@ -166,11 +182,12 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 
 // orderAnew forgets terms that the seller does not sell any more, if it never heard of them, so that other ones are asked for.
 func (d *drive) orderAnew(ctx context.Context, c *negotiation.Client, refusal error) (*ctrl.Result, error) {
-	view, err := c.Get(ctx, string(d.object.UID), 0, 0)
+	view, err := c.Get(ctx, d.id(), 0, 0)
 	if !errors.Is(err, contract.ErrUnknown) {
 		d.heard(c, view, err)
 		return d.unanswered(ctx, cmp.Or(err, refusal))
 	}
+	d.object.Status.ContractID = otherID(d.id(), string(d.object.UID))
 	d.record = nil
 	d.object.Status.Record = ""
 	return d.retry(ctx, connectorv1alpha1.ReasonOrderRefused, refusal.Error())
@@ -275,7 +292,7 @@ func (d *drive) observe(view contract.View) error {
 // look asks the seller how far the contract is. It reports whether that is news.
 func (d *drive) look(ctx context.Context, c *negotiation.Client) (bool, error) {
 	before := d.record.Purchase
-	view, err := c.Get(ctx, string(d.object.UID), 0, 0)
+	view, err := c.Get(ctx, d.id(), before.Seen.Version, 0)
 	if wrong := d.heard(c, view, err); err != nil || wrong != nil {
 		return false, cmp.Or(err, wrong)
 	}
@@ -305,7 +322,7 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	}
 	after := watched
 	//nolint:contextcheck // It waits longer than this pass takes.
-	if !d.watches.start(d.object.Name, c, string(d.object.UID), d.record.Purchase.Seen.Version) {
+	if !d.watches.start(d.object.Name, c, d.id(), d.record.Purchase.Seen.Version) {
 		after = lookAgain
 	}
 	switch {
@@ -401,7 +418,7 @@ func (d *drive) unreadable(ctx context.Context, cause error) (ctrl.Result, error
 	}
 	message := cause.Error()
 	if c, err := d.seller(); err == nil {
-		key := contract.Key{Buyer: string(d.cfg.Keys().ID()), ID: string(d.object.UID)}
+		key := contract.Key{Buyer: string(d.cfg.Keys().ID()), ID: d.id()}
 		if _, err := c.Do(ctx, contract.Request{Event: contract.Terminate, Key: key}); err != nil {
 			message += "; the seller was not told: " + err.Error()
 		}
@@ -441,7 +458,7 @@ func (d *drive) write(ctx context.Context) error {
 // writeStatus writes the status if it has changed. Nobody else may have written meanwhile.
 func (d *drive) writeStatus(ctx context.Context) error {
 	status := &d.object.Status
-	status.ContractID, status.ObservedGeneration = string(d.object.UID), d.object.Generation
+	status.ContractID, status.ObservedGeneration = d.id(), d.object.Generation
 	if d.record != nil {
 		text, err := d.record.text()
 		if err != nil {

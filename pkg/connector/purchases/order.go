@@ -168,7 +168,7 @@ func (d *drive) ask(resources map[corev1.ResourceName]resource.Quantity, starts,
 		}
 	}
 	return negotiationv1.QuoteRequest{
-		ID: string(d.object.UID), Cluster: negotiationv1.Cluster{ID: string(d.cfg.Cluster.ID), Name: d.cfg.Cluster.Name},
+		ID: d.id(), Cluster: negotiationv1.Cluster{ID: string(d.cfg.Cluster.ID), Name: d.cfg.Cluster.Name},
 		Offer: string(d.object.Spec.Offer), Plan: string(d.object.Spec.Plan), Resources: texts, StartsAt: starts, EndsAt: ends,
 	}
 }

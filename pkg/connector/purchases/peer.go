@@ -99,7 +99,7 @@ func (d *drive) crowded(ctx context.Context, smaller corev1.ResourceList) (strin
 
 // peer goes on with a peering. What is peered is written before.
 func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract.Action) (*ctrl.Result, error) {
-	secret, err := c.Credentials(ctx, string(d.object.UID))
+	secret, err := c.Credentials(ctx, d.id())
 	if err != nil {
 		// It can be over meanwhile.
 		if news, failed := d.look(ctx, c); news || isKubernetes(failed) {

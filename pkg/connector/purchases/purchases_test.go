@@ -415,7 +415,7 @@ func (w *world) once(name string) ctrl.Result {
 }
 
 // until calls the reconciler until a purchase has the reason; the seller does its duties between.
-func (w *world) until(name, reason string, s *shop) *connectorv1alpha1.Purchase {
+func (w *world) until(name, reason string, s *shop, between ...func()) *connectorv1alpha1.Purchase {
 	w.t.Helper()
 	var object *connectorv1alpha1.Purchase
 	for range 100 {
@@ -425,6 +425,9 @@ func (w *world) until(name, reason string, s *shop) *connectorv1alpha1.Purchase 
 		}
 		if s != nil {
 			s.serve(w.t, w.key(name))
+		}
+		for _, do := range between {
+			do()
 		}
 	}
 	w.t.Fatalf("%s is not %s: %+v", name, reason, object.Status.Conditions)
@@ -647,6 +650,27 @@ func TestNothingOf(t *testing.T) {
 	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["nvidia.com/gpu"] = resource.MustParse("0") })
 	if p := w.until("p", connectorv1alpha1.ReasonActive, s); len(p.Status.Resources) != 3 {
 		t.Errorf("bought: %v", p.Status.Resources)
+	}
+}
+
+// TestOrderAnew has the offer change between the quote and the order: other terms are ordered, by another name.
+func TestOrderAnew(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	handler, changes := s.server.Handler, 2
+	s.server.Handler = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && changes > 0 {
+			changes--
+			s.mu.Lock()
+			s.offer.Revision++
+			s.mu.Unlock()
+		}
+		handler.ServeHTTP(out, r)
+	})
+	w.create("p", s, nil)
+	p := w.until("p", connectorv1alpha1.ReasonActive, nil, func() { s.serve(t, contract.Key{Buyer: string(w.buyer.key.ID()), ID: "uid-p-3"}) })
+	if p.Status.ContractID != "uid-p-3" {
+		t.Errorf("the contract is called %s", p.Status.ContractID)
 	}
 }
 

@@ -28,11 +28,26 @@ type watches struct {
 	mu      sync.Mutex
 	base    context.Context //nolint:containedctx // It is that of Start, in which all waiting ends.
 	waiting map[string]func()
+	told    map[string]told // by the Purchase's name
 	group   sync.WaitGroup
 }
 
+// told is a version that a seller has told of, after one that was seen, and how often in vain: it did not come.
+type told struct {
+	after  int64
+	inVain int
+}
+
+// pause is how long nobody waits for a seller that told of versions in vain.
+func (t told) pause() time.Duration {
+	if t.inVain == 0 {
+		return 0
+	}
+	return min(firstPause<<min(t.inVain, 16), watched)
+}
+
 func newWatches() *watches {
-	return &watches{woken: make(chan event.GenericEvent), waiting: map[string]func(){}}
+	return &watches{woken: make(chan event.GenericEvent), waiting: map[string]func(){}, told: map[string]told{}}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -65,11 +80,21 @@ func (w *watches) start(purchase string, c *negotiation.Client, id string, after
 	}
 	ctx, cancel := context.WithCancel(w.base)
 	w.waiting[purchase] = cancel
+	last, is := w.told[purchase]
+	if is && last.after != after {
+		delete(w.told, purchase)
+		last = told{}
+	}
 	w.group.Go(func() {
 		defer cancel()
+		select { // What it told last did not come.
+		case <-time.After(last.pause()):
+		case <-ctx.Done():
+		}
+		news := false
 		for ctx.Err() == nil {
 			view, err := c.Get(ctx, id, after, negotiation.MaxWait)
-			if err != nil || view.Version > after {
+			if news = err == nil && view.Version > after; err != nil || news {
 				break
 			}
 			// A seller that does not wait is not asked all the time.
@@ -82,6 +107,9 @@ func (w *watches) start(purchase string, c *negotiation.Client, id string, after
 		mine := ctx.Err() == nil
 		if mine {
 			delete(w.waiting, purchase)
+		}
+		if mine && news {
+			w.told[purchase] = told{after: after, inVain: last.inVain + 1}
 		}
 		w.mu.Unlock()
 		if !mine {
@@ -99,6 +127,7 @@ func (w *watches) start(purchase string, c *negotiation.Client, id string, after
 func (w *watches) stop(purchase string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.told, purchase)
 	if stop, is := w.waiting[purchase]; is {
 		stop()
 		delete(w.waiting, purchase)

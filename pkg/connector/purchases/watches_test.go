@@ -6,6 +6,10 @@ package purchases
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -57,5 +61,46 @@ func TestWatches(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("it does not end")
+	}
+}
+
+// TestToldInVain waits ever longer for a seller that tells of versions which do not come, and not for one whose versions do.
+func TestToldInVain(t *testing.T) {
+	key, err := party.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"id":"p","version":5,"state":"Proposed"}`)
+	}))
+	server.Listener = tls.NewListener(server.Listener, party.TLS{Current: func() party.Key { return key }}.Server())
+	server.Start()
+	t.Cleanup(server.Close)
+	keys := party.FirstKey(key.Public())
+	c, err := negotiation.NewClient(negotiation.ClientConfig{
+		Endpoint: "https://" + server.Listener.Addr().String(), Seller: keys, Buyer: keys, Key: func() party.Key { return key },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWatches()
+	w.base = t.Context()
+	if w.start("p", c, "p", 0); (<-w.woken).Object.GetName() != "p" {
+		t.Error("another one is woken")
+	}
+	if last := w.told["p"]; last.inVain != 1 || last.pause() != 2*time.Second {
+		t.Errorf("after the first time it waits for %s", last.pause())
+	}
+	if longest := (told{inVain: 1 << 20}).pause(); longest != watched {
+		t.Errorf("at most it waits for %s", longest)
+	}
+	w.start("p", c, "p", 4) // A version has come.
+	<-w.woken
+	if last := w.told["p"]; last.after != 4 || last.inVain != 1 {
+		t.Errorf("it waits for %s though a version has come", last.pause())
+	}
+	w.stop("p")
+	if len(w.told) > 0 {
+		t.Error("it remembers what is gone")
 	}
 }
