@@ -26,30 +26,62 @@ const (
 // fails or the time is over. Without a variable the worlds are the same ones each time.
 func Run(t *testing.T, world func(t *testing.T, seed uint64)) {
 	t.Helper()
-	budget, first := usual, uint64(0)
-	if text := os.Getenv(Budget); text != "" {
-		var err error
-		if budget, err = time.ParseDuration(text); err != nil {
-			t.Fatalf("%s: %v", Budget, err)
-		}
-		first = uint64(time.Now().UnixNano()) // Any will do.
+	first, budget := uint64(0), usual
+	if given, is := budgetOf(t); is {
+		first, budget = anySeed(), given
 	}
+	began := time.Now()
+	run(t, first, world, func(uint64) bool { return time.Since(began) < budget })
+}
+
+// Some looks at a number of worlds, other ones each time, until one fails. With Budget it does so
+// for as long as that. It is for worlds whose time says little: of each the computer does much.
+func Some(t *testing.T, count uint64, world func(t *testing.T, seed uint64)) {
+	t.Helper()
+	goOn := func(done uint64) bool { return done < count }
+	if budget, is := budgetOf(t); is {
+		began := time.Now()
+		goOn = func(uint64) bool { return time.Since(began) < budget }
+	}
+	run(t, anySeed(), world, goOn)
+}
+
+// anySeed returns another seed each time.
+func anySeed() uint64 { return uint64(time.Now().UnixNano()) }
+
+// budgetOf returns for how long to look, if somebody has said so.
+func budgetOf(t *testing.T) (budget time.Duration, given bool) {
+	t.Helper()
+	text := os.Getenv(Budget)
+	if text == "" {
+		return 0, false
+	}
+	budget, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", Budget, err)
+	}
+	return budget, true
+}
+
+// run looks at worlds from a seed on, while goOn says so after as many as are done, or only at that of Seed.
+func run(t *testing.T, first uint64, world func(t *testing.T, seed uint64), goOn func(done uint64) bool) {
+	t.Helper()
 	if text := os.Getenv(Seed); text != "" {
 		var err error
 		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatalf("%s: %v", Seed, err)
 		}
-		budget = 0
+		goOn = func(uint64) bool { return false }
 	}
-	seed, began := first, time.Now()
+	seed := first
 	defer func() {
 		if t.Failed() {
-			t.Logf("%s=%d repeats this", Seed, seed)
+			t.Logf("%s=%d go test -count=1 -run '^%s$' repeats this in the folder of the test", Seed, seed, t.Name())
 		}
 	}()
 	for {
 		world(t, seed)
-		if t.Failed() || time.Since(began) >= budget {
+		if t.Failed() || !goOn(seed-first+1) {
 			break
 		}
 		seed++

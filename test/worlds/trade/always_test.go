@@ -1,0 +1,157 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trade
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+)
+
+// Promises that hold at any time: they are looked at after each write and each deed in a cluster.
+var (
+	alwaysOfSellers = []func(*seller) error{(*seller).notOversold, (*seller).holdsWhatIsSigned}
+	alwaysOfBuyers  = []func(*buyer) error{(*buyer).knowsItsPeerings}
+)
+
+// judge looks whether what always holds does in a cluster.
+func (w *world) judge(h *host) {
+	for _, s := range w.sellers {
+		for _, holds := range alwaysOfSellers {
+			if &s.host == h {
+				w.note(holds(s), s.name)
+			}
+		}
+	}
+	for _, b := range w.buyers {
+		for _, holds := range alwaysOfBuyers {
+			if &b.host == h {
+				w.note(holds(b), b.name)
+			}
+		}
+	}
+}
+
+func (w *world) note(broken error, who string) {
+	if broken != nil {
+		w.failf("%s: %w", who, broken)
+	}
+}
+
+// readRecords are the records of Sales by the versions of these.
+type readRecords map[string]*contract.Record
+
+// sold returns the records of the seller's contracts.
+func (s *seller) sold() []*contract.Record {
+	var found []*contract.Record
+	for _, sale := range s.all() {
+		record, known := s.records[sale.ResourceVersion]
+		if !known {
+			var err error
+			if record, err = books.Record(sale); err != nil {
+				s.w.failf("%s: %v", s.name, err)
+			}
+			s.records[sale.ResourceVersion] = record
+		}
+		if record != nil {
+			found = append(found, record)
+		}
+	}
+	return found
+}
+
+// soldTo returns the record of a contract; nil if there is none.
+func (s *seller) soldTo(key contract.Key) *contract.Record {
+	for _, r := range s.sold() {
+		if r.Key == key {
+			return r
+		}
+	}
+	return nil
+}
+
+// readableOf says what a record is.
+func readableOf(sale *connectorv1alpha1.Sale) string {
+	r, err := books.Record(sale)
+	if err != nil || r == nil {
+		return fmt.Sprint(err)
+	}
+	return fmt.Sprintf("%s v%d %s rev %d of %s until %s ends %s", r.Key.ID, r.Version, r.State, r.Terms.Revision, r.Terms.Resources.Cpu(),
+		r.Until.Format("15:04:05"), r.Ends.Format("02 15:04:05"))
+}
+
+// held returns the ledger.
+func (s *seller) held() ledger.Ledger {
+	store, err := books.New(books.Config{Client: nothing{}, Reader: s.live})
+	if err != nil {
+		s.w.failf("%s: %v", s.name, err)
+		return ledger.Ledger{}
+	}
+	held, err := store.Ledger(context.Background())
+	if err != nil {
+		s.w.failf("%s: %v", s.name, err)
+	}
+	return held
+}
+
+// binds reports whether a contract takes something from the seller: it is signed, and not over, or not withdrawn.
+func binds(r *contract.Record) bool {
+	return r.Signed() && (!r.State.Final() || r.Duty() == contract.WithdrawDuty)
+}
+
+// notOversold: a seller promises no more than it has, neither in its ledger nor in its contracts. What
+// has lapsed counts as well: who reserves removes it.
+func (s *seller) notOversold() error {
+	held, sum, ever := s.held(), int64(0), time.Time{}
+	if sold := held.Sold(offerID, planID, ever); sold > stock {
+		return fmt.Errorf("it holds %d units of a stock of %d: %+v", sold, stock, held)
+	}
+	total := held.Held(ever)
+	if total.Cpu().CmpInt64(cores) > 0 {
+		return fmt.Errorf("it holds %s of %d cores: %+v", total.Cpu(), cores, held)
+	}
+	for _, r := range s.sold() {
+		if binds(r) {
+			sum += r.Terms.Resources.Cpu().Value()
+		}
+	}
+	if sum > cores {
+		return fmt.Errorf("its contracts are of %d cores, and it has %d", sum, cores)
+	}
+	return nil
+}
+
+// holdsWhatIsSigned: the ledger holds, without a limit of time, what is signed.
+func (s *seller) holdsWhatIsSigned() error {
+	held := s.held()
+	for _, r := range s.sold() {
+		if !binds(r) {
+			continue
+		}
+		hold, found := held.Get(r.Key)
+		if size := r.Terms.Size(); !found || !hold.Until.IsZero() || !hold.Size.Max(size).Equal(hold.Size) {
+			return fmt.Errorf("contract %s in state %s is of %s cores, and its hold (%t) is %+v", r.Key, r.State, size.Resources.Cpu(), found, hold)
+		}
+	}
+	return nil
+}
+
+// knowsItsPeerings: a peering is that of a Purchase which says so.
+func (b *buyer) knowsItsPeerings() error {
+	for id := range b.liqo.peered {
+		known := false
+		for _, p := range b.all() {
+			known = known || p.Status.Cluster.ID == string(id) && stored(p).Purchase.Peering != contract.Apart
+		}
+		if !known {
+			return fmt.Errorf("it is peered with %s, and no purchase knows", id)
+		}
+	}
+	return nil
+}

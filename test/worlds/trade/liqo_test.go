@@ -1,0 +1,179 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trade
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+)
+
+// sellerLiqo is the Liqo of a cluster that sells: to which clusters something is issued that opens it, and for how many calls of Withdraw a
+// cluster that was withdrawn from is seen to leave.
+type sellerLiqo struct {
+	issued  map[cluster.ID]bool
+	leaving map[cluster.ID]int
+}
+
+func (l sellerLiqo) clone() sellerLiqo {
+	return sellerLiqo{maps.Clone(l.issued), maps.Clone(l.leaving)}
+}
+
+// liqoOfSeller is how a process of a seller uses it.
+type liqoOfSeller struct {
+	p *process
+	s *seller
+}
+
+var _ peering.Seller = liqoOfSeller{}
+
+// Issue implements peering.Seller.
+func (l liqoOfSeller) Issue(_ context.Context, buyer cluster.Identity) (peering.Credentials, error) {
+	err := l.p.call("issue", func() error {
+		l.p.w.notef("  %s issues to %s, before: %t", l.p.name, buyer.ID, l.s.liqo.issued[buyer.ID])
+		l.s.liqo.issued[buyer.ID], l.s.liqo.leaving[buyer.ID] = true, 1
+		return nil
+	})
+	if err != nil {
+		return peering.Credentials{}, err
+	}
+	return peering.NewCredentials(l.s.identity, "https://"+authHost, "token")
+}
+
+// Withdraw implements peering.Seller.
+func (l liqoOfSeller) Withdraw(_ context.Context, buyer cluster.ID) (done bool, err error) {
+	err = l.p.call("withdraw", func() error {
+		l.p.w.notef("  %s withdraws from %s, before: %t", l.p.name, buyer, l.s.liqo.issued[buyer])
+		delete(l.s.liqo.issued, buyer)
+		done = l.s.liqo.leaving[buyer] == 0
+		l.s.liqo.leaving[buyer] = max(l.s.liqo.leaving[buyer]-1, 0)
+		return nil
+	})
+	return done && err == nil, err
+}
+
+// buyerLiqo is the Liqo of a cluster that buys.
+type buyerLiqo struct {
+	// peered is how far its peerings are: 2 can be used.
+	peered map[cluster.ID]int
+	// cores are those that its pods request at other clusters, and closed are clusters where nothing new runs.
+	cores  map[cluster.ID]int64
+	closed map[cluster.ID]bool
+}
+
+func newBuyerLiqo() buyerLiqo {
+	return buyerLiqo{map[cluster.ID]int{}, map[cluster.ID]int64{}, map[cluster.ID]bool{}}
+}
+
+// liqoOfBuyer is how a process of a buyer uses it.
+type liqoOfBuyer struct {
+	p *process
+	b *buyer
+}
+
+var _ peering.Buyer = liqoOfBuyer{}
+
+// Peer implements peering.Buyer.
+func (l liqoOfBuyer) Peer(_ context.Context, with peering.Credentials) error {
+	return l.p.call("peer", func() error {
+		id := with.Cluster().ID
+		l.b.liqo.peered[id] = min(l.b.liqo.peered[id]+1, 2)
+		l.b.liqo.closed[id] = false
+		l.p.w.notef("  %s peers with %s", l.p.name, id)
+		return nil
+	})
+}
+
+// State implements peering.Buyer. A peering can be used while the seller's cluster lets it.
+func (l liqoOfBuyer) State(_ context.Context, id cluster.ID) (peering.State, error) {
+	if err := l.p.before(false, "state"); err != nil {
+		return peering.State{}, err
+	}
+	state := peering.State{Exists: l.b.liqo.peered[id] > 0, Established: l.b.usable(id)}
+	if state.Established {
+		state.Nodes = []peering.Node{{Name: "node-" + string(id), Ready: true}}
+	}
+	return state, nil
+}
+
+// usable reports whether pods can run at a cluster.
+func (b *buyer) usable(id cluster.ID) bool {
+	for _, s := range b.w.sellers {
+		if s.identity.ID == id {
+			return b.liqo.peered[id] > 1 && s.liqo.issued[b.identity.ID]
+		}
+	}
+	return false
+}
+
+// Requested implements peering.Buyer.
+func (l liqoOfBuyer) Requested(_ context.Context, id cluster.ID) (corev1.ResourceList, error) {
+	return corev1.ResourceList{"cpu": *resource.NewQuantity(l.b.liqo.cores[id], resource.DecimalSI)}, l.p.before(false, "requested")
+}
+
+// Drain implements peering.Buyer. A core is left each time.
+func (l liqoOfBuyer) Drain(_ context.Context, id cluster.ID) (left int, err error) {
+	return l.leave(id, 0, true)
+}
+
+// Fit implements peering.Buyer. A core is left each time.
+func (l liqoOfBuyer) Fit(_ context.Context, id cluster.ID, room corev1.ResourceList) (left int, err error) {
+	most, counts := room["cpu"]
+	if !counts {
+		most = *resource.NewQuantity(l.b.liqo.cores[id], resource.DecimalSI)
+	}
+	return l.leave(id, most.Value(), false)
+}
+
+// leave has pods leave a cluster until they request no more cores than most, and no others come meanwhile, or at all.
+func (l liqoOfBuyer) leave(id cluster.ID, most int64, closes bool) (left int, err error) {
+	err = l.p.call("have pods leave", func() error {
+		l.b.liqo.cores[id] = max(l.b.liqo.cores[id]-1, min(l.b.liqo.cores[id], most))
+		left = int(max(l.b.liqo.cores[id]-most, 0))
+		l.b.liqo.closed[id] = closes || left > 0
+		return nil
+	})
+	return left, err
+}
+
+// work has pods come and go at a cluster, where they find room. Nobody has more come than will fit when a contract becomes smaller.
+func (b *buyer) work(s *seller) {
+	id, room := s.identity.ID, int64(0)
+	if !b.usable(id) || b.liqo.closed[id] {
+		return
+	}
+	for _, p := range b.all() {
+		if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() {
+			wanted, given := p.Spec.Resources["cpu"], p.Status.Resources["cpu"]
+			room += min(wanted.Value(), given.Value())
+		}
+	}
+	most := max(room, b.liqo.cores[id])
+	if most > 0 {
+		b.liqo.cores[id] = b.w.r.Int64N(most + 1)
+		b.w.notef("pods of %s request %d cores of %s", b.name, b.liqo.cores[id], id)
+	}
+}
+
+// Unpeer implements peering.Buyer.
+func (l liqoOfBuyer) Unpeer(_ context.Context, id cluster.ID) (done bool, err error) {
+	err = l.p.call("unpeer", func() error {
+		if l.b.liqo.peered[id]--; l.b.liqo.peered[id] > 0 {
+			return nil
+		}
+		done = true
+		l.p.w.notef("  %s parts from %s", l.p.name, id)
+		delete(l.b.liqo.peered, id)
+		delete(l.b.liqo.cores, id)
+		delete(l.b.liqo.closed, id)
+		return nil
+	})
+	return done && err == nil, err
+}

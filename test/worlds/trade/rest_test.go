@@ -1,0 +1,264 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trade
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// Promises that hold when nothing is under way.
+var (
+	restOfSellers = []func(*seller) error{(*seller).grantsWhatIsPaid, (*seller).issuesForContracts}
+	restOfBuyers  = []func(*buyer) error{(*buyer).agreesWithSellers, (*buyer).isPeeredForContracts, (*buyer).fitsIntoContracts, (*buyer).servesRequests}
+)
+
+// rested looks whether what holds at rest does.
+func (w *world) rested() {
+	for _, s := range w.sellers {
+		for _, holds := range restOfSellers {
+			w.note(holds(s), s.name)
+		}
+	}
+	for _, b := range w.buyers {
+		for _, holds := range restOfBuyers {
+			w.note(holds(b), b.name)
+		}
+	}
+}
+
+// soothe ends what goes wrong.
+func (w *world) soothe() {
+	w.notef("the world is calm")
+	w.stopSlow()
+	w.calm = true
+	for _, p := range w.parties {
+		p.show()
+	}
+	for _, s := range w.sellers {
+		s.skew, s.underway, s.closed = 0, nil, false
+		s.lead()
+	}
+	for _, b := range w.buyers {
+		b.skew = 0
+		b.lead()
+	}
+}
+
+// settle lets everybody look at everything, until nothing is written any more.
+func (w *world) settle() {
+	const rounds, quiet = 400, 3 // A seller forgets what nobody has signed in an hour.
+	for round, still := 0, 0; still < quiet && w.failure == nil; round++ {
+		if round == rounds {
+			w.failf("it does not come to rest in %d rounds of 20 s", rounds)
+		}
+		before := w.version()
+		for _, b := range w.buyers {
+			b.everything()
+		}
+		for _, s := range w.sellers {
+			s.rekey()
+			for _, sale := range s.all() {
+				s.reconcile(sale.Name)
+			}
+		}
+		w.now = w.now.Add(20 * time.Second)
+		if still++; w.version() != before {
+			still = 0
+		}
+	}
+}
+
+func (b *buyer) everything() {
+	for _, r := range b.wishes() {
+		b.serve(r.Name)
+	}
+	b.collect()
+	for _, p := range b.all() {
+		b.reconcile(p.Name)
+	}
+}
+
+// version grows with everything that is written.
+func (w *world) version() int {
+	sum := 0
+	for _, s := range w.sellers {
+		sum += s.server.Version()
+	}
+	for _, b := range w.buyers {
+		sum += b.server.Version()
+	}
+	return sum
+}
+
+// purchase is what a Purchase has written down of itself.
+type purchase struct {
+	Purchase struct {
+		Peering contract.Peering
+		Left    bool
+	}
+}
+
+func stored(p *connectorv1alpha1.Purchase) purchase {
+	var read purchase
+	_ = json.Unmarshal([]byte(cmp.Or(p.Status.Record, "{}")), &read)
+	return read
+}
+
+// reasonOf returns why something is ready or not.
+func reasonOf(conditions []metav1.Condition) string {
+	if ready := meta.FindStatusCondition(conditions, connectorv1alpha1.ConditionReady); ready != nil {
+		return ready.Reason + ": " + ready.Message
+	}
+	return "nobody has looked"
+}
+
+// sellerOf returns the seller of a Purchase.
+func (w *world) sellerOf(p *connectorv1alpha1.Purchase) *seller {
+	for _, s := range w.sellers {
+		if s.id == party.ID(p.Spec.Seller) {
+			return s
+		}
+	}
+	return nil
+}
+
+// agreesWithSellers: buyer and seller see a contract in the same state, and it is in one in which it can stay: used, suspended, waiting for
+// somebody's approval, or over.
+func (b *buyer) agreesWithSellers() error {
+	for _, p := range b.all() {
+		if err := b.agrees(p); err != nil {
+			return fmt.Errorf("purchase %s, %s, %s: %w", p.Name, p.Status.State, reasonOf(p.Status.Conditions), err)
+		}
+	}
+	return nil
+}
+
+func (b *buyer) agrees(p *connectorv1alpha1.Purchase) error {
+	s, known := b.w.sellerOf(p), stored(p)
+	record := s.soldTo(contract.Key{Buyer: string(b.id), ID: string(p.UID)})
+	at, is := contract.None, contract.State(p.Status.State)
+	if record != nil {
+		at = record.State
+	}
+	switch {
+	case s.restored: // They need not agree about what was done since the backup.
+	case p.Status.Record == "" && at != contract.None && !at.Final():
+		return fmt.Errorf("it has not begun, and the seller's contract is %s", at)
+	case p.Status.Record == "":
+	case known.Purchase.Left && at != contract.None && at != contract.Terminating && !at.Final(): // The seller ends one that terminates.
+		return fmt.Errorf("the buyer has left, and the seller's contract is %s", at)
+	case known.Purchase.Left, is.Final() && record == nil:
+	case is.Final() && at.Final() && !record.Signed(): // It was never signed, and a reservation that came late was another one.
+	case is != at:
+		return fmt.Errorf("the seller's contract is %q", at)
+	case is == contract.Active:
+		if id := s.identity.ID; !b.usable(id) {
+			return fmt.Errorf("pods cannot run at %s: peered to %d of 2, issued: %t", id, b.liqo.peered[id], s.liqo.issued[b.identity.ID])
+		}
+	case !is.Final() && is != contract.Suspended && is != contract.Proposed:
+		return fmt.Errorf("it is stuck on both sides")
+	}
+	return nil
+}
+
+// isPeeredForContracts: no peering stays without a contract.
+func (b *buyer) isPeeredForContracts() error {
+	for id := range b.liqo.peered {
+		needed := false
+		for _, p := range b.all() {
+			state := contract.State(p.Status.State)
+			needed = needed || b.w.sellerOf(p).identity.ID == id && !stored(p).Purchase.Left && (state.InUse() || state == contract.Suspended)
+		}
+		if !needed {
+			return fmt.Errorf("it is peered with %s without a contract", id)
+		}
+	}
+	return nil
+}
+
+// fitsIntoContracts: pods request no more than contracts give.
+func (b *buyer) fitsIntoContracts() error {
+	for _, s := range b.w.sellers {
+		given := int64(0)
+		for _, p := range b.all() {
+			if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() && !stored(p).Purchase.Left {
+				cpu := p.Status.Resources["cpu"]
+				given += cpu.Value()
+			}
+		}
+		if cores := b.liqo.cores[s.identity.ID]; cores > given {
+			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
+		}
+	}
+	return nil
+}
+
+// servesRequests: a CapacityRequest has at most one Purchase, and is ready if that is.
+func (b *buyer) servesRequests() error {
+	for _, r := range b.wishes() {
+		active := 0
+		for _, p := range b.all() {
+			switch {
+			case !metav1.IsControlledBy(p, r):
+			case p.Name != r.Status.Purchase && p.DeletionTimestamp.IsZero():
+				return fmt.Errorf("purchase %s is of request %s, which means %q", p.Name, r.Name, r.Status.Purchase)
+			case contract.State(p.Status.State) == contract.Active:
+				active++
+			}
+		}
+		if ready := meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionReady); active > 1 || (active == 1) != ready {
+			return fmt.Errorf("request %s has %d active purchases, and is ready: %t, %s", r.Name, active, ready, reasonOf(r.Status.Conditions))
+		}
+	}
+	return nil
+}
+
+// grantsWhatIsPaid: clusters are granted what their contracts say, and nothing else.
+func (s *seller) grantsWhatIsPaid() error {
+	book, err := sales.NewGrants(s.live).Book(context.Background())
+	if err != nil {
+		return err
+	}
+	paid := map[cluster.ID]int64{}
+	for _, r := range s.sold() {
+		switch r.State { //nolint:exhaustive // Nothing is granted in the others.
+		case contract.Provisioning, contract.Active, contract.Resizing, contract.Terminating:
+			paid[r.Terms.Cluster.ID] += r.Terms.Resources.Cpu().Value()
+		}
+	}
+	for _, b := range s.w.buyers {
+		granted := book.Granted(b.identity.ID)
+		if granted.Cpu().Value() != paid[b.identity.ID] {
+			return fmt.Errorf("it grants %s cores to %s, and contracts say %d", granted.Cpu(), b.identity.ID, paid[b.identity.ID])
+		}
+	}
+	return nil
+}
+
+// issuesForContracts: what was issued to a cluster is withdrawn when it has no contract any more.
+func (s *seller) issuesForContracts() error {
+	for id := range s.liqo.issued {
+		entitled := false
+		for _, r := range s.sold() {
+			entitled = entitled || r.Terms.Cluster.ID == id && binds(r)
+		}
+		if !entitled {
+			return fmt.Errorf("credentials that were issued to %s stay without a contract", id)
+		}
+	}
+	return nil
+}

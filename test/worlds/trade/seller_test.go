@@ -1,0 +1,248 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trade
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
+)
+
+// What each seller has, and how long it waits.
+const (
+	stock, cores = 4, 10
+	offerID      = "small"
+	planID       = "one"
+	drainFor     = 5 * time.Minute
+	reserveFor   = 5 * time.Minute
+	decideFor    = 40 * time.Minute
+)
+
+// seller is a cluster that sells.
+type seller struct {
+	host
+	*somebody
+
+	identity cluster.Identity
+	offer    offer.Offer
+	closed   bool
+	liqo     sellerLiqo
+	leader   *replica
+	underway []message
+	// backup is an older copy of its objects, and restored whether one has come back.
+	backup   *sellerBackup
+	restored bool
+	records  readRecords
+
+	web  *http.Server
+	done chan struct{}
+}
+
+// replica is one run of a seller's connector.
+type replica struct {
+	*process
+
+	of    *seller
+	books *books.Store
+	sales *sales.Reconciler
+	// peerings is shared by what drives sales and what answers.
+	peerings *sales.Peerings
+	// answers is nil until somebody asks: to make one takes long.
+	answers *negotiation.Server
+	waits   contract.Seller
+}
+
+// newSeller opens a shop.
+func (w *world) newSeller(name string) *seller {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := &seller{
+		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()), identity: cluster.Identity{ID: cluster.ID(name), Name: name},
+		liqo: sellerLiqo{issued: map[cluster.ID]bool{}, leaving: map[cluster.ID]int{}}, records: readRecords{}, done: make(chan struct{}),
+	}
+	s.offer, err = offer.Parse(fmt.Appendf(nil, `{"party":%q,"id":%q,"revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small",
+		"plans":[{"id":%q,"range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"8","memory":"8Gi","pods":"100"},
+		"step":{"cpu":"1","memory":"1Gi","pods":"10"}},"price":{"amount":"0.1","currency":"EUR","period":"PT1H"},
+		"unitPrices":{"cpu":{"amount":"0.1","per":"1"}},"available":5,"notice":"PT10M"}]}`,
+		s.id, offerID, w.now.Add(-time.Hour).Format(time.RFC3339), w.now.Add(300*24*time.Hour).Format(time.RFC3339), planID))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s.web = &http.Server{Handler: s, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	go func() {
+		defer close(s.done)
+		_ = s.web.Serve(tls.NewListener(listener, party.TLS{Current: func() party.Key { return s.key }}.Server()))
+	}()
+	w.sellers = append(w.sellers, s)
+	s.lead()
+	return s
+}
+
+// close closes the shop.
+func (s *seller) close() {
+	_ = s.web.Close()
+	<-s.done
+}
+
+// Offer implements negotiation.Offers.
+func (s *seller) Offer(_ context.Context, id string) (negotiation.Listing, error) {
+	if id != offerID || s.closed {
+		return negotiation.Listing{}, negotiation.ErrNotOffered
+	}
+	text, err := offer.Encode(s.offer)
+	if err != nil {
+		return negotiation.Listing{}, err
+	}
+	jws, err := party.Sign(s.key, offer.Type, json.RawMessage(text))
+	return negotiation.Listing{Offer: s.offer, JWS: jws}, err
+}
+
+// Limits implements negotiation.Offers.
+func (*seller) Limits(context.Context, string, string) (ledger.Limits, error) {
+	return ledger.Limits{Stock: new(int64(stock)), Capacity: corev1.ResourceList{
+		"cpu": *resource.NewQuantity(cores, resource.DecimalSI), "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("10000"),
+	}}, nil
+}
+
+// Admit implements negotiation.Admission.
+func (s *seller) Admit(context.Context, negotiation.Application) (contract.Verdict, string, error) {
+	switch w := s.w; {
+	case w.once(20):
+		return contract.Deny, "not you", nil
+	case w.once(6):
+		return contract.Ask, "", nil
+	}
+	return contract.Accept, "", nil
+}
+
+// newReplica starts a connector.
+func (s *seller) newReplica() *replica {
+	p := s.newProcess()
+	r := &replica{process: p, of: s, waits: contract.Seller{ReserveFor: reserveFor, DecideFor: decideFor}}
+	r.peerings = sales.NewPeerings(p.reader(), liqoOfSeller{p, s})
+	var err error
+	if r.books, err = books.New(books.Config{Client: p.client(), Reader: p.reader(), Parties: s.w}); err != nil {
+		s.w.t.Fatal(err)
+	}
+	if r.sales, err = sales.New(sales.Config{
+		Client: p.client(), Peerings: r.peerings, Retention: sales.DefaultRetention(),
+		Applier: negotiation.Applier{Store: r.books, Offers: s, Seller: r.waits, Now: s.clock},
+	}); err != nil {
+		s.w.t.Fatal(err)
+	}
+	return r
+}
+
+// server answers buyers.
+func (r *replica) server() http.Handler {
+	if r.answers != nil {
+		return r.answers
+	}
+	s := r.of
+	var err error
+	r.answers, err = negotiation.NewServer(negotiation.Config{
+		Party: s.id, Key: func() party.Key { return s.key }, Keys: func() party.Keys { return s.keys }, Learn: r.books.Learn, Identify: r.identify,
+		Store: r.books, Offers: s, Admission: negotiation.Owners{Admission: s, Owns: s.w.owns},
+		Credentials: r.peerings, Seller: r.waits, Drain: drainFor, Limits: endless(), Log: logr.Discard(), Now: s.clock,
+	})
+	if err != nil {
+		panic(err) // It is not the test that calls.
+	}
+	return r.answers
+}
+
+// endless are limits that no buyer reaches.
+func endless() negotiation.Limits {
+	limits := negotiation.DefaultLimits()
+	limits.PerSecond, limits.AtOnce, limits.NewPerMinute, limits.NewAtOnce = 1e6, 1e6, 1e6, 1e6
+	return limits
+}
+
+// lead has a new replica lead. Nothing goes wrong while it begins: it would only begin again.
+func (s *seller) lead() {
+	s.leader = s.newReplica()
+	calm := s.w.calm
+	s.w.calm = true
+	s.tidy()
+	s.w.calm = calm
+}
+
+// tidy has the leader tidy its ledger.
+func (s *seller) tidy() {
+	err := s.leading().books.Tidy(context.Background(), s.clock(), max(reserveFor, decideFor))
+	s.w.notef("%s tidies its ledger: %v", s.leader.name, err)
+	if err != nil && s.w.calm {
+		s.w.failf("%s tidies its ledger: %v", s.leader.name, err)
+	}
+}
+
+// leading returns a replica that leads, and is alive.
+func (s *seller) leading() *replica {
+	if s.leader.dead {
+		s.lead()
+	}
+	return s.leader
+}
+
+// all returns the Sales.
+func (s *seller) all() []*connectorv1alpha1.Sale { return all(s.live, &connectorv1alpha1.Sale{}) }
+
+// reconcile has the leader look at a Sale.
+func (s *seller) reconcile(name string) {
+	r := s.leading()
+	r.behind()
+	if err := r.reconcile(name); err != nil && s.w.calm {
+		s.w.failf("without any fault, sale %s of %s: %v", name, s.name, err)
+	}
+}
+
+func (r *replica) reconcile(name string) error {
+	result, err := r.sales.Reconcile(context.Background(), requestOf(name))
+	r.w.notef("%s looks at %s: again after %s, %v", r.name, name, result.RequeueAfter, err)
+	return err
+}
+
+// sellerBackup is a cluster that sells, as it was.
+type sellerBackup struct {
+	objects apiserver.Backup
+	liqo    sellerLiqo
+}
+
+// restore brings back an older copy of the seller's cluster, if there is one; if not, it makes one.
+func (s *seller) restore() {
+	if s.backup == nil {
+		s.backup = &sellerBackup{s.server.Backup(), s.liqo.clone()}
+		s.w.notef("%s is backed up", s.name)
+		return
+	}
+	s.server.Restore(s.backup.objects)
+	s.liqo, s.backup, s.restored = s.backup.liqo.clone(), nil, true
+	clear(s.records)
+	s.w.notef("%s is restored from its backup", s.name)
+	s.w.restored++
+	s.lead()
+}

@@ -1,0 +1,92 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trade
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/test/worlds"
+)
+
+const (
+	// usual is how many worlds a test looks at, unless it is told for how long to.
+	usual = 8
+	// steps is how much happens in a world.
+	steps = 350
+)
+
+// lines is how much of the log of a world is shown that fails: LIQO_BROKER_TEST_LINES.
+func lines() int {
+	if n, err := strconv.Atoi(os.Getenv("LIQO_BROKER_TEST_LINES")); err == nil {
+		return n
+	}
+	return 60
+}
+
+// play lets a world happen, come to rest, and end.
+func (w *world) play() {
+	w.t.Helper()
+	for _, b := range w.buyers {
+		b.buy()
+	}
+	if w.r.IntN(2) == 0 {
+		w.settle()
+	}
+	w.calm = false
+	for range steps {
+		w.happen()
+		w.fail()
+	}
+	w.soothe()
+	w.settle()
+	w.wait(decideFor + reserveFor) // What waits for somebody's decision is refused.
+	w.rested()
+	w.count()
+	w.fail()
+	w.ends()
+	w.fail()
+}
+
+// count counts what was seen.
+func (w *world) count() {
+	for _, s := range w.sellers {
+		for _, r := range s.sold() {
+			if slices.ContainsFunc(r.History, func(e contract.Transition) bool { return e.To == contract.Active }) {
+				w.active++
+			}
+			if r.Terms.Revision > 1 {
+				w.changed++
+			}
+			if r.State == contract.Ended {
+				w.ended++
+			}
+		}
+	}
+}
+
+// TestTrade looks at random worlds: a seller never sells more than it has and holds what is signed, at each write; both sides see the same in the
+// end; clusters are granted what is paid, exactly while it is; nothing is stuck, and nothing is left.
+func TestTrade(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	var all seen
+	worlds.Some(t, usual, func(t *testing.T, seed uint64) {
+		w := newWorld(t, seed)
+		defer w.close()
+		w.play()
+		all.add(w.seen)
+	})
+	t.Logf("%d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, %d sellers were restored",
+		all.active, all.changed, all.ended, all.kills, all.restored)
+}
+
+func (s *seen) add(more seen) {
+	s.active, s.changed, s.ended, s.kills, s.restored = s.active+more.active, s.changed+more.changed, s.ended+more.ended, s.kills+more.kills, s.restored+more.restored
+}
