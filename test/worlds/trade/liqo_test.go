@@ -6,6 +6,7 @@ package trade
 import (
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,16 +16,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
 
-// sellerLiqo is the Liqo of a cluster that sells: to which clusters something is issued that opens it, and for how many calls of Withdraw a
-// cluster that was withdrawn from is seen to leave.
-type sellerLiqo struct {
-	issued  map[cluster.ID]bool
-	leaving map[cluster.ID]int
-}
+// sellerLiqo is the Liqo of a cluster that sells: to which clusters something is issued that opens it.
+type sellerLiqo struct{ issued map[cluster.ID]bool }
 
-func (l sellerLiqo) clone() sellerLiqo {
-	return sellerLiqo{maps.Clone(l.issued), maps.Clone(l.leaving)}
-}
+func (l sellerLiqo) clone() sellerLiqo { return sellerLiqo{maps.Clone(l.issued)} }
 
 // liqoOfSeller is how a process of a seller uses it.
 type liqoOfSeller struct {
@@ -38,7 +33,7 @@ var _ peering.Seller = liqoOfSeller{}
 func (l liqoOfSeller) Issue(_ context.Context, buyer cluster.Identity) (peering.Credentials, error) {
 	err := l.p.call("issue", func() error {
 		l.p.w.notef("  %s issues to %s, before: %t", l.p.name, buyer.ID, l.s.liqo.issued[buyer.ID])
-		l.s.liqo.issued[buyer.ID], l.s.liqo.leaving[buyer.ID] = true, 1
+		l.s.liqo.issued[buyer.ID] = true
 		return nil
 	})
 	if err != nil {
@@ -47,16 +42,20 @@ func (l liqoOfSeller) Issue(_ context.Context, buyer cluster.Identity) (peering.
 	return peering.NewCredentials(l.s.identity, "https://"+authHost, "token")
 }
 
-// Withdraw implements peering.Seller.
+// Withdraw implements peering.Seller. What was issued opens nothing from the first call on; a cluster that is peered is seen to leave at the next.
 func (l liqoOfSeller) Withdraw(_ context.Context, buyer cluster.ID) (done bool, err error) {
 	err = l.p.call("withdraw", func() error {
 		l.p.w.notef("  %s withdraws from %s, before: %t", l.p.name, buyer, l.s.liqo.issued[buyer])
+		done = !l.s.liqo.issued[buyer] || !l.s.isPeered(buyer)
 		delete(l.s.liqo.issued, buyer)
-		done = l.s.liqo.leaving[buyer] == 0
-		l.s.liqo.leaving[buyer] = max(l.s.liqo.leaving[buyer]-1, 0)
 		return nil
 	})
 	return done && err == nil, err
+}
+
+// isPeered reports whether a cluster is peered with that of the seller.
+func (s *seller) isPeered(id cluster.ID) bool {
+	return slices.ContainsFunc(s.w.buyers, func(b *buyer) bool { return b.identity.ID == id && b.liqo.peered[s.identity.ID] > 0 })
 }
 
 // buyerLiqo is the Liqo of a cluster that buys.
@@ -80,9 +79,18 @@ type liqoOfBuyer struct {
 
 var _ peering.Buyer = liqoOfBuyer{}
 
+// do does something to it. An old leader that is slow dies instead: what it writes is kept by versions from what others have written, but from
+// what it does to Liqo it is kept by its lease alone.
+func (l liqoOfBuyer) do(what string, deed func() error) error {
+	if l.p.pause != nil {
+		l.p.dead = true
+	}
+	return l.p.call(what, deed)
+}
+
 // Peer implements peering.Buyer.
 func (l liqoOfBuyer) Peer(_ context.Context, with peering.Credentials) error {
-	return l.p.call("peer", func() error {
+	return l.do("peer", func() error {
 		id := with.Cluster().ID
 		l.b.liqo.peered[id] = min(l.b.liqo.peered[id]+1, 2)
 		l.b.liqo.closed[id] = false
@@ -134,7 +142,7 @@ func (l liqoOfBuyer) Fit(_ context.Context, id cluster.ID, room corev1.ResourceL
 
 // leave has pods leave a cluster until they request no more cores than most, and no others come meanwhile, or at all.
 func (l liqoOfBuyer) leave(id cluster.ID, most int64, closes bool) (left int, err error) {
-	err = l.p.call("have pods leave", func() error {
+	err = l.do("have pods leave", func() error {
 		l.b.liqo.cores[id] = max(l.b.liqo.cores[id]-1, min(l.b.liqo.cores[id], most))
 		left = int(max(l.b.liqo.cores[id]-most, 0))
 		l.b.liqo.closed[id] = closes || left > 0
@@ -164,7 +172,7 @@ func (b *buyer) work(s *seller) {
 
 // Unpeer implements peering.Buyer.
 func (l liqoOfBuyer) Unpeer(_ context.Context, id cluster.ID) (done bool, err error) {
-	err = l.p.call("unpeer", func() error {
+	err = l.do("unpeer", func() error {
 		if l.b.liqo.peered[id]--; l.b.liqo.peered[id] > 0 {
 			return nil
 		}

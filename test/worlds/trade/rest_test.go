@@ -216,7 +216,7 @@ func (b *buyer) servesRequests() error {
 			case !metav1.IsControlledBy(p, r):
 			case p.Name != r.Status.Purchase && p.DeletionTimestamp.IsZero():
 				return fmt.Errorf("purchase %s is of request %s, which means %q", p.Name, r.Name, r.Status.Purchase)
-			case contract.State(p.Status.State) == contract.Active:
+			case contract.State(p.Status.State) == contract.Active && !stored(p).Purchase.Left:
 				active++
 			}
 		}

@@ -82,7 +82,7 @@ func (w *world) newSeller(name string) *seller {
 	}
 	s := &seller{
 		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()), identity: cluster.Identity{ID: cluster.ID(name), Name: name},
-		liqo: sellerLiqo{issued: map[cluster.ID]bool{}, leaving: map[cluster.ID]int{}}, records: readRecords{}, done: make(chan struct{}),
+		liqo: sellerLiqo{map[cluster.ID]bool{}}, records: readRecords{}, done: make(chan struct{}),
 	}
 	s.offer, err = offer.Parse(fmt.Appendf(nil, `{"party":%q,"id":%q,"revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small",
 		"plans":[{"id":%q,"range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"8","memory":"8Gi","pods":"100"},
