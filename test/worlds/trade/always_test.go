@@ -86,14 +86,18 @@ func readableOf(sale *connectorv1alpha1.Sale) string {
 		r.Until.Format("15:04:05"), r.Ends.Format("02 15:04:05"))
 }
 
-// held returns the ledger.
-func (s *seller) held() ledger.Ledger {
+// stored returns the books as they are stored.
+func (s *seller) stored() *books.Store {
 	store, err := books.New(books.Config{Client: nothing{}, Reader: s.live})
 	if err != nil {
-		s.w.failf("%s: %v", s.name, err)
-		return ledger.Ledger{}
+		panic(err) // It is not always the test that calls.
 	}
-	held, err := store.Ledger(context.Background())
+	return store
+}
+
+// held returns the ledger.
+func (s *seller) held() ledger.Ledger {
+	held, err := s.stored().Ledger(context.Background())
 	if err != nil {
 		s.w.failf("%s: %v", s.name, err)
 	}

@@ -53,7 +53,8 @@ func (s *seller) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		w.notef("%s to %s is lost", m, s.name)
 		panic(http.ErrAbortHandler)
 	}
-	answer := m.deliver(s.leading().server())
+	s.leading().behind()
+	answer := m.deliver(s.leader.server())
 	if w.once(w.doubled) && !s.leader.dead {
 		w.notef("%s to %s comes twice", m, s.name)
 		answer = m.deliver(s.leader.server())

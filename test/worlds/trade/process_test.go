@@ -11,8 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
@@ -23,6 +25,8 @@ type process struct {
 	name string
 	// cache is what it has seen.
 	cache *apiserver.Cache
+	// shows is told of Sales as soon as it has seen them; nil in a process that sells nothing.
+	shows toolscache.ResourceEventHandler
 	dead  bool
 	// pause lets others go on before a call; it returns false if the process is to die. It is nil in a process that is not slow.
 	pause func() bool
@@ -36,11 +40,13 @@ func (h *host) newProcess() *process {
 
 // behind lets the process see some of what has happened.
 func (p *process) behind() {
+	before := all(p.cache, &connectorv1alpha1.Sale{})
 	if p.w.calm {
 		p.cache.CatchUp()
-		return
+	} else {
+		p.cache.Follow(p.w.r, p.w.behind)
 	}
-	p.cache.Follow(p.w.r, p.w.behind)
+	p.show(before)
 }
 
 // before is called before a call; its error is that of the call, which is not made.

@@ -229,7 +229,7 @@ func (b *buyer) servesRequests() error {
 
 // grantsWhatIsPaid: clusters are granted what their contracts say, and nothing else.
 func (s *seller) grantsWhatIsPaid() error {
-	book, err := sales.NewGrants(s.live).Book(context.Background())
+	book, err := sales.NewGrants(s.stored()).Book(context.Background())
 	if err != nil {
 		return err
 	}

@@ -143,11 +143,14 @@ func (s *seller) Admit(context.Context, negotiation.Application) (contract.Verdi
 func (s *seller) newReplica() *replica {
 	p := s.newProcess()
 	r := &replica{process: p, of: s, waits: contract.Seller{ReserveFor: reserveFor, DecideFor: decideFor}}
-	r.peerings = sales.NewPeerings(p.reader(), liqoOfSeller{p, s})
 	var err error
 	if r.books, err = books.New(books.Config{Client: p.client(), Reader: p.reader(), Parties: s.w}); err != nil {
 		s.w.t.Fatal(err)
 	}
+	if err := r.books.Watch(context.Background(), informers{p: p}); err != nil {
+		s.w.t.Fatal(err)
+	}
+	r.peerings = sales.NewPeerings(p.reader(), r.books, liqoOfSeller{p, s})
 	if r.sales, err = sales.New(sales.Config{
 		Client: p.client(), Peerings: r.peerings, Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: r.books, Offers: s, Seller: r.waits, Now: s.clock},
