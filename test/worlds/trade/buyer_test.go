@@ -6,6 +6,7 @@ package trade
 import (
 	"context"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,13 +57,13 @@ func (b *buyer) newShopper() *shopper {
 	p := b.newProcess()
 	s := &shopper{process: p}
 	var err error
-	if s.purchases, err = purchases.New(purchases.Config{
-		Client: p.client(), Reader: p.reader(), Parties: b.w, Peering: liqoOfBuyer{p, b}, Cluster: b.identity,
-		Keys: func() party.Keys { return b.keys }, Key: func() party.Key { return b.key }, Now: b.clock, Elapsed: b.w.elapsed,
-	}); err != nil {
+	if s.requests, err = requests.New(requests.Config{Client: p.client(), Reader: p.reader(), Offers: b.w.offers, Now: b.clock}); err != nil {
 		b.w.t.Fatal(err)
 	}
-	if s.requests, err = requests.New(requests.Config{Client: p.client(), Reader: p.reader(), Offers: b.w.offers, Now: b.clock}); err != nil {
+	if s.purchases, err = purchases.New(purchases.Config{
+		Client: p.client(), Reader: p.reader(), Parties: b.w, Peering: liqoOfBuyer{p, b}, Cluster: b.identity, Fits: s.requests.Fits,
+		Keys: func() party.Keys { return b.keys }, Key: func() party.Key { return b.key }, Now: b.clock, Elapsed: b.w.elapsed,
+	}); err != nil {
 		b.w.t.Fatal(err)
 	}
 	return s
@@ -76,14 +77,24 @@ func (b *buyer) leading() *shopper {
 	return b.leader
 }
 
-// offers returns what is for sale, the cheapest first.
-func (w *world) offers(offer.Filter) ([]requests.Candidate, error) {
-	cheapest := slices.Clone(w.sellers)
-	slices.SortStableFunc(cheapest, func(a, b *seller) int { return a.offer.Plans[0].Price.Compare(b.offer.Plans[0].Price) })
+// offers returns what is for sale and fits, the cheapest first.
+func (w *world) offers(filter offer.Filter) ([]requests.Candidate, error) {
 	var found []requests.Candidate
-	for _, s := range cheapest {
-		found = append(found, requests.Candidate{Offer: offer.Key{Party: string(s.id), ID: offerID}, Plan: planID})
+	for _, s := range w.sellers {
+		plan := s.offer.Plans[0]
+		granted, err := plan.Grant(filter.Resources)
+		if err != nil {
+			continue
+		}
+		price, err := plan.Cost(granted)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, requests.Candidate{
+			Offer: s.offer.Key(), Plan: plan.ID, Digest: s.offer.Fingerprint(), Price: price, Notice: time.Duration(plan.Notice),
+		})
 	}
+	slices.SortStableFunc(found, func(a, b requests.Candidate) int { return a.Price.Compare(b.Price) })
 	return found, nil
 }
 
