@@ -63,7 +63,10 @@ func (w *world) settle() {
 	const rounds, quiet = 400, 3 // A seller forgets what nobody has signed in an hour.
 	for round, still := 0, 0; still < quiet && w.failure == nil; round++ {
 		if round == rounds {
-			w.failf("it does not come to rest in %d rounds of 20 s", rounds)
+			if w.restored == 0 { // A buyer goes on asking a restored seller for what it had, until the end.
+				w.failf("it does not come to rest in %d rounds of 20 s", rounds)
+			}
+			return
 		}
 		before := w.version()
 		for _, b := range w.buyers {
