@@ -15,7 +15,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// Arrivals notes that a cluster has come with what it was issued, and replaces this cluster's token as soon as the other cluster has used it: the
+// Arrivals notes that a cluster has come with what it was issued, and replaces this cluster's token when the other cluster has used it: the
 // token opens more than one identity, and is good for one.
 type Arrivals struct{ driver *Driver }
 
@@ -54,7 +54,7 @@ func (a *Arrivals) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		err = d.sell(ctx, fc)
 	}
 	if err == nil {
-		err = d.replaceToken(ctx, id)
+		err = d.spend(ctx, secret, id)
 	}
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{Requeue: true}, nil

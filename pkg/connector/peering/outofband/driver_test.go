@@ -547,6 +547,70 @@ func TestToldOnce(t *testing.T) {
 	}
 }
 
+// TestToldTogether keeps the token that two sellers were told until both have used it, since Liqo tells it once, and not if one of them may not any more.
+func TestToldTogether(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		w := newWorld(t)
+		second, err := peering.NewCredentials(other, authURL, "token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []peering.Credentials{credentials(t, "token"), second} {
+			if err := w.Peer(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.peered(true, false)
+		if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != "first" {
+			t.Error("the token is replaced before the second seller has used it")
+		}
+		fc, err := liqo.ForeignClusterOf(t.Context(), w.client, other.ID)
+		if err != nil || fc == nil {
+			t.Fatal(err)
+		}
+		if leaves {
+			w.at = w.at.Add(nodeTimeout)
+			if _, err := w.Unpeer(t.Context(), other.ID); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			liqotest.SetPeering(fc, true, false)
+			if err := w.client.Update(t.Context(), fc); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := NewArrivals(w.Driver).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fc)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		secret := w.secret(liqo.AuthTokenName)
+		if liqo.Token(secret) == "first" || secret.Annotations[annotationSpent] != "" {
+			t.Errorf("the second one leaves: %t; the token is still good, %v", leaves, secret.Annotations)
+		}
+	}
+}
+
+// TestComeTogether takes a cluster that comes with an identity of before for that of its contract, also after another one has used the token.
+func TestComeTogether(t *testing.T) {
+	w := newWorld(t)
+	for _, buyer := range []cluster.Identity{remote, other} {
+		if _, err := w.Issue(t.Context(), buyer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, buyer := range []cluster.Identity{other, remote} {
+		fc := liqotest.CameUnasked(buyer)
+		if err := w.client.Create(t.Context(), fc); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewArrivals(w.Driver).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fc)}); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := w.Sold(t.Context(), buyer.ID); err != nil || !is {
+			t.Errorf("%s consumes by contract: %t, %v", buyer, is, err)
+		}
+	}
+}
+
 // TestBoth buys from a cluster and sells to it. Each ends without the other.
 func TestBoth(t *testing.T) {
 	for name, first := range map[string]string{"BuyerFirst": "buyer", "SellerFirst": "seller"} {

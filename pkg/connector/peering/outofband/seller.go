@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
@@ -17,11 +18,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// annotationIssued and annotationTold are on the Secret with Liqo's token: the clusters that were issued this token, and those that Liqo tells it
-// because this cluster peers with them; in order, with commas between.
+// annotationIssued and annotationTold are on the Secret with Liqo's token: the clusters that were issued credentials and have not come yet, and those
+// that Liqo tells the token, because this cluster peers with them, and that have not used it yet; in order, with commas between. annotationSpent is
+// there while a token that was used is kept for those that were told it: Liqo tells it once.
 const (
 	annotationIssued = "brokering.liqo.io/issued-to"
 	annotationTold   = "brokering.liqo.io/told-to"
+	annotationSpent  = "brokering.liqo.io/token-spent"
 )
 
 // usedToken is what a cluster is issued that has an identity here: it needs no token, and must not have one.
@@ -169,28 +172,66 @@ func (d *Driver) tell(ctx context.Context, secret *corev1.Secret, annotation str
 	if slices.Contains(told, id) {
 		return nil
 	}
-	if secret.Annotations == nil {
-		secret.Annotations = map[string]string{}
-	}
-	names := []string{string(id)}
-	for _, before := range told {
-		names = append(names, string(before))
-	}
-	slices.Sort(names)
-	secret.Annotations[annotation] = strings.Join(names, ",")
+	list(secret, annotation, append(told, id))
 	return d.writeToken(ctx, secret)
 }
 
-// replaceToken replaces the token of this cluster, if another one was told it.
+// replaceToken replaces the token of this cluster, if another one was told it and has not used it: that one may not any more.
 func (d *Driver) replaceToken(ctx context.Context, id cluster.ID) error {
 	secret, err := d.token(ctx)
-	if err != nil || !slices.Contains(listed(secret, annotationIssued), id) && !slices.Contains(listed(secret, annotationTold), id) {
+	if err != nil || !strike(secret, id) {
 		return err
 	}
-	liqo.ReplaceToken(secret)
-	delete(secret.Annotations, annotationIssued)
-	delete(secret.Annotations, annotationTold)
+	return d.renewToken(ctx, secret)
+}
+
+// spend notes that a cluster has used the token that it was told. The token is replaced as soon as nobody is left who was told it by Liqo: who was
+// issued it is issued the next one, and the others are told once.
+func (d *Driver) spend(ctx context.Context, secret *corev1.Secret, id cluster.ID) error {
+	if !strike(secret, id) {
+		return nil
+	}
+	if len(listed(secret, annotationTold)) == 0 {
+		return d.renewToken(ctx, secret)
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationSpent, "true")
 	return d.writeToken(ctx, secret)
+}
+
+// renewToken writes another token into the Secret.
+func (d *Driver) renewToken(ctx context.Context, secret *corev1.Secret) error {
+	liqo.ReplaceToken(secret)
+	delete(secret.Annotations, annotationSpent)
+	return d.writeToken(ctx, secret)
+}
+
+// strike removes a cluster from the lists of a Secret, and reports whether it was there.
+func strike(secret *corev1.Secret, id cluster.ID) bool {
+	struck := false
+	for _, annotation := range []string{annotationIssued, annotationTold} {
+		before := listed(secret, annotation)
+		after := slices.DeleteFunc(slices.Clone(before), func(each cluster.ID) bool { return each == id })
+		if len(after) == len(before) {
+			continue
+		}
+		struck = true
+		list(secret, annotation, after)
+	}
+	return struck
+}
+
+// list writes a list of clusters into an annotation of a Secret.
+func list(secret *corev1.Secret, annotation string, ids []cluster.ID) {
+	if len(ids) == 0 {
+		delete(secret.Annotations, annotation)
+		return
+	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = string(id)
+	}
+	slices.Sort(names)
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotation, strings.Join(names, ","))
 }
 
 // token returns the Secret with the token by which clusters authenticate here.
