@@ -31,12 +31,12 @@ func TestBooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { forget(t, context.WithoutCancel(t.Context())) })
-	negotiationtest.TestStore(t, func(t *testing.T) [2]negotiation.Store {
+	negotiationtest.TestStore(t, func(t *testing.T, reading func()) [2]negotiation.Store {
 		t.Helper()
 		forget(t, t.Context())
 		var both [2]negotiation.Store
-		for i := range both {
-			store, err := books.New(books.Config{Client: on, Reader: on})
+		for i, reader := range []client.Reader{telling{on, reading}, on} {
+			store, err := books.New(books.Config{Client: on, Reader: reader})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,6 +44,18 @@ func TestBooks(t *testing.T) {
 		}
 		return both
 	})
+}
+
+// telling tells before each read.
+type telling struct {
+	client.Reader
+
+	reading func()
+}
+
+func (r telling) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	r.reading()
+	return r.Reader.Get(ctx, key, into, opts...)
 }
 
 // forget removes all sales and the ledger of the broker's cluster.
