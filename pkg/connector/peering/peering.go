@@ -35,10 +35,18 @@ var (
 // Buyer peers this cluster with those of sellers. Each method can be called again at any time, with the same effect; it does one step
 // and does not wait. Buyers may be used concurrently for different clusters.
 type Buyer interface {
+	Nodes
+
 	// Peer begins a peering, or goes on with it. The error is [ErrForeign] if there is one already.
 	Peer(ctx context.Context, with Credentials) error
 	// State returns how far a peering has come.
 	State(ctx context.Context, remote cluster.ID) (State, error)
+	// Unpeer ends a peering that Peer began, and reports whether nothing is left of it. What people have made it leaves alone.
+	Unpeer(ctx context.Context, remote cluster.ID) (done bool, err error)
+}
+
+// Nodes are the nodes that stand for the clusters of sellers, and what runs there.
+type Nodes interface {
 	// Requested returns what the pods on the nodes of a cluster request, but for those that have ended, with their number as "pods".
 	Requested(ctx context.Context, remote cluster.ID) (corev1.ResourceList, error)
 	// Drain has nothing new run on the nodes of a cluster, and evicts what does. It returns how many pods are left. It leaves those
@@ -48,8 +56,6 @@ type Buyer interface {
 	// does not count. It returns how many pods still have to leave. If it is none, the nodes are open to new pods. It leaves those alone that run on
 	// every node.
 	Fit(ctx context.Context, remote cluster.ID, room corev1.ResourceList) (left int, err error)
-	// Unpeer ends a peering that Peer began, and reports whether nothing is left of it. What people have made it leaves alone.
-	Unpeer(ctx context.Context, remote cluster.ID) (done bool, err error)
 }
 
 // Seller lets the clusters of buyers peer with this one. Its methods are as those of [Buyer].
