@@ -122,16 +122,16 @@ func TestRun(t *testing.T) {
 		},
 		"Flaky": {
 			reason: "What passes by itself is green, and named, and the lab goes as it came.", env: map[string]string{"TestB": "flaky", "TestG": "flaky"},
-			flaky: []string{"TestB", "TestG"}, after: `{"fixture":{"TestB":1,"TestG":1}}`, told: "status status status down",
+			flaky: []string{"TestB", "TestG"}, after: `{"fixture":{"TestB":1,"TestG":1}}`, told: "status status status down", //nolint:dupword // It is asked more than once.
 			prints: []string{"--- flaky: TestB of fixture failed", "runs in a row: 1", "--- flaky:     fixture_test.go:34: it is late"},
 		},
 		"UpBefore": {
 			reason: "Who had the lab keeps it.", env: map[string]string{"TestB": "flaky"}, lab: fakeLab{up: true},
-			flaky: []string{"TestB"}, after: `{"fixture":{"TestB":1}}`, told: "status status",
+			flaky: []string{"TestB"}, after: `{"fixture":{"TestB":1}}`, told: "status status", //nolint:dupword // It is asked more than once.
 		},
 		"ThirdTime": {
 			reason: "What is flaky three times in a row is red.", env: map[string]string{"TestB": "flaky"}, before: `{"fixture":{"TestB":2}}`,
-			fails: "TestB was flaky in 3 runs in a row", flaky: []string{"TestB"}, after: `{"fixture":{"TestB":3}}`, told: "status status",
+			fails: "TestB was flaky in 3 runs in a row", flaky: []string{"TestB"}, after: `{"fixture":{"TestB":3}}`, told: "status status", //nolint:dupword // It is asked more than once.
 		},
 		"Unreadable": {
 			reason: "A memory that says nothing is none.", env: map[string]string{"TestB": "flaky"}, before: `{"fixture":`,

@@ -59,7 +59,7 @@ func (r *result) cut() []string {
 // as it does by itself.
 func goTest(ctx context.Context, out io.Writer, args ...string) (*result, error) {
 	r := &result{state: map[string]string{}, logs: map[string]*bytes.Buffer{}}
-	command := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"test", "-json"}, args...)...)
+	command := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"test", "-json"}, args...)...) //nolint:gosec // Whoever runs it says what it runs.
 	command.Stderr = os.Stderr
 	stdout, err := command.StdoutPipe()
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *result) read(from io.Reader, out io.Writer) error {
 		var e event
 		switch {
 		case len(line) == 0:
-		case json.Unmarshal(line, &e) == nil:
+		case json.Unmarshal(line, &e) == nil: //nolint:musttag // The names are those of test2json, whatever the case.
 			r.take(e)
 			fmt.Fprint(out, e.Output)
 		default:

@@ -88,6 +88,7 @@ func sell(t *testing.T, store *books.Store, buyer party.ID, id string) {
 func TestReplacedKey(t *testing.T) {
 	for name, learn := range map[string]func(t *testing.T, store *books.Store, shown known, keys party.Keys){
 		"RegistryShowsIt": func(t *testing.T, store *books.Store, shown known, keys party.Keys) {
+			t.Helper()
 			shown[keys.ID()] = registryclient.Party{Keys: keys}
 			if err := store.Rekey(t.Context()); err != nil {
 				t.Fatal(err)
@@ -98,11 +99,13 @@ func TestReplacedKey(t *testing.T) {
 			shown[keys.ID()] = registryclient.Party{Keys: keys}
 		},
 		"BuyerSaysIt": func(t *testing.T, store *books.Store, _ known, keys party.Keys) {
+			t.Helper()
 			if err := store.Learn(t.Context(), keys); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"BuyerSaysIt,RegistryIsBehind": func(t *testing.T, store *books.Store, shown known, keys party.Keys) {
+			t.Helper()
 			first, err := party.ParseKeys(keys.Chain()[:1])
 			if err != nil {
 				t.Fatal(err)

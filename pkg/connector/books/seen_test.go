@@ -38,19 +38,19 @@ func (c *counting) List(ctx context.Context, into client.ObjectList, opts ...cli
 }
 
 // watched returns a store that watches, and the informer that shows it Sales.
-func watched(t testing.TB, s *server, reader client.Reader) (*books.Store, *controllertest.FakeInformer) {
-	t.Helper()
+func watched(tb testing.TB, s *server, reader client.Reader) (*books.Store, *controllertest.FakeInformer) {
+	tb.Helper()
 	store, err := books.New(books.Config{Client: s, Reader: reader})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	informers := &informertest.FakeInformers{Scheme: s.Scheme()}
-	if err := store.Watch(t.Context(), informers); err != nil {
-		t.Fatal(err)
+	if err := store.Watch(tb.Context(), informers); err != nil {
+		tb.Fatal(err)
 	}
-	informer, err := informers.FakeInformerFor(t.Context(), &connectorv1alpha1.Sale{})
+	informer, err := informers.FakeInformerFor(tb.Context(), &connectorv1alpha1.Sale{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	informer.Synced = true
 	return store, informer

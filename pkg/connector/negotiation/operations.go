@@ -41,7 +41,7 @@ type (
 	polling struct {
 		Named
 		After int64 `doc:"The version that the caller has seen: the answer is not older, and waits for a newer one." minimum:"0"  query:"after"`
-		Wait  int   `doc:"How many seconds the answer waits at most."                              maximum:"30" minimum:"0"   query:"wait"`
+		Wait  int   `doc:"How many seconds the answer waits at most."                                                maximum:"30" minimum:"0"   query:"wait"`
 	}
 	quoting  struct{ Body negotiationv1.QuoteRequest }
 	quoted   struct{ Body negotiationv1.Quote }

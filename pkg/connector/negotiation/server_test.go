@@ -204,7 +204,7 @@ func buy(tb testing.TB, c *negotiation.Client, buyer somebody, id string) (contr
 }
 
 // decide lets the seller do something.
-func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) {
+func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) { //nolint:unparam // The event says what is decided.
 	t.Helper()
 	_, err := s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
 		return contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, time.Now(), books, ledger.Limits{})

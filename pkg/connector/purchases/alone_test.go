@@ -42,7 +42,7 @@ func messageOf(object *connectorv1alpha1.Purchase) string {
 }
 
 // end has people end a purchase.
-func (w *world) end(name string) {
+func (w *world) end(name string) { //nolint:unparam // The name says what ends.
 	w.t.Helper()
 	w.change(name, func(spec *connectorv1alpha1.PurchaseSpec) {
 		spec.End = &connectorv1alpha1.ContractEnd{Reason: "enough"}
@@ -329,7 +329,7 @@ func (s *shop) lie(change func(map[string]any)) {
 			var plain bytes.Buffer
 			encoder := json.NewEncoder(&plain)
 			encoder.SetEscapeHTML(false)
-			_ = encoder.Encode(answer)
+			_ = encoder.Encode(answer) //nolint:errchkjson // Who does not get it asks again.
 			text = plain.Bytes()
 		}
 		maps.Copy(w.Header(), recorded.Header())

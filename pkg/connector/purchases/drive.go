@@ -131,7 +131,7 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 	}
 	c, err := d.seller()
 	if err != nil {
-		d.heard(nil, contract.View{}, err)
+		_ = d.heard(nil, contract.View{}, err) // There is no view that could be wrong.
 		return d.unanswered(ctx, err)
 	}
 	switch action.Deed { //nolint:exhaustive // The others are done above.
@@ -184,7 +184,7 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 func (d *drive) orderAnew(ctx context.Context, c *negotiation.Client, refusal error) (*ctrl.Result, error) {
 	view, err := c.Get(ctx, d.id(), 0, 0)
 	if !errors.Is(err, contract.ErrUnknown) {
-		d.heard(c, view, err)
+		_ = d.heard(c, view, err) // The refusal counts.
 		return d.unanswered(ctx, cmp.Or(err, refusal))
 	}
 	d.object.Status.ContractID = otherID(d.id(), string(d.object.UID))

@@ -254,7 +254,7 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		case isKubernetes(err):
 			return nil, err
 		case err != nil:
-			d.heard(c, contract.View{}, err)
+			_ = d.heard(c, contract.View{}, err) // There is no view that could be wrong.
 		case d.record.Purchase.Next(d.now()).Deed != contract.Drain:
 			return nil, d.write(ctx)
 		}

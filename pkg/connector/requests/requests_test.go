@@ -307,7 +307,7 @@ func TestEndedEarly(t *testing.T) {
 		w.now = begin.Add(c.at)
 		w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
 		if w.run(); time.Duration(w.filter.Duration) != c.left {
-			t.Fatalf("after %s capacity is looked for for %s", c.at, time.Duration(w.filter.Duration))
+			t.Fatalf("after %s capacity of %s is looked for", c.at, time.Duration(w.filter.Duration))
 		}
 	}
 	w.becomes("Active", connectorv1alpha1.ReasonActive)

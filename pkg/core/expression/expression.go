@@ -19,7 +19,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/parser"
-	"google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
 
 // ErrBuilds is about an expression whose types or values can be much larger than itself.

@@ -7,15 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/cel-go/cel"
-	"google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
 
-func environment(t testing.TB) *cel.Env {
-	t.Helper()
+func environment(tb testing.TB) *cel.Env {
+	tb.Helper()
 	env, err := cel.NewEnv(
 		cel.ParserRecursionLimit(32),
 		cel.CrossTypeNumericComparisons(true),
@@ -25,7 +26,7 @@ func environment(t testing.TB) *cel.Env {
 		cel.Variable("kpis", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
 	)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return env
 }
@@ -126,7 +127,7 @@ func structure(random *rand.Rand) string {
 			return pick()
 		}
 		x := fmt.Sprintf("x%d", len(names))
-		inner := append(names[:len(names):len(names)], x, x, x) // The newest is used most.
+		inner := slices.Concat(names, []string{x, x, x}) // The newest is used most.
 		in := value(depth-1, names)
 		kind := favourite
 		if random.IntN(4) == 0 {

@@ -120,7 +120,7 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	}
 	most := 0
 	if estimate.Max <= maxUncounted { // To count the cost takes ten times as long as a usual expression.
-		most = max(1, int(estimate.Max)) //nolint:gosec // It is small.
+		most = max(1, int(estimate.Max))
 	} else {
 		options = append(options, cel.CostLimit(maxCost))
 	}
@@ -148,7 +148,7 @@ func (e *Expression) holds(o *Offer, p *Plan, m Match) (holds bool, cost int) {
 	}
 	if details != nil {
 		if spent := details.ActualCost(); spent != nil {
-			return holds, 1 + int(min(*spent, maxCost)) //nolint:gosec // It is small.
+			return holds, 1 + int(min(*spent, maxCost))
 		}
 	}
 	return holds, maxCost

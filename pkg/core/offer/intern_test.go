@@ -127,7 +127,7 @@ func heap() int {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc) //nolint:gosec // It fits.
+	return int(m.HeapAlloc)
 }
 
 // BenchmarkIntern prints how much of a heap an offer of a catalog takes as it is read, and interned.

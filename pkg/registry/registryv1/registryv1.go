@@ -74,10 +74,10 @@ type Cluster struct {
 
 // Enrolment is the body by which a party announces itself.
 type Enrolment struct {
-	Keys         []string `doc:"The chain of the party's keys, from its first one: a signed document each, as the connector writes them."                                                     json:"keys"                   maxItems:"17"     minItems:"1"  nullable:"false"`
+	Keys         []string `doc:"The chain of the party's keys, from its first one: a signed document each, as the connector writes them."                                                               json:"keys"                   maxItems:"17"     minItems:"1"  nullable:"false"`
 	Announcement string   `doc:"The announcement: a compact JWS of type announcement+jws, signed with the party's current key. Its payload has party, revision, name, endpoint, clusters and issuedAt." json:"announcement"           maxLength:"8192"  minLength:"1"`
-	Token        string   `doc:"An enrolment token of the registry. With it, the party is approved at once."                                                                                  json:"token,omitempty"        maxLength:"256"`
-	Certificates string   `doc:"A certificate of the party's current key, and what leads from it to one of the registry's authorities, as PEM. With it, the party is approved at once."       json:"certificates,omitempty" maxLength:"16384"`
+	Token        string   `doc:"An enrolment token of the registry. With it, the party is approved at once."                                                                                            json:"token,omitempty"        maxLength:"256"`
+	Certificates string   `doc:"A certificate of the party's current key, and what leads from it to one of the registry's authorities, as PEM. With it, the party is approved at once."                 json:"certificates,omitempty" maxLength:"16384"`
 }
 
 // State is what the registry has decided about a party.

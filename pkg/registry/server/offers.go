@@ -85,7 +85,7 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 		return nil, wrong(http.StatusUnprocessableEntity, "body.offer.id", fmt.Errorf("%.64q is not %s", read.ID, in.Offer))
 	}
 	kept, err := s.cfg.Store.PutOffer(ctx, store.StoredOffer{
-		Party: in.Party, ID: in.Offer, Keys: len(who.party.Party.Keys), Revision: read.Revision, JWS: in.Body.Offer, ValidUntil: read.ValidUntil,
+		Party: in.Party, ID: in.Offer, Keys: len(who.party.Keys), Revision: read.Revision, JWS: in.Body.Offer, ValidUntil: read.ValidUntil,
 	}, s.cfg.Limits.Offers)
 	if err != nil {
 		return nil, s.fromStore(err, "body.offer.revision")

@@ -23,8 +23,8 @@ import (
 // Paging is what part of a list is asked for.
 type Paging struct {
 	Limit       int    `default:"100"                                                                                                                   doc:"How many items are answered at most. A page has fewer, or none, if they are large, or if their filter costs much: the list ends where there is no continue." maximum:"500"    minimum:"1" query:"limit"`
-	Continue    string `doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice." maxLength:"512"                            query:"continue"`
-	IfNoneMatch string `doc:"An ETag of an earlier answer: if it is still right, the answer is 304."                                                    header:"If-None-Match"                     maxLength:"1024"`
+	Continue    string `doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice." maxLength:"512"                                                                                                                                                   query:"continue"`
+	IfNoneMatch string `doc:"An ETag of an earlier answer: if it is still right, the answer is 304."                                                    header:"If-None-Match"                                                                                                                                            maxLength:"1024"`
 }
 
 // List is a page of a list.

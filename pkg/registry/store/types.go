@@ -47,10 +47,13 @@ const (
 // MaxWaitingEach is how many parties of one network wait for approval at most.
 const MaxWaitingEach = 16
 
-// OpenRegistry is by which a party is enrolled that nobody has let in. MaxOpen is how many such parties there are at most, and MaxOpenEach how many of one network.
 const (
-	OpenRegistry         = "open registry"
-	MaxOpen, MaxOpenEach = 16_384, 1024
+	// OpenRegistry is by which a party is enrolled that nobody has let in.
+	OpenRegistry = "open registry"
+	// MaxOpen is how many such parties there are at most.
+	MaxOpen = 16_384
+	// MaxOpenEach is how many of them there are of one network at most.
+	MaxOpenEach = 1024
 )
 
 // State says what a party may do.

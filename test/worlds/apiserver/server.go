@@ -237,7 +237,7 @@ func (s *Server) Delete(o client.Object, graceful bool, options *client.DeleteOp
 	case forced && len(is.GetFinalizers()) == 0:
 		s.Drop(is)
 	case is.GetDeletionTimestamp() == nil:
-		next := is.DeepCopyObject().(client.Object)
+		next := is.DeepCopyObject().(client.Object) //nolint:revive // A copy is of the same type.
 		now := metav1.NewTime(s.now().Truncate(time.Second))
 		next.SetDeletionTimestamp(&now)
 		s.store(i, next)
@@ -282,7 +282,7 @@ func textOf(o client.Object) []byte {
 
 // read returns an object of the same type.
 func read(like client.Object, text []byte) client.Object {
-	o := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.Object)
+	o := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.Object) //nolint:revive // It is of the same type.
 	if err := json.Unmarshal(text, o); err != nil {
 		panic(err)
 	}
@@ -296,7 +296,7 @@ func assign(to, from client.Object) {
 			from.DeepCopyInto(partial)
 			return
 		}
-		metadata := reflect.ValueOf(from).Elem().FieldByName("ObjectMeta").Addr().Interface().(*metav1.ObjectMeta)
+		metadata := reflect.ValueOf(from).Elem().FieldByName("ObjectMeta").Addr().Interface().(*metav1.ObjectMeta) //nolint:revive // All objects have it.
 		metadata.DeepCopyInto(&partial.ObjectMeta)
 		return
 	}

@@ -35,7 +35,7 @@ type informer struct {
 func (i informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.p.shows = handler
 	i.p.show(nil)
-	return nil, nil //nolint:nilnil // Nobody has it removed.
+	return nil, nil
 }
 
 // HasSynced implements cache.Informer.

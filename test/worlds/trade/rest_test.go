@@ -117,7 +117,7 @@ type purchase struct {
 
 func stored(p *connectorv1alpha1.Purchase) purchase {
 	var read purchase
-	_ = json.Unmarshal([]byte(cmp.Or(p.Status.Record, "{}")), &read)
+	_ = json.Unmarshal([]byte(cmp.Or(p.Status.Record, "{}")), &read) //nolint:musttag // The names are those of the record, whatever the case.
 	return read
 }
 

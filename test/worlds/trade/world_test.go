@@ -298,6 +298,6 @@ func (t thing) String() string {
 	default:
 		return "gone"
 	}
-	text, _ := json.Marshal(what)
+	text, _ := json.Marshal(what) //nolint:errchkjson // It is for people.
 	return string(text)
 }

@@ -41,26 +41,26 @@ type Price struct {
 
 // Terms are what both sign. Their times are whole seconds in UTC, and their durations those of ISO 8601 with days, hours, minutes and seconds.
 type Terms struct {
-	ID            string            `doc:"Chosen by the buyer, at random; distinct among its contracts with anybody."                 json:"id"                 maxLength:"63"     minLength:"1"                   pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
-	Buyer         string            `doc:"The party that calls."                                                                      json:"buyer"              maxLength:"52"     minLength:"52"`
-	Seller        string            `doc:"The party that is called."                                                                  json:"seller"             maxLength:"52"     minLength:"52"`
-	Cluster       Cluster           `doc:"The cluster of the buyer that is to use it; it cannot change."                              json:"cluster"`
-	Revision      int64             `doc:"1, and higher for new terms of the same contract."                                          json:"revision"           minimum:"1"`
-	Offer         string            `doc:"The ID of the offer."                                                                       json:"offer"              maxLength:"63"     minLength:"1"`
-	OfferRevision int64             `json:"offerRevision"                                                                             minimum:"1"`
-	OfferDigest   string            `doc:"The SHA-256 of the offer as its seller has signed it, so that it cannot change afterwards." json:"offerDigest"        maxLength:"71"     pattern:"^sha256:[0-9a-f]{64}$"`
-	Plan          string            `doc:"The ID of the plan."                                                                        json:"plan"               maxLength:"63"     minLength:"1"`
-	Units         int64             `doc:"A contract takes one of the plan's stock."                                                  json:"units"              maximum:"1"        minimum:"1"`
-	Resources     map[string]string `doc:"What is granted, by name of the resource."                                                  json:"resources"          maxProperties:"32" minProperties:"1"`
+	ID            string            `doc:"Chosen by the buyer, at random; distinct among its contracts with anybody."                   json:"id"                   maxLength:"63"     minLength:"1"                   pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
+	Buyer         string            `doc:"The party that calls."                                                                        json:"buyer"                maxLength:"52"     minLength:"52"`
+	Seller        string            `doc:"The party that is called."                                                                    json:"seller"               maxLength:"52"     minLength:"52"`
+	Cluster       Cluster           `doc:"The cluster of the buyer that is to use it; it cannot change."                                json:"cluster"`
+	Revision      int64             `doc:"1, and higher for new terms of the same contract."                                            json:"revision"             minimum:"1"`
+	Offer         string            `doc:"The ID of the offer."                                                                         json:"offer"                maxLength:"63"     minLength:"1"`
+	OfferRevision int64             `json:"offerRevision"                                                                               minimum:"1"`
+	OfferDigest   string            `doc:"The SHA-256 of the offer as its seller has signed it, so that it cannot change afterwards."   json:"offerDigest"          maxLength:"71"     pattern:"^sha256:[0-9a-f]{64}$"`
+	Plan          string            `doc:"The ID of the plan."                                                                          json:"plan"                 maxLength:"63"     minLength:"1"`
+	Units         int64             `doc:"A contract takes one of the plan's stock."                                                    json:"units"                maximum:"1"        minimum:"1"`
+	Resources     map[string]string `doc:"What is granted, by name of the resource."                                                    json:"resources"            maxProperties:"32" minProperties:"1"`
 	Price         Price             `json:"price"`
 	StartsAt      time.Time         `json:"startsAt"`
-	EndsAt        time.Time         `doc:"When the seller withdraws what it grants."                                                  json:"endsAt"`
+	EndsAt        time.Time         `doc:"When the seller withdraws what it grants."                                                    json:"endsAt"`
 	EffectiveAt   time.Time         `doc:"From when new terms count: their signature for another size, the end before for a later one." json:"effectiveAt,omitzero"`
-	Notice        string            `doc:"How long a seller that ends the contract early goes on giving, and a buyer paying."         json:"notice"             maxLength:"32"`
-	Drain         string            `doc:"How long before the end the buyer begins to move its workloads away."                       json:"drain"              maxLength:"32"`
-	Mode          string            `doc:"The mode that a broker grants."                                                             json:"mode,omitempty"     maxLength:"63"`
-	Reserved      map[string]string `doc:"What a broker reserves."                                                                    json:"reserved,omitempty" maxProperties:"32"`
-	Limit         map[string]string `doc:"What a broker grants at most."                                                              json:"limit,omitempty"    maxProperties:"32"`
+	Notice        string            `doc:"How long a seller that ends the contract early goes on giving, and a buyer paying."           json:"notice"               maxLength:"32"`
+	Drain         string            `doc:"How long before the end the buyer begins to move its workloads away."                         json:"drain"                maxLength:"32"`
+	Mode          string            `doc:"The mode that a broker grants."                                                               json:"mode,omitempty"       maxLength:"63"`
+	Reserved      map[string]string `doc:"What a broker reserves."                                                                      json:"reserved,omitempty"   maxProperties:"32"`
+	Limit         map[string]string `doc:"What a broker grants at most."                                                                json:"limit,omitempty"      maxProperties:"32"`
 }
 
 // Cluster is a cluster of Liqo.
@@ -135,14 +135,14 @@ type Contract struct {
 	State   string `enum:"Proposed,Reserved,Signed,Provisioning,Active,Resizing,Suspended,Terminating,Ended,Rejected,Expired,Failed" json:"state"`
 	Reason  string `json:"reason,omitempty"`
 	// Terms are missing of a contract that was terminated before it was reserved.
-	Terms            *Terms    `doc:"The terms in force, or those that are reserved."       json:"terms,omitempty"`
-	Signature        string    `doc:"The terms, signed by the buyer (JWS)."                 json:"signature,omitempty"`
-	Countersignature string    `doc:"The buyer's signed terms, signed by the seller (JWS)." json:"countersignature,omitempty"`
-	Until            time.Time `doc:"When a proposal or a reservation lapses."              json:"until,omitzero"`
-	Ends             time.Time `doc:"When the seller withdraws what it grants."             json:"ends,omitzero"`
+	Terms            *Terms    `doc:"The terms in force, or those that are reserved."                                           json:"terms,omitempty"`
+	Signature        string    `doc:"The terms, signed by the buyer (JWS)."                                                     json:"signature,omitempty"`
+	Countersignature string    `doc:"The buyer's signed terms, signed by the seller (JWS)."                                     json:"countersignature,omitempty"`
+	Until            time.Time `doc:"When a proposal or a reservation lapses."                                                  json:"until,omitzero"`
+	Ends             time.Time `doc:"When the seller withdraws what it grants."                                                 json:"ends,omitzero"`
 	PaidUntil        time.Time `doc:"Until when the buyer pays: earlier than the end of the terms if either side has ended it." json:"paidUntil,omitzero"`
 	Change           *Change   `json:"change,omitempty"`
-	LastRevision     int64     `doc:"The highest revision that was ever proposed."          json:"lastRevision,omitempty"`
+	LastRevision     int64     `doc:"The highest revision that was ever proposed."                                              json:"lastRevision,omitempty"`
 	Refused          *Refusal  `json:"refused,omitempty"`
 }
 

@@ -31,6 +31,9 @@ import (
 )
 
 const (
+	// isTrue is the value of annotations that only have to be there.
+	isTrue = "true"
+
 	// annotationContract is on what a connector has made, and what it therefore may change and remove.
 	annotationContract = "brokering.liqo.io/by-contract"
 	// annotationBought and annotationSold are on foreign clusters of contracts: which directions of the peering are by contract. The others
@@ -179,7 +182,7 @@ func (d *Driver) consume(ctx context.Context, seller cluster.Identity, authURL s
 // provideHere has a foreign cluster provide, and notes since when it is asked to.
 func (d *Driver) provideHere(fc *liqo.ForeignCluster, authURL string) {
 	mark(fc)
-	fc.Annotations[annotationBought] = "true"
+	fc.Annotations[annotationBought] = isTrue
 	if !liqo.Consumes(fc) {
 		fc.Annotations[annotationPeered] = strconv.FormatInt(d.now().Unix(), 10)
 	}
@@ -301,7 +304,7 @@ func (d *Driver) cordon(ctx context.Context, node *corev1.Node) error {
 	}
 	before := client.MergeFrom(node.DeepCopy())
 	node.Spec.Unschedulable = true
-	metav1.SetMetaDataAnnotation(&node.ObjectMeta, annotationDrained, "true")
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, annotationDrained, isTrue)
 	if err := d.client.Patch(ctx, node, before); err != nil {
 		return fmt.Errorf("cordon node %s: %w", node.Name, err)
 	}
@@ -459,6 +462,6 @@ func mark(object client.Object) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[annotationContract] = "true"
+	annotations[annotationContract] = isTrue
 	object.SetAnnotations(annotations)
 }

@@ -84,7 +84,7 @@ func identified(fc *liqo.ForeignCluster) bool {
 func (d *Driver) sell(ctx context.Context, fc *liqo.ForeignCluster) error {
 	return d.patch(ctx, fc, func() {
 		mark(fc)
-		fc.Annotations[annotationSold] = "true"
+		fc.Annotations[annotationSold] = isTrue
 		liqo.Provide(fc)
 	})
 }
@@ -112,7 +112,7 @@ func (d *Driver) PeerInTurn(ctx context.Context, buyer cluster.ID) (done bool, e
 		return true, nil
 	}
 	return true, d.patch(ctx, fc, func() {
-		fc.Annotations[annotationInTurn] = "true"
+		fc.Annotations[annotationInTurn] = isTrue
 		liqo.Consume(fc, "") // Liqo knows where it has peered from.
 	})
 }
@@ -134,7 +134,7 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 	if fc != nil {
 		if err := d.patch(ctx, fc, func() {
 			mark(fc)
-			fc.Annotations[annotationSold] = "true"
+			fc.Annotations[annotationSold] = isTrue
 			liqo.ProvideNoMore(fc)
 			if fc.Annotations[annotationInTurn] != "" {
 				liqo.ConsumeNoMore(fc)
@@ -194,7 +194,7 @@ func (d *Driver) spend(ctx context.Context, secret *corev1.Secret, id cluster.ID
 	if len(listed(secret, annotationTold)) == 0 {
 		return d.renewToken(ctx, secret)
 	}
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationSpent, "true")
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationSpent, isTrue)
 	return d.writeToken(ctx, secret)
 }
 
