@@ -135,11 +135,11 @@ func TestRun(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "A memory that says nothing is none.", env: map[string]string{"TestB": "flaky"}, before: `{"fixture":`,
-			flaky: []string{"TestB"}, after: `{"fixture":{"TestB":1}}`, told: "status status down",
+			flaky: []string{"TestB"}, after: `{"fixture":{"TestB":1}}`, told: "status status down", //nolint:dupword // It is asked more than once.
 		},
 		"Red": {
 			reason: "What fails twice is red, and the lab stays.", env: map[string]string{"TestA": "flaky", "TestC": "red"}, before: `{"fixture":{"TestC":2}}`,
-			fails: "TestC failed, and does not pass by itself", flaky: []string{"TestA"}, after: `{"fixture":{"TestA":1,"TestC":2}}`, told: "status status status",
+			fails: "TestC failed, and does not pass by itself", flaky: []string{"TestA"}, after: `{"fixture":{"TestA":1,"TestC":2}}`, told: "status status status", //nolint:dupword // It is asked more than once.
 		},
 		"Many": {
 			reason: "Six at once are no accident.", fails: "more than 5 journeys failed: TestA, TestB, TestC, TestD, TestE, TestF",
@@ -167,11 +167,11 @@ func TestRun(t *testing.T) {
 		},
 		"LabIsNotWhole": {
 			reason: "The second run would be on another lab.", env: map[string]string{"TestA": "flaky"}, lab: fakeLab{breaks: true},
-			fails: "TestA failed, and is not run again, since the lab is not whole", told: "status status", after: `{"fixture":{}}`,
+			fails: "TestA failed, and is not run again, since the lab is not whole", told: "status status", after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
 		},
 		"SkippedThen": {
 			reason: "A second run without the journey says nothing.", env: map[string]string{"TestA": "skipped"},
-			fails: "TestA failed, and does not pass by itself", told: "status status", after: `{"fixture":{}}`,
+			fails: "TestA failed, and does not pass by itself", told: "status status", after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

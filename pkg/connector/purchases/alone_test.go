@@ -271,6 +271,7 @@ func TestRestored(t *testing.T) {
 		{"ended by the buyer", contract.Active, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted},
 		{"reserved, ended by the buyer", contract.Reserved, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted},
 		{"ended by the seller", contract.Active, true, func(t *testing.T, s *shop, w *world) {
+			t.Helper()
 			s.decide(t, w.key("p"), contract.Notice)
 		}, connectorv1alpha1.ReasonEndedEarly, parted},
 	} {

@@ -148,7 +148,7 @@ func (e *Expression) holds(o *Offer, p *Plan, m Match) (holds bool, cost int) {
 	}
 	if details != nil {
 		if spent := details.ActualCost(); spent != nil {
-			return holds, 1 + int(min(*spent, maxCost))
+			return holds, 1 + int(min(*spent, maxCost)) //nolint:gosec // It is small.
 		}
 	}
 	return holds, maxCost

@@ -41,6 +41,7 @@ func TestRestoredStore(t *testing.T) {
 		})
 	}
 	phase("Before", func(t *testing.T, r *registry, publish func(string)) {
+		t.Helper()
 		publish("a")
 		before = r.catalog.View().ID()
 		publish("b")
@@ -57,6 +58,7 @@ func TestRestoredStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	phase("Restored", func(t *testing.T, r *registry, publish func(string)) {
+		t.Helper()
 		for _, id := range []string{"d", "e", "f"} {
 			publish(id)
 		}
