@@ -88,26 +88,38 @@ func (r *runner) run(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// take takes one step, and returns how many changes it needed.
+// take takes one step, and returns how many changes it needed. It begins again when somebody else has written the same objects, and waits
+// for webhooks that the API server cannot call: those of a Deployment that was just changed answer by pods that are ending.
 func (r *runner) take(ctx context.Context, s step) (changed int, err error) {
-	for attempt := 1; ; attempt++ {
-		changes, err := s.changes(ctx)
-		if err != nil {
-			return changed, err
+	attempt := 0
+	if err := r.wait(ctx, func(context.Context) error { // A write that has begun is not cut short by the time for waiting.
+		for {
+			attempt++
+			changes, err := s.changes(ctx)
+			if err == nil {
+				err = r.apply(ctx, changes)
+				changed += len(changes)
+			}
+			switch {
+			case err == nil || unanswered(err):
+				return err
+			case !apierrors.IsConflict(err) || attempt >= maxAttempts:
+				return hopelessError{err}
+			}
 		}
-		err = r.apply(ctx, changes)
-		changed += len(changes)
-		if err == nil {
-			break
-		}
-		if !apierrors.IsConflict(err) || attempt == maxAttempts {
-			return changed, err
-		}
+	}); err != nil {
+		return changed, err
 	}
 	if r.dryRun || s.settled == nil {
 		return changed, nil
 	}
 	return changed, r.wait(ctx, s.settled)
+}
+
+// unanswered reports whether an error means that the API server could not call a webhook
+// (k8s.io/apiserver/pkg/util/webhook/error.go@v0.34.4, ErrCallingWebhook).
+func unanswered(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // apply makes changes, or only says them.

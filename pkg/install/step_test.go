@@ -18,6 +18,7 @@ import (
 // world is what a step changes: it is to be as wanted, and settles a while later.
 type world struct {
 	is, want  string
+	answersAt time.Time
 	settledAt time.Time
 	conflicts int
 }
@@ -28,6 +29,9 @@ func (w *world) step() step {
 			return nil, nil
 		}
 		return []change{{verb: "patch", object: "World", do: func(context.Context) error {
+			if time.Now().Before(w.answersAt) {
+				return apierrors.NewInternalError(errors.New(`failed calling webhook "turn.example.com": EOF`))
+			}
 			if w.conflicts > 0 {
 				w.conflicts--
 				return apierrors.NewConflict(schema.GroupResource{}, "world", errors.New("somebody was faster"))
@@ -49,21 +53,24 @@ func TestRun(t *testing.T) {
 		dryRun    bool
 		is        string
 		conflicts int
+		answers   time.Duration // After which the webhook of worlds answers.
 		settles   time.Duration
 		wantIs    string
 		wantOut   []string
 		wantErr   string
 	}{
-		"Changes":   {"what is not as wanted is changed, and awaited", false, "flat", 0, time.Minute, "round", []string{"patch World", "waiting: the world still turns", "done in 60.0 s"}, ""},
-		"Nothing":   {"what is as wanted stays", false, "round", 0, 0, "round", []string{"as it should be"}, ""},
-		"DryRun":    {"nothing is changed or awaited", true, "flat", 0, time.Hour, "flat", []string{"would patch World"}, ""},
-		"Conflict":  {"who was slower looks again", false, "flat", maxAttempts - 1, 0, "round", []string{"patch World"}, ""},
-		"Conflicts": {"but not for ever", false, "flat", maxAttempts, 0, "flat", nil, "somebody was faster"},
-		"TooLong":   {"what takes too long says what it waits for", false, "flat", 0, time.Hour, "round", nil, "not so after 3m0s: the world still turns"},
+		"Changes":   {"what is not as wanted is changed, and awaited", false, "flat", 0, 0, time.Minute, "round", []string{"patch World", "waiting: the world still turns", "done in 60.0 s"}, ""},
+		"Nothing":   {"what is as wanted stays", false, "round", 0, 0, 0, "round", []string{"as it should be"}, ""},
+		"DryRun":    {"nothing is changed or awaited", true, "flat", 0, 0, time.Hour, "flat", []string{"would patch World"}, ""},
+		"Conflict":  {"who was slower looks again", false, "flat", maxAttempts - 1, 0, 0, "round", []string{"patch World"}, ""},
+		"Conflicts": {"but not for ever", false, "flat", maxAttempts, 0, 0, "flat", nil, "somebody was faster"},
+		"Webhook":   {"a webhook that does not answer is awaited", false, "flat", 0, 10 * time.Second, 0, "round", []string{"waiting: patch World: ", "EOF", "done in 10.0 s"}, ""},
+		"Silent":    {"but not for ever", false, "flat", 0, time.Hour, 0, "flat", nil, "not so after 3m0s: patch World: "},
+		"TooLong":   {"what takes too long says what it waits for", false, "flat", 0, 0, time.Hour, "round", nil, "not so after 3m0s: the world still turns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{is: tc.is, want: "round", settledAt: time.Now().Add(tc.settles), conflicts: tc.conflicts}
+				w := &world{is: tc.is, want: "round", answersAt: time.Now().Add(tc.answers), settledAt: time.Now().Add(tc.settles), conflicts: tc.conflicts}
 				var out strings.Builder
 				r := runner{out: &out, dryRun: tc.dryRun, timeout: DefaultTimeout}
 				err := r.run(t.Context(), []step{w.step()})
