@@ -171,7 +171,8 @@ func hasFiles(t *testing.T, out, version string) {
 		"liqo-broker-admission-V.yaml", "liqo-broker-catalog-V-linux-amd64.spdx.json", "liqo-broker-catalog-V-linux-arm64.spdx.json",
 		"liqo-broker-catalog-N.tgz", "liqo-broker-catalog-V.oci.tar", "liqo-broker-catalog-V.yaml", "liqo-broker-catalog-postgres-V.yaml",
 		"liqo-broker-connector-N.tgz", "liqo-broker-connector-V-linux-amd64.spdx.json", "liqo-broker-connector-V-linux-arm64.spdx.json",
-		"liqo-broker-connector-V.oci.tar", "liqo-broker-connector-V.yaml", "liqo-broker-liqo-V.tar.gz", "liqo-broker-network-manager-V-linux-amd64.spdx.json",
+		"liqo-broker-connector-V.oci.tar", "liqo-broker-connector-V.yaml", "liqo-broker-guard-V.yaml", "liqo-broker-guard-policies-V.yaml",
+		"liqo-broker-liqo-V.tar.gz", "liqo-broker-network-manager-V-linux-amd64.spdx.json",
 		"liqo-broker-network-manager-V-linux-arm64.spdx.json", "liqo-broker-network-manager-V.oci.tar", "liqo-broker-vk-V-linux-amd64.spdx.json",
 		"liqo-broker-vk-V-linux-arm64.spdx.json", "liqo-broker-vk-V.oci.tar",
 	}

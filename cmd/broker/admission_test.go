@@ -20,13 +20,18 @@ import (
 // policySpec is that of the version before v1, which has the same fields.
 type policySpec = admissionregistrationv1beta1.ValidatingAdmissionPolicySpec
 
-// policies reads the policies of deploy/admission, by name.
+// policies reads the policies of deploy/admission and deploy/guard, by name.
 func policies(t *testing.T) map[string]policySpec {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/admission/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofGuard, err := filepath.Glob("../../deploy/guard/policies/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, ofGuard...)
 	found := map[string]policySpec{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -179,7 +184,6 @@ func TestAdmissionPolicies(t *testing.T) {
 		"Twin":     {"The daemon removes pods of consumers.", daemon, within(twin, "pods", "DELETE", "shop"), true},
 		"System":   {"It removes no others.", daemon, within(bare, "pods", "DELETE", "kube-system"), false},
 		"Status":   {"Nor does it end them.", daemon, within(bare, "pods/status", "UPDATE", "kube-system"), false},
-		"Quota":    {"It bounds no others.", daemon, within(bare, "resourcequotas", "CREATE", "kube-system"), false},
 		"Offload":  {"It offloads nothing of the broker's own.", daemon, within(bare, "namespaceoffloadings", "CREATE", "kube-system"), false},
 		"Protect":  {"It takes back what namespace liqo shows ...", daemon, within(bare, "namespaceoffloadings", "UPDATE", "liqo"), true},
 		"NotOffer": {"... and does not offer it.", daemon, within(bare, "namespaceoffloadings", "CREATE", "liqo"), false},

@@ -29,7 +29,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/managed"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
-	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
@@ -44,7 +43,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
 
 const (
@@ -62,11 +60,9 @@ type brokerConfig struct {
 	options
 
 	strategy liqo.MappingStrategy
-	// podSecurity is the level up to which consumers' pods are admitted.
-	podSecurity isolation.Level
-	rest        *rest.Config
-	log         logr.Logger
-	asker       promquery.Asker
+	rest     *rest.Config
+	log      logr.Logger
+	asker    promquery.Asker
 }
 
 // broker is the daemon.
@@ -175,16 +171,14 @@ func (b *broker) setup(ctx context.Context) error {
 	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
 	}
-	if err := setupWebhooks(b.mgr, certificate, announcer, direct, b.plugin != nil); err != nil {
+	if err := setupWebhooks(b.mgr, certificate, announcer, b.plugin != nil); err != nil {
 		return err
 	}
 	if b.plugin != nil {
 		if err := b.setupBrokering(ctx, direct); err != nil {
 			return err
 		}
-		if err := setupBrokeringWebhooks(b.mgr, b.reader, &b.cfg); err != nil {
-			return err
-		}
+		setupBrokeringWebhooks(b.mgr, b.reader, &b.cfg)
 	}
 	if _, err := b.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
 		return fmt.Errorf("watch the foreign clusters: %w", err)
@@ -258,7 +252,6 @@ func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m 
 		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, Plans: b.planner, FromConsumers: b.cfg.provideFromConsumers}),
 		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
 		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity.Capacity, Modes: modes}),
-		quota.Setup(b.mgr, quota.Config{Client: objects, Bounds: quota.DefaultBounds().With(b.cfg.namespaceQuota)}),
 		kpis.Setup(b.mgr, kpis.Config{Client: objects, Live: b.mgr.GetAPIReader(), Reader: b.reader, Clock: now}),
 		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
 		managed.Setup(b.mgr, managed.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker, Decisions: m.decisions.WithLabelValues(aboutPolicy)}),

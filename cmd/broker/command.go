@@ -16,14 +16,12 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/version"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
 
 // Defaults of the flags. The Services in deploy/broker lead to these ports.
@@ -69,9 +67,7 @@ type options struct {
 	namespace        string // The daemon's own; empty if it does not run in a pod.
 	liqoNamespace    string
 	mapping          string
-	podSecurity      string
 	maxNamespaces    int
-	namespaceQuota   map[string]int64 // Beside the defaults.
 	giveBackAfter    time.Duration
 	// provideFromConsumers enables also those new providers that use the broker.
 	provideFromConsumers bool
@@ -119,11 +115,6 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	}
 	if o.maxNamespaces < 0 {
 		return "", fmt.Errorf("--max-namespaces=%d must not be negative", o.maxNamespaces)
-	}
-	for name, bound := range o.namespaceQuota {
-		if bound < 0 {
-			return "", fmt.Errorf("--namespace-quota=%s=%d must not be negative", name, bound)
-		}
 	}
 	if o.giveBackAfter < 0 {
 		return "", fmt.Errorf("--give-back-after=%s must not be negative", o.giveBackAfter)
@@ -177,10 +168,6 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			level, err := isolation.ParseLevel(o.podSecurity)
-			if err != nil {
-				return usageError{fmt.Errorf("--pod-security: %w", err)}
-			}
 			log, err := logging.New(o.log)
 			if err != nil {
 				return usageError{err}
@@ -197,7 +184,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return usageError{fmt.Errorf("--prometheus: %w", err)}
 			}
-			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, podSecurity: level, rest: config, log: log, asker: asker})
+			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log, asker: asker})
 			if err != nil {
 				return err
 			}
@@ -252,13 +239,8 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
 		"how Liqo names consumers' namespaces on the providers: DefaultName, which appends the broker's name unless that makes the "+
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
-	flags.StringVar(&o.podSecurity, "pod-security", string(isolation.DefaultLevel),
-		"Pod Security Standard that the pods of consumers must meet: privileged, baseline or restricted")
 	flags.IntVar(&o.maxNamespaces, "max-namespaces", defaultMaxNamespaces,
 		"maximum number of namespaces of a consumer that are offloaded to providers; pods in further ones wait; 0 for no limit")
-	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", nil,
-		"maximum number of objects of a resource in each namespace of a consumer here, by the name of the resource in a ResourceQuota; "+
-			"resources that are not named keep their defaults: "+quota.DefaultBounds().String())
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 means forever")
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",
@@ -268,5 +250,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.prometheus.TokenFile, "prometheus-token-file", "",
 		"file with the bearer token for Prometheus; it is read for each query")
 	o.log.AddFlags(flags)
+	command.AddCommand(newGuardCommand())
+	command.CompletionOptions.DisableDefaultCmd = true
 	return command
 }

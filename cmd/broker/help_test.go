@@ -5,10 +5,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/capacitorset/liqo-broker/test/golden"
@@ -20,7 +22,35 @@ func TestHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "help.txt", out.String())
-	var flags strings.Builder // Those of people that an upgrade keeps.
-	newCommand().Flags().VisitAll(func(f *pflag.Flag) { fmt.Fprintln(&flags, f.Name) })
-	golden.Check(t, "../../../pkg/install/flags.txt", flags.String())
+	var guard bytes.Buffer
+	if err := run(t.Context(), []string{"guard", "--help"}, &guard); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "help-guard.txt", guard.String())
+	// Those of people that an upgrade keeps.
+	for file, command := range map[string]*cobra.Command{"flags.txt": newCommand(), "guardflags.txt": newGuardCommand()} {
+		var flags strings.Builder
+		command.Flags().VisitAll(func(f *pflag.Flag) { fmt.Fprintln(&flags, f.Name) })
+		golden.Check(t, "../../../pkg/install/"+file, flags.String())
+	}
+}
+
+// TestGuardUsage gives the guard what it cannot mean.
+func TestGuardUsage(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--webhook-address=9443":             "--webhook-address",
+		"--health-address=:http:1":           "--health-address",
+		"--pod-security=lax":                 "--pod-security",
+		"--service-types=ExternalName":       "--service-types",
+		"--namespace-quota=count/secrets=-1": "--namespace-quota",
+		"--webhook-allow=here":               "--webhook-allow",
+		"unexpected":                         "unexpected",
+		"--with-orchestrator":                "--with-orchestrator",
+	} {
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"guard", flag}, &out)
+		if usage := (usageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
-	"github.com/capacitorset/liqo-broker/pkg/webhook"
 )
 
 // need is a resource that the broker uses, and how.
@@ -67,9 +66,9 @@ func needs(o *options) []need {
 		{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
 		{version: "v1", resource: "namespaces", verbs: read},
 		{version: "v1", resource: "configmaps", name: remoteipam.AnnouncementName, verbs: []string{"get"}},
-		{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhook.ConfigurationName,
+		{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhookConfiguration,
 			verbs: []string{"get", "patch"}},
-		{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhook.ConfigurationName,
+		{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhookConfiguration,
 			verbs: []string{"get", "patch"}},
 	}
 	if o.tlsCertFile == "" && o.namespace != "" {
@@ -84,7 +83,6 @@ func needs(o *options) []need {
 			need{version: "v1", resource: "nodes", verbs: append(read[:3:3], "patch")},
 			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
 			need{version: "v1", resource: "pods", subresource: "status", verbs: []string{"patch"}},
-			need{version: "v1", resource: "resourcequotas", verbs: append(read[:3:3], "create", "patch")},
 			need{version: "v1", resource: "events", verbs: []string{"create", "patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", verbs: append(read[:3:3], "create", "patch")},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", subresource: "status", verbs: []string{"patch"}},

@@ -20,14 +20,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offers"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/pods"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/tunnels"
 )
 
 // newWebhooks returns the server of the admission webhooks. It listens
@@ -42,13 +38,16 @@ func newWebhooks(o *options, certificate *selfsigned.Certificate, peers *peernet
 	return webhook.NewServer(o.webhookAddress, certificate.Get, admits, o.webhookClientCAFile)
 }
 
-// setupWebhooks adds what answers the API server in all modes: whom Liqo may give a
-// certificate, and that Liqo's namespace stays protected. The reader must not be a cache.
+const (
+	// webhookConfiguration is the name of the configurations of the daemon's webhooks.
+	webhookConfiguration = "liqo-broker"
+	// webhookName is the host name by which the API server reaches them.
+	webhookName = "liqo-broker-webhook.liqo-broker.svc"
+)
+
+// setupWebhooks adds what answers the API server in all modes: that Liqo's namespace stays protected.
 // A mere catalog leaves all else as it is, because deploy/ has the API server ask about it.
-func setupWebhooks(
-	mgr ctrl.Manager, certificate *selfsigned.Certificate, announcer *webhook.Announcer, direct client.Reader, brokers bool,
-) error {
-	mgr.GetWebhookServer().Register(identities.Path, &admission.Webhook{Handler: identities.New(mgr.GetScheme(), direct)})
+func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announcer *webhook.Announcer, brokers bool) error {
 	mgr.GetWebhookServer().Register(offering.Path, &admission.Webhook{Handler: offering.New(mgr.GetScheme())})
 	if !brokers {
 		for _, path := range brokeringPaths() {
@@ -63,38 +62,27 @@ func setupWebhooks(
 
 // brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
 func brokeringPaths() []string {
-	return []string{pods.Path, isolation.Path, opaque.Path, offers.Path, peers.Path, tunnels.Path}
+	return []string{pods.Path, pods.ConfinePath, opaque.Path, offers.Path}
 }
 
 // leaveAlone admits everything.
 func leaveAlone(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
 
 // setupBrokeringWebhooks adds what answers the API server where the broker is not a mere
-// catalog: where consumers' pods may run, and what peers may say.
-func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) error {
+// catalog: where consumers' pods may run, and what is said of providers.
+func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) {
 	mgr.GetWebhookServer().Register(pods.Path, &admission.Webhook{Handler: pods.New(mgr.GetClient(), r)})
-	isolate, err := isolation.New(mgr.GetScheme(), cfg.podSecurity)
-	if err != nil {
-		return err
-	}
-	mgr.GetWebhookServer().Register(isolation.Path, &admission.Webhook{Handler: isolate})
+	mgr.GetWebhookServer().Register(pods.ConfinePath, &admission.Webhook{Handler: pods.NewConfinement(mgr.GetScheme())})
 	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
 	mgr.GetWebhookServer().Register(offers.Path, &admission.Webhook{
 		Handler: offers.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})
-	mgr.GetWebhookServer().Register(peers.Path, &admission.Webhook{Handler: peers.New(r, mgr.GetAPIReader(), r.Own())})
-	guard, err := tunnels.New(mgr.GetAPIReader())
-	if err != nil {
-		return err
-	}
-	mgr.GetWebhookServer().Register(tunnels.Path, &admission.Webhook{Handler: guard})
-	return nil
 }
 
 // newCertificate returns the certificate of the webhooks, and what announces it.
 func newCertificate(direct client.Client) (*selfsigned.Certificate, *webhook.Announcer) {
-	announcer := &webhook.Announcer{Client: direct}
-	return selfsigned.New(webhook.ServerName, announcer.Announce), announcer
+	announcer := &webhook.Announcer{Client: direct, Configuration: webhookConfiguration}
+	return selfsigned.New(webhookName, announcer.Announce), announcer
 }
 
 // everyReplica runs also where another replica leads.

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
 )
 
@@ -46,8 +45,8 @@ func TestWebhookCallers(t *testing.T) {
 	}
 }
 
-// TestFailurePolicies checks what counts while the daemon does not answer. Who cannot be asked about pods, events,
-// certificates and namespace liqo admits nothing.
+// TestFailurePolicies checks what counts while the daemon does not answer. Who cannot be asked about pods, events
+// and namespace liqo admits nothing.
 func TestFailurePolicies(t *testing.T) {
 	manifest, err := os.ReadFile("../../deploy/broker/webhook.yaml")
 	if err != nil {
@@ -68,10 +67,7 @@ func TestFailurePolicies(t *testing.T) {
 	want := []string{
 		"place Fail", "protect Fail",
 		"label Ignore", // An offer without labels is better than none.
-		"hide Fail", "hide-nodes Fail", "isolate Fail", "guard-identities Fail",
-		"peers Ignore", // Liqo does not repeat a write that failed.
-		"mappings Fail",
-		"tunnels Ignore", // Liqo's networks do not wait for the broker.
+		"hide Fail", "hide-nodes Fail", "confine Fail",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -129,7 +125,7 @@ func TestManifestAsksWhatIsServed(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^ +path: (/\S+)$`).FindAllStringSubmatch(string(manifest), -1) {
 		asked[match[1]] = true
 	}
-	served := append(brokeringPaths(), identities.Path, offering.Path)
+	served := append(brokeringPaths(), offering.Path)
 	slices.Sort(served)
 	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, served) {
 		t.Errorf("the API server asks %v, and the daemon serves %v", got, served)

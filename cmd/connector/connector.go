@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/connector/guarded"
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/connector/market"
 	"github.com/capacitorset/liqo-broker/pkg/connector/measured"
@@ -45,6 +47,7 @@ import (
 	podcapacity "github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -82,6 +85,7 @@ type connector struct {
 	peers       peernet.Peers
 	identity    identity.Identity
 	market      *market.Market
+	guarded     *guarded.Cluster
 	negotiation *negotiation.Server // Nil if nothing is sold.
 	grants      *sales.Grants
 	shop        atomic.Pointer[offers.Shop]
@@ -109,7 +113,35 @@ func newConnector(o options, config *rest.Config, log logr.Logger) (*connector, 
 
 // granted is a resourceplugin.Source. It may be called once synced has returned true.
 func (c *connector) granted(ctx context.Context) (resourceplugin.Offers, error) {
-	return c.grants.Book(ctx)
+	book, err := c.grants.Book(ctx)
+	if err != nil {
+		return nil, err
+	}
+	letIn, err := liqo.LetIn(ctx, c.mgr.GetClient())
+	if err != nil {
+		return nil, err
+	}
+	return grant.Offers{Book: book, LetIn: letIn}, nil
+}
+
+// followLetIn has Liqo ask the resource plugin again whenever people let a cluster in, or no longer.
+func (c *connector) followLetIn(ctx context.Context) error {
+	informer, err := c.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{})
+	if err != nil {
+		return fmt.Errorf("watch the foreign clusters: %w", err)
+	}
+	changed := func(any) { c.plugin.Changed() }
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(before, after any) {
+		was, _ := before.(*liqo.ForeignCluster)
+		is, _ := after.(*liqo.ForeignCluster)
+		if was == nil || is == nil || liqo.Provides(was) != liqo.Provides(is) {
+			changed(after)
+		}
+	}})
+	if err != nil {
+		return fmt.Errorf("follow the foreign clusters: %w", err)
+	}
+	return nil
 }
 
 // IsPeer implements resourceplugin.Peers. It may be called once synced has returned true.
@@ -196,6 +228,11 @@ func (c *connector) setup(ctx context.Context) error {
 	if c.mgr, err = ctrl.NewManager(c.rest, managed); err != nil {
 		return fmt.Errorf("make the manager for %s: %w", c.rest.Host, err)
 	}
+	if c.plugin != nil {
+		if err := c.followLetIn(ctx); err != nil {
+			return err
+		}
+	}
 	if err := c.peers.Watch(ctx, c.mgr.GetCache()); err != nil {
 		return err
 	}
@@ -228,6 +265,7 @@ func (c *connector) setup(ctx context.Context) error {
 		return err
 	}
 	driver := outofband.New(direct, c.liqoNamespace)
+	c.guarded = guarded.New(direct, c.liqoNamespace, time.Now)
 	err = errors.Join(c.market.SetupWithManager(c.mgr), c.setupBuyer(own, driver), c.setupSeller(ctx, driver),
 		prices.New(c.mgr.GetClient()).Setup(c.mgr), outofband.NewTunnels(c.mgr.GetClient()).Setup(c.mgr),
 		outofband.NewGateway(c.mgr.GetClient(), c.liqoNamespace, nil).Setup(c.mgr), outofband.NewLeftovers(driver).Setup(c.mgr),
@@ -275,8 +313,8 @@ func (c *connector) setupBuyer(own cluster.Identity, driver *outofband.Driver) e
 	}
 	buyer, err := purchases.New(purchases.Config{
 		Fits:   asking.Fits,
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: driver, Cluster: own,
-		Keys: c.identity.Keys, Key: c.identity.Key,
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: guarded.NewBuyer(driver, c.guarded), Cluster: own,
+		Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key,
 	})
 	if err != nil {
 		return err
@@ -328,13 +366,13 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	if c.plugin != nil {
 		changed = func() { shop.Changed(); c.plugin.Changed() }
 	}
-	var issuer peering.Seller = driver
+	var issuer peering.Seller = guarded.NewSeller(driver, c.guarded)
 	if c.broker {
 		consumers := sales.NewConsumers(c.mgr.GetClient(), c.mgr.GetAPIReader(), driver)
 		if err := consumers.Setup(c.mgr); err != nil {
 			return err
 		}
-		issuer = consumers.Seller(driver)
+		issuer = consumers.Seller(issuer)
 	}
 	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), store, issuer)
 	err = errors.Join(store.Watch(ctx, c.mgr.GetCache()), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
@@ -383,7 +421,7 @@ func (c *connector) owns(store *books.Store) func(ctx context.Context, id party.
 // offersConfig returns what sells the offers of this cluster.
 func (c *connector) offersConfig(store *books.Store) offers.Config {
 	config := offers.Config{
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Ledger, Registries: c.market,
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Ledger, Registries: c.market, Guarded: c.guarded.Check,
 		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
 	}
 	if c.broker {

@@ -68,6 +68,19 @@ func addInstallation(parent *cobra.Command, s *session) {
 			},
 			done: "Nothing of the broker is left on this cluster.", doneOne: "This cluster is no consumer of that broker any more.",
 		},
+		{
+			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
+			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our virtual kubelet, " +
+				"and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
+			do: (*install.Installer).Guard, flags: imageFlags,
+			done: "This cluster is guarded: its connector buys and sells.",
+		},
+		{
+			use: "unguard", short: "Take the guard from a cluster that does not trade any more",
+			long: "Remove the guard and its rules, and give Liqo its own virtual kubelet back. The connector must be gone, and the cluster neither a broker nor a consumer of one.",
+			do:   (*install.Installer).Unguard,
+			done: "Nothing of the guard is left.",
+		},
 	} {
 		parent.AddCommand(s.installationCommand(c))
 	}

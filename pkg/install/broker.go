@@ -38,7 +38,7 @@ const (
 	labelName       = "app.kubernetes.io/name"
 	kindDeployment  = "Deployment"
 	// kubeletImage is the name of the image of our virtual kubelets.
-	kubeletImage = "liqo-broker-vk"
+	kubeletImage = liqo.VirtualKubeletImage
 )
 
 // brokerSteps are those of an installation: what Liqo asks is there before Liqo is told to ask it, and our virtual kubelets run before
@@ -73,23 +73,28 @@ func (i *Installer) brokerSteps() ([]step, error) {
 // daemonSteps are those that run the daemon. One that is a release of Helm is only waited for: Helm would take what is changed beside it for
 // drift, and undo it.
 func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
-	running := i.rollout(BrokerNamespace, BrokerName)
+	running := func(ctx context.Context) error {
+		if err := i.rollout(guardName, guardName)(ctx); err != nil {
+			return err
+		}
+		return i.rollout(BrokerNamespace, BrokerName)(ctx)
+	}
 	if i.ofHelm {
-		return []step{{"wait for the daemon, which Helm runs", nothing, running}}
+		return []step{{"wait for the daemon and the guard, which Helm runs", nothing, running}}
 	}
 	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
 	})
 	return []step{
 		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
-		{"run the daemon", func(ctx context.Context) ([]change, error) {
+		{"run the daemon and the guard", func(ctx context.Context) ([]change, error) {
 			wanted, err := i.withChoices(ctx, base[kinds:])
 			if err != nil {
 				return nil, err
 			}
 			return i.apply(ctx, wanted)
 		}, running},
-		i.admission(),
+		i.policies("add the rules that hold without the daemon", "admission"),
 	}
 }
 
@@ -112,8 +117,8 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.removing("take back what is offered of namespace liqo", offering, i.nothingReached),
 		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", withoutFlags),
 		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
-		i.removing("remove the rules that hold without the daemon", admission, nil),
-		i.removing("remove the daemon and its kinds", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
+		i.leaving("remove the rules that hold without the daemon", admission, false),
+		i.leaving("remove the daemon, its kinds and the guard", base, true),
 		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
 		{"remove the remote IPAM from Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error { removeSidecars(d); return nil }), i.rollout(liqoNamespace, networkManager)},
 		{"remove the hook of Liqo's gateway", patching(i.objects, deployment(gateway), removeHook), i.rollout(liqoNamespace, gateway)},
@@ -128,6 +133,11 @@ func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	return base, i.setImages(base)
+}
+
+// setImages gives the Deployments of the daemon and of the guard the image and modes that were chosen.
+func (i *Installer) setImages(base []*unstructured.Unstructured) error {
 	for _, object := range base {
 		if object.GetKind() != kindDeployment {
 			continue
@@ -144,10 +154,10 @@ func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return base, nil
+	return nil
 }
 
 // offering returns what offers the remote IPAM to the peers.
@@ -174,18 +184,11 @@ func ownFlag(flag string) bool {
 	return outdated(flag) || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
 }
 
-// ourKubelet reports whether an image is that of our virtual kubelet, of whatever registry and version.
-func ourKubelet(image string) bool {
-	image, _, _ = strings.Cut(image, "@")
-	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-	return name == kubeletImage
-}
-
 // outdated reports whether a flag is one that an installation replaces by another value: the image of our virtual kubelets. A cluster may be
 // a broker and the consumer of several others, whose flags stay.
 func outdated(flag string) bool {
 	image, is := strings.CutPrefix(flag, flagImage+"=")
-	return is && ourKubelet(image)
+	return is && liqo.OwnVirtualKubelet(image)
 }
 
 // applying is a step that makes objects as they are given.
@@ -198,9 +201,30 @@ func (i *Installer) removing(name string, unwanted []*unstructured.Unstructured,
 	return step{name, func(ctx context.Context) ([]change, error) { return i.remove(ctx, unwanted) }, settled}
 }
 
-// admission is the step that adds what holds also without the daemon, where Kubernetes has it.
-func (i *Installer) admission() step {
-	return step{"add the rules that hold without the daemon", func(ctx context.Context) ([]change, error) {
+// leaving is a step that deletes objects, but for the guard where somebody else needs it, and waits until they are gone if that is wanted.
+func (i *Installer) leaving(name string, unwanted []*unstructured.Unstructured, wait bool) step {
+	changes := func(ctx context.Context) ([]change, error) {
+		all, err := i.withoutGuard(ctx, unwanted)
+		if err != nil {
+			return nil, err
+		}
+		return i.remove(ctx, all)
+	}
+	if !wait {
+		return step{name, changes, nil}
+	}
+	return step{name, changes, func(ctx context.Context) error {
+		all, err := i.withoutGuard(ctx, unwanted)
+		if err != nil {
+			return err
+		}
+		return i.gone(ctx, all)
+	}}
+}
+
+// policies is the step that adds what holds also while nobody answers, where Kubernetes has it.
+func (i *Installer) policies(name, folder string) step {
+	return step{name, func(ctx context.Context) ([]change, error) {
 		_, err := i.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, "v1")
 		if meta.IsNoMatchError(err) {
 			return nil, nil
@@ -208,7 +232,7 @@ func (i *Installer) admission() step {
 		if err != nil {
 			return nil, fmt.Errorf("ask the API server for admission policies: %w", err)
 		}
-		wanted, err := build("admission")
+		wanted, err := build(folder)
 		if err != nil {
 			return nil, err
 		}
@@ -229,9 +253,9 @@ func (i *Installer) admission() step {
 // the level privileged. The rule has no parameter for this: with the last policy whose parameter is a ConfigMap, an API server stops to watch
 // ConfigMaps, and does not begin again when there is a new one (k8s.io/apiserver@v0.34.1/pkg/admission/plugin/policy/generic/policy_source.go).
 func (i *Installer) excepted(ctx context.Context, rules []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	const configMap, rule = "liqo-broker-pod-security", "pod-security.brokering.liqo.io"
+	const rule = "pod-security.brokering.liqo.io"
 	var level corev1.ConfigMap
-	err := i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: configMap}, &level)
+	err := i.Get(ctx, client.ObjectKey{Namespace: guardName, Name: guardName}, &level)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the Pod Security level: %w", err)
 	}

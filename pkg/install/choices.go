@@ -30,7 +30,7 @@ func (i *Installer) withChoices(ctx context.Context, wanted []*unstructured.Unst
 		switch want.GetKind() {
 		case kindDeployment:
 			err = keep(ctx, i.objects, chosen[n], func(want, live *appsv1.Deployment) {
-				for _, flag := range keepDaemon(want, live, i.options.modesGiven) {
+				for _, flag := range keepDaemon(want, live, i.options.modesGiven, flagsOf(want.Name)) {
 					fmt.Fprintf(i.run.out, "      without %s, which this version of the broker does not have\n", overview.Plain(flag))
 				}
 			})
@@ -100,9 +100,22 @@ const modePrefix = "--with-"
 //go:embed flags.txt
 var flags string
 
+// guardFlags are those of the guard.
+//
+//go:embed guardflags.txt
+var guardFlags string
+
+// flagsOf returns the flags that a Deployment of ours has.
+func flagsOf(deployment string) []string {
+	if deployment == guardName {
+		return strings.Fields(guardFlags)
+	}
+	return strings.Fields(flags)
+}
+
 // keepDaemon gives the Deployment that is wanted the replicas of the one that is there, its flags of other names, and its modes unless
-// they are given. It returns the flags that it drops because the daemon has them no more, and would not start with them.
-func keepDaemon(want, live *appsv1.Deployment, modesGiven bool) (dropped []string) {
+// they are given. It returns the flags that it drops because they are none of the known ones any more, with which its program would not start.
+func keepDaemon(want, live *appsv1.Deployment, modesGiven bool, known []string) (dropped []string) {
 	if live.Spec.Replicas != nil {
 		want.Spec.Replicas = live.Spec.Replicas
 	}
@@ -122,7 +135,6 @@ func keepDaemon(want, live *appsv1.Deployment, modesGiven bool) (dropped []strin
 	for _, flag := range to.Args {
 		given[name(flag)] = true
 	}
-	known := strings.Fields(flags)
 	for _, flag := range from.Args {
 		switch {
 		case given[name(flag)] || modesGiven && isMode(flag):

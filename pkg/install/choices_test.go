@@ -29,7 +29,7 @@ func TestKeepDaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want, live := pod("broker", slices.Clone(base)...), pod("broker", tc.live...)
 			live.Spec.Replicas = new(int32(3))
-			if dropped := keepDaemon(want, live, tc.modesGiven); !slices.Equal(dropped, tc.drops) {
+			if dropped := keepDaemon(want, live, tc.modesGiven, flagsOf(BrokerName)); !slices.Equal(dropped, tc.drops) {
 				t.Errorf("%s: dropped are %v, want %v", tc.reason, dropped, tc.drops)
 			}
 			if args := want.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, tc.want) {

@@ -20,6 +20,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // Options are what people choose about an installation.
@@ -213,7 +215,7 @@ func (i *Installer) sameRegistry(ctx context.Context) error {
 // kubeletInUse returns the image of our virtual kubelet that a command line of Liqo's controller manager names; empty if it names none.
 func kubeletInUse(args []string) (image string) {
 	for _, arg := range args {
-		if named, is := strings.CutPrefix(arg, flagImage+"="); is && ourKubelet(named) {
+		if named, is := strings.CutPrefix(arg, flagImage+"="); is && liqo.OwnVirtualKubelet(named) {
 			image = named
 		}
 	}

@@ -36,11 +36,13 @@ type identified interface {
 
 // installed is how it is changed, and changed back.
 type installed interface {
-	// broker and consumer are the steps of an installation, and the others those back.
+	// broker, consumer and guard are the steps of an installation, and the others those back.
 	broker(i *Installer) ([]step, error)
 	brokerUndo(i *Installer) ([]step, error)
 	consumer(i *Installer, broker cluster.Identity) ([]step, error)
 	consumerUndo(i *Installer) ([]step, error)
+	guard(i *Installer) ([]step, error)
+	guardUndo(i *Installer) ([]step, error)
 }
 
 // lines returns those that are known.
@@ -113,6 +115,9 @@ func (line09) consumer(i *Installer, broker cluster.Identity) ([]step, error) {
 
 func (line09) consumerUndo(i *Installer) ([]step, error) { return i.consumerUndo(), nil }
 
+func (line09) guard(i *Installer) ([]step, error)     { return i.guardSteps() }
+func (line09) guardUndo(i *Installer) ([]step, error) { return i.guardUndo() }
+
 // line1 is Liqo 1.x, which has neither these flags nor a resource plugin.
 type line1 struct{}
 
@@ -132,3 +137,5 @@ func (l line1) brokerUndo(*Installer) ([]step, error)          { return nil, l.u
 
 func (l line1) consumer(*Installer, cluster.Identity) ([]step, error) { return nil, l.unsupported() }
 func (l line1) consumerUndo(*Installer) ([]step, error)               { return nil, l.unsupported() }
+func (l line1) guard(*Installer) ([]step, error)                      { return nil, l.unsupported() }
+func (l line1) guardUndo(*Installer) ([]step, error)                  { return nil, l.unsupported() }

@@ -232,8 +232,8 @@ func TestDaemonOfHelm(t *testing.T) {
 	if err := i.Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	if own := names(); len(own) != len(ofHelm)+2 || ofHelm[0] != "wait for the daemon, which Helm runs" || slices.Contains(ofHelm, "run the daemon") ||
-		!slices.Contains(own, "run the daemon") || !slices.Equal(own[3:], ofHelm[1:]) {
+	if own := names(); len(own) != len(ofHelm)+2 || ofHelm[0] != "wait for the daemon and the guard, which Helm runs" || slices.Contains(ofHelm, "run the daemon and the guard") ||
+		!slices.Contains(own, "run the daemon and the guard") || !slices.Equal(own[3:], ofHelm[1:]) {
 		t.Errorf("the steps beside Helm are %q, else %q", ofHelm, own)
 	}
 }

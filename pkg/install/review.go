@@ -23,6 +23,8 @@ type Setup struct {
 	Line, Version string
 	// Broker is whether the cluster is one, or about to become or to cease to be one; Helm is whether it is a release of Helm.
 	Broker, Helm bool
+	// Trades is whether it has a connector, which brings peers that are strangers.
+	Trades bool
 	// RemoteIPAMs are the addresses, without a port, at which the cluster's virtual kubelets ask brokers for addresses. They may be the
 	// same as those of the peers Brokers; a cluster that is no consumer has none.
 	RemoteIPAMs []string
@@ -51,6 +53,9 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 		return s, fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
 	}
 	s.Broker, s.Helm = err == nil, err == nil && ofHelm(&d)
+	if s.Trades, err = i.trades(ctx); err != nil && !apierrors.IsForbidden(err) { // Who may not see that is told so of the connector itself.
+		return s, err
+	}
 	args, err := i.managerArgs(ctx)
 	if err != nil {
 		return s, err
@@ -115,6 +120,13 @@ func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 	}
 	for _, broker := range s.Brokers {
 		of, err := l.consumer(i, broker)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, of...)
+	}
+	if s.Trades {
+		of, err := l.guard(i)
 		if err != nil {
 			return nil, err
 		}

@@ -111,6 +111,21 @@ func Provides(fc *ForeignCluster) bool {
 	return fc.Spec.IncomingPeeringEnabled == discoveryv1alpha1.PeeringEnabledYes
 }
 
+// LetIn returns the clusters that Liqo is told to answer.
+func LetIn(ctx context.Context, reader client.Reader) (map[cluster.ID]bool, error) {
+	var all ForeignClusterList
+	if err := reader.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters: %w", err)
+	}
+	in := map[cluster.ID]bool{}
+	for i := range all.Items {
+		if Provides(&all.Items[i]) {
+			in[Identity(&all.Items[i]).ID] = true
+		}
+	}
+	return in, nil
+}
+
 // ProvideNoMore has Liqo offer nothing to a foreign cluster, and end the peering over which it consumes.
 func ProvideNoMore(fc *ForeignCluster) {
 	fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledNo

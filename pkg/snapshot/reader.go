@@ -94,6 +94,19 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
+// AddPeerIndexes registers those of the indexes by which a Reader knows peers and whose a node is, for who reads nothing else.
+func AddPeerIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range Indexes() {
+		switch i.Object.(type) {
+		case *liqo.ForeignCluster, *liqo.ResourceOffer:
+			if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
+				return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
+			}
+		}
+	}
+	return nil
+}
+
 func nonEmpty(s string) []string {
 	if s == "" {
 		return nil

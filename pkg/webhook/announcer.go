@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook serves the broker's admission webhooks to the API server, and to
+// Package webhook serves admission webhooks to the API server, and to
 // nobody else, and tells it which certificates they show. It does not know what the
 // webhooks decide.
 package webhook
@@ -22,14 +22,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 )
 
-const (
-	// ConfigurationName is the name of the MutatingWebhookConfiguration and of the
-	// ValidatingWebhookConfiguration.
-	ConfigurationName = "liqo-broker"
-	// ServerName is the host name by which the API server reaches the webhooks.
-	ServerName = "liqo-broker-webhook.liqo-broker.svc"
-)
-
 // keepInterval is how long a certificate can be missing that somebody took out, as who
 // replaces the configuration by its manifest does.
 const keepInterval = 10 * time.Second
@@ -39,6 +31,8 @@ const keepInterval = 10 * time.Second
 type Announcer struct {
 	// Client reads past any cache.
 	Client client.Client
+	// Configuration is the name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
+	Configuration string
 
 	last atomic.Pointer[[]byte]
 }
@@ -88,7 +82,7 @@ func (a *Announcer) announce(
 	ctx context.Context, certificate []byte, configuration client.Object, clients func() []*admissionv1.WebhookClientConfig,
 ) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := a.Client.Get(ctx, client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+		if err := a.Client.Get(ctx, client.ObjectKey{Name: a.Configuration}, configuration); err != nil {
 			return err
 		}
 		before, missing := configuration.DeepCopyObject().(client.Object), false
@@ -103,12 +97,12 @@ func (a *Announcer) announce(
 		return a.Client.Patch(ctx, configuration, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "The API server does not call the webhooks for what consumers and providers write: apply deploy/",
-			"kind", fmt.Sprintf("%T", configuration), "name", ConfigurationName)
+		ctrl.LoggerFrom(ctx).Error(err, "The API server does not call the webhooks for what consumers and providers write: install it again",
+			"kind", fmt.Sprintf("%T", configuration), "name", a.Configuration)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("write the certificate into the %T %s: %w", configuration, ConfigurationName, err)
+		return fmt.Errorf("write the certificate into the %T %s: %w", configuration, a.Configuration, err)
 	}
 	return nil
 }

@@ -21,26 +21,26 @@ import (
 // TestAnnounce lets two replicas announce their certificates, one of them twice.
 func TestAnnounce(t *testing.T) {
 	mutating := &admissionv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []admissionv1.MutatingWebhook{{Name: "place"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker"}, Webhooks: []admissionv1.MutatingWebhook{{Name: "place"}},
 	}
 	validating := &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []admissionv1.ValidatingWebhook{{Name: "refuse"}, {Name: "refuse-too"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker"}, Webhooks: []admissionv1.ValidatingWebhook{{Name: "refuse"}, {Name: "refuse-too"}},
 	}
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(mutating, validating).Build()
 	var made [][]byte
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
-		certificate := selfsigned.New(ServerName, func(ctx context.Context, ca []byte) error {
+		certificate := selfsigned.New("liqo-broker-webhook.liqo-broker.svc", func(ctx context.Context, ca []byte) error {
 			defer cancel()
 			made = append(made, ca)
-			return (&Announcer{Client: c}).Announce(ctx, ca)
+			return (&Announcer{Client: c, Configuration: "liqo-broker"}).Announce(ctx, ca)
 		})
 		if err := certificate.Run(ctx); err != nil {
 			t.Fatalf("Run(): %v", err)
 		}
 	}
 	for _, configuration := range []client.Object{mutating, validating} {
-		if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "liqo-broker"}, configuration); err != nil {
 			t.Fatalf("Get(): %v", err)
 		}
 	}
@@ -59,12 +59,12 @@ func TestAnnounce(t *testing.T) {
 // TestKeep takes a certificate out, and announces it again as often as it is there already: once more, and never twice.
 func TestKeep(t *testing.T) {
 	configuration := &admissionv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}, Webhooks: []admissionv1.MutatingWebhook{{Name: "place"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker"}, Webhooks: []admissionv1.MutatingWebhook{{Name: "place"}},
 	}
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(configuration).Build()
-	a, certificate := &Announcer{Client: c}, []byte("-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n")
+	a, certificate := &Announcer{Client: c, Configuration: "liqo-broker"}, []byte("-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n")
 	for _, taken := range []bool{false, true, false, false} {
-		if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "liqo-broker"}, configuration); err != nil {
 			t.Fatal(err)
 		}
 		if taken {
@@ -76,7 +76,7 @@ func TestKeep(t *testing.T) {
 		if err := a.Announce(t.Context(), certificate); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Get(t.Context(), client.ObjectKey{Name: ConfigurationName}, configuration); err != nil {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "liqo-broker"}, configuration); err != nil {
 			t.Fatal(err)
 		}
 		if got := configuration.Webhooks[0].ClientConfig.CABundle; !bytes.Equal(got, certificate) {
@@ -88,7 +88,7 @@ func TestKeep(t *testing.T) {
 // TestNobodyToTell has no configuration.
 func TestNobodyToTell(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build()
-	if err := (&Announcer{Client: c}).Announce(t.Context(), nil); err != nil {
+	if err := (&Announcer{Client: c, Configuration: "liqo-broker"}).Announce(t.Context(), nil); err != nil {
 		t.Errorf("Announce(): %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func serve(t *testing.T, hook http.Handler, clientCAFile string) string {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	certificate, _ := servingtest.Certificate(t, ServerName)
+	certificate, _ := servingtest.Certificate(t, "liqo-broker-webhook.liqo-broker.svc")
 	s := NewServer(address, certificate.Get, func(a netip.Addr) bool { return a != netip.MustParseAddr(peerHost) }, clientCAFile)
 	s.Register(path, hook)
 	if s.StartedChecker()(nil) == nil {

@@ -32,8 +32,13 @@ func TestChartEqualsKustomize(t *testing.T) {
 			release: release{kubernetes: "v1.34.1-eks-3025e55", set: "namespace.create=true"}, dirs: []string{"deploy", "deploy/admission"}},
 		"NoPolicies": {reason: "Kubernetes 1.28 has none, and takes the rest.", chart: ours,
 			release: release{kubernetes: "v1.28.15", set: "namespace.create=true"}, dirs: []string{"deploy"}},
-		"Connector": {reason: "The connector is the same.", chart: connector, release: release{set: "namespace.create=true"}, dirs: []string{"deploy/connector"}},
-		"SQLite":    {reason: "A registry is the same, in the namespace of the release.", chart: catalog, dirs: []string{"deploy/catalog"}},
+		"Connector": {reason: "The connector is the same, and brings the guard.", chart: connector,
+			release: release{set: "namespace.create=true"}, dirs: []string{"deploy/connector", "deploy/guard", "deploy/guard/policies"}},
+		"ConnectorNoPolicies": {reason: "Kubernetes 1.28 has no policies for it either.", chart: connector,
+			release: release{kubernetes: "v1.28.15", set: "namespace.create=true"}, dirs: []string{"deploy/connector", "deploy/guard"}},
+		"Guarded": {reason: "What another release brings is not brought twice.", chart: connector,
+			release: release{set: "namespace.create=true,guard.enabled=false"}, dirs: []string{"deploy/connector"}},
+		"SQLite": {reason: "A registry is the same, in the namespace of the release.", chart: catalog, dirs: []string{"deploy/catalog"}},
 		"PostgreSQL": {reason: "And with its state elsewhere.", chart: catalog, dirs: []string{"deploy/catalog/postgres"},
 			release: release{set: "replicas=2,postgres.existingSecret=liqo-broker-catalog-store,key.existingSecret=liqo-broker-catalog-key"}},
 	}
@@ -80,6 +85,7 @@ func adapt(t *testing.T, of *chart.Chart, key string, o object) {
 			t.Errorf("%s has %v replicas, want 2", key, spec["replicas"])
 		}
 		spec["replicas"] = 1.0
+	case "Deployment/liqo-broker-guard/liqo-broker-guard":
 		take(t, key, pod()["annotations"], "brokering.liqo.io/pod-security", "baseline")
 		delete(pod(), "annotations")
 	case "Deployment/liqo-broker-connector/liqo-broker-connector":

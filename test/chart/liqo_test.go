@@ -37,6 +37,9 @@ func TestLiqoValues(t *testing.T) {
 			without: "--kubelet-extra-args=--remote-ipam=server=REMOTE_IPAM"},
 		"Leaving": {reason: "A broker that is about to leave takes the plugin away, and nothing else.", values: "values-broker.yaml", set: noPlugin,
 			patch: "controller-manager-broker.json", without: "--resource-plugin-address=liqo-broker-resource-plugin.liqo-broker:7000"},
+		"Trader": {reason: "Nor does a cluster that trades.", values: "values-trader.yaml", patch: "controller-manager-trader.json"},
+		"Traded": {reason: "A cluster that has traded takes the plugin away, and nothing else.", values: "values-trader.yaml", set: noPlugin,
+			patch: "controller-manager-trader.json", without: "--resource-plugin-address=liqo-broker-connector-plugin.liqo-broker-connector:7000"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,11 +61,11 @@ func TestLiqoValues(t *testing.T) {
 	}
 }
 
-// TestStockValues holds that a broker or a consumer that leaves has the Liqo that it would have without a broker.
+// TestStockValues holds that a broker, a consumer or a cluster that trades has, when it leaves, the Liqo that it would have without us.
 func TestStockValues(t *testing.T) {
 	liqo := loadLiqo(t)
 	stock := renderLiqo(t, liqo, nil, "")
-	for _, file := range []string{"values-broker.yaml", "values-consumer.yaml"} {
+	for _, file := range []string{"values-broker.yaml", "values-consumer.yaml", "values-trader.yaml"} {
 		values := map[string]chartutil.Values{}
 		for _, name := range []string{file, "values-stock.yaml"} {
 			read, err := chartutil.ReadValuesFile(filepath.Join(root, "deploy/liqo", name))

@@ -62,12 +62,13 @@ func podsOf(t *testing.T, objects map[string]object) map[string]corev1.PodTempla
 // mounted, selected and routed is there.
 func TestManifests(t *testing.T) {
 	for dir, tc := range map[string]struct {
-		program  string
-		policies int // How many network policies are about each pod.
+		help     string // Of the program, below cmd.
+		policies int    // How many network policies are about each pod.
 	}{
-		"deploy/connector":        {"connector", 1},
-		"deploy/catalog":          {"catalog", 2},
-		"deploy/catalog/postgres": {"catalog", 1},
+		"deploy/connector":        {"connector/testdata/help.txt", 1},
+		"deploy/guard":            {"broker/testdata/help-guard.txt", 1},
+		"deploy/catalog":          {"catalog/testdata/help.txt", 2},
+		"deploy/catalog/postgres": {"catalog/testdata/help.txt", 1},
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects := kustomized(t, filepath.Join(root, dir))
@@ -79,7 +80,7 @@ func TestManifests(t *testing.T) {
 				t.Fatalf("%d objects make pods", len(pods))
 			}
 			for key, pod := range pods {
-				wellMade(t, key, tc.program, pod)
+				wellMade(t, key, tc.help, pod)
 				routed(t, objects, pod, tc.policies)
 			}
 		})
@@ -87,9 +88,9 @@ func TestManifests(t *testing.T) {
 }
 
 // wellMade checks the flags, the mounts and the rights of a pod.
-func wellMade(t *testing.T, key, program string, pod corev1.PodTemplateSpec) {
+func wellMade(t *testing.T, key, file string, pod corev1.PodTemplateSpec) {
 	t.Helper()
-	help, err := os.ReadFile(filepath.Join(root, "cmd", program, "testdata/help.txt"))
+	help, err := os.ReadFile(filepath.Join(root, "cmd", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func wellMade(t *testing.T, key, program string, pod corev1.PodTemplateSpec) {
 	for _, arg := range c.Args {
 		flag, _, _ := strings.Cut(arg, "=")
 		if strings.HasPrefix(flag, "--") && !regexp.MustCompile(`(?m)^ +(-., )?`+regexp.QuoteMeta(flag)+`\b`).Match(help) {
-			t.Errorf("%s: %s has no flag %s", key, program, flag)
+			t.Errorf("%s: %s has no flag %s", key, file, flag)
 		}
 	}
 	for _, m := range c.VolumeMounts {

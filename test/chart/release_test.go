@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/registry"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -96,7 +97,8 @@ func TestRelease(t *testing.T) {
 		"ClusterRole/liqo-broker-view":                                 `aggregate-to-view`,
 		"NetworkPolicy/liqo/liqo-broker-network-manager":               `"Ingress"`,
 		"PodDisruptionBudget/liqo-broker/liqo-broker":                  `"maxUnavailable":1`,
-		"ValidatingWebhookConfiguration/liqo-broker":                   `isolate.brokering.liqo.io`,
+		"ValidatingWebhookConfiguration/liqo-broker-guard":             `isolate.brokering.liqo.io`,
+		"Deployment/liqo-broker-guard/liqo-broker-guard":               `capacitorset/liqo-broker:v0.1.0"`,
 		"RoleBinding/kube-system/liqo-broker-network-manager":          `extension-apiserver-authentication-reader`,
 		"ValidatingAdmissionPolicyBinding/peers.brokering.liqo.io":     `liqo-clusterid-configmap`,
 		"CustomResourceDefinition/placementpolicies.brokering.liqo.io": `PlacementPolicy`,
@@ -117,17 +119,16 @@ func TestRelease(t *testing.T) {
 	c.uninstall(ourName)
 
 	// Who has installed with kubectl goes over to Helm, and loses nothing.
-	for key, o := range kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/admission")) {
-		if c.rendered[ourName][key] != nil {
-			c.apply(o)
-		}
-	}
+	applied := kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/admission"))
+	maps.DeleteFunc(applied, func(key string, _ object) bool { return c.rendered[ourName][key] == nil })
+	c.applyAll(applied)
 	c.install(now, true)
 	state("after Helm has taken over")
 }
 
 // TestReleasesSideBySide installs all charts on one cluster, as one has them that sells what it aggregates and runs a registry. Each can
-// be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the catalog being lost.
+// be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the catalog being lost. The broker's
+// chart brings the guard.
 func TestReleasesSideBySide(t *testing.T) {
 	c := startCluster(t)
 	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo"}})
@@ -159,9 +160,7 @@ func TestReleasesSideBySide(t *testing.T) {
 	whole("after they are installed")
 	for name, manifests := range map[string]string{"liqo-broker-connector": "deploy/connector", "liqo-broker-catalog": "deploy/catalog"} {
 		c.uninstall(name)
-		for _, o := range kustomized(t, filepath.Join(root, manifests)) {
-			c.apply(o)
-		}
+		c.applyAll(kustomized(t, filepath.Join(root, manifests)))
 		c.install(loaded[name], true)
 		whole("after " + name + " is installed again")
 	}
@@ -233,7 +232,7 @@ func newCluster(t *testing.T, environment *envtest.Environment, config *rest.Con
 	}
 	for _, dir := range charts() {
 		loaded := load(t, dir)
-		c.rendered[loaded.Name()], _ = release{kubernetes: version.GitVersion}.render(t, loaded)
+		c.rendered[loaded.Name()], _ = release{kubernetes: version.GitVersion, values: besides(loaded)}.render(t, loaded)
 	}
 	return c
 }
@@ -255,11 +254,19 @@ func (c *cluster) helm(namespace string) *action.Configuration {
 	return helm
 }
 
+// besides returns the values of a chart by which it can be on one cluster with the others: one of them brings the guard.
+func besides(of *chart.Chart) map[string]any {
+	if of.Name() == "liqo-broker-connector" {
+		return map[string]any{"guard": map[string]any{"enabled": false}}
+	}
+	return nil
+}
+
 func (c *cluster) install(what *chart.Chart, takesOver bool) {
 	c.t.Helper()
 	install := action.NewInstall(c.helm(what.Name()))
 	install.ReleaseName, install.Namespace, install.TakeOwnership = what.Name(), what.Name(), takesOver
-	if _, err := install.Run(what, nil); err != nil {
+	if _, err := install.Run(what, besides(what)); err != nil {
 		c.t.Fatalf("install %s: %v", what.Name(), err)
 	}
 }
@@ -278,6 +285,35 @@ func (c *cluster) uninstall(name string) {
 		}
 		if kept && !strings.Contains(response.Info, definition) {
 			c.t.Errorf("Helm does not say that %s stays: %s", key, response.Info)
+		}
+		if namespace, deleted := strings.CutPrefix(key, "Namespace/"); deleted {
+			c.finalize(namespace)
+		}
+	}
+}
+
+// finalize lets a namespace go that is deleted, as Kubernetes' namespace controller does, which does not run here.
+func (c *cluster) finalize(name string) {
+	c.t.Helper()
+	namespace := &corev1.Namespace{}
+	err := c.client.Get(c.t.Context(), client.ObjectKey{Name: name}, namespace)
+	if err == nil {
+		namespace.Spec.Finalizers = nil
+		err = c.client.SubResource("finalize").Update(c.t.Context(), namespace)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		c.t.Fatalf("finalize namespace %s: %v", name, err)
+	}
+}
+
+// applyAll applies objects, namespaces before what is in them.
+func (c *cluster) applyAll(objects map[string]object) {
+	c.t.Helper()
+	for _, namespaces := range []bool{true, false} {
+		for key, o := range objects {
+			if strings.HasPrefix(key, "Namespace/") == namespaces {
+				c.apply(o)
+			}
 		}
 	}
 }

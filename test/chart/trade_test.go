@@ -11,11 +11,15 @@ import (
 // TestConnectorSwitches sets values of the connector's chart.
 func TestConnectorSwitches(t *testing.T) {
 	const deployment = "Deployment/liqo-broker-connector/liqo-broker-connector"
+	const guard = "Deployment/liqo-broker-guard/liqo-broker-guard"
 	const settings = "ConfigMap/liqo-broker-connector/liqo-broker-connector"
 	const service = "Service/liqo-broker-connector/liqo-broker-connector-negotiation"
 	monitor := []string{
 		"ClusterRole/liqo-broker-connector-metrics-reader", "ClusterRoleBinding/liqo-broker-connector-metrics-reader", "PodMonitor/liqo-broker-connector/liqo-broker-connector",
 		"Secret/liqo-broker-connector/liqo-broker-connector-metrics-reader", "ServiceAccount/liqo-broker-connector/liqo-broker-connector-metrics-reader",
+	}
+	elsewhere := []string{
+		"Role/elsewhere/liqo-broker-connector", "Role/elsewhere/liqo-broker-guard", "RoleBinding/elsewhere/liqo-broker-connector", "RoleBinding/elsewhere/liqo-broker-guard",
 	}
 	changes(t, connector, map[string]change{
 		"NoRoles": {release: release{set: "aggregatedRoles.enabled=false"}, reason: "Nobody gets rights by Kubernetes' roles.", removes: `^ClusterRole/liqo-broker-connector-(view|trade)$`},
@@ -30,7 +34,19 @@ func TestConnectorSwitches(t *testing.T) {
 			has: `"data":{"drain":"1h30m","endpoint":"https://203.0.113.7:30446","name":"north","share":"90"}`, reworded: "--resource-plugin-address=liqo-broker-connector-plugin.liqo-broker-connector:7000"},
 		"Broker": {release: release{set: "broker=true,endpoint=https://203.0.113.7:30446"}, reason: "The broker serves the resource plugin.", removes: "^Service/.*-plugin$",
 			object: deployment, has: `"--broker"`, reworded: "what the broker of this cluster aggregates"},
-		"Stopped": {release: release{set: "replicas=0"}, reason: "It can be stopped.", object: deployment, has: `"replicas":0`},
+		"Level": {release: release{set: "podSecurity=restricted"}, reason: "Another level is another ConfigMap.",
+			object: "ConfigMap/liqo-broker-guard/liqo-broker-guard", has: `"level":"restricted"`},
+		"PodSecurity": {release: release{set: "podSecurity=restricted"}, reason: "The guard reads it at its start.",
+			object: guard, has: `"brokering.liqo.io/pod-security":"restricted"`},
+		"Privileged": {release: release{set: "podSecurity=privileged"}, reason: "No policy refuses what the operator admits.", removes: `^ValidatingAdmissionPolicy(Binding)?/pod-security`},
+		"Guards":     {release: release{set: "guard.replicas=3"}, reason: "More guards answer.", object: guard, has: `"replicas":3`},
+		"GuardPull": {release: release{set: "guard.pullSecrets={mine}"}, reason: "Its namespace has a Secret of its own.",
+			object: guard, has: `"imagePullSecrets":[{"name":"mine"}]`},
+		"GuardImage": {release: release{set: "guard.image.registry=registry.example:5000/mirror,guard.image.tag=v9"}, reason: "The guard has an image of its own.",
+			object: guard, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
+		"NoGuard":    {release: release{set: "guard.enabled=false"}, reason: "Another release brings the guard, and its policies.", removes: ofGuard(t)},
+		"NoPolicies": {release: release{set: "admissionPolicies.enabled=false"}, reason: "The policies go.", removes: `^ValidatingAdmissionPolicy`},
+		"Stopped":    {release: release{set: "replicas=0"}, reason: "It can be stopped.", object: deployment, has: `"replicas":0`},
 		"LoadBalancer": {release: release{set: "service.type=LoadBalancer,service.nodePort=0,service.port=443,service.annotations.a=b,service.externalTrafficPolicy=Local"},
 			reason: "Clouds have an address for it.", object: service, has: `"externalTrafficPolicy":"Local","ports":[{"name":"negotiation","port":443,"targetPort":"negotiation"}]`},
 		"Inside": {release: release{set: "service.type=ClusterIP"}, reason: "Something else passes connections on.", object: service, has: `"type":"ClusterIP"`, hasNot: "nodePort"},
@@ -40,14 +56,14 @@ func TestConnectorSwitches(t *testing.T) {
 		"NoCRDs": {release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`},
 		"CRDsGo": {release: release{set: "crds.keep=false"}, reason: "Who wants the CRDs gone is told what that means.",
 			object: "CustomResourceDefinition/purchases.brokering.liqo.io", hasNot: "resource-policy", reworded: `(?s)all contracts are deleted`},
-		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "The network policy goes.", removes: `^NetworkPolicy/`},
+		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "Both network policies go.", removes: `^NetworkPolicy/`},
 		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"}, reason: "The operator gets a token.",
 			adds: monitor, object: "PodMonitor/liqo-broker-connector/liqo-broker-connector", has: `"interval":"15s"`},
 		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
-			adds:   []string{"Role/elsewhere/liqo-broker-connector", "RoleBinding/elsewhere/liqo-broker-connector"},
+			adds:   elsewhere,
 			object: deployment, has: `"--liqo-namespace=elsewhere"`},
 		"LiqoCalls": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Only Liqo reaches the plugin.", removes: `/liqo/`,
-			adds:   []string{"Role/elsewhere/liqo-broker-connector", "RoleBinding/elsewhere/liqo-broker-connector"},
+			adds:   elsewhere,
 			object: "NetworkPolicy/liqo-broker-connector/liqo-broker-connector", has: `"kubernetes.io/metadata.name":"elsewhere"`},
 	})
 }
@@ -64,6 +80,8 @@ func TestConnectorRefusals(t *testing.T) {
 		"Port":      {release: release{set: "service.nodePort=70000"}, reason: "Ports have 16 bits.", err: "nodePort"},
 		"Type":      {release: release{set: "service.type=Ingress"}, reason: "TLS ends in the connector.", err: "type"},
 		"Range":     {release: release{set: "service.loadBalancerSourceRanges={all}"}, reason: "A prefix has a length.", err: "loadBalancerSourceRanges"},
+		"Level":     {release: release{set: "podSecurity=none"}, reason: "Kubernetes knows three levels.", err: "podSecurity"},
+		"NoGuards":  {release: release{set: "guard.replicas=0"}, reason: "Who wants no guard says so.", err: "replicas"},
 		"Flag":      {release: release{set: "extraArgs={decide-for=5m}"}, reason: "Flags have two dashes.", err: "extraArgs"},
 		"Namespace": {release: release{namespace: "default"}, reason: "The key of the cluster is in one namespace.", err: "--namespace liqo-broker-connector"},
 	})

@@ -66,6 +66,7 @@ func changes(t *testing.T, dir string, cases map[string]change) {
 // TestSwitches sets values of the broker's chart.
 func TestSwitches(t *testing.T) {
 	const deployment = "Deployment/liqo-broker/liqo-broker"
+	const guard = "Deployment/liqo-broker-guard/liqo-broker-guard"
 	monitor := []string{
 		"ClusterRoleBinding/liqo-broker-metrics-reader", "PodMonitor/liqo-broker/liqo-broker",
 		"PodMonitor/liqo-broker/liqo-broker-network-manager", "PodMonitor/liqo-broker/liqo-broker-virtual-kubelet",
@@ -85,18 +86,24 @@ func TestSwitches(t *testing.T) {
 		"Flags": {release: release{set: `extraArgs={--give-back-after=5m,--namespace-quota=count/secrets=7}`}, reason: "Every flag can be given.",
 			object: deployment, has: `"--give-back-after=5m","--namespace-quota=count/secrets=7"]`},
 		"Replicas": {release: release{set: "replicas=3"}, reason: "More replicas answer.", object: deployment, has: `"replicas":3`},
-		"PodSecurity": {release: release{set: "podSecurity=restricted"}, reason: "Another level is another ConfigMap, and other pods.",
-			object: deployment, has: `"brokering.liqo.io/pod-security":"restricted"`},
 		"Level": {release: release{set: "podSecurity=restricted"}, reason: "Another level is another ConfigMap.",
-			object: "ConfigMap/liqo-broker/liqo-broker-pod-security", has: `"level":"restricted"`},
+			object: "ConfigMap/liqo-broker-guard/liqo-broker-guard", has: `"level":"restricted"`},
+		"PodSecurity": {release: release{set: "podSecurity=restricted"}, reason: "The guard reads it at its start.",
+			object: guard, has: `"brokering.liqo.io/pod-security":"restricted"`},
 		"Privileged": {release: release{set: "podSecurity=privileged"}, reason: "No policy refuses what the operator admits.", removes: `^ValidatingAdmissionPolicy(Binding)?/pod-security`},
+		"Guards":     {release: release{set: "guard.replicas=3"}, reason: "More guards answer.", object: guard, has: `"replicas":3`},
+		"GuardPull": {release: release{set: "guard.pullSecrets={mine}"}, reason: "Its namespace has a Secret of its own.",
+			object: guard, has: `"imagePullSecrets":[{"name":"mine"}]`},
+		"GuardImage": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"}, reason: "The guard is of the broker's image.",
+			object: guard, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
+		"NoGuard": {release: release{set: "guard.enabled=false"}, reason: "Another release brings the guard, and its policies.", removes: ofGuard(t)},
 		"Node": {release: release{set: "nodeSelector.disk=ssd,tolerations[0].key=infra,priorityClassName=system-cluster-critical"}, reason: "The daemon goes where people want it.",
 			object: deployment, has: `"nodeSelector":{"disk":"ssd"},"priorityClassName":"system-cluster-critical"`},
 		"NoCRDs": {release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`},
 		"CRDsGo": {release: release{set: "crds.keep=false"}, reason: "Who wants the CRDs gone is told what that means.",
 			object: "CustomResourceDefinition/providers.brokering.liqo.io", hasNot: "resource-policy", reworded: `(?s)Providers, Consumers and policies are deleted`},
-		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "Both network policies go.", removes: `^NetworkPolicy/`},
-		"NoBudget":          {release: release{set: "podDisruptionBudget.enabled=false"}, reason: "The budget goes.", removes: `^PodDisruptionBudget/`},
+		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "All network policies go.", removes: `^NetworkPolicy/`},
+		"NoBudget":          {release: release{set: "podDisruptionBudget.enabled=false"}, reason: "The budget goes.", removes: `^PodDisruptionBudget/liqo-broker/`},
 		"NoRoles":           {release: release{set: "aggregatedRoles.enabled=false"}, reason: "Nobody gets rights by Kubernetes' roles.", removes: `^ClusterRole/liqo-broker-(view|edit|admin)$`},
 		"NoPolicies":        {release: release{set: "admissionPolicies.enabled=false"}, reason: "The policies go.", removes: `^ValidatingAdmissionPolicy`},
 		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"}, reason: "The operator gets a token and the CA.",
@@ -109,18 +116,33 @@ func TestSwitches(t *testing.T) {
 				"ConfigMap/liqo-broker/liqo-broker-dashboard-provider",
 			}, object: "ConfigMap/liqo-broker/liqo-broker-dashboard-overview", has: `"grafana_dashboard":"1","helm.sh/chart"`},
 		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
-			adds:   []string{"NetworkPolicy/elsewhere/liqo-broker-network-manager", "Role/elsewhere/liqo-broker-identity", "RoleBinding/elsewhere/liqo-broker-identity"},
+			adds: []string{
+				"NetworkPolicy/elsewhere/liqo-broker-network-manager", "Role/elsewhere/liqo-broker-guard", "Role/elsewhere/liqo-broker-identity",
+				"RoleBinding/elsewhere/liqo-broker-guard", "RoleBinding/elsewhere/liqo-broker-identity",
+			},
 			object: deployment, has: `"--liqo-namespace=elsewhere"`},
 	})
 }
 
+// ofGuard returns a pattern for the keys of all objects of the guard.
+func ofGuard(t *testing.T) string {
+	t.Helper()
+	var keys []string
+	for key := range kustomized(t, filepath.Join(root, "deploy/guard"), filepath.Join(root, "deploy/guard/policies")) {
+		keys = append(keys, regexp.QuoteMeta(key))
+	}
+	return "^(" + strings.Join(keys, "|") + ")$"
+}
+
 // TestLiqoElsewhere holds that nothing is about namespace liqo where Liqo runs in another one.
 func TestLiqoElsewhere(t *testing.T) {
-	objects, _ := release{set: "liqo.namespace=elsewhere"}.render(t, load(t, ours))
-	about := regexp.MustCompile(`"(namespace|kubernetes\.io/metadata\.name)":"liqo"|'liqo'[^ ]*$|== 'liqo'`)
-	for key, o := range objects {
-		if found := about.FindString(text(t, o)); found != "" {
-			t.Errorf("%s has %s", key, found)
+	about := regexp.MustCompile(`"(namespace|kubernetes\.io/metadata\.name)":"liqo"|'liqo'[^ ]*$|== 'liqo'|-namespace=liqo"`)
+	for _, dir := range []string{ours, connector} {
+		objects, _ := release{set: "liqo.namespace=elsewhere"}.render(t, load(t, dir))
+		for key, o := range objects {
+			if found := about.FindString(text(t, o)); found != "" {
+				t.Errorf("%s of %s has %s", key, dir, found)
+			}
 		}
 	}
 }
@@ -261,19 +283,19 @@ func TestObjectsAreKubernetes(t *testing.T) {
 	const service = "service.type=LoadBalancer,service.annotations.a=b,service.loadBalancerSourceRanges={203.0.113.0/24},service.externalTrafficPolicy=Local,"
 	cases := map[string]struct {
 		reason, chart, set string
-		program            string // Knows the flags.
+		help               string // Of the program, below cmd: it knows the flags.
 		unknown            []string
 	}{
 		"Broker": {reason: "All that the broker has.", chart: ours, unknown: []string{"PodMonitor", "PrometheusRule"},
 			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true," + pods + spread + volumes},
-		"Connector": {reason: "All that the connector has.", chart: connector, program: "connector", unknown: []string{"PodMonitor"},
+		"Connector": {reason: "All that the connector has.", chart: connector, help: "connector/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "namespace.create=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," + pods + service},
-		"SQLite": {reason: "A registry with all that is mounted.", chart: catalog, program: "catalog", unknown: []string{"PodMonitor"},
+		"SQLite": {reason: "A registry with all that is mounted.", chart: catalog, help: "catalog/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k,authorities.existingConfigMap=c," +
 				"anonymous.read=true,anonymous.enrol=true," + pods + spread + volumes + service},
-		"Claim": {reason: "A volume that is there.", chart: catalog, program: "catalog", unknown: []string{"PodMonitor"},
+		"Claim": {reason: "A volume that is there.", chart: catalog, help: "catalog/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "persistence.existingClaim=c," + pods + spread + volumes + service},
-		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: catalog, program: "catalog", unknown: []string{"PodMonitor"},
+		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: catalog, help: "catalog/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "replicas=3,postgres.existingSecret=s,postgres.secretKey=uri,tls.existingSecret=t,authorities.existingConfigMap=c," + pods + spread + volumes + service},
 	}
 	for name, tc := range cases {
@@ -283,8 +305,10 @@ func TestObjectsAreKubernetes(t *testing.T) {
 				t.Errorf("%s Kinds that are not checked: -want +got\n%s", tc.reason, diff)
 			}
 			for key, pod := range podsOf(t, objects) {
-				if tc.program != "" {
-					wellMade(t, key, tc.program, pod)
+				if key == "Deployment/liqo-broker-guard/liqo-broker-guard" {
+					wellMade(t, key, "broker/testdata/help-guard.txt", pod)
+				} else if tc.help != "" {
+					wellMade(t, key, tc.help, pod)
 				}
 			}
 		})

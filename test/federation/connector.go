@@ -17,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
+	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
@@ -34,8 +35,6 @@ const (
 	registryName, registryAddress, registryPort = "registry", "172.30.0.100", 8443
 	// strangerAddress is where a machine is that belongs to nobody.
 	strangerAddress = "172.30.0.101"
-	// pluginAddress is what Liqo asks what to offer.
-	pluginAddress = "liqo-broker-connector-plugin.liqo-broker-connector:7000"
 )
 
 // ConnectorSettings say what a connector of a cluster does.
@@ -46,13 +45,13 @@ type ConnectorSettings struct {
 	Flags []string
 }
 
-// InstallConnector installs the connector on a cluster as deploy/connector says. A cluster that sells has Liqo ask it what to offer.
-func (f *Federation) InstallConnector(ctx context.Context, c *Cluster, s ConnectorSettings) error {
+// InstallConnector installs the connector on a cluster as deploy/connector says, and guards the cluster as `kubectl liqo-broker guard` does.
+func (f *Federation) InstallConnector(ctx context.Context, c *Cluster, s ConnectorSettings, progress *Progress) error {
 	options, err := f.images()
 	if err != nil {
 		return err
 	}
-	for _, image := range []string{connector, "liqo-broker-vk"} {
+	for _, image := range []string{connector, "liqo-broker", "liqo-broker-vk"} {
 		if err := c.load(ctx, f.archive(image), options.Tag); err != nil {
 			return err
 		}
@@ -80,12 +79,16 @@ func (f *Federation) InstallConnector(ctx context.Context, c *Cluster, s Connect
 	if err := c.rollout(ctx, connector, connector); err != nil {
 		return err
 	}
-	liqoFlags := []string{"--kubelet-image=capacitorset/liqo-broker-vk:" + options.Tag}
-	if s.Sells && !s.Aggregate { // Liqo asks the broker, which asks its Consumers.
-		liqoFlags = append(liqoFlags, "--resource-plugin-address="+pluginAddress)
+	return c.with(ctx, options, progress, (*install.Installer).Guard)
+}
+
+// Guard guards a cluster with a connector, as `kubectl liqo-broker guard` does. Its images must be loaded.
+func (f *Federation) Guard(ctx context.Context, c *Cluster, progress *Progress) error {
+	options, err := f.images()
+	if err != nil {
+		return err
 	}
-	_, err = c.addFlags(ctx, liqoNamespace, controllerManager, liqoFlags...)
-	return err
+	return c.with(ctx, options, progress, (*install.Installer).Guard)
 }
 
 // InstallMarket runs a registry on a machine of its own, and installs connectors that use it: the providers sell, the consumer buys.
@@ -102,7 +105,7 @@ func (f *Federation) InstallMarket(ctx context.Context, progress *Progress) (*Re
 		group, ctx := errgroup.WithContext(ctx)
 		for _, c := range []*Cluster{f.Consumer, f.ProviderA, f.ProviderB} {
 			group.Go(func() error {
-				return f.joinMarket(ctx, r, c, ConnectorSettings{Sells: c != f.Consumer})
+				return f.joinMarket(ctx, r, c, ConnectorSettings{Sells: c != f.Consumer}, progress)
 			})
 		}
 		return group.Wait()
@@ -126,12 +129,12 @@ func (f *Federation) BrokerTrades(ctx context.Context, r *Registry, progress *Pr
 	if err := f.InstallBroker(ctx, progress); err != nil {
 		return err
 	}
-	return f.joinMarket(ctx, r, f.Broker, ConnectorSettings{Sells: true, Aggregate: true})
+	return f.joinMarket(ctx, r, f.Broker, ConnectorSettings{Sells: true, Aggregate: true}, progress)
 }
 
 // joinMarket installs the connector of a cluster, which uses the registry.
-func (f *Federation) joinMarket(ctx context.Context, r *Registry, c *Cluster, s ConnectorSettings) error {
-	if err := f.InstallConnector(ctx, c, s); err != nil {
+func (f *Federation) joinMarket(ctx context.Context, r *Registry, c *Cluster, s ConnectorSettings, progress *Progress) error {
+	if err := f.InstallConnector(ctx, c, s, progress); err != nil {
 		return err
 	}
 	return r.Join(ctx, c)

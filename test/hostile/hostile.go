@@ -137,6 +137,8 @@ func (p *Peer) Attempts() []Attempt {
 		Attempt{"ask for a pod in its node's network", "ports of the node", refused, wish(p.Twin, origin, map[string]any{"hostNetwork": true})},
 		Attempt{"ask for a pod that is more important than all others", "the room of others", refused,
 			wish(p.Twin, origin, map[string]any{"priorityClassName": "system-node-critical"})},
+		Attempt{"take an address for a Service", "what the nodes send to that address", refused,
+			p.create("v1", "Service", p.Twin, nil, map[string]any{"externalIPs": []any{"198.51.100.7"}, "ports": []any{map[string]any{"port": int64(443)}}})},
 		Attempt{"offload the twin namespace", "pods at providers that no policy chose", NoRight,
 			p.create("offloading.liqo.io/v1alpha1", "NamespaceOffloading", p.Twin, nil, map[string]any{})},
 		Attempt{"lift the quota of the twin namespace", "what belongs to all", NoRight, p.create("v1", "ResourceQuota", p.Twin, nil, map[string]any{})},

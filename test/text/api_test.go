@@ -63,6 +63,11 @@ func TestAdmissionPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofGuard, err := filepath.Glob("../../deploy/guard/policies/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, ofGuard...)
 	var out strings.Builder
 	count := 0
 	for _, file := range files {

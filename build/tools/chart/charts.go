@@ -48,6 +48,39 @@ var (
 	fromLiqo = substitute{regexp.MustCompile(`(?m)^( *kubernetes\.io/metadata\.name:) liqo$`), `${1} {{ .Values.liqo.namespace }}`}
 )
 
+// guardSources are the manifests of the guard, which every chart brings that has peers, with the values guard and podSecurity.
+func guardSources(admission string) []source {
+	const enabled = ".Values.guard.enabled"
+	policies := "and " + enabled + ` (eq (include "` + admission + `" .) "true")`
+	return []source{
+		{files: "deploy/guard/*.yaml", prefix: "guard-", when: enabled},
+		{files: "deploy/guard/networkpolicy.yaml", prefix: "guard-", when: "and " + enabled + " .Values.networkPolicies.enabled"},
+		{files: "deploy/guard/policies/*.yaml", prefix: "guard-policy-", when: policies},
+		{files: "deploy/guard/policies/pod-security.yaml", prefix: "guard-policy-", when: policies + ` (ne .Values.podSecurity "privileged")`},
+	}
+}
+
+// guardSubstitutes are what of the guard has values, besides.
+func guardSubstitutes(image string) []substitute {
+	return []substitute{
+		{regexp.MustCompile(`(?m)^(          image:) capacitorset/liqo-broker #.*$`), `${1} {{ include "` + image + `" . }}`},
+		{regexp.MustCompile(`(?m)^  replicas: 1 #.*$`), `  replicas: {{ .Values.guard.replicas }}`},
+		// Pods are replaced when the level changes, which they read at their start.
+		{regexp.MustCompile(`(?m)^(    metadata:\n)(      labels:\n        app\.kubernetes\.io/name: liqo-broker-guard)$`), `${1}      annotations:
+        brokering.liqo.io/pod-security: {{ .Values.podSecurity }}
+${2}`},
+		{regexp.MustCompile(`(?m)^  level: baseline$`), `  level: {{ .Values.podSecurity }}`},
+		{regexp.MustCompile(`(?m)^(            - --liqo-namespace)=liqo$`), `${1}={{ .Values.liqo.namespace }}`},
+		{regexp.MustCompile(`(?m)^      serviceAccountName: liqo-broker-guard$`), `      serviceAccountName: liqo-broker-guard
+      {{- with .Values.guard.pullSecrets }}
+      imagePullSecrets:
+        {{- range . }}
+        - name: {{ . }}
+        {{- end }}
+      {{- end }}`},
+	}
+}
+
 // Templates of Namespaces, of pods, and of Services that have values are written by hand. Of several sources of a chart with the same
 // manifest the last one counts.
 var charts = []chart{
@@ -55,7 +88,7 @@ var charts = []chart{
 		// The broker's own namespace is always liqo-broker: the certificate of its webhooks is for that one (ServerName in
 		// pkg/webhook/announcer.go).
 		folder: "deploy/chart", labels: "liqo-broker.labels",
-		sources: []source{
+		sources: append(guardSources("liqo-broker.admission"), []source{
 			{files: "deploy/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
 			{files: "deploy/broker/*rbac*.yaml"},
 			{files: "deploy/broker/api.yaml"},
@@ -65,27 +98,23 @@ var charts = []chart{
 			{files: "deploy/broker/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
 			{files: "deploy/broker/networkpolicy*.yaml", when: ".Values.networkPolicies.enabled"},
 			{files: "deploy/admission/*.yaml", prefix: "admission-", when: `eq (include "liqo-broker.admission" .) "true"`},
-			{
-				files: "deploy/admission/pod-security.yaml", prefix: "admission-",
-				when: `and (eq (include "liqo-broker.admission" .) "true") (ne .Values.podSecurity "privileged")`,
-			},
-		},
+		}...),
 		monitoring: []string{"dashboards/*.json", "rules.yaml"},
-		substitutes: []substitute{
+		substitutes: append(guardSubstitutes("liqo-broker.image"), []substitute{
 			inLiqo, fromLiqo,
 			{regexp.MustCompile(`request\.namespace == 'liqo'`), `request.namespace == '{{ .Values.liqo.namespace }}'`},
-		},
+		}...),
 	},
 	{
 		// A cluster has one connector, which is always in the same namespace: its key is there.
 		folder: "deploy/chart-connector", labels: "liqo-broker-connector.labels",
-		sources: []source{
+		sources: append(guardSources("liqo-broker-connector.admission"), []source{
 			{files: "deploy/connector/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
 			{files: "deploy/connector/*.yaml", except: []string{"namespace.yaml", "deployment.yaml", "services.yaml"}},
 			{files: "deploy/connector/people.yaml", when: ".Values.aggregatedRoles.enabled"},
 			{files: "deploy/connector/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
-		},
-		substitutes: []substitute{inLiqo, fromLiqo},
+		}...),
+		substitutes: append(guardSubstitutes("liqo-broker-connector.guardImage"), inLiqo, fromLiqo),
 	},
 	{
 		// A cluster may have several registries, each in a namespace of its own.

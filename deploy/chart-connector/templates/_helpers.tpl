@@ -17,3 +17,17 @@ endpoint: {{ .Values.endpoint | quote }}
 share: {{ .Values.share | toString | quote }}
 drain: {{ .Values.drain | quote }}
 {{- end }}
+
+{{- define "liqo-broker-connector.guardImage" -}}
+{{- with .Values.guard.image.registry }}{{ . }}/{{ end }}{{ .Values.guard.image.repository }}
+{{- if .Values.guard.image.digest }}@{{ .Values.guard.image.digest }}{{ else }}:{{ .Values.guard.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{- /* "true" where the admission policies are installed. */}}
+{{- define "liqo-broker-connector.admission" -}}
+{{- if eq (toString .Values.admissionPolicies.enabled) "auto" }}
+{{- semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}
+{{- else }}
+{{- .Values.admissionPolicies.enabled }}
+{{- end }}
+{{- end }}

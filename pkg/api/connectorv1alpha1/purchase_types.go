@@ -22,6 +22,8 @@ const (
 	ReasonTooExpensive = "TooExpensive"
 	// ReasonPeeringForeign: the clusters are peered without a contract, and that peering is left alone.
 	ReasonPeeringForeign = "PeeringForeign"
+	// ReasonUnguarded: nothing would keep strangers in bounds on this cluster, so that it neither buys nor sells.
+	ReasonUnguarded = "Unguarded"
 	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
 	ReasonNodeNotReady = "NodeNotReady"
 	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more.

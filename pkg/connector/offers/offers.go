@@ -39,6 +39,8 @@ import (
 )
 
 const (
+	// unguardedAgain is how often a cluster is looked at that is not guarded.
+	unguardedAgain = 5 * time.Second
 	// lookAgain is how often the capacity is counted when nothing else happens.
 	lookAgain = 30 * time.Second
 	// availabilityPause is how long an offer stays as it was signed while only its availability changes.
@@ -61,7 +63,7 @@ type Registries interface {
 	Standings(id, signed string) map[string]market.Standing
 }
 
-// Config is what a Shop needs. All but Measured and Now must be there.
+// Config is what a Shop needs. All but Guarded, Measured and Now must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server.
 	Client client.Client
@@ -75,6 +77,8 @@ type Config struct {
 	Ledger     func(ctx context.Context) (ledger.Ledger, error)
 	Capacity   capacity.Source
 	Registries Registries
+	// Guarded returns an error that says what would not keep buyers in bounds: nothing is for sale then. Nil is for a cluster that is.
+	Guarded func(context.Context) error
 	// Measured returns what a broker tells of what it sells; nil tells nothing.
 	Measured measured.Source
 	// Now is the clock; nil is time.Now.
@@ -122,6 +126,9 @@ func New(cfg Config) (*Shop, error) {
 	}
 	if cfg.Measured == nil {
 		cfg.Measured = func(context.Context, time.Time) ([]offer.KPI, error) { return nil, nil }
+	}
+	if cfg.Guarded == nil {
+		cfg.Guarded = func(context.Context) error { return nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -52,10 +52,15 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read what was measured: %w", err)
 	}
+	// Nobody is told of offers by which buyers would get more than they buy.
+	unguarded := s.cfg.Guarded(ctx)
 
 	// Sign and write.
 	maps.DeleteFunc(s.revisions, func(_ string, at int64) bool { return at < now.Unix() })
 	result := ctrl.Result{RequeueAfter: lookAgain}
+	if unguarded != nil {
+		result.RequeueAfter = unguardedAgain
+	}
 	if lapses := books.Lapses(now); !lapses.IsZero() {
 		result.RequeueAfter = min(lookAgain, lapses.Sub(now)) // What lapses is for sale again.
 	}
@@ -67,7 +72,7 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 		if !of.DeletionTimestamp.IsZero() {
 			continue
 		}
-		l := &look{Shop: s, offer: of, stored: of.Status.DeepCopy(), kpis: known, now: now, again: lookAgain}
+		l := &look{Shop: s, offer: of, stored: of.Status.DeepCopy(), kpis: known, now: now, again: lookAgain, unguarded: unguarded}
 		if err := l.sign(ctx, books, has); err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}
@@ -121,6 +126,8 @@ type look struct {
 	rules   *negotiation.Rules
 	// says is what the offer says, without revision and times; the zero one if it makes no sense.
 	says offer.Offer
+	// unguarded is why nothing is for sale whatever the offer says; nil if it is.
+	unguarded error
 	// invalid is why the offer makes no sense; nil if it does.
 	invalid error
 }
@@ -144,7 +151,7 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 		status.Plans = append(status.Plans, connectorv1alpha1.OfferPlanStatus{ID: connectorv1alpha1.Label(plan.ID), Sold: of.sold, Available: of.available})
 		status.Sold += int32(min(of.sold, maxAvailable)) //nolint:gosec // It is bounded.
 	}
-	if l.offer.Spec.Sale == connectorv1alpha1.SaleClosed {
+	if l.offer.Spec.Sale == connectorv1alpha1.SaleClosed || l.unguarded != nil {
 		return l.unsign(ctx)
 	}
 
@@ -284,6 +291,8 @@ func (l *look) describe() {
 		reason, message = connectorv1alpha1.ReasonInvalidOffer, l.invalid.Error()
 	case l.offer.Spec.Sale == connectorv1alpha1.SaleClosed:
 		reason, message = connectorv1alpha1.ReasonClosed, "The sale is closed. What was sold stays sold."
+	case l.unguarded != nil:
+		reason, message = connectorv1alpha1.ReasonUnguarded, l.unguarded.Error()
 	case l.listing.JWS == "":
 		reason, message = connectorv1alpha1.ReasonNotPublished, "The offer is about to be signed."
 	default:

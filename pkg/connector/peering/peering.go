@@ -30,6 +30,8 @@ var (
 	ErrCredentials = errors.New("malformed credentials")
 	// ErrForeign means that there is a peering with the cluster that no connector made: it is left alone.
 	ErrForeign = errors.New("the clusters are peered without a contract")
+	// ErrUnguarded means that nothing would keep the other cluster in bounds here: there are no peerings with strangers then.
+	ErrUnguarded = errors.New("this cluster is not guarded against its peers")
 )
 
 // Buyer peers this cluster with those of sellers. Each method can be called again at any time, with the same effect; it does one step

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/party"
@@ -82,6 +83,11 @@ func refused(err error) bool {
 func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	if d.leaves() {
 		return d.over(ctx, connectorv1alpha1.ReasonEnded, "Nothing was ordered.")
+	}
+	if err := d.cfg.Guarded(ctx); errors.Is(err, peering.ErrUnguarded) {
+		return d.wait(ctx, guardedAgain, connectorv1alpha1.ReasonUnguarded, err.Error())
+	} else if err != nil {
+		return nil, kubernetesError{err}
 	}
 	c, err := d.seller()
 	switch {

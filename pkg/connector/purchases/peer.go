@@ -127,6 +127,8 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 			return nil, failed
 		}
 		return d.retry(ctx, connectorv1alpha1.ReasonPeeringForeign, err.Error())
+	case errors.Is(err, peering.ErrUnguarded):
+		return d.wait(ctx, guardedAgain, connectorv1alpha1.ReasonUnguarded, err.Error())
 	case err != nil:
 		return nil, err
 	}

@@ -43,6 +43,8 @@ const (
 	// firstPause and mostPause bound how long it waits before it asks a seller again that did not answer.
 	firstPause = time.Second
 	mostPause  = 10 * time.Second
+	// guardedAgain is how often a cluster is looked at that is not guarded.
+	guardedAgain = 5 * time.Second
 )
 
 // Parties knows the parties of the catalog. It is called concurrently.
@@ -53,7 +55,7 @@ type Parties interface {
 	Owns(id party.ID, cluster cluster.ID) bool
 }
 
-// Config is what a Reconciler needs. All but Now and Elapsed must be there.
+// Config is what a Reconciler needs. All but Guarded, Now and Elapsed must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
 	Client client.Client
@@ -69,6 +71,9 @@ type Config struct {
 	Key  func() party.Key
 	// Fits reports whether an offer fits what a Purchase was made for. The offer is the purchase's, as the seller has it now.
 	Fits func(ctx context.Context, purchase *connectorv1alpha1.Purchase, now offer.Offer) (bool, error)
+	// Guarded returns an error that says what would not keep a seller in bounds here, which is peering.ErrUnguarded: nothing is bought then. Nil is for
+	// a cluster that is guarded.
+	Guarded func(ctx context.Context) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Elapsed is a clock that never leaps: how much time has passed since some moment; nil is that of the process.
@@ -90,6 +95,9 @@ func New(cfg Config) (*Reconciler, error) {
 	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Keys == nil || cfg.Key == nil || cfg.Fits == nil ||
 		cfg.Cluster.ID == "" {
 		return nil, errors.New("purchases need a client, a reader, parties, peerings, the party's keys, what fits, and the cluster's ID")
+	}
+	if cfg.Guarded == nil {
+		cfg.Guarded = func(context.Context) error { return nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -45,7 +45,7 @@ const (
 // the resource in a ResourceQuota.
 type Bounds map[string]int64
 
-// DefaultBounds are far above what workloads have. They name what a consumer's identity may
+// DefaultBounds are far above what workloads have, and none of what belongs to the nodes. They name what a consumer's identity may
 // create in a twin namespace
 // (liqo/deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml@v0.9.4).
 func DefaultBounds() Bounds {
@@ -57,6 +57,8 @@ func DefaultBounds() Bounds {
 		"count/services":                    500,
 		"count/persistentvolumeclaims":      200,
 		"count/ingresses.networking.k8s.io": 200,
+		"services.nodeports":                0,
+		"services.loadbalancers":            0,
 	}
 }
 

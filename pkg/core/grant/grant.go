@@ -75,3 +75,21 @@ func (b *Book) NodeOffers(id cluster.ID) []capacity.NodeOffer {
 	}
 	return []capacity.NodeOffer{{Offered: granted}}
 }
+
+// Offers is what clusters are offered besides, because people let them in: a node of nothing, without which Liqo tells a cluster of none
+// of the things that need no resources, such as Services that are reflected to it.
+type Offers struct {
+	*Book
+
+	// LetIn are the clusters that people have let in; those that have bought are offered that.
+	LetIn map[cluster.ID]bool
+}
+
+// NodeOffers returns what a cluster is offered: what it has bought, a node of no cpu, memory and pods if it was let in, or none.
+func (o Offers) NodeOffers(id cluster.ID) []capacity.NodeOffer {
+	bought := o.Book.NodeOffers(id)
+	if len(bought) > 0 || !o.LetIn[id] {
+		return bought
+	}
+	return []capacity.NodeOffer{{Offered: corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {}}}}
+}

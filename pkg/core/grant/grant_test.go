@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
@@ -63,5 +64,24 @@ func TestBookOwnsItsSums(t *testing.T) {
 	grants[0].Resources[corev1.ResourceCPU] = resource.MustParse("9")
 	if got := b.Granted("c"); !resources.Equal(got, list("1", "1Gi")) {
 		t.Errorf("the book has changed: %v", got)
+	}
+}
+
+// TestOffersToThoseLetIn offers a cluster that people have let in a node of nothing, and one that has bought what it has bought.
+func TestOffersToThoseLetIn(t *testing.T) {
+	book, err := NewBook([]Grant{{Buyer: "a", Cluster: "buyer", Resources: list("1", "1Gi"), InForce: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Offers{Book: book, LetIn: map[cluster.ID]bool{"buyer": true, "friend": true}}
+	if got := o.NodeOffers("buyer"); len(got) != 1 || !resources.Equal(got[0].Offered, list("1", "1Gi")) {
+		t.Errorf("who has bought is offered %v", got)
+	}
+	nothing := corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {}}
+	if got := o.NodeOffers("friend"); len(got) != 1 || len(got[0].Offered) != len(nothing) || !resources.Equal(got[0].Offered, nothing) {
+		t.Errorf("who is let in is offered %v", got)
+	}
+	if got := o.NodeOffers("stranger"); len(got) != 0 {
+		t.Errorf("a stranger is offered %v", got)
 	}
 }

@@ -42,6 +42,7 @@ const (
 
 	install0   = "kubectl liqo-broker install"
 	prepare0   = "kubectl liqo-broker prepare"
+	guard0     = "kubectl liqo-broker guard"
 	daemonLogs = "kubectl logs -n liqo-broker deploy/liqo-broker"
 )
 
@@ -110,7 +111,11 @@ func (l *look) nodes(ctx context.Context) []Check {
 func (l *look) steps(ctx context.Context, installer *install.Installer) []Check {
 	const area = "Set-up"
 	do := install0
-	if !l.setup.Broker {
+	switch {
+	case l.setup.Broker:
+	case l.setup.Trades && len(l.setup.Brokers) == 0:
+		do = guard0
+	default:
 		do = prepare0
 	}
 	var all []Check

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/install"
 )
 
 // trader makes a cluster one that sells, and that is well.
@@ -51,7 +52,14 @@ func trader(t *testing.T, c client.Client) {
 			t.Fatal(err)
 		}
 	}
-	flags(t, c, "--resource-plugin-address=liqo-broker-connector-plugin.liqo-broker-connector:7000")
+	var out strings.Builder
+	installer, err := install.New(c, install.Options{Timeout: 5 * time.Second}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installer.Guard(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
 }
 
 // flags gives Liqo's controller manager flags.
@@ -125,11 +133,10 @@ func TestIllTrader(t *testing.T) {
 	}
 }
 
-// TestBuyer holds that who sells nothing needs neither an endpoint nor the flag of Liqo.
+// TestBuyer holds that who sells nothing needs no endpoint.
 func TestBuyer(t *testing.T) {
 	c := fakeCluster(t, interceptor.Funcs{})
 	trader(t, c)
-	flags(t, c)
 	offer := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute"}}
 	if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(offer), offer),
 		c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}})); err != nil {

@@ -7,6 +7,9 @@
 // and group a cluster wishes that has the token of this one, and approves it
 // (liqo/pkg/identityManager/certificateIdentityProvider.go@v0.9.4). It is a validating
 // admission webhook for these requests, and changes nothing.
+//
+// The connector asks for one as well, which is always refused: so it sees that somebody
+// refuses. It is a question, and never an identity.
 package identities
 
 import (
@@ -29,7 +32,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Path is where the webhook is served.
@@ -38,6 +40,8 @@ const Path = "/guard-identities"
 var (
 	// requester is the authentication service, wherever Liqo is installed.
 	requester = regexp.MustCompile(`^system:serviceaccount:[^:]+:liqo-auth$`)
+	// prober is the connector, which only asks whether it is refused.
+	prober = regexp.MustCompile(`^system:serviceaccount:[^:]+:liqo-broker-connector$`)
 	// clusterID is the only form of the ID of a cluster (discovery.config.clusterIDOverride
 	// in liqo/deployments/liqo/templates/liqo-clusterid-configmap.yaml@v0.9.4). No other
 	// user of a Kubernetes cluster is called so.
@@ -54,25 +58,33 @@ var usages = []certificatesv1.KeyUsage{
 type Handler struct {
 	decoder *admission.Decoder
 	reader  client.Reader
+	liqo    string
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler. The reader lists namespaces and gets the ConfigMaps named
-// [remoteipam.AnnouncementName]; it must not be a cache, which may be behind.
-func New(scheme *runtime.Scheme, reader client.Reader) *Handler {
-	return &Handler{decoder: admission.NewDecoder(scheme), reader: reader}
+// New returns a Handler; namespace is where Liqo runs. The reader lists namespaces, gets the
+// Secrets named [liqo.IssuedName] of tenant namespaces, and that of this cluster's token; it
+// must not be a cache, which may be behind.
+func New(scheme *runtime.Scheme, reader client.Reader, namespace string) *Handler {
+	return &Handler{decoder: admission.NewDecoder(scheme), reader: reader, liqo: namespace}
 }
 
 // Handle refuses the request of Liqo's authentication service for a certificate that names
-// anything but the cluster ID of a peer that has none yet, or one for the same key. What
-// others ask for is none of its business.
+// anything but the cluster ID of a peer that has none yet, or one for the same key, and that
+// of a cluster which was not told the token, while others were told it by contract. What
+// others ask for is none of its business, but for the connector's probe.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var wish certificatesv1.CertificateSigningRequest
 	if err := h.decoder.Decode(req, &wish); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if wish.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || !requester.MatchString(req.UserInfo.Username) {
+	switch {
+	case wish.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName:
+		return admission.Allowed("")
+	case prober.MatchString(req.UserInfo.Username):
+		return admission.Denied(liqo.ProbeRefused)
+	case !requester.MatchString(req.UserInfo.Username):
 		return admission.Allowed("")
 	}
 	request, err := parse(&wish.Spec)
@@ -84,17 +96,42 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	id := cluster.ID(request.Subject.CommonName)
 	// Liqo makes the tenant namespace of who asks before it asks for the certificate.
-	known, err := snapshot.AnnouncedKey(ctx, h.reader, id)
+	known, err := h.issued(ctx, id)
 	switch {
 	case errors.Is(err, liqo.ErrNoTenant):
 		return refuse(ctx, errors.New("the certificate is for another cluster than the one that asks for it"))
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
-	case known != "" && known != remoteipam.KeyHash(request.RawSubjectPublicKeyInfo):
-		return refuse(ctx, fmt.Errorf("cluster %s already has a certificate: to issue another one, delete Secret %s in its tenant namespace, "+
-			"and wait five minutes", id, liqo.IssuedName))
+	case known == remoteipam.KeyHash(request.RawSubjectPublicKeyInfo):
+		return admission.Allowed("")
+	case known != "":
+		return refuse(ctx, fmt.Errorf("cluster %s already has a certificate: to issue another one, delete Secret %s in its tenant namespace", id, liqo.IssuedName))
+	}
+	told, err := liqo.ToldToken(ctx, h.reader, h.liqo)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if len(told) > 0 && !slices.Contains(told, id) {
+		return refuse(ctx, fmt.Errorf("cluster %s was not told the token of this cluster, and others were by a contract: peer with it when these have peered", id))
 	}
 	return admission.Allowed("")
+}
+
+// issued returns the hash of the key in the certificate that Liqo issued to a cluster; empty if
+// it has none. The error may be [liqo.ErrNoTenant].
+func (h *Handler) issued(ctx context.Context, id cluster.ID) (string, error) {
+	namespace, err := liqo.TenantNamespaceOf(ctx, h.reader, id)
+	if err != nil {
+		return "", err
+	}
+	certificate, err := liqo.Issued(ctx, h.reader, namespace.Name)
+	switch {
+	case errors.Is(err, liqo.ErrNotIssued):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return remoteipam.KeyHash(certificate.RawSubjectPublicKeyInfo), nil
 }
 
 // refuse tells Liqo, which tells the peer, and the operator.

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"math/big"
 	"net"
 	"net/http"
 	"strings"
@@ -28,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
 const (
@@ -64,24 +65,33 @@ func TestHandle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tenant := func(id string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-" + id, Labels: map[string]string{
 			"discovery.liqo.io/cluster-id": id, "discovery.liqo.io/tenant-namespace": "true",
 		}}}
 	}
-	announcement := func(id, hash string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: tenant(id).Name, Name: remoteipam.AnnouncementName},
-			Data:       remoteipam.Announcement{Broker: "broker", Client: hash}.Data(),
+	issued := func(id string, to ed25519.PublicKey) *corev1.Secret {
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: of(id).Subject}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, to, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: tenant(id).Name, Name: liqo.IssuedName},
+			Data:       map[string][]byte{"certificate": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})},
 		}
 	}
-	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(
-		tenant(newcomer), announcement(newcomer, ""), tenant(member), announcement(member, remoteipam.KeyHash(info)),
-	).Build()
+	token := func(to string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: liqo.DefaultNamespace, Name: liqo.AuthTokenName, Annotations: map[string]string{"brokering.liqo.io/issued-to": to},
+		}}
+	}
+	world := func(token *corev1.Secret) client.WithWatch {
+		return fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(
+			tenant(newcomer), tenant(member), issued(member, public), token,
+		).Build()
+	}
+	api := world(token(""))
 	down := interceptor.NewClient(api, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("boom")
@@ -136,6 +146,12 @@ func TestHandle(t *testing.T) {
 		"OtherSigner":    {reason: "so are other certificates", signer: "kubernetes.io/kubelet-serving", request: request(t, other, of(member))},
 		"ElsewhereLiqo": {reason: "Liqo may be installed in another namespace", user: "system:serviceaccount:federation:liqo-auth", request: request(t, other, of(member)),
 			code: http.StatusForbidden, message: "already has a certificate"},
+		"Told": {reason: "it has the token by its contract", request: request(t, key, of(newcomer)), reader: world(token(newcomer + "," + unknown))},
+		"NotTold": {reason: "who has bought could take the names of all who are to come", request: request(t, key, of(newcomer)), reader: world(token(unknown)),
+			code: http.StatusForbidden, message: "was not told the token"},
+		"AgainNotTold": {reason: "who is here already is asked for nothing", request: request(t, key, of(member)), reader: world(token(unknown))},
+		"Probe": {reason: "the connector asks only whether it is refused", user: "system:serviceaccount:liqo-broker-connector:liqo-broker-connector",
+			request: request(t, key, of(newcomer)), code: http.StatusForbidden, message: liqo.ProbeRefused},
 		"Down": {reason: "who cannot be judged is not let in", request: request(t, key, of(newcomer)), reader: down, code: http.StatusInternalServerError, message: "boom"},
 	}
 	for name, tc := range cases {
@@ -162,7 +178,7 @@ func TestHandle(t *testing.T) {
 			if tc.reader != nil {
 				reader = tc.reader
 			}
-			answer := New(liqotest.Scheme(t), reader).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			answer := New(liqotest.Scheme(t), reader, liqo.DefaultNamespace).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: user},
 			}})
 			if answer.Allowed != (tc.code == 0) || tc.code != 0 && (answer.Result.Code != tc.code || !strings.Contains(answer.Result.Message, tc.message)) {

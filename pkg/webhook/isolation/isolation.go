@@ -1,9 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package isolation refuses pods of consumers that could run on the broker's own nodes, or
-// do more on a provider's node than Kubernetes' Pod Security Standards allow at the level
-// that the operator chose.
+// Package isolation refuses pods of consumers that pass the scheduler by, or could do more on a
+// node than Kubernetes' Pod Security Standards allow at the level that the operator chose.
 //
 // It is a validating admission webhook for the pods of twin namespaces, and for the
 // ShadowPods by which consumers ask for them, so that the consumer is told at once. It
@@ -32,13 +31,13 @@ import (
 // Path is where the webhook is served.
 const Path = "/isolate-pods"
 
-// maxLabels bounds the labels of a pod, all of which the broker keeps in memory.
+// maxLabels bounds the labels of a pod, all of which a broker keeps in memory.
 const maxLabels = 64
 
 // Level is a level of the Pod Security Standards.
 type Level = podsecurity.Level
 
-// DefaultLevel is the level that the broker admits unless it is told otherwise.
+// DefaultLevel is the level that is admitted unless the operator says otherwise.
 const DefaultLevel = podsecurity.LevelBaseline
 
 // ParseLevel returns the level with a name: privileged, baseline or restricted.
@@ -81,7 +80,7 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		if err := h.decoder.Decode(req, &pod); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		wrong = h.pod(&pod)
+		wrong = h.insecure(&pod.ObjectMeta, &pod.Spec)
 	case "ShadowPod":
 		var shadow, before liqo.ShadowPod
 		if err := lenient.Check(req.Object.Raw, &shadow); err != nil {
@@ -100,18 +99,9 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("%s is neither a Pod nor a ShadowPod", req.Kind.Kind))
 	}
 	if len(wrong) > 0 {
-		return admission.Denied("the broker does not take the pod: " + strings.Join(wrong, "; "))
+		return admission.Denied("this cluster does not take the pod: " + strings.Join(wrong, "; "))
 	}
 	return admission.Allowed("")
-}
-
-// pod returns what is wrong with a pod after all that changes pods has changed it.
-func (h *Handler) pod(pod *corev1.Pod) []string {
-	wrong := h.insecure(&pod.ObjectMeta, &pod.Spec)
-	if !liqo.Confined(pod) {
-		wrong = append(wrong, fmt.Sprintf("its node affinity does not require %s=%s", liqo.LabelNodeType, liqo.NodeTypeVirtual))
-	}
-	return wrong
 }
 
 // wish returns what is wrong with a wish for a pod. The virtual kubelets of consumers

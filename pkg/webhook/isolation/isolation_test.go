@@ -54,7 +54,6 @@ func TestHandle(t *testing.T) {
 			tc.breaks(&pod.Spec)
 			shadow := liqotest.ShadowPod(pod.Namespace, pod.Name, nil)
 			shadow.Spec.Pod = pod.Spec
-			liqo.Confine(pod)
 			for kind, object := range map[string]any{"Pod": pod, "ShadowPod": shadow} {
 				check(t, tc.reason, tc.level, kind, object, tc.refusal)
 			}
@@ -91,34 +90,6 @@ func TestUnreadable(t *testing.T) {
 		if answer.Allowed != tc.allowed || !tc.allowed && !strings.Contains(answer.Result.Message, "spec.pod.containers[0].resources.requests[cpu]") {
 			t.Errorf("%s\n%s cores: allowed %t, %v", tc.reason, tc.cpu, answer.Allowed, answer.Result)
 		}
-	}
-}
-
-// TestConfined has pods that the webhook before has not changed, or that something else has changed after it.
-func TestConfined(t *testing.T) {
-	term := func(key string, values ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
-	}
-	virtual := term(liqo.LabelNodeType, liqo.NodeTypeVirtual)
-	const refusal = "does not require liqo.io/type=virtual-node"
-	cases := map[string]struct {
-		reason  string
-		terms   []corev1.NodeSelectorTerm
-		refusal string
-	}{
-		"None":     {"Without a requirement any node will do.", nil, refusal},
-		"Virtual":  {"One that requires a virtual node runs on none of ours.", []corev1.NodeSelectorTerm{virtual}, ""},
-		"OneOfTwo": {"An alternative without it is a way out.", []corev1.NodeSelectorTerm{virtual, term("disk", "ssd")}, refusal},
-		"Either":   {"So is another value.", []corev1.NodeSelectorTerm{term(liqo.LabelNodeType, liqo.NodeTypeVirtual, "other")}, refusal},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "web", nil), "")
-			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: tc.terms},
-			}}
-			check(t, tc.reason, DefaultLevel, "Pod", pod, tc.refusal)
-		})
 	}
 }
 

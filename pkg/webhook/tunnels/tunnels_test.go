@@ -116,14 +116,14 @@ func TestNodesUnknown(t *testing.T) {
 
 // TestConfiguration looks at what the API server asks: the rest of it is for whatever Liqo does besides.
 func TestConfiguration(t *testing.T) {
-	manifest, err := os.ReadFile("../../../deploy/broker/webhook.yaml")
+	manifest, err := os.ReadFile("../../../deploy/guard/webhook.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := regexp.MustCompile(`(?s)- name: tunnels\.brokering\.liqo\.io\n.*?\n(  - name|---)`).FindString(string(manifest))
 	for _, want := range []string{"path: " + Path, "resources: [tunnelendpoints]", "operations: [CREATE, UPDATE]", "failurePolicy: Ignore"} {
 		if !strings.Contains(asked, want) {
-			t.Errorf("deploy/broker/webhook.yaml has no %q for tunnels", want)
+			t.Errorf("deploy/guard/webhook.yaml has no %q for tunnels", want)
 		}
 	}
 }

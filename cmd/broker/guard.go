@@ -1,0 +1,324 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
+	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/netflag"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
+	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
+	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/webhook"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/services"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/tunnels"
+)
+
+// guardName is the name of the guard's configurations of webhooks, Service, namespace and lease.
+const guardName = "liqo-broker-guard"
+
+// guardOptions are the parsed command line of the guard.
+type guardOptions struct {
+	webhookAddress      string
+	webhookAllow        netflag.Prefixes
+	webhookClientCAFile string
+	healthAddress       string
+	podSecurity         string
+	serviceTypes        []string
+	internet            bool
+	namespaceQuota      map[string]int64 // Beside the defaults.
+	liqoNamespace       string
+	leaderElect         bool
+	leaderNamespace     string
+	leaderIdentity      string // Another one each time if empty.
+	log                 logging.Options
+}
+
+// guard answers the API server about what peers write, and bounds their namespaces. It is a process of its own: nobody but the API server
+// and the kubelet has anything to ask it.
+type guard struct {
+	guardOptions
+
+	level  isolation.Level
+	types  services.Types
+	rest   *rest.Config
+	log    logr.Logger
+	scheme *runtime.Scheme
+
+	// watching is closed when what follows is set and all caches are registered.
+	watching chan struct{}
+	mgr      ctrl.Manager
+	peers    peernet.Peers
+}
+
+func newGuardCommand() *cobra.Command {
+	o := &guardOptions{}
+	command := &cobra.Command{
+		Use:   "guard",
+		Short: "Keep the peers of this cluster in bounds",
+		Long: "Keep the peers of this cluster in bounds: whom Liqo gives a certificate, what peers write, what their pods and Services may have, how many " +
+			"objects, and where their pods reach.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unexpected argument %q: see broker guard --help", args[0])}
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error {
+			g, err := o.parse()
+			if err != nil {
+				return usageError{err}
+			}
+			if g.rest, err = ctrl.GetConfig(); err != nil {
+				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
+			}
+			return g.run(command.Context())
+		},
+	}
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w: see broker guard --help", err)}
+	})
+	flags := command.Flags()
+	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress, "address that serves the admission webhooks")
+	flags.Var(&o.webhookAllow, "webhook-allow",
+		"prefix of the addresses of the API servers, which alone may call the webhooks; may be repeated; all but the peers' if empty")
+	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
+		"file with the CA certificates that verify the client certificates of the API servers at the webhooks; none are required if empty")
+	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
+	flags.StringVar(&o.podSecurity, "pod-security", string(isolation.DefaultLevel),
+		"Pod Security Standard that the pods of peers must meet: privileged, baseline or restricted")
+	flags.StringSliceVar(&o.serviceTypes, "service-types", nil,
+		"types of Services that peers may have besides those for pods: NodePort, LoadBalancer; others become Services for pods")
+	flags.BoolVar(&o.internet, "internet", true, "let the pods of peers reach public addresses, where the network plugin knows policies")
+	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", nil,
+		"maximum number of objects of a resource in each namespace of a peer here, by the name of the resource in a ResourceQuota; "+
+			"resources that are not named keep their defaults: "+quota.DefaultBounds().String())
+	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
+	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
+		"name of this replica in the lease, which should survive a restart, such as the name of its pod; random if empty")
+	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", guardName, "namespace of the replicas' lease")
+	o.log.AddFlags(flags)
+	return command
+}
+
+// parse returns a guard that does not reach the API server yet.
+func (o *guardOptions) parse() (*guard, error) {
+	for _, a := range []struct{ flag, address string }{{"--webhook-address", o.webhookAddress}, {"--health-address", o.healthAddress}} {
+		if a.flag == "--health-address" && a.address == "0" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(a.address); err != nil {
+			return nil, fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
+		}
+	}
+	for name, bound := range o.namespaceQuota {
+		if bound < 0 {
+			return nil, fmt.Errorf("--namespace-quota=%s=%d must not be negative", name, bound)
+		}
+	}
+	level, err := isolation.ParseLevel(o.podSecurity)
+	if err != nil {
+		return nil, fmt.Errorf("--pod-security: %w", err)
+	}
+	types, err := services.ParseTypes(o.serviceTypes)
+	if err != nil {
+		return nil, fmt.Errorf("--service-types: %w", err)
+	}
+	log, err := logging.New(o.log)
+	if err != nil {
+		return nil, err
+	}
+	logging.Capture(log)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register the API types: %w", err)
+	}
+	return &guard{guardOptions: *o, level: level, types: types, log: log, scheme: scheme, watching: make(chan struct{})}, nil
+}
+
+// run answers until the context ends, or one of the parts fails.
+func (g *guard) run(ctx context.Context) error {
+	health := ports.Port{Flag: "--health-address", Address: g.healthAddress, Serve: func(ctx context.Context, l net.Listener) error {
+		probes := diagnostics.Probes{Admits: g.peers.ExcludesKnown, Ready: g.ready}
+		return probes.Serve(ctx, l)
+	}}
+	return ports.Run(ctx, []ports.Port{health}, func(ctx context.Context) error {
+		if err := g.setup(ctx); err != nil {
+			return err
+		}
+		if err := g.mgr.Start(ctx); err != nil {
+			return fmt.Errorf("run the guard: %w", err)
+		}
+		return nil
+	})
+}
+
+// ready waits until the caches are filled and the webhooks are served. It returns false if ctx ends before.
+func (g *guard) ready(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-g.watching:
+		return g.mgr.GetCache().WaitForCacheSync(ctx) && g.mgr.GetWebhookServer().StartedChecker()(nil) == nil
+	}
+}
+
+// setup makes the parts that need an API server.
+func (g *guard) setup(ctx context.Context) error {
+	// Who this cluster is, and how its peers are seen.
+	config := rest.CopyConfig(g.rest)
+	config.QPS, config.Burst = callsPerSecond, callsAtOnce
+	lenient.Wrap(config, g.scheme, g.log.WithName("objects"))
+	direct, err := client.New(config, client.Options{Scheme: g.scheme})
+	if err != nil {
+		return fmt.Errorf("reach the API server %s: %w", config.Host, err)
+	}
+	own, err := liqo.OwnIdentity(ctx, direct, g.liqoNamespace)
+	if err != nil {
+		return err
+	}
+	announcer := &webhook.Announcer{Client: direct, Configuration: guardName}
+	certificate := selfsigned.New(guardName+"."+guardName+".svc", announcer.Announce)
+	admits := g.peers.Excludes
+	if len(g.webhookAllow) > 0 {
+		admits = func(a netip.Addr) bool {
+			return slices.ContainsFunc(g.webhookAllow, func(p netip.Prefix) bool { return p.Contains(a) })
+		}
+	}
+	cached, err := guardCache()
+	if err != nil {
+		return err
+	}
+	managed := ctrl.Options{
+		Scheme: g.scheme, Logger: g.log, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		WebhookServer: webhook.NewServer(g.webhookAddress, certificate.Get, admits, g.webhookClientCAFile),
+	}
+	if g.leaderElect {
+		if err := (lease.Lease{Namespace: g.leaderNamespace, Name: guardName, Identity: g.leaderIdentity}).Elect(&managed, config); err != nil {
+			return err
+		}
+	}
+	if g.mgr, err = ctrl.NewManager(config, managed); err != nil {
+		return fmt.Errorf("make the manager for %s: %w", config.Host, err)
+	}
+	if err := g.peers.Watch(ctx, g.mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := snapshot.AddPeerIndexes(ctx, g.mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	reader := snapshot.New(g.mgr.GetClient(), own.ID, nil)
+
+	// What the API server asks, and what is kept in the namespaces of peers.
+	if err := g.serve(reader); err != nil {
+		return err
+	}
+	err = errors.Join(
+		g.mgr.Add(everyReplica(certificate.Run)), g.mgr.Add(everyReplica(announcer.Keep)),
+		quota.Setup(g.mgr, quota.Config{Client: g.mgr.GetClient(), Bounds: g.bounds()}),
+		fence.Setup(g.mgr, fence.Config{Client: g.mgr.GetClient(), Peers: reader, Internet: g.internet}),
+	)
+	if err != nil {
+		return fmt.Errorf("set up the guard: %w", err)
+	}
+	close(g.watching)
+	return nil
+}
+
+// bounds returns how many objects a namespace of a peer may have. Each Service of a type that is allowed may have all that it takes.
+func (g *guard) bounds() quota.Bounds {
+	bounds := quota.DefaultBounds()
+	if len(g.types) > 0 {
+		bounds["services.nodeports"] = bounds["count/services"]
+	}
+	if slices.Contains(g.types, corev1.ServiceTypeLoadBalancer) {
+		bounds["services.loadbalancers"] = bounds["count/services"]
+	}
+	return bounds.With(g.namespaceQuota)
+}
+
+// serve registers the webhooks.
+func (g *guard) serve(reader *snapshot.Reader) error {
+	isolate, err := isolation.New(g.scheme, g.level)
+	if err != nil {
+		return err
+	}
+	tunnel, err := tunnels.New(g.mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	for path, handler := range map[string]admission.Handler{
+		identities.Path:      identities.New(g.scheme, g.mgr.GetAPIReader(), g.liqoNamespace),
+		isolation.Path:       isolate,
+		peers.Path:           peers.New(reader, g.mgr.GetAPIReader(), reader.Own()),
+		services.ConfinePath: services.NewConfinement(g.scheme, g.types),
+		services.GuardPath:   services.NewGuard(g.scheme, g.types),
+		tunnels.Path:         tunnel,
+	} {
+		g.mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
+	}
+	return nil
+}
+
+// guardCache keeps in memory of the namespaces those of peers, and of nodes their addresses.
+func guardCache() (cache.Options, error) {
+	twin, err := labels.Parse(liqo.LabelRemoteClusterID)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select the namespaces of peers: %w", err)
+	}
+	managed := labels.SelectorFromSet(labels.Set{liqo.LabelBrokerManaged: liqo.BrokerManaged})
+	return cache.Options{
+		DefaultTransform: strip,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Namespace{}:           {Label: twin, Transform: strip},
+			&networkingv1.NetworkPolicy{}: {Label: managed, Transform: strip},
+			&liqo.ResourceOffer{}:         {Transform: stripOffer},
+			&corev1.Node{}: {Transform: func(o any) (any, error) {
+				if node, ok := o.(*corev1.Node); ok {
+					node.Spec, node.Labels, node.Status = corev1.NodeSpec{}, nil, corev1.NodeStatus{Addresses: node.Status.Addresses}
+				}
+				return stripMetadata(o)
+			}},
+			&liqo.IpamStorage{}: {Transform: func(o any) (any, error) {
+				if storage, ok := o.(*liqo.IpamStorage); ok {
+					liqo.DropAllocations(storage)
+				}
+				return strip(o)
+			}},
+		},
+	}, nil
+}

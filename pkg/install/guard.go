@@ -1,0 +1,194 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// guardName is the name of the guard's namespace and Deployment (deploy/guard).
+	guardName = "liqo-broker-guard"
+	// connectorName is the name of the connector's namespace and Deployment (deploy/connector).
+	connectorName = "liqo-broker-connector"
+	// flagPlugin says whom Liqo asks what to offer.
+	flagPlugin = "--resource-plugin-address"
+	// connectorPlugin is what it is for who trades, and is no broker.
+	connectorPlugin = connectorName + "-plugin." + connectorName + ":7000"
+)
+
+// Guard keeps the peers in bounds that a connector brings: it runs the guard, and has Liqo use our virtual kubelet and ask the connector
+// what to offer. A broker is guarded, and stays what it is.
+func (i *Installer) Guard(ctx context.Context) error {
+	l, err := i.requirements(ctx)
+	if err != nil {
+		return err
+	}
+	trades, err := i.trades(ctx)
+	if err != nil {
+		return err
+	}
+	if !trades {
+		return requirement("there is no connector on this cluster, which Liqo could ask what to offer: kubectl apply -k deploy/connector")
+	}
+	if err := i.unclaimed(ctx); err != nil {
+		return err
+	}
+	if err := i.sameRegistry(ctx); err != nil {
+		return err
+	}
+	steps, err := l.guard(i)
+	if err != nil {
+		return err
+	}
+	return i.run.run(ctx, steps)
+}
+
+// Unguard undoes Guard, on a cluster that does not trade any more.
+func (i *Installer) Unguard(ctx context.Context) error {
+	l, err := i.requirements(ctx)
+	if err != nil {
+		return err
+	}
+	trades, err := i.trades(ctx)
+	if err != nil {
+		return err
+	}
+	if trades {
+		return requirement("the connector still brings peers: end its contracts, and kubectl delete -k deploy/connector")
+	}
+	setup, err := i.Look(ctx)
+	if err != nil {
+		return err
+	}
+	if setup.Broker || len(setup.RemoteIPAMs) > 0 {
+		return requirement("this cluster is a broker, or the consumer of one, and needs our virtual kubelet: run uninstall or unprepare")
+	}
+	steps, err := l.guardUndo(i)
+	if err != nil {
+		return err
+	}
+	return i.run.run(ctx, steps)
+}
+
+// trades reports whether the cluster has a connector.
+func (i *Installer) trades(ctx context.Context) (bool, error) {
+	at := client.ObjectKey{Namespace: connectorName, Name: connectorName}
+	err := i.Get(ctx, at, &appsv1.Deployment{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Deployment %s: %w", at, err)
+	}
+	return err == nil, nil
+}
+
+// guardSteps are those of Guard: Liqo asks the connector, and uses our virtual kubelet, when both are there.
+func (i *Installer) guardSteps() ([]step, error) {
+	wanted, err := i.guardObjects()
+	if err != nil {
+		return nil, err
+	}
+	flags, err := managerFlags("controller-manager-trader.json", i.options.image(kubeletImage), "")
+	if err != nil {
+		return nil, err
+	}
+	withFlags := func(d *appsv1.Deployment) error {
+		container, err := first(d)
+		if err != nil {
+			return err
+		}
+		add := flags
+		if slices.ContainsFunc(container.Args, isOtherPlugin) { // A broker has one.
+			add = slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return strings.HasPrefix(flag, flagPlugin+"=") })
+		}
+		return addFlags(d, add, outdated)
+	}
+	return []step{
+		i.runGuard(wanted),
+		i.policies("add the rules that hold without the guard", "guard/policies"),
+		i.rightsOfVirtualKubelets(),
+		i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags),
+		i.virtualKubelets("give the peerings that exist our virtual kubelet", true, withFlags),
+	}, nil
+}
+
+// guardUndo are the steps back: peers are bounded until Liqo makes no more of them.
+func (i *Installer) guardUndo() ([]step, error) {
+	base, err := i.guardObjects()
+	if err != nil {
+		return nil, err
+	}
+	policies, err := build("guard/policies")
+	if err != nil {
+		return nil, err
+	}
+	without := func(d *appsv1.Deployment) error {
+		flags, err := additions[string]("controller-manager-trader.json")
+		if err != nil {
+			return err
+		}
+		ours := func(flag string) bool { return slices.Contains(flags, flag) || outdated(flag) }
+		if err := addFlags(d, nil, ours); err != nil {
+			return err
+		}
+		return stockKubelet(d)
+	}
+	return []step{
+		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", without),
+		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, without),
+		i.removing("remove the rules that hold without the guard", policies, nil),
+		i.removing("remove the guard", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
+		i.noRightsOfVirtualKubelets(),
+		{"remove what our virtual kubelets have written", i.traces, nil},
+	}, nil
+}
+
+// isOtherPlugin reports whether a flag has Liqo ask somebody else than the connector what to offer.
+func isOtherPlugin(flag string) bool {
+	address, is := strings.CutPrefix(flag, flagPlugin+"=")
+	return is && address != "" && address != connectorPlugin
+}
+
+// runGuard is the step that runs the guard. One that is a release of Helm, with whatever it is part of, is only waited for.
+func (i *Installer) runGuard(wanted []*unstructured.Unstructured) step {
+	return step{"run the guard", func(ctx context.Context) ([]change, error) {
+		var d appsv1.Deployment
+		err := i.Get(ctx, client.ObjectKey{Namespace: guardName, Name: guardName}, &d)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read Deployment %s/%s: %w", guardName, guardName, err)
+		}
+		if err == nil && ofHelm(&d) {
+			return nil, nil
+		}
+		chosen, err := i.withChoices(ctx, wanted)
+		if err != nil {
+			return nil, err
+		}
+		return i.apply(ctx, chosen)
+	}, i.rollout(guardName, guardName)}
+}
+
+// guardObjects returns the objects of the guard, with the image that was chosen.
+func (i *Installer) guardObjects() ([]*unstructured.Unstructured, error) {
+	base, err := build("guard")
+	if err != nil {
+		return nil, err
+	}
+	return base, i.setImages(base)
+}
+
+// withoutGuard returns objects without those of the guard if somebody else needs it: who trades.
+func (i *Installer) withoutGuard(ctx context.Context, all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	trades, err := i.trades(ctx)
+	if err != nil || !trades {
+		return all, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(o *unstructured.Unstructured) bool { return o.GetLabels()[labelName] == guardName }), nil
+}

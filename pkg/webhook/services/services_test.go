@@ -1,0 +1,158 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package services
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+)
+
+// reviewed returns the request for a Service of a peer.
+func reviewed(t *testing.T, operation admissionv1.Operation, spec corev1.ServiceSpec) admission.Request {
+	t.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web-buyer", Name: "web"}, Spec: spec}
+	raw, err := json.Marshal(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Object: runtime.RawExtension{Raw: raw}}}
+}
+
+func TestGuard(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		operation admissionv1.Operation
+		types     Types
+		spec      corev1.ServiceSpec
+		refusal   string // Part of the answer; empty if it is admitted.
+	}{
+		"Pods":     {reason: "Pods find each other by Services.", spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}},
+		"Headless": {reason: "Also by such.", spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
+		"ExternalIP": {reason: "All nodes lead there what goes to the address.", spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}},
+			refusal: "spec.externalIPs"},
+		"ExternalIPLater": {reason: "It is no better later.", operation: admissionv1.Update, spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}},
+			refusal: "spec.externalIPs"},
+		"LoadBalancerIP": {reason: "Some clouds give it.", spec: corev1.ServiceSpec{LoadBalancerIP: "198.51.100.7"}, refusal: "spec.loadBalancerIP"},
+		"ClusterIP":      {reason: "The cluster has given it.", spec: corev1.ServiceSpec{ClusterIP: "10.96.0.10"}},
+		"NodePort":       {reason: "There are few.", spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}, refusal: "NodePort"},
+		"LoadBalancer":   {reason: "Each is paid for.", spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}, refusal: "LoadBalancer"},
+		"Port": {reason: "Whatever the type.", spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80, NodePort: 30446}}},
+			refusal: "spec.ports"},
+		"Opened":   {reason: "Somebody has opened them.", types: Types{corev1.ServiceTypeNodePort}, spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}}},
+		"OnlyOne":  {reason: "And not the others.", types: Types{corev1.ServiceTypeNodePort}, spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}, refusal: "LoadBalancer"},
+		"Together": {reason: "All reasons are told at once.", spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}, LoadBalancerIP: "198.51.100.7"}, refusal: "spec.externalIPs takes addresses that are not the peer's; spec.loadBalancerIP"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.operation == "" {
+				tc.operation = admissionv1.Create
+			}
+			answer := NewGuard(liqotest.Scheme(t), tc.types).Handle(t.Context(), reviewed(t, tc.operation, tc.spec))
+			if answer.Allowed != (tc.refusal == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, tc.refusal) {
+				t.Errorf("%s\nallowed %t, %+v, want %q", tc.reason, answer.Allowed, answer.Result, tc.refusal)
+			}
+		})
+	}
+}
+
+// TestConfinement has the API server change Services, which the guard then admits.
+func TestConfinement(t *testing.T) {
+	ports := []corev1.ServicePort{{Name: "http", Port: 80, NodePort: 30446}}
+	plain := corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}
+	cases := map[string]struct {
+		reason   string
+		types    Types
+		is, want corev1.ServiceSpec
+	}{
+		"NodePort": {"The Service stays, without a port of the nodes.", nil, corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Ports: ports, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+		}, plain},
+		"LoadBalancer": {"And without a load balancer.", nil, corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Ports: ports, AllocateLoadBalancerNodePorts: new(true), LoadBalancerClass: new("cloud"),
+			LoadBalancerSourceRanges: []string{"198.51.100.0/24"}, HealthCheckNodePort: 30447, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+		}, plain},
+		"Pods": {"One for pods is left alone.", nil, plain, plain},
+		"ClusterIP": {"Its address may be that of a Service to come.", nil, corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Ports: plain.Ports, ClusterIP: "10.96.0.10", ClusterIPs: []string{"10.96.0.10"},
+		}, plain},
+		"Headless": {"One may have none.", nil, corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, ClusterIPs: []string{corev1.ClusterIPNone}},
+			corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, ClusterIPs: []string{corev1.ClusterIPNone}}},
+		"Opened": {"So is what somebody has opened.", Types{corev1.ServiceTypeNodePort}, corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports},
+			corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			request := reviewed(t, admissionv1.Create, tc.is)
+			answer := NewConfinement(liqotest.Scheme(t), tc.types).Handle(t.Context(), request)
+			if !answer.Allowed {
+				t.Fatalf("%s\nrefused: %+v", tc.reason, answer.Result)
+			}
+			patch, err := json.Marshal(answer.Patches)
+			if err != nil {
+				t.Fatal(err)
+			}
+			operations, err := jsonpatch.DecodePatch(patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw := request.Object.Raw
+			if len(answer.Patches) > 0 {
+				if raw, err = operations.Apply(raw); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got corev1.Service
+			if err := json.Unmarshal(raw, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Spec); diff != "" {
+				t.Errorf("%s\n%s", tc.reason, diff)
+			}
+			request.Object.Raw = raw
+			if answer := NewGuard(liqotest.Scheme(t), tc.types).Handle(t.Context(), request); !answer.Allowed {
+				t.Errorf("the guard refuses it: %+v", answer.Result)
+			}
+		})
+	}
+}
+
+func TestParseTypes(t *testing.T) {
+	if types, err := ParseTypes([]string{"NodePort", "LoadBalancer"}); err != nil || len(types) != 2 {
+		t.Errorf("ParseTypes() = %v, %v", types, err)
+	}
+	for _, name := range []string{"ExternalName", "nodeport", ""} {
+		if _, err := ParseTypes([]string{name}); err == nil {
+			t.Errorf("ParseTypes(%q) takes it", name)
+		}
+	}
+}
+
+// TestConfinementKeeps changes a Service that the cluster has given its address.
+func TestConfinementKeeps(t *testing.T) {
+	request := reviewed(t, admissionv1.Update, corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.10"})
+	if answer := NewConfinement(liqotest.Scheme(t), nil).Handle(t.Context(), request); !answer.Allowed || len(answer.Patches) > 0 {
+		t.Errorf("%+v, want it as it is", answer)
+	}
+}
+
+// TestJunk sends what is no Service.
+func TestJunk(t *testing.T) {
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`[1]`)}}}
+	for _, handler := range []admission.Handler{NewGuard(liqotest.Scheme(t), nil), NewConfinement(liqotest.Scheme(t), nil)} {
+		if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != 400 {
+			t.Errorf("%T: %+v, want a refusal with code 400", handler, answer.Result)
+		}
+	}
+}
