@@ -3,7 +3,10 @@
 
 package main
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 // TestGuardPolicies asks the policies of deploy/guard about what the connector, the guard and Liqo write, and about what whoever has
 // taken one of them over would.
@@ -41,17 +44,13 @@ func TestGuardPolicies(t *testing.T) {
 	}
 	named := func(name string, more fields) fields {
 		object := fields{"metadata": fields{"name": name}}
-		for key, value := range more {
-			object[key] = value
-		}
+		maps.Copy(object, more)
 		return object
 	}
 
 	gateway := func(image string, annotations, more fields) fields {
 		spec := fields{"containers": []any{fields{"name": "gateway", "image": image}}, "hostNetwork": true}
-		for key, value := range more {
-			spec[key] = value
-		}
+		maps.Copy(spec, more)
 		metadata := fields{"labels": fields{"app": "gateway"}}
 		if annotations != nil {
 			metadata["annotations"] = annotations

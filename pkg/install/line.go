@@ -22,6 +22,7 @@ import (
 type line interface {
 	identified
 	installed
+	guarded
 }
 
 // identified is what a line is known by.
@@ -36,11 +37,15 @@ type identified interface {
 
 // installed is how it is changed, and changed back.
 type installed interface {
-	// broker, consumer and guard are the steps of an installation, and the others those back.
+	// broker and consumer are the steps of an installation, and the others those back.
 	broker(i *Installer) ([]step, error)
 	brokerUndo(i *Installer) ([]step, error)
 	consumer(i *Installer, broker cluster.Identity) ([]step, error)
 	consumerUndo(i *Installer) ([]step, error)
+}
+
+// guarded is how its guard comes, by itself, and goes.
+type guarded interface {
 	guard(i *Installer) ([]step, error)
 	guardUndo(i *Installer) ([]step, error)
 }

@@ -39,7 +39,7 @@ func ReadManager(ctx context.Context, reader client.Reader, namespace string) (M
 	}
 	containers := d.Spec.Template.Spec.Containers
 	if len(containers) == 0 {
-		return nil, fmt.Errorf("Deployment %s has no container", key)
+		return nil, fmt.Errorf("the Deployment %s has no container", key)
 	}
 	return append(slices.Clone(containers[0].Command), containers[0].Args...), nil
 }

@@ -37,12 +37,11 @@ type Types []corev1.ServiceType
 func ParseTypes(names []string) (Types, error) {
 	var types Types
 	for _, name := range names {
-		switch t := corev1.ServiceType(name); t {
-		case corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
-			types = append(types, t)
-		default:
+		t := corev1.ServiceType(name)
+		if t != corev1.ServiceTypeNodePort && t != corev1.ServiceTypeLoadBalancer {
 			return nil, fmt.Errorf("unknown type of Services %q: it must be %s or %s", name, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
 		}
+		types = append(types, t)
 	}
 	return types, nil
 }
