@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
-	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -150,26 +149,19 @@ func (peers) ForeignCluster(context.Context, cluster.ID) (*liqo.ForeignCluster, 
 
 func (peers) TunnelsTo(context.Context, *liqo.ForeignCluster) ([]liqo.TunnelEndpoint, error) {
 	var tunnel liqo.TunnelEndpoint
-	tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR = "10.210.0.0/16", consts.DefaultCIDRValue
+	tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR = "10.210.0.0/16", "None" // Liqo says so of networks that are seen as they are.
 	return []liqo.TunnelEndpoint{tunnel}, nil
 }
 
 func TestReconcile(t *testing.T) {
-	namespace := func(name, of string) *corev1.Namespace {
-		n := &corev1.Namespace{}
-		n.Name = name
-		if of != "" {
-			n.Labels = map[string]string{liqo.LabelRemoteClusterID: of}
-			n.Annotations = map[string]string{consts.RemoteNamespaceManagedByAnnotationKey: "liqo"}
-		}
-		return n
-	}
-	ipam := &netv1alpha1.IpamStorage{Spec: netv1alpha1.IpamSpec{PodCIDR: "198.51.0.0/16"}}
-	ipam.Name = "ipam"
+	own := &corev1.Namespace{}
+	own.Name = "own"
+	ipam := &liqo.IpamStorage{}
+	ipam.Name, ipam.Spec.PodCIDR = "ipam", "198.51.0.0/16"
 	node := &corev1.Node{}
 	node.Name = "node"
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "node"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.7"}}
-	c := snapshottest.NewClient(t, interceptor.Funcs{}, namespace("shop", peer), namespace("own", ""), ipam, node)
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.TwinNamespace("shop", cluster.Identity{ID: peer}), own, ipam, node)
 	r := fence.New(fence.Config{Client: c, Peers: peers{}, Internet: true})
 	look := func(name string) {
 		t.Helper()
