@@ -56,19 +56,28 @@ type Prober struct {
 
 // NewProber returns a prober that has no target yet. Its requests leave from the network of the consumer's pod `tools`.
 func (f *Federation) NewProber(ctx context.Context) (*Prober, error) {
-	var tools corev1.Pod
-	if err := f.Consumer.Get(ctx, client.ObjectKey{Namespace: "default", Name: "tools"}, &tools); err != nil {
+	dial, err := f.Consumer.dialer(ctx)
+	if err != nil {
 		return nil, err
 	}
-	container, err := f.Consumer.Lab.Container(&tools, "tools")
+	return newProber(ctx, dial), nil
+}
+
+// dialer returns a dialer whose connections leave from the network of the cluster's pod `tools`.
+func (c *Cluster) dialer(ctx context.Context) (dialer, error) {
+	var tools corev1.Pod
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "tools"}, &tools); err != nil {
+		return nil, err
+	}
+	container, err := c.Lab.Container(&tools, "tools")
 	if err != nil {
 		return nil, err
 	}
 	process, err := container.Process()
 	if err != nil {
-		return nil, fmt.Errorf("pod tools of cluster %s: %w", f.Consumer.Name, err)
+		return nil, fmt.Errorf("pod tools of cluster %s: %w", c.Name, err)
 	}
-	return newProber(ctx, dialIn(process)), nil
+	return dialIn(process), nil
 }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)

@@ -48,17 +48,17 @@ func (p *Progress) Elapsed() time.Duration {
 	return time.Since(p.start)
 }
 
-// Until calls check again and again until it returns nil. When the time is up, it returns what check said last.
+// Until calls check again and again until it returns nil. When the time is up, it returns what check said last. It pauses for as long as a call took, and
+// half a second at least: what it looks at may need the processor more than it does.
 func Until(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
 	// The last call gets some more time, so that what it returns says something of what it looked at.
-	const grace = 15 * time.Second
+	const grace, longestPause = 15 * time.Second, 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
 
 	end := time.After(timeout)
-	ticker := time.NewTicker(500 * time.Millisecond)
-	defer ticker.Stop()
 	for {
+		began := time.Now()
 		err := check(ctx)
 		if err == nil {
 			return nil
@@ -68,7 +68,7 @@ func Until(ctx context.Context, timeout time.Duration, check func(context.Contex
 			return err
 		case <-end:
 			return fmt.Errorf("after %s: %w", timeout, err)
-		case <-ticker.C:
+		case <-time.After(min(max(500*time.Millisecond, time.Since(began)), longestPause)):
 		}
 	}
 }

@@ -43,6 +43,26 @@ func TestUntil(t *testing.T) {
 	}
 }
 
+// TestUntilLeavesTime looks half of the time at most: what it waits for is done by the same processors.
+func TestUntilLeavesTime(t *testing.T) {
+	for took, most := range map[time.Duration]int{0: 21, time.Second: 6, 4 * time.Second: 2, time.Minute: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			_ = Until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+				calls++
+				select {
+				case <-time.After(took):
+				case <-ctx.Done():
+				}
+				return errors.New("not yet")
+			})
+			if calls > most {
+				t.Errorf("of calls that take %s there are %d in 10 s, want %d at most", took, calls, most)
+			}
+		})
+	}
+}
+
 func TestProgressNamesTheStep(t *testing.T) {
 	var out strings.Builder
 	broken := errors.New("broken")
