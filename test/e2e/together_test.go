@@ -169,7 +169,8 @@ func (r *removing) wait() error {
 	return r.group.Wait()
 }
 
-// removeAtEnd removes namespaces of the consumer when the test has ended well, and now what a run that failed left of them.
+// removeAtEnd removes namespaces of the consumer when the test has ended, and now what a run that was stopped left of them. If it has failed, it says first what
+// is there: what stayed would take the journeys after it the processors.
 func removeAtEnd(t *testing.T, namespaces ...string) {
 	t.Helper()
 	each := func(do func(namespace string) error) error {
@@ -181,11 +182,9 @@ func removeAtEnd(t *testing.T, namespaces ...string) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("namespaces %v stay, to look at", namespaces)
 			for _, namespace := range namespaces {
 				t.Log(evidence(context.WithoutCancel(t.Context()), namespace))
 			}
-			return
 		}
 		ctx, f := context.WithoutCancel(t.Context()), fed
 		if err := each(func(namespace string) error { return removals.add(ctx, f, namespace) }); err != nil {

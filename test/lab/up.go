@@ -147,7 +147,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	// The node has a copy of the socket; the machine's network namespace owns both.
 	defer listener.Close()
 	cgroup := filepath.Join(c.lab.folder.cgroup(), c.Name)
-	if err := errors.Join(makeCgroups(c.lab.folder.cgroup()), makeCgroups(cgroup)); err != nil {
+	if err := errors.Join(makeCgroups(c.lab.folder.cgroup()), makeCgroups(cgroup), weighCgroups(c.lab.folder.cgroup())); err != nil {
 		return err
 	}
 	stores := []string{filepath.Join(c.dir(), "images"), c.lab.folder.path("images"), c.lab.state.Artifacts.Images}
@@ -178,6 +178,18 @@ func makeCgroups(name string) error {
 		return err
 	}
 	return groups.Make()
+}
+
+// podsWeigh is how many processes beside them all pods of a lab weigh together when processors are busy. The programs of Kubernetes are such processes, seven
+// of each cluster: as one of them the pods would get so little that leases are lost.
+const podsWeigh = 16
+
+func weighCgroups(name string) error {
+	groups, err := node.FindCgroups(name)
+	if err != nil {
+		return err
+	}
+	return groups.Weigh(podsWeigh)
 }
 
 // peerAll makes the peerings of the topology: those of one consumer in order,

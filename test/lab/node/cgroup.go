@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -97,6 +98,26 @@ func (c Cgroups) Make() error {
 		for controller := range strings.FieldsSeq(string(controllers)) {
 			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
 				return fmt.Errorf("delegate controller %s: %w", controller, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Weigh gives the groups as much of a busy processor as so many others get together, beside each of which they would count as one.
+func (c Cgroups) Weigh(others int) error {
+	for _, dir := range c.dirs {
+		for file, usual := range map[string]int{"cpu.shares": 1024, "cpu.weight": 100} {
+			weight, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+			if errors.Is(err, fs.ErrNotExist) { // It is another controller's, or of the other version.
+				continue
+			}
+			if err == nil {
+				_, err = weight.WriteString(strconv.Itoa(usual * others))
+				err = errors.Join(err, weight.Close())
+			}
+			if err != nil {
+				return fmt.Errorf("weigh control group: %w", err)
 			}
 		}
 	}

@@ -191,3 +191,26 @@ func TestParseMount(t *testing.T) {
 		})
 	}
 }
+
+// TestWeigh gives groups of both versions a weight, and writes no file that is not there.
+func TestWeigh(t *testing.T) {
+	cpu, memory, v2 := t.TempDir(), t.TempDir(), t.TempDir()
+	for name, is := range map[string]string{filepath.Join(cpu, "cpu.shares"): "1024", filepath.Join(v2, "cpu.weight"): "100"} {
+		if err := os.WriteFile(name, []byte(is), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (Cgroups{dirs: []string{cpu, memory, v2}}).Weigh(16); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{filepath.Join(cpu, "cpu.shares"): "16384", filepath.Join(v2, "cpu.weight"): "1600"} {
+		if is, err := os.ReadFile(name); err != nil || string(is) != want {
+			t.Errorf("%s is %q, %v, want %q", filepath.Base(name), is, err, want)
+		}
+	}
+	for _, dir := range []string{cpu, memory, v2} {
+		if files, err := os.ReadDir(dir); err != nil || len(files) > 1 {
+			t.Errorf("%s has %d files: %v", dir, len(files), err)
+		}
+	}
+}
