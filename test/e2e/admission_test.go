@@ -27,35 +27,37 @@ func withPolicies(t *testing.T) bool {
 	return strings.Contains(resources, "validatingadmissionpolicies")
 }
 
-// withoutWebhooks lets the broker's API server ask none of the daemon's webhooks, until the test ends or the returned function is
+// withoutWebhooks lets the broker's API server ask none of the webhooks of the daemon and of the guard, until the test ends or the returned function is
 // called.
 func withoutWebhooks(t *testing.T) (restore func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	saved := map[string]string{}
 	restore = func() {
-		for kind, manifest := range saved {
+		for configuration, manifest := range saved {
 			if err := createAs(t, "--as=", manifest); err != nil {
-				t.Errorf("restore the %s: %v", kind, err)
+				t.Errorf("restore the %s: %v", configuration, err)
 			}
-			delete(saved, kind)
+			delete(saved, configuration)
 		}
 	}
 	t.Cleanup(restore)
-	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
-		output, err := fed.Broker.Kubectl(ctx, "get", kind, "liqo-broker", "--output=json")
-		if err != nil {
-			t.Fatal(err)
+	for _, of := range []string{"liqo-broker", "liqo-broker-guard"} {
+		for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
+			output, err := fed.Broker.Kubectl(ctx, "get", kind, of, "--output=json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fed.Broker.Kubectl(ctx, "delete", kind, of); err != nil {
+				t.Fatal(err)
+			}
+			saved[kind+"/"+of] = stripped(t, output)
 		}
-		if _, err := fed.Broker.Kubectl(ctx, "delete", kind, "liqo-broker"); err != nil {
-			t.Fatal(err)
-		}
-		saved[kind] = stripped(t, output)
 	}
 	return restore
 }
 
-// withoutAdmission lets neither the daemon's webhooks nor the admission policies hold on the broker, until the test ends or the
+// withoutAdmission lets neither webhooks nor the admission policies hold on the broker, until the test ends or the
 // returned function is called.
 func withoutAdmission(t *testing.T) (restore func()) {
 	t.Helper()

@@ -97,7 +97,7 @@ func deploy(t *testing.T, namespace, workload string, replicas int) {
 func copies(t *testing.T, namespace string, replicas int, on ...*federation.Cluster) []federation.Copy {
 	t.Helper()
 	var found []federation.Copy
-	eventually(t, time.Minute, func(ctx context.Context) (err error) {
+	eventually(t, 3*time.Minute, func(ctx context.Context) (err error) {
 		if found, err = fed.Copies(ctx, namespace); err != nil {
 			return err
 		}
