@@ -41,6 +41,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return fmt.Errorf("find the API server of this cluster: %w", err)
 	}
 	restcfg.SetRateLimiter(local)
+	timeRequests(local)
 	localClient, err := kubernetes.NewForConfig(compact(local))
 	if err != nil {
 		return fmt.Errorf("set up the client of this cluster's API: %w", err)
@@ -227,6 +228,7 @@ func readIdentity(ctx context.Context, o *Options, local kubernetes.Interface) (
 			o.ForeignCluster.ClusterName, o.TenantNamespace, o.RemoteKubeconfigSecretName, err)
 	}
 	restcfg.SetRateLimiter(config)
+	timeRequests(config)
 	bound(config, maxAnswer)
 	// Liqo writes the namespace beside the certificate
 	// (liqo/pkg/identityManager/const.go@v0.9.4).
