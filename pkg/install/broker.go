@@ -443,7 +443,8 @@ func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNo
 	return all, nil
 }
 
-// kubeletRuns returns an error unless the virtual kubelet of a node is the one that the node says, and the node has or has not our label.
+// kubeletRuns returns an error unless the virtual kubelet of a node is the one that the node says, and has signed the node if it is to. If it is
+// not, no pod of another image is left that could: the step that removes traces takes the sign off.
 func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed bool) error {
 	name, spec := liqo.KubeletDeployment(n)
 	if spec == nil {
@@ -471,18 +472,26 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 	if err := i.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
 		return fmt.Errorf("read node %s: %w", n.Name, err)
 	}
-	if has := node.Annotations[liqo.LabelVirtualKubelet] != ""; has != signed {
-		return i.notTakenOver(ctx, n, spec.Template.Spec.Containers[0].Image)
+	if signed && node.Annotations[liqo.LabelVirtualKubelet] != "" {
+		return nil
+	}
+	others, err := i.otherKubelets(ctx, n, spec.Template.Spec.Containers[0].Image)
+	switch {
+	case err != nil:
+		return err
+	case others != "":
+		return fmt.Errorf("the virtual kubelet of node %s waits for the end of pods of another image: %s", n.Name, others)
+	case signed:
+		return fmt.Errorf("the virtual kubelet of node %s has not taken it over yet", n.Name)
 	}
 	return nil
 }
 
-// notTakenOver returns the error that a node is not that of its virtual kubelet yet, and who keeps it from that: virtual kubelets of another
-// image that still run.
-func (i *Installer) notTakenOver(ctx context.Context, n *liqo.VirtualNode, image string) error {
+// otherKubelets returns the names of the pods of virtual kubelets of another image that still run for a node; empty if there are none.
+func (i *Installer) otherKubelets(ctx context.Context, n *liqo.VirtualNode, image string) (string, error) {
 	var pods corev1.PodList
 	if err := i.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
-		return fmt.Errorf("list the virtual kubelets of node %s: %w", n.Name, err)
+		return "", fmt.Errorf("list the virtual kubelets of node %s: %w", n.Name, err)
 	}
 	var others []string
 	for p := range pods.Items {
@@ -490,10 +499,7 @@ func (i *Installer) notTakenOver(ctx context.Context, n *liqo.VirtualNode, image
 			others = append(others, pod.Name)
 		}
 	}
-	if len(others) > 0 {
-		return fmt.Errorf("the virtual kubelet of node %s waits for the end of pods of another image: %s", n.Name, strings.Join(others, ", "))
-	}
-	return fmt.Errorf("the virtual kubelet of node %s has not taken it over yet", n.Name)
+	return strings.Join(others, ", "), nil
 }
 
 // patching returns what computes the change that a function makes to an object, which need not have been read.
@@ -505,7 +511,7 @@ func patching[T client.Object](o objects, object T, to func(T) error) func(conte
 }
 
 // traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what
-// consumers and virtual kubelets were told, leases of virtual kubelets, taints, and the paths of pods.
+// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, and the paths of pods.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	var all []change
 	var tenants corev1.NamespaceList
@@ -557,6 +563,9 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 		}
 		taints, err := i.mutate(ctx, node, func() error {
 			node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned }))
+			// Liqo's virtual kubelet keeps it if the last writes of ours and its first cross.
+			delete(node.Labels, liqo.LabelVirtualKubelet)
+			delete(node.Annotations, liqo.LabelVirtualKubelet)
 			return nil
 		})
 		return append(leases, taints...), err

@@ -18,14 +18,19 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/process"
 )
 
-// A component that is slow runs for runTime, and then stands still for stopTime, again and again.
+// A component that is slow stands still for stopTime, and then runs until it has done what waited for it, for leastRun at least and mostRun at
+// most, again and again. A time that is the same for all would be too short where other programs need the processors as well: work would pile
+// up for ever.
 const (
-	runTime  = 200 * time.Millisecond
-	stopTime = 2 * time.Second
+	stopTime = 1500 * time.Millisecond
+	leastRun = 200 * time.Millisecond
+	mostRun  = time.Second
+	// lookTime is how long one look at a component lasts, which has nothing to do if it has used less than a fifth of that.
+	lookTime = 100 * time.Millisecond
 )
 
-// Slow makes a component of the cluster's Kubernetes run for an eleventh of the time, as on a machine that is far too small, until the
-// returned function is called.
+// Slow makes a component of the cluster's Kubernetes stand still most of the time, as on a machine that is far too small, until the returned
+// function is called: what it is asked it answers after seconds.
 func (c *Cluster) Slow(ctx context.Context, component string) (end func() error, err error) {
 	id, err := c.component(component)
 	if err != nil {
@@ -58,7 +63,15 @@ func stutter(ctx context.Context, id process.ID) error {
 		if err := id.Signal(unix.SIGCONT); err != nil {
 			return err
 		}
-		wait(runTime)
+		began := time.Now()
+		for used, busy := time.Duration(0), true; ctx.Err() == nil && (busy && time.Since(began) < mostRun || time.Since(began) < leastRun); {
+			wait(lookTime)
+			now, err := id.CPU()
+			if err != nil {
+				return err
+			}
+			used, busy = now, now-used > lookTime/5
+		}
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/test/lab/cache"
 	"github.com/capacitorset/liqo-broker/test/lab/image"
+	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
 // DefaultKubernetes is the Kubernetes line that a lab has unless told otherwise.
@@ -186,6 +187,9 @@ func images(base image.Layer, liqo, coredns, programs string) []image.Image {
 	}
 	for _, name := range []string{"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "metric-agent", "virtual-kubelet"} {
 		list = append(list, image.Single(registry+name+":"+LiqoVersion, filepath.Join(liqo, name), path.Join("/usr/bin", name)))
+	}
+	for i := range list {
+		list[i].Env = append(list[i].Env, node.OneProcessor)
 	}
 	return list
 }
