@@ -30,6 +30,8 @@ TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
 ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed
+# They say for how long nobody may be without an answer, which depends on what else the machine does, or go a way that others go for the most part.
+FULL_ONLY    := TestFaults|TestSlowAPIServers|TestFrontDoor/Helm
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
 GO_BUILD     := CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
@@ -179,7 +181,7 @@ test-values: deps bin/lab ## On a real API server, write junk into all fields th
 
 .PHONY: test-e2e
 test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -skip '$(ON_ITS_OWN)' ./test/e2e
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=70m -skip '$(ON_ITS_OWN)|$(FULL_ONLY)' ./test/e2e
 
 .PHONY: test-trade
 test-trade: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of the catalog on four clusters that do not know each other, and a registry outside of them.
@@ -197,11 +199,13 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	LIQO_BROKER_RANDOM_WORLDS=3m go test -count=1 -timeout=30m ./pkg/core/choice ./pkg/core/placement ./pkg/controller/twin ./test/worlds/trade
 
 .PHONY: test-full
-test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults of 90 s, and the journeys again on the second version of Kubernetes.
+test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults of 90 s, the way of Helm, and the journeys again on the second version of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
 	LIQO_BROKER_SLOW_SECONDS=120 $(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestSlowAPIServers ./test/e2e
+	bin/lab down
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestFrontDoor/Helm ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
 	bin/lab down
