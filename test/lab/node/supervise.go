@@ -65,7 +65,7 @@ func (s *supervisor) reap() {
 }
 
 // OneProcessor makes a program in Go use one processor at a time. Four nodes share the processors of a small machine, with some fifteen programs
-// each: with a thread for each processor, a quarter of the time goes to waking them.
+// each: with a thread for each processor, a good part of the time goes to waking them.
 const OneProcessor = "GOMAXPROCS=1"
 
 // start runs a program in a session of its own, and returns where its end is told.
