@@ -48,9 +48,9 @@ const (
 	turns
 )
 
-// abreast is how many journeys run side by side. Two cores run four clusters: more would not end earlier, and with five at a time they have nothing
-// left to do, while gateways lose their leases.
-const abreast = 4
+// abreast is how many journeys run side by side. Two cores run four clusters: more would not end earlier, and with more they have nothing left to do,
+// while gateways lose their leases.
+const abreast = 3
 
 // A crowd lets journeys run turn by turn.
 type crowd struct {

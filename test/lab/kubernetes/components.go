@@ -17,9 +17,11 @@ const (
 // without, so that none starts only to fail.
 func (c Cluster) components() []node.Component {
 	const afterAPIServer = "https://" + apiServerAddress + "/readyz"
+	// All others wait for these two; who cannot renew a lease in time begins again, and asks for more.
+	const ahead = -10
 	return []node.Component{
-		{Name: "etcd", Args: c.etcd()},
-		{Name: "kube-apiserver", Args: c.apiServer(), After: "tcp:" + etcdAddress},
+		{Name: "etcd", Args: c.etcd(), Nice: ahead},
+		{Name: "kube-apiserver", Args: c.apiServer(), After: "tcp:" + etcdAddress, Nice: ahead},
 		{Name: "containerd", Args: []string{"containerd", "--config", "/lab/config/containerd.toml"}},
 		{Name: "kube-controller-manager", Args: c.controllerManager(), After: afterAPIServer},
 		{Name: "kube-scheduler", Args: c.scheduler(), After: afterAPIServer},

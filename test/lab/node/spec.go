@@ -58,6 +58,8 @@ type Component struct {
 	// connections, "tcp:HOST:PORT" or "unix:PATH", or an address that answers with
 	// success, "https://...", whatever its certificate. Empty does not wait.
 	After string `json:"after,omitempty"`
+	// Nice is the niceness of the program's session beside others, from -20 to 19.
+	Nice int `json:"nice,omitempty"`
 }
 
 // RegistryAddress is where a node's registry listens, in the node.

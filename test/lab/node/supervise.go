@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,8 +69,8 @@ func (s *supervisor) reap() {
 // each: with a thread for each processor, a good part of the time goes to waking them.
 const OneProcessor = "GOMAXPROCS=1"
 
-// start runs a program in a session of its own, and returns where its end is told.
-func (s *supervisor) start(args []string, log *os.File) (<-chan syscall.WaitStatus, error) {
+// start runs a program in a session of its own, which weighs as its niceness says, and returns where its end is told.
+func (s *supervisor) start(args []string, log *os.File, nice int) (<-chan syscall.WaitStatus, error) {
 	program, err := exec.LookPath(args[0])
 	if err != nil {
 		return nil, err
@@ -87,12 +88,17 @@ func (s *supervisor) start(args []string, log *os.File) (<-chan syscall.WaitStat
 	}
 	waiter := make(chan syscall.WaitStatus, 1)
 	s.waiters[pid] = waiter
+	if nice != 0 { // Sessions share the processors, and what is in them shares that; a kernel without autogroups has no such file (sched(7)).
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0); err != nil {
+			fmt.Fprintf(os.Stderr, "%s is as nice as others: %v\n", program, err)
+		}
+	}
 	return waiter, nil
 }
 
 // run runs a program to its end. Its output goes to init's log.
 func (s *supervisor) run(args []string) error {
-	ended, err := s.start(args, os.Stderr)
+	ended, err := s.start(args, os.Stderr, 0)
 	if err != nil {
 		return err
 	}
@@ -114,7 +120,7 @@ func (s *supervisor) keep(ctx context.Context, c Component) {
 		if !waitFor(ctx, c.After) {
 			return
 		}
-		ended, err := s.start(c.Args, log)
+		ended, err := s.start(c.Args, log, c.Nice)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", c.Name, err)
 			return
