@@ -468,12 +468,14 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 	if !liqo.HasNode(n) {
 		return nil
 	}
-	var node corev1.Node
-	if err := i.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
-		return fmt.Errorf("read node %s: %w", n.Name, err)
-	}
-	if signed && node.Annotations[liqo.LabelVirtualKubelet] != "" {
-		return nil
+	if signed {
+		var node corev1.Node
+		if err := i.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
+			return fmt.Errorf("read node %s: %w", n.Name, err)
+		}
+		if node.Annotations[liqo.LabelVirtualKubelet] != "" {
+			return nil
+		}
 	}
 	others, err := i.otherKubelets(ctx, n, spec.Template.Spec.Containers[0].Image)
 	switch {
@@ -561,14 +563,14 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 		if err := i.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return leases, client.IgnoreNotFound(err)
 		}
-		taints, err := i.mutate(ctx, node, func() error {
+		marks, err := i.mutate(ctx, node, func() error {
 			node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned }))
-			// Liqo's virtual kubelet keeps it if the last writes of ours and its first cross.
+			// Liqo's virtual kubelet keeps the sign if the last write of ours and its first cross.
 			delete(node.Labels, liqo.LabelVirtualKubelet)
 			delete(node.Annotations, liqo.LabelVirtualKubelet)
 			return nil
 		})
-		return append(leases, taints...), err
+		return append(leases, marks...), err
 	})
 	return append(all, changes...), err
 }

@@ -74,7 +74,7 @@ func TestRelayAddressesOfEndpointsLast(t *testing.T) {
 	case <-time.After(50 * time.Second):
 	case <-t.Context().Done():
 	}
-	// No address comes back that was forgotten; a busy machine takes seconds for a question.
+	// A busy machine takes seconds for a question.
 	askService(t, namespace, pod, "home", replicas, federation.PathRelay, 20*time.Second)
 }
 
