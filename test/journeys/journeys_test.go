@@ -112,6 +112,7 @@ func TestRun(t *testing.T) {
 		before string // What is remembered.
 		fails  string // What the error has, empty if the run is green.
 		flaky  []string
+		red    []string
 		after  string
 		told   string
 		prints []string
@@ -139,16 +140,18 @@ func TestRun(t *testing.T) {
 		},
 		"Red": {
 			reason: "What fails twice is red, and the lab stays.", env: map[string]string{"TestA": "flaky", "TestC": "red"}, before: `{"fixture":{"TestC":2}}`,
-			fails: "TestC failed, and does not pass by itself", flaky: []string{"TestA"}, after: `{"fixture":{"TestA":1,"TestC":2}}`, told: "status status status", //nolint:dupword // It is asked more than once.
+			fails: "TestC failed, and does not pass by itself", flaky: []string{"TestA"}, red: []string{"TestC"}, after: `{"fixture":{"TestA":1,"TestC":2}}`, told: "status status status", //nolint:dupword // It is asked more than once.
+			prints: []string{"--- red: TestC of fixture failed; its first log: kept/fixture-TestC.log", "--- red:     fixture_test.go:43: it is wrong"},
 		},
 		"Many": {
 			reason: "Six at once are no accident.", fails: "more than 5 journeys failed: TestA, TestB, TestC, TestD, TestE, TestF",
 			env:  map[string]string{"TestA": "flaky", "TestB": "flaky", "TestC": "flaky", "TestD": "flaky", "TestE": "flaky", "TestF": "flaky"},
+			red:  []string{"TestA", "TestB", "TestC", "TestD", "TestE", "TestF"},
 			told: "status", after: `{"fixture":{}}`,
 		},
 		"Panic": {
 			reason: "Those after a panic did not run.", env: map[string]string{"TestA": "flaky", "TestB": "panic"},
-			fails: "did not come to its end: failed [TestA TestB]", told: "status",
+			fails: "did not come to its end: failed [TestA TestB]", red: []string{"TestA", "TestB"}, told: "status",
 		},
 		"TimeLimit": {
 			reason: "Nor did those after one that never ends.", env: map[string]string{"TestB": "never"}, args: []string{"-timeout=1s"},
@@ -156,22 +159,22 @@ func TestRun(t *testing.T) {
 		},
 		"Exit": {
 			reason: "Nor those after one that ends the program.", env: map[string]string{"TestA": "flaky", "TestB": "exit"},
-			fails: "cut off [TestB]", told: "status",
+			fails: "cut off [TestB]", red: []string{"TestA"}, told: "status",
 		},
 		"After": {
 			reason: "What goes wrong after the journeys is no journey's.", env: map[string]string{"TestA": "flaky", "AFTER": "yes"},
-			fails: "did not come to its end: failed [TestA]", told: "status", after: `{"fixture":{}}`,
+			fails: "did not come to its end: failed [TestA]", red: []string{"TestA"}, told: "status", after: `{"fixture":{}}`,
 		},
 		"Broken": {
 			reason: "What does not compile has no journeys.", args: []string{"-tags=broken"}, fails: "failed []", told: "status",
 		},
 		"LabIsNotWhole": {
 			reason: "The second run would be on another lab.", env: map[string]string{"TestA": "flaky"}, lab: fakeLab{breaks: true},
-			fails: "TestA failed, and is not run again, since the lab is not whole", told: "status status", after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
+			fails: "TestA failed, and is not run again, since the lab is not whole", red: []string{"TestA"}, told: "status status", after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
 		},
 		"SkippedThen": {
 			reason: "A second run without the journey says nothing.", env: map[string]string{"TestA": "skipped"},
-			fails: "TestA failed, and does not pass by itself", told: "status status", after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
+			fails: "TestA failed, and does not pass by itself", red: []string{"TestA"}, told: "status status", after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,14 +213,14 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var want []string
-			for _, test := range tc.flaky {
+			for _, test := range slices.Concat(tc.flaky, tc.red) {
 				want = append(want, "kept/fixture-"+test+".log")
 			}
 			if diff := cmp.Diff(want, logs); diff != "" {
 				t.Errorf("%s\nlogs: -want +got\n%s", tc.reason, diff)
 			}
 			for _, log := range logs {
-				if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "it is late") || !strings.Contains(string(text), "--- FAIL") {
+				if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "it is ") || !strings.Contains(string(text), "--- FAIL") {
 					t.Errorf("%s\nthe log %s has %q, %v", tc.reason, log, text, err)
 				}
 			}

@@ -7,7 +7,8 @@
 //	.build/bin/journeys -tags=e2e -count=1 -timeout=30m ./test/trade
 //
 // It prints what go test -v prints. A journey, which is a test with all that is below it, that fails is run again by itself, on the lab that is
-// up. If it passes then, it is flaky: the last lines name it, with the log of its first run, and the run is green. There is no second run
+// up. If it passes then, it is flaky, and the run is green. The last lines name what was flaky and what is red, each with what its first run
+// said. There is no second run
 //
 //   - if more than five journeys fail: that is no accident;
 //   - if a panic, a time limit or a signal ended the run, or something failed that is no journey: nobody knows what the others would have done;
@@ -45,7 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("which journeys? The arguments are those of go test")
 	}
-	r := &runner{lab: lab, kept: filepath.Join(".build", "flaky"), out: out}
+	r := &runner{lab: lab, kept: filepath.Join(".build", "failed"), out: out}
 	if dir, err := cache.User(); err != nil {
 		fmt.Fprintf(out, "--- what was flaky before is not known: %v\n", err)
 	} else {

@@ -19,7 +19,7 @@ const (
 	mostAgain = 5
 	// redAfter is how many runs in a row may find a journey flaky, of which the last one is red.
 	redAfter = 3
-	// mostLines is how many lines of a log, each of mostBytes at most, are named with a flaky journey.
+	// mostLines is how many lines of a log, each of mostBytes at most, are named with a flaky or red journey.
 	mostLines, mostBytes = 8, 300
 )
 
@@ -47,12 +47,19 @@ func (r *runner) run(ctx context.Context, args []string) error {
 	if err != nil {
 		fmt.Fprintf(r.out, "--- what was flaky is not remembered: %v\n", err)
 	}
-	for _, test := range flaky {
+	for _, test := range first.with(fail) {
 		n := runs[test]
+		if n == 0 {
+			if err := r.name(first, test, "red", "failed"); err != nil {
+				return err
+			}
+			continue
+		}
 		if n >= redAfter {
 			red = errors.Join(red, fmt.Errorf("%s was flaky in %d runs in a row", test, n))
 		}
-		if err := r.name(first, test, n); err != nil {
+		verdict := fmt.Sprintf("failed, and passed by itself; runs in a row: %d, red from %d on", n, redAfter)
+		if err := r.name(first, test, "flaky", verdict); err != nil {
 			return err
 		}
 	}
@@ -96,8 +103,8 @@ func (r *runner) again(ctx context.Context, args []string, first *result) (flaky
 	return flaky, red
 }
 
-// name keeps the first log of a flaky journey, and prints of it what fits into some lines.
-func (r *runner) name(first *result, test string, runs int) error {
+// name keeps the first log of a journey that failed, and prints what is said of it, and as much of the log as fits into some lines.
+func (r *runner) name(first *result, test, word, verdict string) error {
 	log := filepath.Join(r.kept, first.group+"-"+test+".log")
 	if err := os.MkdirAll(r.kept, 0o755); err != nil {
 		return fmt.Errorf("keep the log of %s: %w", test, err)
@@ -105,11 +112,10 @@ func (r *runner) name(first *result, test string, runs int) error {
 	if err := os.WriteFile(log, first.logs[test].Bytes(), 0o644); err != nil {
 		return fmt.Errorf("keep the log of %s: %w", test, err)
 	}
-	fmt.Fprintf(r.out, "--- flaky: %s of %s failed, and passed by itself; runs in a row: %d, red from %d on; its first log: %s\n",
-		test, first.group, runs, redAfter, log)
+	fmt.Fprintf(r.out, "--- %s: %s of %s %s; its first log: %s\n", word, test, first.group, verdict, log)
 	lines := said.FindAllString(first.logs[test].String(), -1)
 	for _, line := range lines[max(0, len(lines)-mostLines):] {
-		fmt.Fprintf(r.out, "--- flaky:     %.*s\n", mostBytes, strings.TrimSpace(line))
+		fmt.Fprintf(r.out, "--- %s:     %.*s\n", word, mostBytes, strings.TrimSpace(line))
 	}
 	return nil
 }
