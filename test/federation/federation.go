@@ -92,7 +92,8 @@ func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) er
 				if err := consumer.Patch(ctx, fc, before); client.IgnoreNotFound(err) != nil {
 					return err
 				}
-				return fmt.Errorf("cluster %s still removes what it knows of %s", consumer.Name, provider.Name)
+				return fmt.Errorf("cluster %s still removes what it knows of %s: finalizers %v, conditions %+v",
+					consumer.Name, provider.Name, fc.Finalizers, fc.Status.PeeringConditions)
 			}
 		}
 		return nil
