@@ -197,24 +197,27 @@ func removeAtEnd(t *testing.T, namespaces ...string) {
 	}
 }
 
-// evidence returns what the clusters show of a namespace of a journey that failed: its pods, and what the broker's daemon wrote last.
+// evidence returns what the clusters show after a journey that failed: the pods of its namespace and of Liqo, the peerings, and what the broker's
+// daemon wrote last of the namespace.
 func evidence(ctx context.Context, namespace string) string {
 	const most = 30
 	var shown strings.Builder
-	ask := func(c *federation.Cluster, args ...string) {
+	ask := func(c *federation.Cluster, about string, args ...string) {
 		out, err := c.Kubectl(ctx, args...)
 		if err != nil {
 			out = err.Error()
 		}
-		lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.Contains(line, namespace) })
+		lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.Contains(line, about) })
 		fmt.Fprintf(&shown, "%s: kubectl %s\n", c.Name, strings.Join(args, " "))
 		for _, line := range lines[max(0, len(lines)-most):] {
 			fmt.Fprintf(&shown, "  %s\n", line)
 		}
 	}
 	for _, c := range fed.Clusters() {
-		ask(c, "get", "pods", "--all-namespaces", "--output=wide")
+		ask(c, namespace, "get", "pods", "--all-namespaces", "--output=wide")
+		ask(c, "liqo", "get", "pods", "--all-namespaces")
+		ask(c, "", "get", "foreignclusters")
 	}
-	ask(fed.Broker, "logs", "--namespace=liqo-broker", "--selector=app.kubernetes.io/name=liqo-broker", "--tail=1000")
+	ask(fed.Broker, namespace, "logs", "--namespace=liqo-broker", "--selector=app.kubernetes.io/name=liqo-broker", "--tail=1000")
 	return shown.String()
 }
