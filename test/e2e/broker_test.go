@@ -59,6 +59,7 @@ func cordon(t *testing.T, provider *federation.Cluster) {
 // start gives a test a broker that serves the consumer in a mode, with all providers on. See together.
 func start(t *testing.T, mode v1alpha1.Mode) {
 	t.Helper()
+	installed(t)
 	for _, provider := range fed.Providers() {
 		toggle(t, provider, true)
 	}

@@ -18,6 +18,7 @@ import (
 
 // TestCatalog reads the catalog from a pod of the consumer: it has the federation's clusters in the shape that the README shows.
 func TestCatalog(t *testing.T) {
+	installed(t)
 	status, body := api(t, "/api/clusters")
 	if status != "200" {
 		t.Fatalf("GET /api/clusters: status %s: %s", status, body)
@@ -67,6 +68,7 @@ func TestCatalog(t *testing.T) {
 // TestAPIRefusesStrangers asks for what the broker's operator may do, as a pod of the consumer that nobody knows: it neither switches
 // a provider off nor learns of one, and a token that is for the broker's API server is not accepted.
 func TestAPIRefusesStrangers(t *testing.T) {
+	installed(t)
 	off := fmt.Sprintf("/api/toggle?id=%s&enable=false", fed.ProviderA.ID)
 	forAPIServer, err := fed.Broker.Kubectl(t.Context(), "create", "token", "--namespace=liqo-broker", "liqo-broker-operator")
 	if err != nil {
@@ -101,6 +103,7 @@ func TestAPIRefusesStrangers(t *testing.T) {
 // TestDaemonRefusesPeers connects from a pod of the consumer to the daemon's pod, which has a route to it: the webhooks and the metrics
 // do not even begin to talk, and the probes say nothing but how the daemon is.
 func TestDaemonRefusesPeers(t *testing.T) {
+	installed(t)
 	var daemons corev1.PodList
 	err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"), client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"})
 	if err != nil {
@@ -123,6 +126,7 @@ func TestDaemonRefusesPeers(t *testing.T) {
 
 // TestToggleRefusesBadInput asks for toggles that make no sense: the answer is an error, and nothing changes.
 func TestToggleRefusesBadInput(t *testing.T) {
+	installed(t)
 	known := string(fed.ProviderA.ID)
 	cases := map[string]struct {
 		path   string

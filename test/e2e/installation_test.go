@@ -26,6 +26,7 @@ import (
 // TestInstallation checks that the federation is set up as the README says: Liqo's controller manager on the consumer has the
 // two flags, and their address is that of the reflected Service.
 func TestInstallation(t *testing.T) {
+	installed(t)
 	service, err := fed.ReflectedNetworkManager(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +107,7 @@ spec: {selector: {app: canary}, ports: [{port: 80}]}
 // TestOfferingIsProtected offers namespace liqo to all virtual nodes: the broker lets only those have it whose
 // virtual kubelet is ours, and all of its own are.
 func TestOfferingIsProtected(t *testing.T) {
+	installed(t)
 	manifest := filepath.Join(t.TempDir(), "offloading.yaml")
 	if err := os.WriteFile(manifest, []byte(offeringTo(allVirtualNodes)), 0o600); err != nil {
 		t.Fatal(err)

@@ -277,6 +277,7 @@ func serviceIP(t *testing.T, c *federation.Cluster, namespace string) string {
 // TestIPAMPortPolicy checks what the NetworkPolicy beside the guard says of the pods that there are. The lab's network plugin knows
 // no policies, so that whether one obeys is not seen here.
 func TestIPAMPortPolicy(t *testing.T) {
+	installed(t)
 	output, err := fed.Broker.Kubectl(t.Context(), "get", "networkpolicy", "--namespace=liqo", "liqo-broker-network-manager", "--output=json")
 	if err != nil {
 		t.Fatal(err)

@@ -396,6 +396,7 @@ func TestPodsAreConfined(t *testing.T) {
 // TestPodsAreConfinedWithoutWebhooks makes pods in a namespace that looks like a consumer's, while the API server does not know the
 // webhooks of the broker, and Liqo's own does not look at the namespace.
 func TestPodsAreConfinedWithoutWebhooks(t *testing.T) {
+	installed(t)
 	const twin = "bare-twin"
 	if !withPolicies(t) {
 		t.Skip("this Kubernetes has no admission policies")

@@ -15,13 +15,18 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// fed is the federation that all tests use. Each test sets the modes and toggles that it needs.
-var fed *federation.Federation
+// fed is the federation that all tests use. Each test sets the modes and toggles that it needs. install gives it its broker, once.
+var (
+	fed     *federation.Federation
+	install func() error
+)
 
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -65,9 +70,19 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if !fed.Peered() {
 		return 1, errors.New("the lab that is up is one of strangers: bin/lab down removes it")
 	}
-	if err := fed.Install(ctx, federation.NewProgress(os.Stderr)); err != nil {
-		return 1, err
-	}
+	install = sync.OnceValue(func() error {
+		if err := fed.Install(ctx, federation.NewProgress(os.Stderr)); err != nil {
+			return err
+		}
+		return federation.Until(ctx, time.Minute, func(ctx context.Context) error {
+			token, err := fed.APIToken(ctx)
+			if err != nil {
+				return err
+			}
+			_, _, err = fed.AskAPI(ctx, token, "/api/clusters")
+			return err
+		})
+	})
 	// The pods of the demo would move with those of the journeys, and take their time.
 	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, 0); err != nil {
 		return 1, err
@@ -84,8 +99,20 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas); err != nil {
 		return 1, err
 	}
-	if wasUp || code != 0 {
+	if wasUp && code == 0 {
+		// Who has the lab has its broker.
+		return code, install()
+	}
+	if code != 0 {
 		return code, nil // A federation that failed stays up, so that one can look at it.
 	}
 	return code, lab("down").Run()
+}
+
+// installed gives the federation its broker, unless a journey before has done so.
+func installed(t *testing.T) {
+	t.Helper()
+	if err := install(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -47,6 +47,7 @@ const callPatience = 10 * time.Second
 // TestRemoteIPAMRefusesStrangers calls the broker's remote IPAM as the consumer's virtual kubelet does, over the reflected Service,
 // with identities that are not the consumer's.
 func TestRemoteIPAMRefusesStrangers(t *testing.T) {
+	installed(t)
 	ca, err := tls.LoadX509KeyPair(caFile("ca.crt"), caFile("ca.key"))
 	if err != nil {
 		t.Fatal(err)

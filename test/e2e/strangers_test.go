@@ -66,6 +66,7 @@ func TestKubeletAPIRefusesStrangers(t *testing.T) {
 
 // TestPeerNamesNoNamespaces has a provider say that it has a namespace of the broker that nobody offloads to it: no Secret follows.
 func TestPeerNamesNoNamespaces(t *testing.T) {
+	installed(t)
 	const private, loot, secret = "private-of-broker", "loot", "private"
 	ctx := t.Context()
 	t.Cleanup(func() {

@@ -33,14 +33,10 @@ import (
 )
 
 // TestFrontDoor takes clusters that peer and run nothing but Liqo to a workload that is offloaded, reached, explained and drained, and
-// back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home.
+// back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home. It is the
+// first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
-	start(t, v1alpha1.ModeOrchestrated)
 	ctx := t.Context()
-	if err := removals.wait(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { installAgain(t) })
 	secrets := watchTwinSecrets(t)
 	if err := fed.HideAPI(ctx); err != nil {
 		t.Fatal(err)
@@ -176,27 +172,6 @@ func completeAndLeave(t *testing.T) {
 	mustPlugin(t, fed.Consumer, "unprepare")
 	mustPlugin(t, fed.Broker, "uninstall")
 	stockEverywhere(t)
-}
-
-// installAgain gives the federation the broker that the other tests expect.
-func installAgain(t *testing.T) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	if err := fed.Install(ctx, federation.NewProgress(t.Output())); err != nil {
-		t.Error(err)
-		return
-	}
-	err := federation.Until(ctx, time.Minute, func(ctx context.Context) error {
-		token, err := fed.APIToken(ctx)
-		if err != nil {
-			return err
-		}
-		_, _, err = fed.AskAPI(ctx, token, "/api/clusters")
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // releaseTag returns the tag that the manifests give the images.
