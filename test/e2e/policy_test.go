@@ -57,8 +57,8 @@ func TestPolicy(t *testing.T) {
 	} else {
 		t.Logf("another provider was chosen after %.1f s", took.Seconds())
 	}
-	// One pod moves after the other: that takes longer than a pod takes to start.
-	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+	// One pod moves after the other, while other journeys run.
+	eventually(t, 5*time.Minute, func(ctx context.Context) error {
 		found, err := fed.Copies(ctx, namespace)
 		for _, pod := range found {
 			if pod.RunsOn != fed.ProviderB {
