@@ -6,6 +6,7 @@ package offers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/market"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/offers"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -46,6 +48,8 @@ type world struct {
 	has      corev1.ResourceList
 	standing market.Standing
 	kpis     []offer.KPI
+	// unguarded is what does not keep buyers in bounds; nil if all does.
+	unguarded error
 
 	mu     sync.Mutex
 	listed map[string]string
@@ -107,6 +111,7 @@ func (w *world) open() {
 		Capacity:   func(context.Context) (corev1.ResourceList, error) { return w.has, nil },
 		Registries: w, Now: func() time.Time { return w.now },
 		Measured: func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
+		Guarded:  func(context.Context) error { return w.unguarded },
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -388,6 +393,40 @@ func TestKilled(t *testing.T) {
 	if got := w.parse(w.listed["small"]); got.Name != "Changed again" {
 		t.Errorf("listed %q", got.Name)
 	}
+}
+
+// TestUnguarded takes an offer from the catalogs and from the counter while nothing keeps buyers in bounds, and leaves who has bought its limits.
+func TestUnguarded(t *testing.T) {
+	w := newWorld(t, small("small"))
+	w.unguarded = fmt.Errorf("%w: there is no guard", peering.ErrUnguarded)
+	sold := func(when string, want bool) {
+		t.Helper()
+		_, err := w.Offer(t.Context(), "small")
+		if _, listed := w.listed["small"]; listed != want || errors.Is(err, negotiation.ErrNotOffered) == want {
+			t.Errorf("%s: listed: %t, offered: %v", when, listed, err)
+		}
+		if limits, err := w.Limits(t.Context(), "small", "s"); err != nil || limits.Capacity.Cpu().Value() != 8 {
+			t.Errorf("%s: the limits of who has bought are %+v, %v", when, limits, err)
+		}
+	}
+	w.look()
+	sold("at first", false)
+	reason, message := w.published("small")
+	if signed := w.offer("small").Status.Signed; reason != connectorv1alpha1.ReasonUnguarded || !strings.Contains(message, "there is no guard") || signed != "" {
+		t.Errorf("%s: %s; signed %q", reason, message, signed)
+	}
+	w.unguarded = nil
+	w.look()
+	sold("guarded", true)
+
+	// What is missing is soon there, also while something is reserved.
+	w.unguarded = errors.New("the API server does not answer")
+	w.sell("1", "2")
+	w.books.Holds[0].Until = w.now.Add(time.Hour)
+	if result := w.look(); result.RequeueAfter > 5*time.Second {
+		t.Errorf("it is looked at again in %s", result.RequeueAfter)
+	}
+	sold("nobody can tell", false)
 }
 
 // TestInvalid holds that what makes no sense is told, and keeps no other offer back.

@@ -62,7 +62,7 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 		result.RequeueAfter = unguardedAgain
 	}
 	if lapses := books.Lapses(now); !lapses.IsZero() {
-		result.RequeueAfter = min(lookAgain, lapses.Sub(now)) // What lapses is for sale again.
+		result.RequeueAfter = min(result.RequeueAfter, lapses.Sub(now)) // What lapses is for sale again.
 	}
 	shelf := map[string]item{}
 	looks := make([]*look, 0, len(all.Items))
