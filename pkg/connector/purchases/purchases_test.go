@@ -198,6 +198,8 @@ type clusters struct {
 	steps   map[cluster.ID]int
 	pods    map[cluster.ID]int
 	foreign bool
+	// unguarded is why Peer does nothing; nil if it does.
+	unguarded error
 	// unready has no node be ready.
 	unready bool
 	log     []string
@@ -222,6 +224,9 @@ func (c *clusters) Peer(_ context.Context, with peering.Credentials) error {
 	defer c.mu.Unlock()
 	if c.foreign {
 		return peering.ErrForeign
+	}
+	if c.unguarded != nil {
+		return c.unguarded
 	}
 	id := with.Cluster().ID
 	c.note("peer", id)
@@ -291,6 +296,8 @@ type world struct {
 	now     func() time.Time
 	// fits is whether offers fit what purchases were made for.
 	fits bool
+	// unguarded is what does not keep sellers in bounds before anything is ordered; nil if all does.
+	unguarded error
 	// kill is asked around each write, before and after it.
 	kill func() error
 
@@ -341,6 +348,7 @@ func (w *world) restart() {
 		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Now: func() time.Time { return w.now() },
 		Elapsed: w.passed,
 		Fits:    func(context.Context, *connectorv1alpha1.Purchase, offer.Offer) (bool, error) { return w.fits, nil },
+		Guarded: func(context.Context) error { return w.unguarded },
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -598,6 +606,41 @@ func TestNotOrdered(t *testing.T) {
 			t.Errorf("%s: it is not let go of", reason)
 		}
 	}
+}
+
+// TestUnguarded orders nothing while nothing keeps sellers in bounds, and peers with nobody if that is found when both have signed. What has begun can
+// be ended.
+func TestUnguarded(t *testing.T) {
+	missing := fmt.Errorf("%w: there is no guard", peering.ErrUnguarded)
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.unguarded = missing
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonUnguarded, s)
+	if result := w.once("p"); result.RequeueAfter != 5*time.Second || !strings.Contains(messageOf(w.get("p")), "there is no guard") {
+		t.Errorf("%q, looked at again after %s", messageOf(w.get("p")), result.RequeueAfter)
+	}
+	if record, err := s.Get(t.Context(), w.key("p")); record != nil || err != nil {
+		t.Errorf("it is ordered: %+v, %v", record, err)
+	}
+
+	w.unguarded, w.clusters.unguarded = nil, missing
+	for range 20 {
+		w.once("p")
+		s.serve(t, w.key("p"))
+	}
+	if p := w.get("p"); p.Status.State != string(contract.Provisioning) || reasonOf(p) != connectorv1alpha1.ReasonUnguarded || len(w.clusters.log) > 0 {
+		t.Errorf("signed: %s, %s, %q", p.Status.State, reasonOf(p), w.clusters.log)
+	}
+	w.end("p")
+	w.until("p", connectorv1alpha1.ReasonEnded, s)
+	if slices.Contains(w.clusters.log, "peer "+string(remote().ID)) {
+		t.Errorf("it has peered: %q", w.clusters.log)
+	}
+
+	w.clusters.unguarded = nil
+	w.create("q", s, nil)
+	w.until("q", connectorv1alpha1.ReasonActive, s)
 }
 
 // TestListed orders what was listed, and of an offer that has changed since only what is as good: not what is dearer, elsewhere, ended without
