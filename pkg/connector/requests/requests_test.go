@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,6 +181,26 @@ func TestServe(t *testing.T) {
 	}
 	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 0 {
 		t.Errorf("tidied up after the end: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+}
+
+// TestChosen writes into a purchase what the catalog has shown of the plan, so that its seller cannot sell another one by its name.
+func TestChosen(t *testing.T) {
+	w := newWorld(t, "one")
+	amount, err := offer.ParseAmount("0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &w.candidates[0]
+	c.Digest, c.Region, c.Notice, c.Price = "sha256:1", "eu", time.Hour, offer.Price{Amount: amount, Currency: "EUR", Period: offer.Day}
+	w.run()
+	want := &connectorv1alpha1.ListedPlan{
+		Digest: "sha256:1", Region: "eu", Notice: metav1.Duration{Duration: time.Hour}, Price: connectorv1alpha1.Price{Amount: "0.1", Currency: "EUR", Period: "P1D"},
+	}
+	if all := w.purchases(); len(all) != 1 {
+		t.Fatalf("%d purchases", len(all))
+	} else if diff := cmp.Diff(want, all[0].Spec.Listed); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
