@@ -226,6 +226,9 @@ func (s *Store) Count(ctx context.Context, buyer string) (negotiation.Count, err
 		if k.Key.Buyer == buyer {
 			count.Open += open
 			count.Kept++
+			if k.Record != nil && k.Record.Lapsed() {
+				count.Lapsed++
+			}
 		}
 	}
 	return count, nil

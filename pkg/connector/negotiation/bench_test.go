@@ -34,7 +34,8 @@ func BenchmarkNegotiation(b *testing.B) {
 		cfg.Store = store
 		const many = 1 << 20
 		cfg.Limits = negotiation.Limits{
-			PerSecond: many, AtOnce: many, NewPerMinute: many, NewAtOnce: many, Open: many, Kept: many, AllOpen: many, AllKept: many, Polls: 1, PollsEach: 1,
+			PerSecond: many, AtOnce: many, NewPerMinute: many, NewAtOnce: many, Open: many, Kept: many, Lapsed: many,
+			AllOpen: many, AllKept: many, Polls: 1, PollsEach: 1,
 		}
 	})
 	buyer := newParty(b)

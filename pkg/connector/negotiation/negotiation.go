@@ -50,10 +50,10 @@ type Store interface {
 	Wait(ctx context.Context, key contract.Key, after int64) error
 }
 
-// Count is how many contracts there are. Open are those in no final state, and Kept all that are stored.
+// Count is how many contracts there are. Open are those in no final state, Kept all that are stored, and Lapsed those as contract.Record.Lapsed.
 type Count struct {
-	// Open and Kept are those of one buyer.
-	Open, Kept int
+	// Open, Kept and Lapsed are those of one buyer.
+	Open, Kept, Lapsed int
 	// AllOpen and AllKept are those of all buyers.
 	AllOpen, AllKept int
 }

@@ -292,7 +292,7 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	return s.apply(ctx, in.ID, request)
 }
 
-// room refuses another contract of a party that begins too many, or has too many, or if all parties have. The error is ErrTooMany.
+// room refuses another contract of a party that begins too many, has too many or has not signed too many, or if all parties have. The error is ErrTooMany.
 func (s *Server) room(ctx context.Context, buyer party.ID) error {
 	limits := s.cfg.Limits
 	if !s.pacer(buyer).contracts.Allow() {
@@ -307,6 +307,9 @@ func (s *Server) room(ctx context.Context, buyer party.ID) error {
 	case count.Kept >= limits.Kept:
 		return fmt.Errorf("%w contracts of party %s are stored: %d, of at most %d; those that are over are forgotten after a time",
 			ErrTooMany, buyer, count.Kept, limits.Kept)
+	case count.Lapsed >= limits.Lapsed:
+		return fmt.Errorf("%w reservations of party %s were not signed: %d, of at most %d; they are forgotten after a time",
+			ErrTooMany, buyer, count.Lapsed, limits.Lapsed)
 	case count.AllOpen >= limits.AllOpen || count.AllKept >= limits.AllKept:
 		return fmt.Errorf("%w contracts of all parties: this seller takes no new ones for now", ErrTooMany)
 	}

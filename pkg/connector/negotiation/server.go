@@ -46,6 +46,8 @@ type Limits struct {
 	NewPerMinute, NewAtOnce int
 	// Open is how many contracts it may have that are not over, and Kept how many in all: also those that are over are stored for a time.
 	Open, Kept int
+	// Lapsed is of how many contracts it may not have signed what was reserved for it: reservations cost nothing. Those count that are stored.
+	Lapsed int
 	// AllOpen and AllKept are those of all parties.
 	AllOpen, AllKept int
 	// Polls bounds long polls in all, and PollsEach those of one party.
@@ -60,14 +62,14 @@ type Limits struct {
 // all that are open into the ledger.
 func DefaultLimits() Limits {
 	return Limits{
-		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, AllOpen: 2048, AllKept: 8192, Polls: 1024, PollsEach: 32,
+		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, Lapsed: 4, AllOpen: 2048, AllKept: 8192, Polls: 1024, PollsEach: 32,
 		Strangers: 5, StrangersAtOnce: 50, Connections: 1536, ConnectionsEach: 64,
 	}
 }
 
 // positive reports whether all limits are.
 func (l Limits) positive() bool {
-	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.AllOpen, l.AllKept, l.Polls, l.PollsEach,
+	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.Lapsed, l.AllOpen, l.AllKept, l.Polls, l.PollsEach,
 		l.Strangers, l.StrangersAtOnce, l.Connections, l.ConnectionsEach) > 0
 }
 

@@ -532,6 +532,7 @@ func TestTooMany(t *testing.T) {
 		"in a minute": {set: func(l *negotiation.Limits) { l.NewAtOnce, l.NewPerMinute = 2, 1 }, over: true, says: "at most 1 in a minute"},
 		"open":        {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "not over: 2, of at most 2"},
 		"kept":        {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "are stored: 2, of at most 2"},
+		"lapsed":      {set: func(l *negotiation.Limits) { l.Lapsed = 2 }, over: true, says: "were not signed: 2, of at most 2"},
 		"all open":    {set: func(l *negotiation.Limits) { l.AllOpen = 2 }, all: true, says: "of all parties"},
 		"all kept":    {set: func(l *negotiation.Limits) { l.AllKept = 2 }, over: true, all: true, says: "of all parties"},
 	} {

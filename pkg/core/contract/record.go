@@ -285,6 +285,11 @@ func (r Record) Idle(now time.Time) bool {
 	return false
 }
 
+// Lapsed reports whether a contract was over before its buyer had signed, and has held stock and capacity until then.
+func (r Record) Lapsed() bool {
+	return r.State.Final() && !r.Signed() && slices.ContainsFunc(r.History, func(t Transition) bool { return t.To == Reserved })
+}
+
 // Duty is what a seller has to do for a contract, and then to tell it by an event.
 type Duty string
 

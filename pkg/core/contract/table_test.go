@@ -402,6 +402,40 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestLapsed tells reservations that their buyer did not sign from what was never held, and from contracts.
+func TestLapsed(t *testing.T) {
+	terms := termsOf("buyer", 2, 2)
+	reserve := func(verdict contract.Verdict) contract.Request {
+		return contract.Request{Event: contract.Reserve, Terms: terms, Verdict: verdict}
+	}
+	for name, c := range map[string]struct {
+		requests []contract.Request
+		waits    time.Duration // Before the time is applied.
+		want     bool
+	}{
+		"Reserved":       {requests: []contract.Request{reserve(contract.Accept)}},
+		"Expired":        {requests: []contract.Request{reserve(contract.Accept)}, waits: reserveFor, want: true},
+		"GivenUp":        {requests: []contract.Request{reserve(contract.Accept), {Event: contract.Terminate}}, want: true},
+		"ApprovedInVain": {requests: []contract.Request{reserve(contract.Ask), {Event: contract.Approve}}, waits: reserveFor, want: true},
+		"NotApproved":    {requests: []contract.Request{reserve(contract.Ask)}, waits: decideFor},
+		"Refused":        {requests: []contract.Request{reserve(contract.Ask), {Event: contract.Refuse}}},
+		"Denied":         {requests: []contract.Request{reserve(contract.Deny)}},
+		"Signed": {requests: []contract.Request{
+			reserve(contract.Accept), signed(contract.Sign, terms), {Event: contract.Terminate}, {Event: contract.Drained},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s scene
+			for _, request := range c.requests {
+				s = s.after(t, begin, request)
+			}
+			if s = s.after(t, begin.Add(c.waits), contract.Request{Event: contract.Tick}); s.record.Lapsed() != c.want {
+				t.Errorf("%s has lapsed: %t", s.record.State, s.record.Lapsed())
+			}
+		})
+	}
+}
+
 // TestPaidUntil checks until when a buyer pays: notice binds both sides, and a buyer can leave before that.
 func TestPaidUntil(t *testing.T) {
 	end := begin.Add(30 * day)

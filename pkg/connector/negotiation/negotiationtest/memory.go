@@ -124,6 +124,9 @@ func (m *Memory) Count(_ context.Context, buyer string) (negotiation.Count, erro
 		if key.Buyer == buyer {
 			count.Open += open
 			count.Kept++
+			if record.Lapsed() {
+				count.Lapsed++
+			}
 		}
 	}
 	return count, nil

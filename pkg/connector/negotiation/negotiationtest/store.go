@@ -265,7 +265,7 @@ func count(t *testing.T, one, other contest) {
 	one.do(t, key("over"), contract.Reserve, contract.Terminate)
 	one.do(t, another, contract.Reserve)
 	for buyer, want := range map[string]negotiation.Count{
-		key("a").Buyer: {Open: 2, Kept: 3, AllOpen: 3, AllKept: 4}, another.Buyer: {Open: 1, Kept: 1, AllOpen: 3, AllKept: 4},
+		key("a").Buyer: {Open: 2, Kept: 3, Lapsed: 1, AllOpen: 3, AllKept: 4}, another.Buyer: {Open: 1, Kept: 1, AllOpen: 3, AllKept: 4},
 		strings.Repeat("d", 52): {AllOpen: 3, AllKept: 4},
 	} {
 		if count, err := other.Count(t.Context(), buyer); count != want || err != nil {
