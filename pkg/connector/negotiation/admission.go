@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/expression"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
@@ -71,7 +72,8 @@ type compiledRule struct {
 
 var _ Admission = (*Rules)(nil)
 
-// NewRules compiles rules; otherwise is the verdict where none is true. The error names the rule.
+// NewRules compiles rules; otherwise is the verdict where none is true. The error names the rule; it is expression.ErrBuilds of one that could grow
+// without bound.
 func NewRules(rules []Rule, otherwise contract.Verdict) (*Rules, error) {
 	if len(rules) > maxRules {
 		return nil, fmt.Errorf("%d rules are more than %d", len(rules), maxRules)
@@ -122,12 +124,9 @@ func compileRule(env *cel.Env, rule Rule) (cel.Program, error) {
 	if len(rule.Expression) > maxExpression {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(rule.Expression), maxExpression)
 	}
-	ast, issues := env.Compile(rule.Expression)
-	if err := issues.Err(); err != nil {
+	ast, err := expression.Compile(env, rule.Expression)
+	if err != nil {
 		return nil, fmt.Errorf("%q does not compile: %w", rule.Expression, err)
-	}
-	if ast.OutputType() != cel.BoolType {
-		return nil, fmt.Errorf("%q is a %s, not a bool", rule.Expression, ast.OutputType())
 	}
 	program, err := env.Program(ast, cel.CostLimit(maxRuleCost))
 	if err != nil {

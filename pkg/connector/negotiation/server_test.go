@@ -631,6 +631,7 @@ func TestRules(t *testing.T) {
 	}
 	for name, rule := range map[string]negotiation.Rule{
 		"not a bool": {Expression: `buyer`, Verdict: contract.Ask}, "no such variable": {Expression: `terms.colour == "red"`, Verdict: contract.Ask},
+		"grows":      {Expression: `[1]` + strings.Repeat(`.map(a, {a: a})`, 28) + `.size() == 1`, Verdict: contract.Ask}, // To check it would take hours.
 		"no verdict": {Expression: `true`}, "too long": {Expression: strings.Repeat("true && ", 1000) + "true", Verdict: contract.Ask},
 	} {
 		if _, err := negotiation.NewRules([]negotiation.Rule{rule}, contract.Accept); err == nil {
