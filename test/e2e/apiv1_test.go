@@ -179,7 +179,7 @@ func apiClient(t *testing.T, token string, certificate *tls.Certificate) *apicli
 	}
 	from := pod(t, fed.Consumer, "default", "tools")
 	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dialFrom(ctx, fed.Consumer, from, address)
+		return fed.Consumer.Dial(ctx, from, address)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	c, err := apiclient.NewClientWithResponses("https://"+federation.APIName, apiclient.WithHTTPClient(&http.Client{Transport: transport, Timeout: 20 * time.Second}),

@@ -170,7 +170,7 @@ func postIdentity(t *testing.T, request *auth.CertificateIdentityRequest) (statu
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return dialFrom(ctx, fed.Consumer, tools, address)
+			return fed.Consumer.Dial(ctx, tools, address)
 		},
 	}}
 	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(content))

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,18 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
-
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/test/federation"
-	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
-
-// dialPatience is how long a connection may take before its port counts as closed. The kernel repeats a lost packet after one
-// second, and again two seconds later.
-const dialPatience = 3500 * time.Millisecond
 
 // TestIPAMPortIsClosed tries to reach Liqo's IPAM on the broker from every cluster, under every address that leads there: nobody
 // gets through but the broker's own virtual kubelets. The remote IPAM in the same pod answers all of them, so that it is not the
@@ -164,7 +156,7 @@ func TestIPAMPortOpensToVirtualKubelets(t *testing.T) {
 // checkReach fails unless a TCP port is open to a pod of a cluster, or closed: without an answer, or refused.
 func checkReach(t *testing.T, c *federation.Cluster, from *corev1.Pod, address string, port int, want bool) {
 	t.Helper()
-	connection, err := dialFrom(t.Context(), c, from, net.JoinHostPort(address, strconv.Itoa(port)))
+	connection, err := c.Dial(t.Context(), from, net.JoinHostPort(address, strconv.Itoa(port)))
 	var failure net.Error
 	closed := errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &failure) && failure.Timeout()
 	switch {
@@ -176,23 +168,6 @@ func checkReach(t *testing.T, c *federation.Cluster, from *corev1.Pod, address s
 	case !closed || want:
 		t.Errorf("pod %s/%s of %s does not reach port %d at %s: %v", from.Namespace, from.Name, c.Name, port, address, err)
 	}
-}
-
-// dialFrom connects from the network of a pod.
-func dialFrom(ctx context.Context, c *federation.Cluster, from *corev1.Pod, address string) (connection net.Conn, err error) {
-	container, err := c.Lab.Container(from, from.Status.ContainerStatuses[0].Name)
-	if err != nil {
-		return nil, err
-	}
-	process, err := container.Process()
-	if err != nil {
-		return nil, fmt.Errorf("pod %s/%s of %s: %w", from.Namespace, from.Name, c.Name, err)
-	}
-	err = node.InNetwork(process, func() error {
-		connection, err = (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", address)
-		return err
-	})
-	return connection, err
 }
 
 func pod(t *testing.T, c *federation.Cluster, namespace, name string) *corev1.Pod {
@@ -245,23 +220,11 @@ func virtualKubelets(t *testing.T) []*corev1.Pod {
 // seen returns the address under which an observer sees a pod of another cluster.
 func seen(t *testing.T, observer, owner *federation.Cluster, podIP string) string {
 	t.Helper()
-	var tunnels netv1alpha1.TunnelEndpointList
-	if err := observer.List(t.Context(), &tunnels); err != nil {
+	address, err := observer.Seen(t.Context(), owner, podIP)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range tunnels.Items {
-		id, peer, err := liqo.TunnelPeer(&tunnels.Items[i])
-		if err != nil || id != owner.ID {
-			continue
-		}
-		address, err := peer.Pods.ToObserver(netip.MustParseAddr(podIP))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return address.String()
-	}
-	t.Fatalf("%s has no tunnel to %s", observer.Name, owner.Name)
-	return ""
+	return address
 }
 
 // serviceIP returns the address of the Service liqo-network-manager in a namespace.

@@ -6,17 +6,11 @@
 package e2e
 
 import (
-	"bufio"
-	"context"
-	"crypto/tls"
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,16 +18,13 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
-	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
-
-// closed is the answer of a port that does not speak to the caller: it refuses the connection, lets it wait, or ends it.
-const closed = "closed"
 
 // TestEveryPortKnowsItsCallers finds the ports on which the broker's pods listen, and asks each without an identity from a pod of each
 // peer.
 func TestEveryPortKnowsItsCallers(t *testing.T) {
 	together(t, v1alpha1.ModeOrchestrated)
+	const closed = federation.Closed
 	daemon := map[int]answer{
 		7000: {"http://%s/", closed},                               // The resource plugin: Liqo's controller manager alone.
 		8000: {"https://%s/api/toggle?id=any&enable=false", "401"}, // The HTTP API.
@@ -74,7 +65,10 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 // checkPorts fails unless a pod of the broker listens on some ports and on no others, and each answers the peers as it should.
 func checkPorts(t *testing.T, target *corev1.Pod, want map[int]answer) {
 	t.Helper()
-	ports := listening(t, fed.Broker, target)
+	ports, err := fed.Broker.Listening(target)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if target.Labels["app.kubernetes.io/name"] == "network-manager" {
 		want = withLiqosMetrics(want, ports)
 	}
@@ -85,8 +79,8 @@ func checkPorts(t *testing.T, target *corev1.Pod, want map[int]answer) {
 		caller, address := pod(t, peer, "default", "tools"), seen(t, peer, fed.Broker, target.Status.PodIP)
 		for _, port := range ports {
 			url := fmt.Sprintf(want[port].url, net.JoinHostPort(address, strconv.Itoa(port)))
-			if got := ask(t, peer, caller, url); got != want[port].status {
-				t.Errorf("%s answers %s of %s with %s, want %s", target.Name, url, peer.Name, got, want[port].status)
+			if got, err := peer.Ask(t.Context(), caller, url); err != nil || got != want[port].status {
+				t.Errorf("%s answers %s of %s with %s, want %s: %v", target.Name, url, peer.Name, got, want[port].status, err)
 			}
 		}
 	}
@@ -107,75 +101,3 @@ func withLiqosMetrics(want map[int]answer, ports []int) map[int]answer {
 
 // answer is what a port answers to a stranger's GET: a status, or nothing.
 type answer struct{ url, status string }
-
-// ask returns the status with which a URL answers from the network of a pod.
-func ask(t *testing.T, c *federation.Cluster, from *corev1.Pod, url string) string {
-	t.Helper()
-	asker := &http.Client{Timeout: 2 * dialPatience, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
-		DialContext:       func(ctx context.Context, _, address string) (net.Conn, error) { return dialFrom(ctx, c, from, address) },
-	}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := asker.Do(request)
-	if err != nil {
-		return closed
-	}
-	defer func() { _ = response.Body.Close() }()
-	return strconv.Itoa(response.StatusCode)
-}
-
-// listening returns the TCP ports on which the containers of a pod listen for others than themselves, in order.
-func listening(t *testing.T, c *federation.Cluster, target *corev1.Pod) []int {
-	t.Helper()
-	container, err := c.Lab.Container(target, target.Status.ContainerStatuses[0].Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	process, err := container.Process()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ports := map[int]bool{}
-	err = node.InNetwork(process, func() error {
-		for _, table := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
-			if err := readListening(table, ports); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Sorted(maps.Keys(ports))
-}
-
-// readListening adds the ports of a table of sockets (proc_pid_net(5)): the second field is the local address, the fourth the state.
-func readListening(table string, ports map[int]bool) error {
-	const listen, loopback, loopback6 = "0A", "0100007F", "00000000000000000000000001000000"
-	file, err := os.Open(table)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 4 || fields[3] != listen {
-			continue
-		}
-		address, text, _ := strings.Cut(fields[1], ":")
-		port, err := strconv.ParseUint(text, 16, 16)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", table, err)
-		}
-		if address != loopback && address != loopback6 {
-			ports[int(port)] = true
-		}
-	}
-	return lines.Err()
-}

@@ -228,7 +228,7 @@ func dialRemoteIPAM(t *testing.T, certificate tls.Certificate) pb.RemoteIPAMClie
 	from := pod(t, fed.Consumer, "default", "tools")
 	connection, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(remoteipam.Port)),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dialFrom(ctx, fed.Consumer, from, address)
+			return fed.Consumer.Dial(ctx, from, address)
 		}),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			MinVersion: tls.VersionTLS13, ServerName: remoteipam.ServerName, RootCAs: roots,

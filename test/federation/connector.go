@@ -233,12 +233,12 @@ type Registry struct {
 	log  *bytes.Buffer
 }
 
-// Run runs the registry, until it is killed, and waits until it answers.
+// Run runs the registry, with the metrics where deploy/catalog has them, until it is killed, and waits until it answers.
 func (r *Registry) Run(ctx context.Context) error {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.end, r.done, r.log = end, make(chan error, 1), &bytes.Buffer{}
 	go func() {
-		r.done <- r.host.Exec(running, node.Command{Args: []string{"sh", "-c", "mkdir -p /var/lib/liqo-broker && exec catalog serve --log-format=json"}, Stdout: r.log, Stderr: r.log})
+		r.done <- r.host.Exec(running, node.Command{Args: []string{"sh", "-c", "mkdir -p /var/lib/liqo-broker && exec catalog serve --metrics-address=:8445 --log-format=json"}, Stdout: r.log, Stderr: r.log})
 	}()
 	return Until(ctx, patience, func(ctx context.Context) error {
 		select {
@@ -262,6 +262,9 @@ func (r *Registry) Kill() {
 	r.end()
 	r.done <- <-r.done
 }
+
+// Listening returns the TCP ports on which the registry listens for others than its machine, in order.
+func (r *Registry) Listening() ([]int, error) { return r.host.Listening() }
 
 // run runs a program on the registry's machine, and returns what it prints.
 func (r *Registry) run(ctx context.Context, args ...string) (string, error) {

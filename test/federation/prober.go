@@ -69,15 +69,11 @@ func (c *Cluster) dialer(ctx context.Context) (dialer, error) {
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "tools"}, &tools); err != nil {
 		return nil, err
 	}
-	container, err := c.Lab.Container(&tools, "tools")
+	id, err := c.processOf(&tools)
 	if err != nil {
 		return nil, err
 	}
-	process, err := container.Process()
-	if err != nil {
-		return nil, fmt.Errorf("pod tools of cluster %s: %w", c.Name, err)
-	}
-	return dialIn(process), nil
+	return dialIn(id), nil
 }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)

@@ -79,6 +79,15 @@ func (h *Host) Listen(ctx context.Context, network, address string) (listener ne
 	return listener, err
 }
 
+// Listening returns the TCP ports on which the host listens for others than itself, in order.
+func (h *Host) Listening() ([]int, error) {
+	init, err := loadProcess(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	return node.Listening(init)
+}
+
 // Exists reports whether the host was added.
 func (h *Host) Exists() bool {
 	_, err := loadProcess(h.dir)

@@ -65,16 +65,43 @@ func runWeb(t *testing.T, namespace string, on *federation.Cluster) (answers fun
 	if err := fed.DeployTo(t.Context(), namespace, on, 1); err != nil {
 		t.Fatal(err)
 	}
-	address, err := fed.Service(t.Context(), namespace, federation.Web)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers = func(ctx context.Context) error {
-		_, err := fed.Host(ctx, address)
-		return err
-	}
+	answers = serving(namespace)
 	eventually(t, time.Minute, answers)
 	return answers
+}
+
+// serving returns what tells whether the web servers of a namespace of the consumer answer.
+func serving(namespace string) (answers func(ctx context.Context) error) {
+	return func(ctx context.Context) error {
+		address, err := fed.Service(ctx, namespace, federation.Web)
+		if err != nil {
+			return err
+		}
+		_, err = fed.Host(ctx, address)
+		return err
+	}
+}
+
+// shared is the namespace of the consumer whose web servers run on provider-b while journeys use one contract, one after the other.
+const shared = "bounds"
+
+// contracted has the consumer use provider-b by a contract, and returns the Purchase, with what tells whether the consumer's web servers there answer. Those that a
+// journey before has left are used again.
+func contracted(t *testing.T) (*connectorv1alpha1.Purchase, func(ctx context.Context) error) {
+	t.Helper()
+	bought, answers := &connectorv1alpha1.Purchase{}, serving(shared)
+	left := fed.Consumer.Is(t.Context(), bought, "from-"+fed.ProviderB.Name, connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive)
+	if left == nil && answers(t.Context()) == nil {
+		return bought, answers
+	}
+	clean(t)
+	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20", fed.ProviderB: "0.10"})
+	bought = order(t, fed.Consumer, fed.ProviderB, "compute", "small")
+	answers = runWeb(t, shared, fed.ProviderB)
+	if err := fed.Consumer.Get(t.Context(), client.ObjectKeyFromObject(bought), bought); err != nil {
+		t.Fatal(err)
+	}
+	return bought, answers
 }
 
 // TestBuy has the consumer request capacity: the cheapest provider sells it, the consumer gets a node of exactly that size and runs a

@@ -33,20 +33,41 @@ import (
 	"github.com/capacitorset/liqo-broker/test/hostile"
 )
 
+// TestUnguarded takes the guard from a seller: nobody is told of its offers any more, until it is guarded again.
+func TestUnguarded(t *testing.T) {
+	clean(t)
+	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20"})
+	guard := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker-guard"}}
+	if err := fed.ProviderA.Delete(t.Context(), guard); err != nil {
+		t.Fatal(err)
+	}
+	guarded := func(ctx context.Context) error {
+		return fed.Guard(ctx, fed.ProviderA, federation.NewProgress(os.Stderr))
+	}
+	t.Cleanup(func() {
+		if err := guarded(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		return fed.ProviderA.Is(ctx, &connectorv1alpha1.Offer{}, "compute", connectorv1alpha1.ConditionPublished, connectorv1alpha1.ReasonUnguarded)
+	})
+	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Published(ctx) })
+	if err := guarded(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Published(ctx, fed.ProviderA) })
+}
+
 // TestTradersStayInBounds has a buyer and its seller try what no peer must achieve, each at the other, with the identity that Liqo gave it there,
 // and with the token that the contract gave it. Neither gets anything, and the contract goes on.
 func TestTradersStayInBounds(t *testing.T) {
-	clean(t)
-	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20", fed.ProviderB: "0.10"})
-	bought := order(t, fed.Consumer, fed.ProviderB, "compute", "small")
-	const namespace = "bounds"
-	answers := runWeb(t, namespace, fed.ProviderB)
-
+	_, answers := contracted(t)
 	for name, tc := range map[string]struct {
 		peer, at *federation.Cluster
 		twin     string
 	}{
-		"Buyer":  {fed.Consumer, fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, namespace)},
+		"Buyer":  {fed.Consumer, fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared)},
 		"Seller": {fed.ProviderB, fed.Consumer, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,36 +96,6 @@ func TestTradersStayInBounds(t *testing.T) {
 	if err := answers(t.Context()); err != nil {
 		t.Errorf("the workload has suffered: %v", err)
 	}
-	if err := fed.Consumer.Delete(t.Context(), bought); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasParted(ctx, fed.ProviderB) })
-}
-
-// TestUnguarded takes the guard from a seller: nobody is told of its offers any more, until it is guarded again.
-func TestUnguarded(t *testing.T) {
-	clean(t)
-	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20"})
-	guard := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker-guard"}}
-	if err := fed.ProviderA.Delete(t.Context(), guard); err != nil {
-		t.Fatal(err)
-	}
-	guarded := func(ctx context.Context) error {
-		return fed.Guard(ctx, fed.ProviderA, federation.NewProgress(os.Stderr))
-	}
-	t.Cleanup(func() {
-		if err := guarded(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	eventually(t, 2*time.Minute, func(ctx context.Context) error {
-		return fed.ProviderA.Is(ctx, &connectorv1alpha1.Offer{}, "compute", connectorv1alpha1.ConditionPublished, connectorv1alpha1.ReasonUnguarded)
-	})
-	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Published(ctx) })
-	if err := guarded(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Published(ctx, fed.ProviderA) })
 }
 
 // intruder returns a peer of a cluster that means no good.
