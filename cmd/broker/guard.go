@@ -273,25 +273,34 @@ func (g *guard) bounds() quota.Bounds {
 
 // serve registers the webhooks.
 func (g *guard) serve(reader *snapshot.Reader) error {
-	isolate, err := isolation.New(g.scheme, g.level)
+	handlers, err := g.handlers(reader, g.mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
-	tunnel, err := tunnels.New(g.mgr.GetAPIReader())
-	if err != nil {
-		return err
-	}
-	for path, handler := range map[string]admission.Handler{
-		identities.Path:      identities.New(g.scheme, g.mgr.GetAPIReader(), g.liqoNamespace),
-		isolation.Path:       isolate,
-		peers.Path:           peers.New(reader, g.mgr.GetAPIReader(), reader.Own()),
-		services.ConfinePath: services.NewConfinement(g.scheme, g.types),
-		services.GuardPath:   services.NewGuard(g.scheme, g.types),
-		tunnels.Path:         tunnel,
-	} {
+	for path, handler := range handlers {
 		g.mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
 	}
 	return nil
+}
+
+// handlers returns the webhooks by their paths. Direct reads from the API server itself.
+func (g *guard) handlers(reader *snapshot.Reader, direct client.Reader) (map[string]admission.Handler, error) {
+	isolate, err := isolation.New(g.scheme, g.level)
+	if err != nil {
+		return nil, err
+	}
+	tunnel, err := tunnels.New(direct)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]admission.Handler{
+		identities.Path:      identities.New(g.scheme, direct, g.liqoNamespace),
+		isolation.Path:       isolate,
+		peers.Path:           peers.New(reader, direct, reader.Own()),
+		services.ConfinePath: services.NewConfinement(g.scheme, g.types),
+		services.GuardPath:   services.NewGuard(g.scheme, g.types),
+		tunnels.Path:         tunnel,
+	}, nil
 }
 
 // guardCache keeps in memory of the namespaces those of peers, and of nodes their addresses.

@@ -15,6 +15,7 @@ func TestGuardPolicies(t *testing.T) {
 	const (
 		deployments, secrets, nodes = "connector-deployments.brokering.liqo.io", "connector-secrets.brokering.liqo.io", "connector-nodes.brokering.liqo.io"
 		peers, guard, webhooks      = "connector-peers.brokering.liqo.io", "guard.brokering.liqo.io", "guard-webhooks.brokering.liqo.io"
+		consumers                   = "connector-consumers.brokering.liqo.io"
 		services                    = "services.brokering.liqo.io"
 		connector                   = "system:serviceaccount:liqo-broker-connector:liqo-broker-connector"
 		theGuard                    = "system:serviceaccount:liqo-broker-guard:liqo-broker-guard"
@@ -151,6 +152,14 @@ func TestGuardPolicies(t *testing.T) {
 		"People":       {"People have made it.", peers, write(connector, "foreignclusters", "DELETE", people, nil), false},
 		"PeopleMarked": {"They have still.", peers, write(connector, "foreignclusters", "UPDATE", people, ours), false},
 
+		"Consumer":       {"The connector grants what was bought.", consumers, write(connector, "consumers", "CREATE", nil, ours), true},
+		"ConsumerNext":   {"More or less of it.", consumers, write(connector, "consumers", "UPDATE", ours, ours), true},
+		"ConsumerGone":   {"And nothing any more.", consumers, write(connector, "consumers", "DELETE", ours, nil), true},
+		"Granted":        {"It gives nothing to whom nobody has sold.", consumers, write(connector, "consumers", "CREATE", nil, people), false},
+		"OfPeople":       {"Nor to whom people have let in.", consumers, write(connector, "consumers", "UPDATE", people, people), false},
+		"OfPeopleMarked": {"Whatever it calls that.", consumers, write(connector, "consumers", "UPDATE", people, ours), false},
+		"OfPeopleGone":   {"And takes nothing from them.", consumers, write(connector, "consumers", "DELETE", people, nil), false},
+
 		"Fence":        {"The guard fences peers.", guard, fenced("liqo-broker", peer, "networkpolicies", "CREATE"), true},
 		"Quota":        {"And bounds them.", guard, fenced("liqo-broker", peer, "resourcequotas", "UPDATE"), true},
 		"FenceOthers":  {"It fences nobody else.", guard, bare, false},
@@ -187,7 +196,7 @@ func TestGuardPolicies(t *testing.T) {
 	if asks(t, known[secrets], own) {
 		t.Error("the connector is asked about the Secrets of its own namespace")
 	}
-	for _, policy := range []string{deployments, secrets, nodes, peers, guard, webhooks} {
+	for _, policy := range []string{deployments, secrets, nodes, peers, consumers, guard, webhooks} {
 		if asks(t, known[policy], write("admin", known[policy].MatchConstraints.ResourceRules[0].Resources[0], "UPDATE", other, other)) {
 			t.Errorf("people are asked as the connector or the guard: %s", policy)
 		}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,6 +82,7 @@ type connector struct {
 	watching    chan struct{}
 	mgr         ctrl.Manager
 	peers       peernet.Peers
+	clusters    clusters
 	identity    identity.Identity
 	market      *market.Market
 	guarded     *guarded.Cluster
@@ -117,37 +117,18 @@ func (c *connector) granted(ctx context.Context) (resourceplugin.Offers, error) 
 	if err != nil {
 		return nil, err
 	}
-	letIn, err := liqo.LetIn(ctx, c.mgr.GetClient())
+	known, err := c.clusters.get(ctx, c.mgr.GetClient())
 	if err != nil {
 		return nil, err
 	}
-	return grant.Offers{Book: book, LetIn: letIn}, nil
-}
-
-// followLetIn has Liqo ask the resource plugin again whenever people let a cluster in, or no longer.
-func (c *connector) followLetIn(ctx context.Context) error {
-	informer, err := c.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{})
-	if err != nil {
-		return fmt.Errorf("watch the foreign clusters: %w", err)
-	}
-	changed := func(any) { c.plugin.Changed() }
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(before, after any) {
-		was, _ := before.(*liqo.ForeignCluster)
-		is, _ := after.(*liqo.ForeignCluster)
-		if was == nil || is == nil || liqo.Provides(was) != liqo.Provides(is) {
-			changed(after)
-		}
-	}})
-	if err != nil {
-		return fmt.Errorf("follow the foreign clusters: %w", err)
-	}
-	return nil
+	return grant.Offers{Book: book, LetIn: known}, nil
 }
 
 // IsPeer implements resourceplugin.Peers. It may be called once synced has returned true.
 func (c *connector) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
-	fc, err := liqo.ForeignClusterOf(ctx, c.mgr.GetClient(), id)
-	return fc != nil, err
+	all, err := c.clusters.get(ctx, c.mgr.GetClient())
+	_, known := all[id]
+	return known, err
 }
 
 // synced waits until the caches are filled. It returns false if ctx ends before.
@@ -229,7 +210,7 @@ func (c *connector) setup(ctx context.Context) error {
 		return fmt.Errorf("make the manager for %s: %w", c.rest.Host, err)
 	}
 	if c.plugin != nil {
-		if err := c.followLetIn(ctx); err != nil {
+		if err := c.clusters.follow(ctx, c.mgr.GetCache(), c.plugin.Changed); err != nil {
 			return err
 		}
 	}
@@ -378,7 +359,8 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	err = errors.Join(store.Watch(ctx, c.mgr.GetCache()), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
 		Client: c.mgr.GetClient(), Peerings: peerings, Changed: changed, Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
-		Tidy:    func(ctx context.Context) error { return store.Tidy(ctx, time.Now(), max(c.reserveFor, c.decideFor)) },
+		Tidy:    store.Tidy,
+		Ledger:  store.Lately,
 	}))
 	if err != nil || c.address == "0" {
 		return err

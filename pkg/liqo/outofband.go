@@ -111,19 +111,18 @@ func Provides(fc *ForeignCluster) bool {
 	return fc.Spec.IncomingPeeringEnabled == discoveryv1alpha1.PeeringEnabledYes
 }
 
-// LetIn returns the clusters that Liqo is told to answer.
-func LetIn(ctx context.Context, reader client.Reader) (map[cluster.ID]bool, error) {
+// Clusters returns the clusters that this one knows, and whether Liqo is told to answer them.
+func Clusters(ctx context.Context, reader client.Reader) (map[cluster.ID]bool, error) {
 	var all ForeignClusterList
-	if err := reader.List(ctx, &all); err != nil {
+	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters: %w", err)
 	}
-	in := map[cluster.ID]bool{}
+	known := make(map[cluster.ID]bool, len(all.Items))
 	for i := range all.Items {
-		if Provides(&all.Items[i]) {
-			in[Identity(&all.Items[i]).ID] = true
-		}
+		id := Identity(&all.Items[i]).ID
+		known[id] = known[id] || Provides(&all.Items[i])
 	}
-	return in, nil
+	return known, nil
 }
 
 // ProvideNoMore has Liqo offer nothing to a foreign cluster, and end the peering over which it consumes.

@@ -4,8 +4,11 @@
 package scale
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,8 +38,18 @@ import (
 // serverVariable names the folder of kube-apiserver, as in the tests of the broker.
 const serverVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
-// namespace is that of the connector.
-const namespace = "liqo-broker-connector"
+// namespace is that of the connector, and connectorUser who it is to the API server.
+const namespace, connectorUser = "liqo-broker-connector", "connector"
+
+// ownID is the ID of the connector's cluster.
+const ownID = "00000000-1f2e-4d3c-8b5a-000000000000"
+
+// auditPolicy has the API server write down each request of the connector when it has ended.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules: [{level: Metadata, users: [` + connectorUser + `]}, {level: None}]
+`
 
 // TestConnector measures a connector, on a real API server, that follows a registry with all offers: as it begins, and when it begins again.
 func TestConnector(t *testing.T) {
@@ -49,21 +62,21 @@ func TestConnector(t *testing.T) {
 	m.table.value("offers, parties", fmt.Sprintf("%d, %d", s.parties*s.offersEach, s.parties))
 
 	began := time.Now()
-	p := k.startConnector()
+	p := k.startBuyer()
 	p.await("http://"+k.health+"/readyz", began)
-	k.measure(m, "a connector without a registry", p)
+	k.measure(m, "a connector without a registry", p, goalConnector)
 	k.join(r, r.token(1))
 	began = time.Now()
 	k.await(c)
 	m.table.value("a registry is named, until all is followed and remembered", fmt.Sprintf("%.1f s", time.Since(began).Seconds()))
-	k.measure(m, "a connector that has read all", p)
+	k.measure(m, "a connector that has read all", p, goalConnector)
 	p.kill()
 
 	began = time.Now()
-	p = k.startConnector()
+	p = k.startBuyer()
 	m.table.value("started again, until it is ready", fmt.Sprintf("%.1f s", p.await("http://"+k.health+"/readyz", began).Seconds()))
 	k.follows(c, p)
-	k.measure(m, "a connector that has read its pages", p)
+	k.measure(m, "a connector that has read its pages", p, goalConnector)
 	t.Logf("the connector:\n%s", &m.table)
 }
 
@@ -75,6 +88,8 @@ type kubernetes struct {
 	config          string
 	health, metrics string
 	token           string
+	audit           string // The file of the API server's log of what the connector asks.
+	heard           int64  // Up to where that was read.
 }
 
 // startKubernetes starts etcd and an API server with the CRDs, on loopback, and makes there what the connector needs of Liqo.
@@ -106,6 +121,12 @@ func startKubernetes(tb testing.TB) *kubernetes {
 			tb.Fatal(err)
 		}
 	}
+	folder := tb.TempDir()
+	policy, audit := filepath.Join(folder, "policy"), filepath.Join(folder, "audit")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	environment.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", audit)
 	environment.ControlPlane.Etcd = &envtest.Etcd{}
 	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
 	config, err := environment.Start()
@@ -118,16 +139,16 @@ func startKubernetes(tb testing.TB) *kubernetes {
 		}
 	})
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, connectorv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, connectorv1alpha1.AddToScheme, liqo.AddToScheme} {
 		if err := add(scheme); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	k := &kubernetes{t: tb, config: filepath.Join(tb.TempDir(), "config"), health: free(tb), metrics: free(tb)}
+	k := &kubernetes{t: tb, config: filepath.Join(folder, "config"), health: free(tb), metrics: free(tb), audit: audit}
 	if k.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		tb.Fatal(err)
 	}
-	user, err := environment.AddUser(envtest.User{Name: "connector", Groups: []string{"system:masters"}}, config)
+	user, err := environment.AddUser(envtest.User{Name: connectorUser, Groups: []string{"system:masters"}}, config)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -151,7 +172,7 @@ func (k *kubernetes) prepare() {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: liqo.DefaultNamespace}},
 		&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: liqo.IdentityName, Namespace: liqo.DefaultNamespace},
-			Data:       map[string]string{"CLUSTER_ID": "00000000-1f2e-4d3c-8b5a-000000000000", "CLUSTER_NAME": "buyer"},
+			Data:       map[string]string{"CLUSTER_ID": ownID, "CLUSTER_NAME": "own"},
 		},
 		&corev1.ServiceAccount{ObjectMeta: reader},
 		&rbacv1.ClusterRole{
@@ -193,11 +214,17 @@ func (k *kubernetes) join(r *registry, token string) {
 	}
 }
 
-// startConnector starts a connector that buys, with the environment that deploy/connector gives it.
-func (k *kubernetes) startConnector() *process {
+// startBuyer starts a connector that buys.
+func (k *kubernetes) startBuyer() *process {
 	k.t.Helper()
-	return start(k.t, []string{"KUBECONFIG=" + k.config, "GOMEMLIMIT=" + memoryLimit}, program(k.t, "connector"), "--namespace="+namespace, "--leader-election-identity=one",
-		"--address=0", "--resource-plugin-address=0", "--metrics-address="+k.metrics, "--health-address="+k.health)
+	return k.startConnector("--address=0", "--resource-plugin-address=0")
+}
+
+// startConnector starts a connector with the environment that deploy/connector gives it.
+func (k *kubernetes) startConnector(args ...string) *process {
+	k.t.Helper()
+	args = append(args, "--namespace="+namespace, "--leader-election-identity=one", "--metrics-address="+k.metrics, "--health-address="+k.health)
+	return start(k.t, []string{"KUBECONFIG=" + k.config, "GOMEMLIMIT=" + memoryLimit}, program(k.t, "connector"), args...)
 }
 
 // memoryLimit is that of deploy/connector.
@@ -250,8 +277,8 @@ func (k *kubernetes) follows(c *crowd, p *process) {
 // at least, and what it does not need any more is given back.
 const settle = 5 * time.Second
 
-// measure notes the memory of the connector.
-func (k *kubernetes) measure(m *measurement, what string, p *process) {
+// measure notes the memory of the connector, of which its own has a goal.
+func (k *kubernetes) measure(m *measurement, what string, p *process, goal float64) {
 	m.t.Helper()
 	time.Sleep(settle)
 	heap := k.heap()
@@ -261,8 +288,43 @@ func (k *kubernetes) measure(m *measurement, what string, p *process) {
 	p.mu.Unlock()
 	m.table.value(what+": memory of its own", fmt.Sprintf("%s, at most %s", mebibytes(p.memory("RssAnon")), mebibytes(most)))
 	m.table.value(what+": pages of the program's file", mebibytes(p.memory("RssFile")))
-	if most > goalConnector {
-		m.t.Errorf("%s: %s, want at most %d MiB", what, mebibytes(most), goalConnector)
+	if most > goal {
+		m.t.Errorf("%s: %s, want at most %s", what, mebibytes(most), mebibytes(goal))
+	}
+}
+
+// asked returns how often the connector has asked the API server for what, as "verb resource", since this was called last.
+func (k *kubernetes) asked() map[string]int {
+	k.t.Helper()
+	log, err := os.Open(k.audit)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := log.Seek(k.heard, io.SeekStart); err != nil {
+		k.t.Fatal(err)
+	}
+	all := map[string]int{}
+	for lines := bufio.NewReader(log); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return all // The last line may not be whole yet.
+		}
+		var event struct {
+			Verb      string `json:"verb"`
+			ObjectRef struct {
+				Resource    string `json:"resource"`
+				Subresource string `json:"subresource"`
+			} `json:"objectRef"`
+		}
+		if err == nil {
+			err = json.Unmarshal(line, &event)
+		}
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		k.heard += int64(len(line))
+		all[strings.TrimSuffix(event.Verb+" "+event.ObjectRef.Resource+"/"+event.ObjectRef.Subresource, "/")]++
 	}
 }
 

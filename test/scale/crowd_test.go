@@ -27,6 +27,8 @@ type size struct {
 	single, burst int
 	// queries is how many queries of a kind each of the clients makes.
 	queries int
+	// contracts is how many contracts a seller has.
+	contracts int
 }
 
 // partiesVariable makes everything smaller.
@@ -35,13 +37,13 @@ const partiesVariable = "LIQO_BROKER_SCALE_PARTIES"
 // sized returns the size.
 func sized(tb testing.TB) size {
 	tb.Helper()
-	s := size{parties: 1000, offersEach: 10, watchers: 1000, single: 100, burst: 200, queries: 50}
+	s := size{parties: 1000, offersEach: 10, watchers: 1000, single: 100, burst: 200, queries: 50, contracts: 2048}
 	if text := os.Getenv(partiesVariable); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 4000 {
 			tb.Fatalf("%s=%q is no number from 1 to 4000", partiesVariable, text)
 		}
-		s.parties, s.watchers, s.single, s.burst, s.queries = n, n, min(n, s.single), min(n, s.burst), min(n, s.queries)
+		s.parties, s.watchers, s.single, s.burst, s.queries, s.contracts = n, n, min(n, s.single), min(n, s.burst), min(n, s.queries), min(n, s.contracts)
 	}
 	return s
 }

@@ -72,6 +72,8 @@ type Purchase struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.duration) || has(self.endTime)",message="a purchase has a duration or an endTime"
 // +kubebuilder:validation:XValidation:rule="has(self.maxPrice) || has(self.listed)",message="a purchase says maxPrice, the most that it may cost"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.listed) || has(self.listed)",message="what was listed cannot be changed"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.end) || has(self.end)",message="the end of a contract cannot be taken back"
 type PurchaseSpec struct {
 	// seller is the party that sells.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the seller cannot be changed"
@@ -123,7 +125,7 @@ type ListedPlan struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Region string `json:"region,omitempty"`
-	// notice is how long before the end somebody who ends the contract early says so.
+	// notice is for how long a seller that ends the contract early goes on giving, and a buyer that ends it goes on paying.
 	// +optional
 	Notice metav1.Duration `json:"notice,omitempty"`
 }

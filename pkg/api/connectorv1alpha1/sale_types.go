@@ -55,6 +55,8 @@ type Sale struct {
 }
 
 // SaleSpec is whose contract it is, and what people have decided.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.end) || has(self.end)",message="the end of a contract cannot be taken back"
 type SaleSpec struct {
 	// buyer is the party that buys.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the buyer cannot be changed"

@@ -80,10 +80,20 @@ func definitions(tb testing.TB) map[string]*definition {
 
 // refuses returns why the API server refuses an object; nil if it takes it. What it leaves out, it does not look at.
 func (d *definition) refuses(ctx context.Context, object map[string]any) error {
+	return d.refusesChange(ctx, object, nil)
+}
+
+// refusesChange is refuses for what an object is changed to; old is nil for one that is not there yet.
+func (d *definition) refusesChange(ctx context.Context, object, old map[string]any) error {
 	defaulting.Default(object, d.structural)
 	errs := validation.ValidateCustomResource(nil, object, d.schema)
 	if len(errs) == 0 { // As the API server does, which runs no rule on what has the wrong type.
-		errs, _ = d.rules.Validate(ctx, field.NewPath(""), d.structural, object, nil, celconfig.RuntimeCELCostBudget)
+		var before any
+		if old != nil {
+			defaulting.Default(old, d.structural)
+			before = old
+		}
+		errs, _ = d.rules.Validate(ctx, field.NewPath(""), d.structural, object, before, celconfig.RuntimeCELCostBudget)
 	}
 	return errs.ToAggregate()
 }

@@ -201,6 +201,45 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestSuperseded shows people which terms counted before, from when those in force do, and until when is paid.
+func TestSuperseded(t *testing.T) {
+	s := newServer(t)
+	store := newStore(t, s)
+	key, changed := terms("x").Key(), start.Add(10*time.Minute)
+	do := func(event contract.Event, revision, cpus int64, at time.Time) connectorv1alpha1.Sale {
+		t.Helper()
+		wanted := terms("x")
+		wanted.Revision, wanted.Resources = revision, corev1.ResourceList{"cpu": *resource.NewQuantity(cpus, resource.DecimalSI)}
+		if event == contract.Confirm {
+			wanted.EffectiveAt = at
+		}
+		request := contract.Request{Event: event, Key: key, Terms: wanted, Verdict: contract.Accept, Signature: "s", Countersignature: "c"}
+		if _, err := store.Update(t.Context(), key, func(record *contract.Record, held ledger.Ledger) (contract.Result, error) {
+			return seller.Apply(record, request, at, held, ledger.Limits{Capacity: corev1.ResourceList{"cpu": resource.MustParse("100")}})
+		}); err != nil {
+			t.Fatalf("%s: %v", event, err)
+		}
+		var sale connectorv1alpha1.Sale
+		if err := s.Get(t.Context(), client.ObjectKey{Name: books.Name(key)}, &sale); err != nil {
+			t.Fatal(err)
+		}
+		return sale
+	}
+	for _, event := range []contract.Event{contract.Reserve, contract.Sign, contract.Grant, contract.Peered} {
+		do(event, 1, 1, start)
+	}
+	do(contract.Resize, 2, 2, changed)
+	status := do(contract.Confirm, 2, 2, changed).Status
+	if was := status.Superseded; len(was) != 1 || was[0].Revision != 1 || was[0].Resources.Cpu().Value() != 1 || !was[0].EffectiveTime.Time.Equal(start) ||
+		status.Resources.Cpu().Value() != 2 || !status.EffectiveTime.Time.Equal(changed) || !status.PaidUntilTime.Equal(status.EndTime) {
+		t.Errorf("another size: %+v", status)
+	}
+	ended := changed.Add(time.Minute)
+	if status = do(contract.Terminate, 2, 2, ended).Status; !status.PaidUntilTime.Time.Equal(ended) {
+		t.Errorf("ended at %s, and paid until %s", ended, status.PaidUntilTime)
+	}
+}
+
 // TestKill kills the process before each write: what is stored holds what the record needs, and the same requests lead to the same end.
 func TestKill(t *testing.T) {
 	for dies := 1; ; dies++ {

@@ -131,7 +131,7 @@ func describeParty(known registryclient.Party) connectorv1alpha1.PartyStatus {
 
 // readLedger returns the ledger of an object.
 func readLedger(object *connectorv1alpha1.SalesLedger) ledger.Ledger {
-	read := ledger.Ledger{}
+	read := make([]ledger.Hold, 0, len(object.Holds))
 	for _, hold := range object.Holds {
 		next := ledger.Hold{
 			Key:   ledger.Key{Buyer: string(hold.Buyer), ID: string(hold.ContractID)},
@@ -141,9 +141,9 @@ func readLedger(object *connectorv1alpha1.SalesLedger) ledger.Ledger {
 		if hold.Next != nil {
 			next.Next = &ledger.Size{Units: hold.Next.Units, Resources: hold.Next.Resources}
 		}
-		read = read.Keep(next) // People can have brought them out of order.
+		read = append(read, next)
 	}
-	return read
+	return ledger.New(read) // People can have brought them out of order.
 }
 
 // writeLedger returns the holds of a ledger as an object has them.

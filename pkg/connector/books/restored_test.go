@@ -30,12 +30,30 @@ func TestSeenAfterRestore(t *testing.T) {
 			t.Errorf("version %d and %+v are known, want version %d", one.Record.Version, all, want)
 		}
 	}
+	// The changes of what is known are counted, and nothing else.
+	counted := int64(0)
+	changed := func(want bool) {
+		t.Helper()
+		changes, complete := s.count()
+		if !complete || (changes != counted) != want {
+			t.Errorf("the changes are %d after %d, want others: %t", changes, counted, want)
+		}
+		counted = changes
+	}
 	s.note(sale(7))
 	is(7)
+	changed(true)
+	changed(false)
 	s.show(sale(5))
 	is(7)
+	changed(true)
 	now = now.Add(seenWithin)
 	is(5)
+	changed(true)
+	changed(false)
 	s.show(sale(6))
 	is(6)
+	changed(true)
+	s.remove(sale(6))
+	changed(true)
 }

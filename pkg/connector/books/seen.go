@@ -60,6 +60,8 @@ type seen struct {
 	ready func() bool // Whether the watch has shown all; nil if there is none.
 	shown map[string]Known
 	wrote map[string]written
+	// changes counts what was shown, written, removed or forgotten.
+	changes int64
 }
 
 // written is what this process has written and no watch has shown yet.
@@ -81,6 +83,7 @@ func (s *seen) show(sale *connectorv1alpha1.Sale) {
 	k := known(sale)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.changes++
 	s.shown[k.Name] = k
 	if w, is := s.wrote[k.Name]; is && !w.newer(k, true, s.now()) {
 		delete(s.wrote, k.Name)
@@ -91,6 +94,7 @@ func (s *seen) show(sale *connectorv1alpha1.Sale) {
 func (s *seen) remove(sale *connectorv1alpha1.Sale) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.changes++
 	delete(s.shown, sale.Name)
 	if s.wrote[sale.Name].uid == sale.UID {
 		delete(s.wrote, sale.Name)
@@ -103,8 +107,25 @@ func (s *seen) note(sale *connectorv1alpha1.Sale) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ready != nil && k.Record != nil {
+		s.changes++
 		s.wrote[k.Name] = written{k, s.now()}
 	}
+}
+
+// count returns a number that is another one when what all returns has changed. Complete is as that of all.
+func (s *seen) count() (changes int64, complete bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready == nil || !s.ready() {
+		return 0, false
+	}
+	for name, w := range s.wrote {
+		if s.now().Sub(w.at) >= seenWithin {
+			s.changes++
+			delete(s.wrote, name)
+		}
+	}
+	return s.changes, true
 }
 
 // get returns one Sale. Complete is false if it is not known what there is.
@@ -209,6 +230,9 @@ func (s *Store) All(ctx context.Context) ([]Known, error) {
 	}
 	return all, nil
 }
+
+// Changes returns a number that is another one when what [Store.All] returns has changed; false if that is not known.
+func (s *Store) Changes() (int64, bool) { return s.seen.count() }
 
 // Count implements negotiation.Store. A Sale whose record is not written yet counts as well, as one that is open.
 func (s *Store) Count(ctx context.Context, buyer string) (negotiation.Count, error) {

@@ -58,8 +58,8 @@ type Limits struct {
 	Connections, ConnectionsEach int
 }
 
-// DefaultLimits are those of a seller for some hundred buyers. A Sale has some ten kilobytes: all that are kept fit well into an etcd, and
-// all that are open into the ledger.
+// DefaultLimits are those of a seller for some hundred buyers. A Sale has some ten kilobytes, or some hundred if its terms have changed often: all
+// that are kept take some 80 MB of an etcd, and a GB at most. All that are open fit into the ledger with six resources each, and fewer of larger ones.
 func DefaultLimits() Limits {
 	return Limits{
 		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, Lapsed: 4, AllOpen: 2048, AllKept: 8192, Polls: 1024, PollsEach: 32,

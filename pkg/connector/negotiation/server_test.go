@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -574,6 +576,47 @@ func TestTooMany(t *testing.T) {
 				t.Errorf("the first one again: %v", err)
 			}
 		})
+	}
+}
+
+// TestReservesBeside has the seller take long to decide about one party's order: that of another party does not wait for it.
+func TestReservesBeside(t *testing.T) {
+	slow, quick := newParty(t), newParty(t)
+	asked, decided := make(chan struct{}), make(chan struct{})
+	var hesitates atomic.Bool
+	s := open(t, func(cfg *negotiation.Config) {
+		cfg.Admission = negotiation.Owners{Admission: cfg.Admission, Owns: func(_ context.Context, id party.ID, _ cluster.ID) (owns, known bool, err error) {
+			if id == slow.key.ID() && hesitates.Load() {
+				close(asked)
+				<-decided
+			}
+			return true, true, nil
+		}}
+	})
+	order := func(c *negotiation.Client) contract.Request {
+		t.Helper()
+		quoted, err := c.Quote(t.Context(), ask("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return contract.Request{Event: contract.Reserve, Key: quoted.Terms.Key(), Terms: quoted.Terms}
+	}
+	one, other := s.client(t, slow), s.client(t, quick)
+	first, second, answered := order(one), order(other), make(chan error, 1)
+	hesitates.Store(true)
+	go func() {
+		_, err := one.Do(t.Context(), first)
+		answered <- err
+	}()
+	<-asked
+	soon, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	if view, err := other.Do(soon, second); err != nil || view.State != contract.Reserved {
+		t.Errorf("another party's order, meanwhile: %s, %v", view.State, err)
+	}
+	close(decided)
+	if err := <-answered; err != nil {
+		t.Errorf("the order that took long: %v", err)
 	}
 }
 

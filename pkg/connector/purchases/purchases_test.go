@@ -747,6 +747,13 @@ func TestChange(t *testing.T) {
 	if after.Status.Resources.Cpu().Value() != 4 || after.Status.Price.Amount != "0.5" || !after.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
 		t.Errorf("changed: %+v", after.Status)
 	}
+	if was := after.Status.Superseded; len(was) != 2 || was[0].Resources.Cpu().Value() != 2 || was[0].Price.Amount != before.Status.Price.Amount ||
+		was[1].Resources.Cpu().Value() != 4 || !was[1].EndTime.Equal(before.Status.EndTime) {
+		t.Errorf("what was agreed before is %+v", was)
+	}
+	if !after.Status.EffectiveTime.Equal(before.Status.EndTime) || !after.Status.PaidUntilTime.Equal(after.Status.EndTime) {
+		t.Errorf("the later end counts from %s on, and is paid until %s", after.Status.EffectiveTime, after.Status.PaidUntilTime)
+	}
 	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("5") })
 	w.once("p")
 	if p := w.get("p"); p.Status.Resources.Cpu().Value() != 4 || reasonOf(p) != connectorv1alpha1.ReasonActive {

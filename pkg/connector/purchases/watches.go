@@ -5,6 +5,7 @@ package purchases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -94,12 +95,15 @@ func (w *watches) start(purchase string, c *negotiation.Client, id string, after
 		news := false
 		for ctx.Err() == nil {
 			view, err := c.Get(ctx, id, after, negotiation.MaxWait)
+			pause := firstPause // A seller that does not wait is not asked all the time.
+			if errors.Is(err, negotiation.ErrTooMany) {
+				pause, err = lookAgain, nil // Too many wait there: it answers who does not.
+			}
 			if news = err == nil && view.Version > after; err != nil || news {
 				break
 			}
-			// A seller that does not wait is not asked all the time.
 			select {
-			case <-time.After(firstPause):
+			case <-time.After(pause):
 			case <-ctx.Done():
 			}
 		}

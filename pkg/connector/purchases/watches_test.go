@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
@@ -62,6 +63,44 @@ func TestWatches(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("it does not end")
 	}
+}
+
+// TestTooManyWait leaves a purchase alone for whose seller too many wait already: it would be refused again at once, and again.
+func TestTooManyWait(t *testing.T) {
+	key, err := party.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan struct{}, 16)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"type":"`+negotiationv1.ProblemTooMany+`"}`)
+		refused <- struct{}{}
+	}))
+	server.Listener = tls.NewListener(server.Listener, party.TLS{Current: func() party.Key { return key }}.Server())
+	server.Start()
+	t.Cleanup(server.Close)
+	keys := party.FirstKey(key.Public())
+	c, err := negotiation.NewClient(negotiation.ClientConfig{
+		Endpoint: "https://" + server.Listener.Addr().String(), Seller: keys, Buyer: keys, Key: func() party.Key { return key },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWatches()
+	ctx, cancel := context.WithCancel(t.Context())
+	w.base = ctx
+	w.start("p", c, "p", 0)
+	<-refused
+	select {
+	case <-w.woken:
+		t.Error("the purchase is looked at again at once")
+	case <-refused:
+		t.Error("the seller is asked again at once")
+	case <-time.After(2 * firstPause):
+	}
+	cancel()
+	w.group.Wait()
 }
 
 // TestToldInVain waits ever longer for a seller that tells of versions which do not come, and not for one whose versions do.

@@ -54,21 +54,18 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.abandon(ctx, sale)
 	}
 	result := ctrl.Result{}
-	written := contract.Record{}
-	for range maxSteps {
-		if written, err = r.step(ctx, sale); err != nil {
-			return ctrl.Result{}, err
-		}
-		var again bool
-		if again, result.RequeueAfter, err = r.duty(ctx, written); err != nil {
-			return ctrl.Result{}, err
-		}
-		if !again && r.next(sale, &written).Event == contract.Tick {
-			break
-		}
+	written := *record
+	rests, err := r.rests(ctx, sale, *record)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	if err := r.cfg.Client.Get(ctx, req.NamespacedName, sale); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if !rests {
+		if written, result.RequeueAfter, err = r.act(ctx, sale); err != nil {
+			return ctrl.Result{}, err
+		}
+		if err := r.cfg.Client.Get(ctx, req.NamespacedName, sale); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
 	}
 	if err := r.report(ctx, sale, written); err != nil {
 		return ctrl.Result{}, err
@@ -82,6 +79,36 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.forget(ctx, sale)
 	}
 	return result, r.release(ctx, sale, written)
+}
+
+// rests reports whether nothing is to be done for a contract: most are looked at only because this process has begun.
+func (r *Reconciler) rests(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) (bool, error) {
+	duty := record.Duty()
+	if r.cfg.Ledger == nil || duty == contract.GrantDuty || duty == contract.WithdrawDuty || r.next(sale, &record).Event != contract.Tick {
+		return false, nil
+	}
+	books, err := r.cfg.Ledger(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read what contract %s holds: %w", record.Key, err)
+	}
+	return record.Rests(r.cfg.Applier.Now(), books), nil
+}
+
+// act applies what is to happen to a contract, and does what it asks for, until there is nothing left to do now. It returns when to look again.
+func (r *Reconciler) act(ctx context.Context, sale *connectorv1alpha1.Sale) (written contract.Record, after time.Duration, err error) {
+	for range maxSteps {
+		if written, err = r.step(ctx, sale); err != nil {
+			return contract.Record{}, 0, err
+		}
+		var again bool
+		if again, after, err = r.duty(ctx, written); err != nil {
+			return contract.Record{}, 0, err
+		}
+		if !again && r.next(sale, &written).Event == contract.Tick {
+			break
+		}
+	}
+	return written, after, nil
 }
 
 // kept returns for how long a contract that is over is kept, from its last change on.

@@ -16,11 +16,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 )
 
 // Retention is for how long contracts are kept that are over and of which nothing is left.
@@ -34,7 +36,7 @@ func DefaultRetention() Retention {
 	return Retention{Signed: 7 * 24 * time.Hour, Unsigned: time.Hour}
 }
 
-// Config is what the controller needs. All but Tidy and Changed must be there.
+// Config is what the controller needs. All but Tidy, Changed and Ledger must be there.
 type Config struct {
 	// Client writes, and may read from a cache.
 	Client client.Client
@@ -43,10 +45,14 @@ type Config struct {
 	// Peerings lets clusters peer. It is shared with who answers with credentials.
 	Peerings  *Peerings
 	Retention Retention
-	// Tidy is called when this process has become the leader, and then every ten minutes; nil does nothing. It is for books.Store.Tidy.
-	Tidy func(ctx context.Context) error
+	// Tidy is called when this process has become the leader, and then every ten minutes, with the time and for how long something can be
+	// reserved; nil does nothing. It is for books.Store.Tidy.
+	Tidy func(ctx context.Context, now time.Time, longest time.Duration) error
 	// Changed is called when the grants may have changed; nil does nothing. It must not block. It is for Server.Changed of the resource plugin.
 	Changed func()
+	// Ledger returns the ledger, as it was a moment ago, to find out that a contract rests; nil applies the time to each contract that is looked at,
+	// which reads all from the API server. It is for books.Store.Lately.
+	Ledger func(ctx context.Context) (ledger.Ledger, error)
 }
 
 // Reconciler drives the sales. It is for one worker, so that two contracts for one cluster are not granted at once.
@@ -71,12 +77,12 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		return err
 	}
 	if cfg.Tidy != nil {
-		if err := mgr.Add(tidier{cfg.Tidy, mgr.GetLogger().WithName("ledger")}); err != nil {
+		if err := mgr.Add(tidier{cfg.tidy, mgr.GetLogger().WithName("ledger")}); err != nil {
 			return fmt.Errorf("set up the tidying of the ledger: %w", err)
 		}
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).Named("sale").For(&connectorv1alpha1.Sale{}).
-		WithOptions(controller.Options{RateLimiter: workqueue.NewItemExponentialFailureRateLimiter(firstRetry, lastRetry)}).Complete(r); err != nil {
+		WithOptions(controller.Options{RateLimiter: retries()}).Complete(r); err != nil {
 		return fmt.Errorf("set up the sale controller: %w", err)
 	}
 	return nil
@@ -85,8 +91,18 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // firstRetry and lastRetry are how soon what has failed for a contract is tried again: it is not left alone for long after Liqo was away.
 const firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
 
+// retries says when what has failed is tried again.
+func retries() ratelimiter.RateLimiter {
+	return workqueue.NewItemExponentialFailureRateLimiter(firstRetry, lastRetry)
+}
+
 // tidyAgain is how often the ledger is tidied.
 const tidyAgain = 10 * time.Minute
+
+// tidy tidies the ledger. What waits for somebody's approval is not in it, so that nothing is reserved for longer than a signature may take.
+func (c Config) tidy(ctx context.Context) error {
+	return c.Tidy(ctx, c.Applier.Now(), c.Applier.Seller.ReserveFor)
+}
 
 // tidier tidies the ledger in the leader alone.
 type tidier struct {
@@ -136,6 +152,8 @@ type register []sold
 type Contracts interface {
 	// All returns all Sales, as this process has seen or written them last.
 	All(ctx context.Context) ([]books.Known, error)
+	// Changes returns a number that is another one when what All returns has changed, and false if that is not known.
+	Changes() (int64, bool)
 }
 
 // registerOf returns all contracts.

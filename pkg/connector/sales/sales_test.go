@@ -103,6 +103,9 @@ type seller struct {
 	// dies is how many writes there are before the controller is killed; negative is never.
 	dies    int
 	changes int
+	// ledger is what the controller is told of the ledger, and read how often that was read from the API server.
+	ledger func(context.Context) (ledger.Ledger, error)
+	read   int
 }
 
 func newSeller(t *testing.T) *seller {
@@ -113,6 +116,12 @@ func newSeller(t *testing.T) *seller {
 	}
 	s := &seller{t: t, now: start, liqo: &liqo{let: map[string]bool{}}, dies: -1}
 	s.api = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Sale{}).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*connectorv1alpha1.SalesLedger); is {
+				s.read++
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if err := s.write(); err != nil {
 				return err
@@ -130,6 +139,7 @@ func newSeller(t *testing.T) *seller {
 	if s.store, err = books.New(books.Config{Client: s.api, Reader: s.api}); err != nil {
 		t.Fatal(err)
 	}
+	s.ledger = s.store.Ledger
 	s.applier = negotiation.Applier{
 		Store: s.store, Offers: shop{}, Now: func() time.Time { return s.now },
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour},
@@ -178,7 +188,7 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention()})
+	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -254,6 +264,53 @@ func (s *seller) granted() (int64, bool) {
 	return nodes[0].Offered.Cpu().Value(), true
 }
 
+// told is contracts of which a test says when they have changed.
+type told struct {
+	all     []books.Known
+	changes int64
+	known   bool
+	asked   int
+}
+
+func (c *told) All(context.Context) ([]books.Known, error) {
+	c.asked++
+	return c.all, nil
+}
+
+func (c *told) Changes() (int64, bool) { return c.changes, c.known }
+
+// TestGrantsOnce makes the book once after each change: Liqo asks for many clusters, one by one.
+func TestGrantsOnce(t *testing.T) {
+	key := terms(alice, "x").Key()
+	record := &contract.Record{View: contract.View{Key: key, Version: 1, State: contract.Active, Terms: terms(alice, "x")}}
+	c := &told{all: []books.Known{{Name: books.Name(key), Key: key, Record: record}}}
+	grants := sales.NewGrants(c)
+	is := func(step string, cpus int64, asked int) {
+		t.Helper()
+		for range 3 {
+			book, err := grants.Book(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := book.Granted(edge.ID); got.Cpu().Value() != cpus {
+				t.Errorf("%s: %s are granted, want %d", step, got.Cpu(), cpus)
+			}
+		}
+		if c.asked != asked {
+			t.Errorf("%s: the contracts were read %d times, want %d", step, c.asked, asked)
+		}
+	}
+	is("nobody tells of changes", 1, 3)
+	c.known = true
+	is("nothing changes", 1, 4)
+	suspended := *record
+	suspended.State = contract.Suspended
+	c.all[0].Record, c.changes = &suspended, 7
+	is("it is suspended", 0, 5)
+	c.known = false
+	is("nobody tells of changes any more", 0, 8)
+}
+
 // TestSale walks a contract from its signature to its deletion, with a controller that is killed at each of its writes in turn.
 func TestSale(t *testing.T) {
 	for dies := range 12 {
@@ -295,6 +352,54 @@ func TestSale(t *testing.T) {
 			t.Error("the resource plugin was not told")
 		}
 	}
+}
+
+// TestRest looks at a contract about which nothing happens, as a process does that has begun again: it reads nothing of it from the API server, unless the
+// ledger, of which it was told, does not hold what the contract needs.
+func TestRest(t *testing.T) {
+	s := newSeller(t)
+	s.signed(alice, "x")
+	s.settle(alice, "x")
+	s.ask(alice, "x", contract.Peered, "")
+	s.settle(alice, "x")
+	held, err := s.store.Ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := held
+	s.ledger = func(context.Context) (ledger.Ledger, error) { return told, nil }
+	s.read = 0
+	result, err := s.reconcile(alice, "x")
+	if want := time.Hour - drain; err != nil || result.RequeueAfter != want {
+		t.Errorf("it is looked at again after %s, %v, want %s", result.RequeueAfter, err, want)
+	}
+	if s.is(alice, "x", contract.Active, connectorv1alpha1.ReasonActive); s.read != 0 {
+		t.Errorf("a contract at rest has the ledger read %d times", s.read)
+	}
+
+	// Who wrote the record was killed before it wrote the ledger.
+	twice := held.Holds[0]
+	twice.Size = ledger.Size{Units: 1, Resources: corev1.ResourceList{"cpu": resource.MustParse("2")}}
+	told = held.Keep(twice)
+	object := &connectorv1alpha1.SalesLedger{}
+	if err := s.api.Get(t.Context(), client.ObjectKey{Name: connectorv1alpha1.LedgerName}, object); err != nil {
+		t.Fatal(err)
+	}
+	object.Holds[0].Size.Resources = twice.Size.Resources
+	if err := s.api.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.reconcile(alice, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.store.Ledger(t.Context()); err != nil || !got.Equal(held) {
+		t.Errorf("the ledger holds %+v, %v, want %+v", got, err, held)
+	}
+
+	// Its time has come.
+	told, s.now = held, s.now.Add(time.Hour-drain)
+	s.settle(alice, "x")
+	s.is(alice, "x", contract.Terminating, connectorv1alpha1.ReasonEnding)
 }
 
 // TestEndedIsOfferedNothing holds that a cluster that had a contract is offered zero, so that Liqo takes away what it had.

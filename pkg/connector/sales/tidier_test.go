@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
 
 // TestTidier tidies at the start and again and again, and only what fails at the start is an error.
@@ -40,5 +43,22 @@ func TestTidier(t *testing.T) {
 	failed := errors.New("no API server")
 	if err := (tidier{log: logr.Discard(), tidy: func(context.Context) error { return failed }}).Start(t.Context()); !errors.Is(err, failed) {
 		t.Errorf("failed at the start: %v", err)
+	}
+}
+
+// TestTidiesReservations has nothing stay reserved for longer than a buyer may take to sign, however long people may take to decide.
+func TestTidiesReservations(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	cfg := Config{Applier: negotiation.Applier{
+		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Now: func() time.Time { return now },
+	}}
+	cfg.Tidy = func(_ context.Context, at time.Time, longest time.Duration) error {
+		if !at.Equal(now) || longest != time.Minute {
+			t.Errorf("tidied at %s, with reservations of up to %s", at, longest)
+		}
+		return nil
+	}
+	if err := cfg.tidy(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -290,6 +290,13 @@ func (r Record) Lapsed() bool {
 	return r.State.Final() && !r.Signed() && slices.ContainsFunc(r.History, func(t Transition) bool { return t.To == Reserved })
 }
 
+// Rests reports whether a Tick would write nothing: the time changes nothing of the contract, and the ledger holds what it needs and no more.
+func (r Record) Rests(now time.Time, books ledger.Ledger) bool {
+	needed, holds := r.hold()
+	held, found := books.Get(r.Key)
+	return r.Idle(now) && holds && found && held.Equal(needed)
+}
+
 // Duty is what a seller has to do for a contract, and then to tell it by an event.
 type Duty string
 

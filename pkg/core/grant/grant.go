@@ -81,7 +81,7 @@ func (b *Book) NodeOffers(id cluster.ID) []capacity.NodeOffer {
 type Offers struct {
 	*Book
 
-	// LetIn are the clusters that people have let in; those that have bought are offered that.
+	// LetIn is true for clusters that people have let in; those that have bought are offered that.
 	LetIn map[cluster.ID]bool
 }
 

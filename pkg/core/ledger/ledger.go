@@ -85,6 +85,17 @@ type Ledger struct {
 	Holds []Hold `json:"holds,omitempty"`
 }
 
+// New returns the ledger of some holds, in any order. Of several of the same contract the last one counts.
+func New(holds []Hold) Ledger {
+	if len(holds) == 0 {
+		return Ledger{}
+	}
+	sorted := slices.Clone(holds)
+	slices.Reverse(sorted)
+	slices.SortStableFunc(sorted, func(a, b Hold) int { return a.Key.compare(b.Key) })
+	return Ledger{Holds: slices.CompactFunc(sorted, func(a, b Hold) bool { return a.Key == b.Key })}
+}
+
 // Get returns the hold of a contract.
 func (l Ledger) Get(key Key) (Hold, bool) {
 	at, found := l.find(key)

@@ -92,6 +92,28 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// TestNew reads holds that people have brought out of order, and finds each.
+func TestNew(t *testing.T) {
+	want := ledger.Ledger{}
+	holds := []ledger.Hold{hold("c", 1, 1), hold("a", 1, 1), hold("b", 1, 1), hold("a", 2, 2)}
+	for _, each := range holds {
+		want = want.Keep(each)
+	}
+	got := ledger.New(holds)
+	if !got.Equal(want) {
+		t.Errorf("New() = %+v, want %+v", got, want)
+	}
+	if last, found := got.Get(holds[3].Key); !found || !last.Equal(holds[3]) {
+		t.Errorf("of two holds of a contract, %+v counts (%t), want the last one", last, found)
+	}
+	if len(holds) != 4 || holds[0].Key.Buyer != "c" {
+		t.Error("the holds that were given are changed")
+	}
+	if empty := ledger.New(nil); len(empty.Holds) != 0 {
+		t.Errorf("New() of nothing = %+v", empty)
+	}
+}
+
 func TestManyLargeHoldsDoNotOverflow(t *testing.T) {
 	books := ledger.Ledger{}
 	for i := range 20000 {

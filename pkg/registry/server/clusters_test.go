@@ -34,6 +34,12 @@ func TestClusterHasOneOwner(t *testing.T) {
 	if refused := client.Refused(announce(two, second, 2, edge)); refused == nil || refused.Status != http.StatusConflict || !strings.Contains(refused.Error(), first.ID) {
 		t.Errorf("another party names the cluster: %v", refused)
 	}
+	if _, err := r.store.MarkSilent(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if refused := client.Refused(announce(two, second, 2, edge)); refused == nil || refused.Status != http.StatusConflict {
+		t.Errorf("another party names the cluster of one that is silent: %v", refused)
+	}
 	if err := announce(one, first, 3, edge, registryv1.Cluster{ID: "other-id"}); err != nil {
 		t.Errorf("its owner names it again: %v", err)
 	}
@@ -51,5 +57,12 @@ func TestClusterHasOneOwner(t *testing.T) {
 		if refused := client.Refused(announce(two, second, 9, clusters...)); refused == nil || refused.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %v", name, refused)
 		}
+	}
+	if _, err := r.store.Revoke(t.Context(), second.ID); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the registry knows that the second has lost it", func() bool { return r.parties.owner(edge.ID, "") == "" })
+	if err := announce(one, first, 5, edge); err != nil {
+		t.Errorf("after the second was revoked: %v", err)
 	}
 }

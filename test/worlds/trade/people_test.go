@@ -54,6 +54,7 @@ func (b *buyer) buy() {
 		Spec: connectorv1alpha1.PurchaseSpec{
 			Seller: connectorv1alpha1.PartyID(w.sellers[w.r.IntN(len(w.sellers))].id), Offer: offerID, Plan: planID,
 			Resources: w.cpus(5), Duration: new(w.hours(10)),
+			MaxPrice: &connectorv1alpha1.Price{Amount: connectorv1alpha1.Amount(fmt.Sprint(1 + w.r.IntN(3))), Currency: "EUR", Period: "PT1H"},
 		},
 	}, "wants")
 }

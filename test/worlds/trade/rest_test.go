@@ -22,7 +22,7 @@ import (
 
 // Promises that hold when nothing is under way.
 var (
-	restOfSellers = []func(*seller) error{(*seller).grantsWhatIsPaid, (*seller).issuesForContracts}
+	restOfSellers = []func(*seller) error{(*seller).grantsWhatIsPaid, (*seller).issuesForContracts, (*seller).holdsNothingElse}
 	restOfBuyers  = []func(*buyer) error{(*buyer).agreesWithSellers, (*buyer).isPeeredForContracts, (*buyer).fitsIntoContracts, (*buyer).servesRequests}
 )
 
@@ -152,7 +152,7 @@ func (b *buyer) agreesWithSellers() error {
 
 func (b *buyer) agrees(p *connectorv1alpha1.Purchase) error {
 	s, known := b.w.sellerOf(p), stored(p)
-	record := s.soldTo(contract.Key{Buyer: string(b.id), ID: string(p.UID)})
+	record := s.soldTo(contract.Key{Buyer: string(b.id), ID: cmp.Or(p.Status.ContractID, string(p.UID))})
 	at, is := contract.None, contract.State(p.Status.State)
 	if record != nil {
 		at = record.State
@@ -261,6 +261,16 @@ func (s *seller) issuesForContracts() error {
 		}
 		if !entitled {
 			return fmt.Errorf("credentials that were issued to %s stay without a contract", id)
+		}
+	}
+	return nil
+}
+
+// holdsNothingElse: what the ledger holds, and has not lapsed, is of contracts that need it. The others cannot be sold.
+func (s *seller) holdsNothingElse() error {
+	for _, hold := range s.held().Lapse(s.clock(), 0).Holds {
+		if r := s.soldTo(hold.Key); r == nil || !binds(r) {
+			return fmt.Errorf("it holds %+v for %s, which needs nothing", hold, hold.Key)
 		}
 	}
 	return nil

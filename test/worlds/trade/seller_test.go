@@ -152,7 +152,7 @@ func (s *seller) newReplica() *replica {
 	}
 	r.peerings = sales.NewPeerings(p.reader(), r.books, liqoOfSeller{p, s})
 	if r.sales, err = sales.New(sales.Config{
-		Client: p.client(), Peerings: r.peerings, Retention: sales.DefaultRetention(),
+		Client: p.client(), Peerings: r.peerings, Retention: sales.DefaultRetention(), Ledger: r.books.Ledger,
 		Applier: negotiation.Applier{Store: r.books, Offers: s, Seller: r.waits, Now: s.clock},
 	}); err != nil {
 		s.w.t.Fatal(err)
@@ -181,7 +181,7 @@ func (r *replica) server() http.Handler {
 // endless are limits that no buyer reaches.
 func endless() negotiation.Limits {
 	limits := negotiation.DefaultLimits()
-	limits.PerSecond, limits.AtOnce, limits.NewPerMinute, limits.NewAtOnce = 1e6, 1e6, 1e6, 1e6
+	limits.PerSecond, limits.AtOnce, limits.NewPerMinute, limits.NewAtOnce, limits.Lapsed = 1e6, 1e6, 1e6, 1e6, 1e6
 	return limits
 }
 
@@ -196,7 +196,7 @@ func (s *seller) lead() {
 
 // tidy has the leader tidy its ledger.
 func (s *seller) tidy() {
-	err := s.leading().books.Tidy(context.Background(), s.clock(), max(reserveFor, decideFor))
+	err := s.leading().books.Tidy(context.Background(), s.clock(), reserveFor)
 	s.w.notef("%s tidies its ledger: %v", s.leader.name, err)
 	if err != nil && s.w.calm {
 		s.w.failf("%s tidies its ledger: %v", s.leader.name, err)

@@ -21,6 +21,8 @@ const (
 	usual = 8
 	// steps is how much happens in a world.
 	steps = 350
+	// many is how many worlds are enough for everything to happen in one of them.
+	many = 100
 )
 
 // lines is how much of the log of a world is shown that fails: LIQO_BROKER_TEST_LINES.
@@ -57,6 +59,14 @@ func (w *world) play() {
 
 // count counts what was seen.
 func (w *world) count() {
+	w.worlds++
+	for _, b := range w.buyers {
+		for _, p := range b.all() {
+			if len(p.OwnerReferences) == 0 && p.Status.Record != "" {
+				w.ordered++
+			}
+		}
+	}
 	for _, s := range w.sellers {
 		for _, r := range s.sold() {
 			if slices.ContainsFunc(r.History, func(e contract.Transition) bool { return e.To == contract.Active }) {
@@ -83,10 +93,14 @@ func TestTrade(t *testing.T) {
 		w.play()
 		all.add(w.seen)
 	})
-	t.Logf("%d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, %d sellers were restored",
-		all.active, all.changed, all.ended, all.kills, all.restored)
+	t.Logf("people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, %d sellers were restored",
+		all.ordered, all.active, all.changed, all.ended, all.kills, all.restored)
+	if all.worlds >= usual && all.ordered == 0 || all.worlds >= many && min(all.active, all.changed, all.ended, all.kills, all.restored) == 0 {
+		t.Error("these worlds do not play what they are for")
+	}
 }
 
 func (s *seen) add(more seen) {
-	s.active, s.changed, s.ended, s.kills, s.restored = s.active+more.active, s.changed+more.changed, s.ended+more.ended, s.kills+more.kills, s.restored+more.restored
+	s.worlds, s.ordered, s.active = s.worlds+more.worlds, s.ordered+more.ordered, s.active+more.active
+	s.changed, s.ended, s.kills, s.restored = s.changed+more.changed, s.ended+more.ended, s.kills+more.kills, s.restored+more.restored
 }

@@ -53,7 +53,7 @@ type world struct {
 }
 
 // seen is what was seen, so that worlds in which nothing happens are noticed.
-type seen struct{ active, changed, ended, kills, restored int }
+type seen struct{ worlds, ordered, active, changed, ended, kills, restored int }
 
 // host is a cluster with its own clock.
 type host struct {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -159,4 +160,21 @@ func (s *Server) Database(tb testing.TB) string {
 	dsn := url.URL{Scheme: "postgres", User: url.UserPassword("catalog", Password), Path: "/" + name,
 		RawQuery: url.Values{"host": {s.folder}}.Encode()}
 	return dsn.String()
+}
+
+// DatabaseAhead creates an empty database whose clock is ahead of that of the machine, and returns its DSN.
+func (s *Server) DatabaseAhead(tb testing.TB, by time.Duration) string {
+	tb.Helper()
+	dsn := s.Database(tb)
+	address, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	name := strings.TrimPrefix(address.Path, "/")
+	s.run(tb, "psql", "--host="+s.folder, "--username=catalog", "--dbname="+name, "--quiet", "--set=ON_ERROR_STOP=1", "--command="+fmt.Sprintf(`
+		CREATE SCHEMA ahead;
+		CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+			$$ SELECT pg_catalog.clock_timestamp() + make_interval(secs => %g) $$;
+		ALTER DATABASE %s SET search_path TO public, ahead, pg_catalog`, by.Seconds(), name))
+	return dsn
 }
