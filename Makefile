@@ -58,7 +58,7 @@ demo: deps build images bin/lab bin/demo ## Bring up a federation of four cluste
 	bin/demo up --kubernetes $(KUBERNETES)
 
 .PHONY: demo-catalog
-demo-catalog: deps build images bin/lab bin/demo ## Have clusters that do not know each other find, buy, use and give back capacity, and show it.
+demo-catalog: deps build images bin/lab bin/demo bin/helm ## Have clusters that do not know each other find, buy, use and give back capacity, and show it.
 	bin/demo catalog --kubernetes $(KUBERNETES)
 
 .PHONY: test
@@ -184,8 +184,8 @@ test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=70m -skip '$(ON_ITS_OWN)|$(FULL_ONLY)' ./test/e2e
 
 .PHONY: test-trade
-test-trade: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of the catalog on four clusters that do not know each other, and a registry outside of them.
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -skip '^TestNegotiationSpeed$$' ./test/trade
+test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the catalog on four clusters that do not know each other, and a registry outside of them.
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$' ./test/trade
 
 .PHONY: test-cidrs
 test-cidrs: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of addresses with CIDRs that are equal, distinct, and inside one another.
@@ -232,7 +232,7 @@ bench-catalog: deps bin/catalog bin/connector bin/lab ## Print what a registry a
 
 # It fails where the goal is missed that docs/catalog/performance.md names.
 .PHONY: bench-trade
-bench-trade: deps build images bin/lab ## Print how long contracts between real clusters take until both have signed.
+bench-trade: deps build images bin/lab bin/helm ## Print how long contracts between real clusters take until both have signed.
 	go test -tags=e2e -count=1 -timeout=30m -v -run '^TestNegotiationSpeed$$' ./test/trade
 
 .PHONY: bench-pods

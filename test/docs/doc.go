@@ -5,9 +5,10 @@
 //
 // A block of commands in a page is preceded by a comment, which a reader of the page does not see:
 //
-//	<!-- run on broker -->                     run it there, with the other blocks of the page, in their order
-//	<!-- run on broker in TestFrontDoor -->    the same, but that journey runs it when it is its turn
-//	<!-- not run: why not -->                  nobody runs it
+//	<!-- run on broker -->                                      run it there, with the other blocks of the page, in their order
+//	<!-- run on broker in TestFrontDoor -->                     the same, but that journey runs it when it is its turn
+//	<!-- run on provider-a, provider-b in InstallMarket -->     on each of them, by what sets the clusters of journeys up
+//	<!-- not run: why not -->                                   nobody runs it
 //
 // and `<!-- commands run on broker -->` or `<!-- commands not run: why not -->` say so for all blocks that follow and have no comment of their own. The package does not
 // know what the commands do, or what clusters there are.

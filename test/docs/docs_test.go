@@ -4,6 +4,11 @@
 package docs_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,7 +52,7 @@ This sentence is between the comment and the block.
 
     kubectl get policies
 
-<!-- commands run on provider -->
+<!-- commands run on provider, consumer -->
 
 ` + "```sh\nkubectl get pods\n```\n" + `
     {"kubectl": "get nodes"}
@@ -66,18 +71,52 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []docs.Block{
-		{Page: "page.md", Line: 5, On: "broker", Text: "kubectl get providers\n# a comment\n\nkubectl get consumers\n"},
-		{Page: "page.md", Line: 19, On: "consumer", In: "TestX", Text: "a=$(kubectl get nodes)\nif true; then\n    echo \"$a\"\nfi\n"},
+		{Page: "page.md", Line: 5, On: []string{"broker"}, Text: "kubectl get providers\n# a comment\n\nkubectl get consumers\n"},
+		{Page: "page.md", Line: 19, On: []string{"consumer"}, In: "TestX", Text: "a=$(kubectl get nodes)\nif true; then\n    echo \"$a\"\nfi\n"},
 		{Page: "page.md", Line: 29, Reason: "it needs the internet", Text: "helm repo add liqo https://example.org\n"},
 		{Page: "page.md", Line: 35, Text: "kubectl get policies\n"},
-		{Page: "page.md", Line: 40, On: "provider", Text: "kubectl get pods\n"},
+		{Page: "page.md", Line: 40, On: []string{"provider", "consumer"}, Text: "kubectl get pods\n"},
 		{Page: "page.md", Line: 47, Reason: "it is about kind", Text: "kind: Cluster\n\nkind create cluster\n"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Commands(): -want +got\n%s", diff)
 	}
-	if _, err := docs.Commands("page.md", "<!-- run at broker -->\n"); err == nil || !strings.Contains(err.Error(), "page.md:1") {
-		t.Errorf("a comment that cannot be understood: error %v", err)
+	for _, comment := range []string{"run at broker", "run on broker consumer", "run on broker in install"} {
+		if _, err := docs.Commands("page.md", "<!-- "+comment+" -->\n"); err == nil || !strings.Contains(err.Error(), "page.md:1") {
+			t.Errorf("%q cannot be understood: error %v", comment, err)
+		}
+	}
+}
+
+// TestReader reads what is for one function, in its order, and nothing else.
+func TestReader(t *testing.T) {
+	repository := t.TempDir()
+	text := "<!-- commands run on broker in TestX -->\n\n    kubectl get NODE\n\nText.\n\n    kubectl get pods\n\n<!-- run on broker -->\n\n    kubectl get jobs\n\n" +
+		"Text.\n\n    kubectl get secrets\n"
+	if err := os.WriteFile(filepath.Join(repository, "page.md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := docs.Read(repository, "page.md", "TestX")
+	if err != nil || len(blocks) != 3 {
+		t.Fatalf("Read(): %v, %v", blocks, err)
+	}
+	r := &docs.Reader{Blocks: blocks, Values: map[string]string{"NODE": "nodes"}, Run: func(_ context.Context, b docs.Block, script string) (string, error) {
+		return fmt.Sprint(b.On, " ", script), nil
+	}}
+	if got, err := r.Next(t.Context(), "kubectl get nodes"); err == nil || got != "" {
+		t.Errorf("a block that is another one: %q, %v", got, err)
+	}
+	if got, err := r.Next(t.Context(), "kubectl get NODE"); got != "[broker] kubectl get nodes\n" || err != nil {
+		t.Errorf("Next(): %q, %v", got, err)
+	}
+	if err := errors.Join(r.Skip("kubectl get pods"), r.End()); err == nil || !strings.Contains(err.Error(), "kubectl get secrets") {
+		t.Errorf("a block is left: %v", err)
+	}
+	if got, err := r.Next(t.Context(), ""); got != "[broker] kubectl get secrets\n" || err != nil || r.End() != nil {
+		t.Errorf("Next(): %q, %v, %v", got, err, r.End())
+	}
+	if _, err := r.Next(t.Context(), "kubectl"); err == nil {
+		t.Error("there is one block more than the page has")
 	}
 }
 

@@ -5,6 +5,7 @@ package docs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -21,9 +22,9 @@ type Block struct {
 	Line int
 	// Text is what stands in the block, without its indentation.
 	Text string
-	// On is the name of the cluster on which it runs; empty if it does not.
-	On string
-	// In is the test that runs it; empty for the one that runs the pages.
+	// On are the names of the clusters on which it runs, on each of them; none if it does not.
+	On []string
+	// In is the function that runs it, a test or one that sets clusters up; empty for the test that runs the pages.
 	In string
 	// Reason says why nobody runs it; empty if somebody does, or if nothing is said.
 	Reason string
@@ -33,16 +34,16 @@ func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
 var (
 	comment = regexp.MustCompile(`(?s)^\s*<!-- (.*?) -->\s*$`)
-	runOn   = regexp.MustCompile(`^(commands )?run on (\w[\w-]*)(?: in (Test\w+))?$`)
+	runOn   = regexp.MustCompile(`^(commands )?run on (\w[\w-]*(?:, \w[\w-]*)*)(?: in ([A-Z]\w*))?$`)
 	notRun  = regexp.MustCompile(`^(commands )?not run: (.+)$`)
-	program = regexp.MustCompile(`^\s*(?:sudo )?(?:(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|api|crane|promtool|sha256sum|tar|export) |[a-z_]+=\$?\()`)
+	program = regexp.MustCompile(`^\s*(?:sudo )?(?:(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|api|crane|promtool|sha256sum|tar|export|catalog) |[a-z_]+=\$?\()`)
 )
 
 // Commands returns the blocks of a page that have commands, in their order.
 func Commands(page, text string) ([]Block, error) {
 	source := []byte(text)
 	var blocks []Block
-	var said, always Block
+	var said, always *Block // Nil while nothing is said.
 	visit := func(n ast.Node) error {
 		at := 1
 		if lines := n.Lines(); lines.Len() > 0 {
@@ -62,16 +63,16 @@ func Commands(page, text string) ([]Block, error) {
 			}
 			return nil
 		case n.Kind() == ast.KindCodeBlock || n.Kind() == ast.KindFencedCodeBlock && language(n, source) != "text":
-			b := said
-			if b == (Block{}) {
-				b = always
+			b := Block{}
+			if who := cmp.Or(said, always); who != nil {
+				b = *who
 			}
 			b.Page, b.Line, b.Text = page, at, string(n.Lines().Value(source))
 			if hasCommand(b.Text) {
 				blocks = append(blocks, b)
 			}
 		}
-		said = Block{} // What is said is about the very next block.
+		said = nil // What is said is about the very next block.
 		return nil
 	}
 	err := ast.Walk(goldmark.DefaultParser().Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -96,18 +97,18 @@ func language(n ast.Node, source []byte) string {
 	return string(fenced.Language(source))
 }
 
-// parse reads a comment. One that is about something else says nothing.
-func parse(text string) (said Block, isDefault bool, err error) {
+// parse reads a comment. It returns nil for one that is about something else.
+func parse(text string) (said *Block, isDefault bool, err error) {
 	if found := runOn.FindStringSubmatch(text); found != nil {
-		return Block{On: found[2], In: found[3]}, found[1] != "", nil
+		return &Block{On: strings.Split(found[2], ", "), In: found[3]}, found[1] != "", nil
 	}
 	if found := notRun.FindStringSubmatch(text); found != nil {
-		return Block{Reason: found[2]}, found[1] != "", nil
+		return &Block{Reason: found[2]}, found[1] != "", nil
 	}
 	if strings.HasPrefix(text, "run") || strings.HasPrefix(text, "not run") || strings.HasPrefix(text, "commands") {
-		return Block{}, false, fmt.Errorf("comment %q cannot be understood", text)
+		return nil, false, fmt.Errorf("comment %q cannot be understood", text)
 	}
-	return Block{}, false, nil
+	return nil, false, nil
 }
 
 // hasCommand reports whether a line of a block starts a program. A session, whose commands follow a prompt, shows what is printed too:
@@ -122,7 +123,7 @@ func hasCommand(text string) bool {
 }
 
 // placeholders are what stands for something in commands.
-var placeholders = regexp.MustCompile(`\b(?:PROVIDER|CONSUMER|BROKER)(?:_ID)?\b|\b(?:TWIN_|TENANT_|REMOTE_)?NAMESPACE\b|\b(?:POD|DEPLOYMENT|POLICY|NODE)\b`)
+var placeholders = regexp.MustCompile(`\b(?:PROVIDER|CONSUMER|BROKER)(?:_ID)?\b|\b(?:TWIN_|TENANT_|REMOTE_)?NAMESPACE\b|\b(?:POD|DEPLOYMENT|POLICY|NODE|PARTY|SALE|TOKEN(?:_ID)?)\b`)
 
 // Fill returns the text of a block with values in the place of placeholders. It is an error if there is none for one.
 func (b Block) Fill(values map[string]string) (string, error) {

@@ -4,9 +4,12 @@
 package docs_test
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,11 +38,56 @@ func matches(t *testing.T, pattern, glob string) map[string]bool {
 	return found
 }
 
-// TestPagesSayWhoRunsTheirCommands holds that each command in a page is run by a test, or that the page says why not.
+// who runs blocks: the functions of a folder, and the clusters that they know.
+type who struct {
+	clusters []string
+	// in has the text of the file that each function is in.
+	in map[string]string
+}
+
+// runs returns why a block is not run by somebody of a folder, as its comment says; nil if it is.
+func (w who) runs(b docs.Block) error {
+	text := w.in[b.In]
+	switch {
+	case b.In != "" && text == "":
+		return fmt.Errorf("there is no function %s", b.In)
+	case b.In != "" && !strings.Contains(text, `"`+b.Page+`"`):
+		return fmt.Errorf("%s does not read this page", b.In)
+	}
+	for _, on := range b.On {
+		if !slices.Contains(w.clusters, on) {
+			return fmt.Errorf("there is no cluster %q", on)
+		}
+	}
+	return nil
+}
+
+// functions returns the text of the file that each exported function of a folder is in, and each test.
+func functions(t *testing.T, glob string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, glob))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", glob, len(files), err)
+	}
+	texts := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`(?m)^func (?:\(\w+ \*?\w+\) )?([A-Z]\w*)\(`).FindAllSubmatch(text, -1) {
+			texts[string(found[1])] = string(text)
+		}
+	}
+	return texts
+}
+
+// TestPagesSayWhoRunsTheirCommands holds that each command in a page is run by a test or by what sets clusters up, or that the page says why not.
 func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
-	journeys := matches(t, `(?m)^func (Test\w+)\(`, "test/e2e/*_test.go")
+	peered := who{[]string{"broker", "consumer", "provider"}, functions(t, "test/e2e/*_test.go")}
+	strangers := who{[]string{"broker", "consumer", "provider-a", "provider-b", "registry"}, functions(t, "test/trade/*_test.go")}
+	maps.Copy(strangers.in, functions(t, "test/federation/*.go"))
 	targets := matches(t, `(?m)^([a-z0-9/-]+):`, "Makefile")
-	clusters := map[string]bool{"broker": true, "consumer": true, "provider": true}
 	makes := regexp.MustCompile(`^make((?: [a-z0-9/-]+)+)`)
 	total := 0
 	pages, err := docs.Pages(root)
@@ -66,14 +114,19 @@ func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
 					}
 				}
 			}
-			switch {
-			case onlyMake || b.Reason != "":
-			case b.On == "":
+			if onlyMake || b.Reason != "" {
+				continue
+			}
+			if len(b.On) == 0 {
 				t.Errorf("%s: no test runs this, and no comment says why not:\n%s", b, b.Text)
-			case !clusters[b.On]:
-				t.Errorf("%s: there is no cluster %q", b, b.On)
-			case b.In != "" && !journeys[b.In]:
-				t.Errorf("%s: there is no test %s", b, b.In)
+				continue
+			}
+			runner := peered
+			if _, known := peered.in[b.In]; b.In != "" && !known {
+				runner = strangers
+			}
+			if err := runner.runs(b); err != nil {
+				t.Errorf("%s: %v", b, err)
 			}
 		}
 	}

@@ -34,7 +34,8 @@ import (
 
 // TestFrontDoor takes clusters that peer and run nothing but Liqo to a workload that is offloaded, reached, explained and drained, and
 // back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home. It is the
-// first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
+// first of the journeys, so that a new lab is what it wants; of another one it removes the broker. At last the federation of the tests
+// sets the clusters up for the other journeys, exactly as the README has done.
 func TestFrontDoor(t *testing.T) {
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
@@ -45,6 +46,7 @@ func TestFrontDoor(t *testing.T) {
 	if err := fed.LoadImages(ctx, releaseTag(t)); err != nil {
 		t.Fatal(err)
 	}
+	byPages := map[*federation.Cluster]map[string]string{}
 	began := time.Now()
 	mustPlugin(t, fed.Broker, "uninstall")
 	mustPlugin(t, fed.Consumer, "unprepare")
@@ -57,13 +59,15 @@ func TestFrontDoor(t *testing.T) {
 			killAt(t, fed.Broker, step, "install")
 		}
 		r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
-		r.start("")
 		r.next("kubectl liqo-broker install")
 		if out := mustPlugin(t, fed.Broker, "install"); strings.Contains(out, "done in") {
 			t.Errorf("installed twice, the second time changes something:\n%s", out)
 		}
 		r.next("kubectl liqo-broker prepare")
 		eventually(t, time.Minute, fed.CheckOffer)
+		for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
+			byPages[c] = setUp(t, c)
+		}
 		r.next("kubectl liqo-broker status")
 		r.next("kubectl liqo-broker diagnose")
 		r.next("kubectl --namespace liqo delete secret auth-token")
@@ -97,7 +101,6 @@ func TestFrontDoor(t *testing.T) {
 	})
 	t.Run("ByHand", func(t *testing.T) {
 		r := read(t, "docs/install.md", "TestFrontDoor", nil)
-		r.start("")
 		r.next("kubectl apply -k deploy")
 		if policies := "kubectl apply -k deploy/admission"; withPolicies(t) {
 			r.next(policies)
@@ -107,7 +110,7 @@ func TestFrontDoor(t *testing.T) {
 		r.next("kubectl patch clusterrole")
 		r.brokerByHand()
 		r.next("kubectl patch clusterrole")
-		r.values = arrived(t)
+		r.Values = arrived(t)
 		r.next("kubectl get services -A")
 		r.next("sed s/REMOTE_IPAM/")
 		r.next("kubectl get virtualnodes")
@@ -115,17 +118,15 @@ func TestFrontDoor(t *testing.T) {
 		completeAndLeave(t)
 	})
 	t.Run("Helm", func(t *testing.T) {
-		r := read(t, "docs/helm.md", "TestFrontDoor", nil)
-		r.start(serveLiqosCharts(t))
+		r := read(t, "docs/helm.md", "TestFrontDoor", nil, "https://helm.liqo.io/", serveLiqosCharts(t))
 		r.next("kubectl apply -f deploy/broker/namespace.yaml")
 		r.next("helm repo add liqo")
 		byHand := read(t, "docs/install.md", "TestFrontDoor", nil)
-		byHand.start("")
 		byHand.skip("kubectl apply -k deploy", "kubectl apply -k deploy/admission", "kubectl patch clusterrole")
 		byHand.brokerByHand()
-		r.values = arrived(t)
+		r.Values = arrived(t)
 		r.next("helm repo add liqo")
-		byHand.values = r.values
+		byHand.Values = r.Values
 		byHand.skip("kubectl patch clusterrole", "kubectl get services -A", "sed s/REMOTE_IPAM/")
 		byHand.next("kubectl get virtualnodes")
 		complete(t)
@@ -135,6 +136,27 @@ func TestFrontDoor(t *testing.T) {
 		stockEverywhere(t)
 	})
 	secrets.none(t)
+
+	installed(t)
+	if err := fed.HideAPI(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for c, set := range byPages {
+		eventually(t, time.Minute, func(ctx context.Context) error { return fed.AsSetUp(ctx, c, set) })
+	}
+	if err := fed.ExposeAPI(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setUp returns what is set up on a cluster.
+func setUp(t *testing.T, c *federation.Cluster) map[string]string {
+	t.Helper()
+	found, err := fed.SetUp(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // brokerByHand gives virtual nodes our virtual kubelet, and offers namespace liqo.

@@ -12,11 +12,9 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,103 +29,55 @@ import (
 // root is the root of the repository.
 const root = "../.."
 
-// reader is somebody who does what a page says: block after block, each on the cluster that it is for.
+// reader is somebody who does what a page says.
 type reader struct {
-	t      *testing.T
-	blocks []docs.Block
-	shell  *docs.Shell
-	values map[string]string
-	// instead has what the federation has in the place of things that it cannot reach.
-	instead *strings.Replacer
+	*federation.Reader
+
+	t *testing.T
 }
 
-// read begins with the blocks of a page that a test runs; empty is the test that runs what no journey does.
-func read(t *testing.T, page, in string, values map[string]string) *reader {
+// read begins with the blocks of a page that a test runs; empty is the test that runs what no journey does. The pairs are texts of commands, and what the
+// federation has in their place.
+func read(t *testing.T, page, in string, values map[string]string, instead ...string) *reader {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, page))
+	r, err := fed.Read(page, in, instead...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := docs.Commands(page, string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &reader{t: t, values: values}
-	for _, b := range all {
-		if b.On != "" && b.In == in {
-			r.blocks = append(r.blocks, b)
-		}
-	}
-	return r
-}
-
-// start makes the reader ready to run blocks.
-func (r *reader) start(chartRepository string) {
-	r.t.Helper()
-	home := r.t.TempDir()
-	absolute, err := filepath.Abs(root)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	path := strings.Join([]string{
-		filepath.Join(absolute, "bin"), filepath.Dir(fed.Broker.Lab.KubectlPath()), fed.Broker.Lab.LiqoPath(), os.Getenv("PATH"),
-	}, ":")
-	r.shell, err = docs.NewShell(r.t.Context(), absolute, home, "PATH="+path, "HOME="+home, "NO_COLOR=1")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		if err := r.shell.Close(); err != nil {
-			r.t.Error(err)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
 		}
 	})
-	r.instead = strings.NewReplacer("--image=nginx", "--image=lab.local/web:1", "https://helm.liqo.io/", chartRepository)
+	r.Values = values
+	return &reader{r, t}
 }
 
 // next runs the next block, which has a command that begins like this, and returns what it prints.
 func (r *reader) next(command string) string {
 	r.t.Helper()
-	if len(r.blocks) == 0 {
-		r.t.Fatalf("the page has no further block, %q was to come", command)
-	}
-	b := r.blocks[0]
-	r.blocks = r.blocks[1:]
-	if !strings.Contains("\n"+b.Text, "\n"+command) {
-		r.t.Fatalf("%s: this test knows nothing of this block; %q was to come:\n%s", b, command, b.Text)
-	}
-	on := map[string]*federation.Cluster{"broker": fed.Broker, "consumer": fed.Consumer, "provider": fed.ProviderA}[b.On]
-	if on == nil {
-		r.t.Fatalf("%s: there is no cluster %q", b, b.On)
-	}
-	script, err := b.Fill(r.values)
+	blocks, began := r.Blocks, time.Now()
+	out, err := r.Next(r.t.Context(), command)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	began := time.Now()
-	out, err := r.shell.Run("KUBECONFIG", on.Lab.KubeconfigPath(), r.instead.Replace(script))
-	if err != nil {
-		r.t.Fatalf("%s, on %s: %v\n%s\n%s", b, b.On, err, b.Text, out)
-	}
-	r.t.Logf("%s took %.1f s", b, time.Since(began).Seconds())
+	r.t.Logf("%s took %.1f s", blocks[0], time.Since(began).Seconds())
 	return out
 }
 
 // skip passes over blocks that begin with these commands, in this order.
 func (r *reader) skip(commands ...string) {
 	r.t.Helper()
-	for _, command := range commands {
-		if len(r.blocks) == 0 || !strings.Contains("\n"+r.blocks[0].Text, "\n"+command) {
-			r.t.Fatalf("%v: a block with %q was to come", r.blocks, command)
-		}
-		r.blocks = r.blocks[1:]
+	if err := r.Skip(commands...); err != nil {
+		r.t.Fatal(err)
 	}
 }
 
 // end fails the test if blocks are left.
 func (r *reader) end() {
 	r.t.Helper()
-	for _, b := range r.blocks {
-		r.t.Errorf("%s: no test has run this:\n%s", b, b.Text)
+	if err := r.End(); err != nil {
+		r.t.Error(err)
 	}
 }
 
@@ -166,22 +116,21 @@ func TestCommandsOfDocuments(t *testing.T) {
 func runPage(t *testing.T, page string, values map[string]string) {
 	t.Helper()
 	r := read(t, page, "", values)
-	if len(r.blocks) == 0 {
+	if len(r.Blocks) == 0 {
 		return
 	}
-	r.start("")
 	undo := keep(t)
 	defer undo()
-	for len(r.blocks) > 0 {
+	for len(r.Blocks) > 0 {
 		cluster, peer := fed.Broker, fed.ProviderA
-		if r.blocks[0].On == "consumer" {
+		if slices.Contains(r.Blocks[0].On, "consumer") {
 			cluster, peer = fed.Consumer, fed.Broker
 		}
 		node, err := cluster.VirtualNode(t.Context(), peer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.values["NODE"], r.values["TENANT_NAMESPACE"] = node.Name, tenantNamespace(t, cluster, peer)
+		r.Values["NODE"], r.Values["TENANT_NAMESPACE"] = node.Name, tenantNamespace(t, cluster, peer)
 		r.next("")
 	}
 }

@@ -8,14 +8,9 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
@@ -126,26 +121,16 @@ func checkIdentity(t *testing.T, victim cluster.ID) {
 		"another cluster": {CommonName: string(victim), Organization: []string{"liqo.io"}},
 		"administrators":  {CommonName: stranger, Organization: []string{"kubeadm:cluster-admins"}},
 	} {
+		wish, err := hostile.SigningRequest(subject)
+		if err != nil {
+			t.Fatal(err)
+		}
 		request := auth.NewCertificateIdentityRequest(discoveryv1alpha1.ClusterIdentity{ClusterID: stranger, ClusterName: "stranger"}, "",
-			string(token.Data["token"]), signingRequest(t, subject))
+			string(token.Data["token"]), wish)
 		if status, body := postIdentity(t, request); status < http.StatusBadRequest {
 			t.Errorf("a stranger gets a certificate of %s: status %d, %s", name, status, body)
 		}
 	}
-}
-
-// signingRequest returns a request for a certificate, as PEM.
-func signingRequest(t *testing.T, subject pkix.Name) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
 // postIdentity sends a request to the broker's liqo-auth, from a pod of the consumer.

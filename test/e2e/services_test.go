@@ -38,18 +38,18 @@ func TestServicesReachTheConsumer(t *testing.T) {
 	deploy(t, namespace, federation.Home, replicas)
 	pod := copyOf(t, namespace, "shell", fed.ProviderB)
 
-	relayed := askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Minute)
+	relayed := askService(t, namespace, pod, "home", replicas, federation.PathRelay)
 
 	unpeer := peer(t, fed.Consumer, fed.ProviderB)
 	peered := time.Now()
-	direct := askService(t, namespace, pod, "home", replicas, federation.PathDirect, time.Minute)
+	direct := askService(t, namespace, pod, "home", replicas, federation.PathDirect)
 	t.Logf("direct %.1f s after the peering", time.Since(peered).Seconds())
 	if same(relayed, direct) {
 		t.Errorf("the endpoints are the same with and without a peering: %v", direct.hosts)
 	}
 	unpeer()
 	ended := time.Now()
-	askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Minute)
+	askService(t, namespace, pod, "home", replicas, federation.PathRelay)
 	t.Logf("relayed %.1f s after the end of the peering", time.Since(ended).Seconds())
 
 	// The last copy of a workload is not moved by itself.
@@ -59,7 +59,7 @@ func TestServicesReachTheConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod = copyOf(t, namespace, "shell", fed.ProviderA)
-	askService(t, namespace, pod, "home", replicas, federation.PathDirect, time.Minute)
+	askService(t, namespace, pod, "home", replicas, federation.PathDirect)
 }
 
 // TestRelayAddressesOfEndpointsLast asks a Service of the consumer, whose pods run on the consumer itself, from a pod on a provider that
@@ -70,12 +70,12 @@ func TestRelayAddressesOfEndpointsLast(t *testing.T) {
 	pin(t, namespace, fed.ProviderB)
 	deploy(t, namespace, federation.Home, replicas)
 	pod := copyOf(t, namespace, "shell", fed.ProviderB)
-	before := askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Minute)
+	before := askService(t, namespace, pod, "home", replicas, federation.PathRelay)
 	select {
 	case <-time.After(50 * time.Second):
 	case <-t.Context().Done():
 	}
-	after := askService(t, namespace, pod, "home", replicas, federation.PathRelay, time.Minute)
+	after := askService(t, namespace, pod, "home", replicas, federation.PathRelay)
 	if !maps.Equal(before.hosts, after.hosts) {
 		t.Errorf("pods answer at other addresses: before %v, after %v", before.hosts, after.hosts)
 	}
@@ -91,7 +91,7 @@ func TestProvidersReachEachOther(t *testing.T) {
 	if shell < 0 {
 		t.Fatalf("no pod is the shell: %v", pods)
 	}
-	found := askService(t, namespace, pods[shell], "web", replicas, "", time.Minute)
+	found := askService(t, namespace, pods[shell], "web", replicas, "")
 	for _, pod := range pods {
 		if pod.Name != pods[shell].Name && !slices.Contains(values(found.hosts), pod.Name) {
 			t.Errorf("pod %s on %s does not answer on %s", pod.Name, pod.RunsOn.Name, pods[shell].RunsOn.Name)
@@ -119,12 +119,12 @@ func copyOf(t *testing.T, namespace, deployment string, on *federation.Cluster) 
 	return found
 }
 
-// askService asks a Service, and the headless one beside it, from a pod on a provider, once so many different pods answer there and,
+// askService asks a Service, and the headless one beside it, from a pod on a provider, once, within a minute, so many different pods answer there and,
 // if a path is given, all of them by it.
-func askService(t *testing.T, namespace string, from federation.Copy, name string, replicas int, path federation.Path, timeout time.Duration) service {
+func askService(t *testing.T, namespace string, from federation.Copy, name string, replicas int, path federation.Path) service {
 	t.Helper()
 	var found service
-	eventually(t, timeout, func(ctx context.Context) (err error) {
+	eventually(t, time.Minute, func(ctx context.Context) (err error) {
 		found = service{hosts: map[netip.Addr]string{}}
 		addresses, err := resolve(ctx, namespace, from.Name, name+"-headless")
 		if err != nil {

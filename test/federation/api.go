@@ -61,10 +61,15 @@ func (f *Federation) APIToken(ctx context.Context) (string, error) {
 
 // token returns a token of a service account of the broker's namespace.
 func (f *Federation) token(ctx context.Context, name string, audiences ...string) (string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: brokerNamespace, Name: name}}
+	return f.Broker.Token(ctx, brokerNamespace, name, audiences...)
+}
+
+// Token returns a token of a service account of the cluster: for its API server, or for others.
+func (c *Cluster) Token(ctx context.Context, namespace, name string, audiences ...string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
-	if err := f.Broker.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("get a token of %s: %w", name, err)
+	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("get a token of %s/%s of %s: %w", namespace, name, c.Name, err)
 	}
 	return request.Status.Token, nil
 }

@@ -6,81 +6,42 @@ package federation
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
-// CatalogName is the name of the CatalogRegistry by which clusters use the registry of the market.
-const CatalogName = "lab"
+// CatalogName is the name of the CatalogRegistry by which clusters use the registry of the market (deploy/examples/catalog/registry.yaml).
+const CatalogName = "my-registry"
 
 const (
-	// connector is the Deployment of the connector, and its namespace.
-	connector = "liqo-broker-connector"
+	// connector is the Deployment of the connector, and its namespace; guard is that of the guard.
+	connector, guard = "liqo-broker-connector", "liqo-broker-guard"
 	// negotiationPort is the port of a node at which buyers negotiate (deploy/connector/services.yaml).
 	negotiationPort = 30446
 	// registryName, registryAddress and registryPort are where the registry of the market is.
 	registryName, registryAddress, registryPort = "registry", "172.30.0.100", 8443
 	// strangerAddress is where a machine is that belongs to nobody.
 	strangerAddress = "172.30.0.101"
+	// tokenName is the Secret with the token that lets a cluster in at the registry, as the page for sellers calls it.
+	tokenName = "my-registry-token"
 )
-
-// ConnectorSettings say what a connector of a cluster does.
-type ConnectorSettings struct {
-	// Sells has the cluster sell what its nodes have, or what its broker aggregates.
-	Sells, Aggregate bool
-	// Flags are given to the connector besides those of the manifests.
-	Flags []string
-}
-
-// InstallConnector installs the connector on a cluster as deploy/connector says, and guards the cluster as `kubectl liqo-broker guard` does.
-func (f *Federation) InstallConnector(ctx context.Context, c *Cluster, s ConnectorSettings, progress *Progress) error {
-	options, err := f.images()
-	if err != nil {
-		return err
-	}
-	for _, image := range []string{connector, "liqo-broker", "liqo-broker-vk"} {
-		if err := c.load(ctx, f.archive(image), options.Tag); err != nil {
-			return err
-		}
-	}
-	manifests, err := c.Kubectl(ctx, "kustomize", f.path("deploy", "connector"))
-	if err != nil {
-		return err
-	}
-	replace := []string{"capacitorset/liqo-broker-connector:v0.1.0", "capacitorset/liqo-broker-connector:" + options.Tag, `share: "30"`, `share: "90"`, "drain: 5m", "drain: 20s"}
-	if s.Sells {
-		replace = append(replace, `endpoint: ""`, fmt.Sprintf("endpoint: https://%s:%d", c.Lab.Address, negotiationPort))
-	}
-	if err := c.Apply(ctx, strings.NewReplacer(replace...).Replace(manifests)); err != nil {
-		return err
-	}
-	flags := s.Flags
-	if s.Aggregate {
-		flags = append(flags, "--broker")
-	}
-	if len(flags) > 0 {
-		if _, err := c.addFlags(ctx, connector, connector, flags...); err != nil {
-			return err
-		}
-	}
-	if err := c.rollout(ctx, connector, connector); err != nil {
-		return err
-	}
-	return c.with(ctx, options, progress, (*install.Installer).Guard)
-}
 
 // Guard guards a cluster with a connector, as `kubectl liqo-broker guard` does. Its images must be loaded.
 func (f *Federation) Guard(ctx context.Context, c *Cluster, progress *Progress) error {
@@ -91,22 +52,58 @@ func (f *Federation) Guard(ctx context.Context, c *Cluster, progress *Progress) 
 	return c.with(ctx, options, progress, (*install.Installer).Guard)
 }
 
-// InstallMarket runs a registry on a machine of its own, and installs connectors that use it: the providers sell, the consumer buys.
+// LiqoAlone takes the webhooks of the guard and its policies from the API server of a cluster, until the returned function is called, which can be repeated.
+func (c *Cluster) LiqoAlone(ctx context.Context) (end func() error, err error) {
+	var taken []*unstructured.Unstructured
+	end = func() error {
+		var errs []error
+		for _, o := range taken {
+			o.SetResourceVersion("")
+			o.SetUID("")
+			errs = append(errs, client.IgnoreAlreadyExists(c.Create(context.WithoutCancel(ctx), o)))
+		}
+		return errors.Join(errs...)
+	}
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"} {
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind + "List"})
+		err := c.List(ctx, all, client.MatchingLabels{"app.kubernetes.io/name": guard})
+		if meta.IsNoMatchError(err) {
+			continue // Kubernetes before 1.30 has no policies.
+		}
+		for i := range all.Items {
+			taken = append(taken, &all.Items[i])
+			err = errors.Join(err, c.Delete(ctx, all.Items[i].DeepCopy()))
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("take the guard from %s: %w", c.Name, err), end())
+		}
+	}
+	if len(taken) < 2 {
+		return nil, errors.Join(fmt.Errorf("%s has no guard: %d objects", c.Name, len(taken)), end())
+	}
+	return end, nil
+}
+
+// InstallMarket runs a registry on a machine of its own, and has the consumer buy and the providers sell: all of it by the commands of the pages. The
+// page for operators is docs/catalog/operator.md.
 func (f *Federation) InstallMarket(ctx context.Context, progress *Progress) (*Registry, error) {
 	host, err := f.machine(ctx, registryName, registryAddress)
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{URL: fmt.Sprintf("https://%s:%d", registryAddress, registryPort), host: host}
+	serve, err := f.serve("docs/catalog/operator.md")
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{URL: fmt.Sprintf("https://%s:%d", registryAddress, registryPort), host: host, serve: serve}
 	if err := progress.Step(ctx, "the registry runs on a machine of its own, outside of all clusters", r.Run); err != nil {
 		return nil, err
 	}
 	err = progress.Step(ctx, "consumer, provider-a and provider-b have connectors, which join the registry", func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, c := range []*Cluster{f.Consumer, f.ProviderA, f.ProviderB} {
-			group.Go(func() error {
-				return f.joinMarket(ctx, r, c, ConnectorSettings{Sells: c != f.Consumer}, progress)
-			})
+			group.Go(func() error { return f.JoinMarket(ctx, r, c) })
 		}
 		return group.Wait()
 	})
@@ -129,15 +126,81 @@ func (f *Federation) BrokerTrades(ctx context.Context, r *Registry, progress *Pr
 	if err := f.InstallBroker(ctx, progress); err != nil {
 		return err
 	}
-	return f.joinMarket(ctx, r, f.Broker, ConnectorSettings{Sells: true, Aggregate: true}, progress)
+	return f.JoinMarket(ctx, r, f.Broker)
 }
 
-// joinMarket installs the connector of a cluster, which uses the registry.
-func (f *Federation) joinMarket(ctx context.Context, r *Registry, c *Cluster, s ConnectorSettings, progress *Progress) error {
-	if err := f.InstallConnector(ctx, c, s, progress); err != nil {
+// JoinMarket does what the pages say to a cluster that buys or sells, until it uses the registry. It does nothing else: TestTraders compares.
+func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) error {
+	options, err := f.images()
+	if err != nil {
 		return err
 	}
-	return r.Join(ctx, c)
+	for _, image := range []string{connector, "liqo-broker", "liqo-broker-vk"} {
+		if err := c.load(ctx, f.archive(image), options.Tag); err != nil {
+			return err
+		}
+	}
+	// An earlier run on this lab has left it.
+	left := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connector, Name: tokenName}}
+	if err := client.IgnoreNotFound(c.Delete(ctx, left)); err != nil {
+		return err
+	}
+	for _, page := range f.PagesOf(c) {
+		if err := f.doAsPageSays(ctx, page, r, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PagesOf returns the pages that somebody reads whose cluster trades, in their order.
+func (f *Federation) PagesOf(c *Cluster) []string {
+	if c == f.Consumer {
+		return []string{"docs/catalog/buyer.md", "docs/catalog/provider.md"} // A buyer joins a registry as sellers do.
+	}
+	return []string{"docs/catalog/provider.md"}
+}
+
+func (f *Federation) doAsPageSays(ctx context.Context, page string, r *Registry, c *Cluster) (err error) {
+	reader, err := f.ReadToJoin(ctx, page, r, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	return reader.All(ctx)
+}
+
+// ReadToJoin returns a reader of what a page says to a cluster that is to use the registry, by whose operator it was given what it needs.
+func (f *Federation) ReadToJoin(ctx context.Context, page string, r *Registry, c *Cluster) (*Reader, error) {
+	token, err := r.Token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := fmt.Sprintf("https://%s:%d", c.Lab.Address, negotiationPort)
+	reader, err := f.ReadRelease(page, "InstallMarket", "https://203.0.113.7:30446", endpoint)
+	if err != nil {
+		return nil, err
+	}
+	reader.only(c)
+	reader.Values["TOKEN"] = token
+	err = reader.Edit("deploy/examples/catalog/registry.yaml", "https://registry.example:30443", r.URL, exampleParty, r.Fingerprint)
+	if err != nil {
+		return nil, errors.Join(err, reader.Close())
+	}
+	return reader, nil
+}
+
+// serve returns the commands by which the page for operators runs a registry. Its log and metrics are as deploy/catalog has them.
+func (f *Federation) serve(page string) (string, error) {
+	blocks, err := docs.Read(f.root, page, "InstallMarket")
+	if err != nil {
+		return "", err
+	}
+	if len(blocks) != 1 {
+		return "", fmt.Errorf("%s has %d blocks that run the registry, want 1", page, len(blocks))
+	}
+	// So that the registry itself is what is killed.
+	return strings.Replace(blocks[0].Text, "catalog serve", "exec catalog serve --metrics-address=:8445 --log-format=json", 1), nil
 }
 
 // Stranger returns a machine that is neither of a cluster nor of the registry, and its address.
@@ -170,13 +233,18 @@ func (f *Federation) Connector(c *Cluster) Process {
 
 // Party returns who a cluster with a connector is as a party of the catalog.
 func (f *Federation) Party(ctx context.Context, c *Cluster) (party.ID, error) {
-	id, err := identity.Load(ctx, c, connector)
+	id, err := c.Identity(ctx)
 	return id.ID(), err
 }
 
-// RotateKey has the connector of a cluster replace its key, and waits until it has begun again with the new one.
-func (c *Cluster) RotateKey(ctx context.Context) error {
-	before, err := identity.Load(ctx, c, connector)
+// Identity returns the key of a cluster with a connector, as has it whoever reads its Secret.
+func (c *Cluster) Identity(ctx context.Context) (identity.Identity, error) {
+	return identity.Load(ctx, c, connector)
+}
+
+// RotateKey has the connector of a cluster replace its key, as docs/catalog/provider.md says, and waits until it has begun again with the new one.
+func (f *Federation) RotateKey(ctx context.Context, c *Cluster) (err error) {
+	before, err := c.Identity(ctx)
 	if err != nil {
 		return err
 	}
@@ -184,11 +252,17 @@ func (c *Cluster) RotateKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Kubectl(ctx, "annotate", "--namespace="+connector, "secret/"+identity.SecretName, identity.AnnotationRotate+"=now"); err != nil {
+	reader, err := f.ReadRelease("docs/catalog/provider.md", "RotateKey")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	reader.only(c)
+	if _, err := reader.Next(ctx, "kubectl annotate"); err != nil {
 		return err
 	}
 	return Until(ctx, patience, func(ctx context.Context) error {
-		now, err := identity.Load(ctx, c, connector)
+		now, err := c.Identity(ctx)
 		if err != nil {
 			return err
 		}
@@ -228,9 +302,11 @@ type Registry struct {
 	URL, Fingerprint string
 
 	host *lab.Host
-	end  context.CancelFunc
-	done chan error
-	log  *bytes.Buffer
+	// serve are the commands that run it.
+	serve string
+	end   context.CancelFunc
+	done  chan error
+	log   *bytes.Buffer
 }
 
 // Run runs the registry, with the metrics where deploy/catalog has them, until it is killed, and waits until it answers.
@@ -238,7 +314,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.end, r.done, r.log = end, make(chan error, 1), &bytes.Buffer{}
 	go func() {
-		r.done <- r.host.Exec(running, node.Command{Args: []string{"sh", "-c", "mkdir -p /var/lib/liqo-broker && exec catalog serve --metrics-address=:8445 --log-format=json"}, Stdout: r.log, Stderr: r.log})
+		r.done <- r.host.Exec(running, node.Command{Args: []string{"sh", "-ec", r.serve}, Stdout: r.log, Stderr: r.log})
 	}()
 	return Until(ctx, patience, func(ctx context.Context) error {
 		select {
@@ -303,25 +379,4 @@ func (r *Registry) Revoke(ctx context.Context, id string) error {
 		return fmt.Errorf("revoke party %s: %w: %s", id, err, said)
 	}
 	return nil
-}
-
-// Join has the connector of a cluster use the registry, which lets it in by a token.
-func (r *Registry) Join(ctx context.Context, c *Cluster) error {
-	token, err := r.Token(ctx)
-	if err != nil {
-		return err
-	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: connector, Name: "registry-token"},
-		Data:       map[string][]byte{"token": []byte(token)},
-	}
-	if err := client.IgnoreAlreadyExists(c.Create(ctx, secret)); err != nil {
-		return err
-	}
-	return client.IgnoreAlreadyExists(c.Create(ctx, &connectorv1alpha1.CatalogRegistry{
-		ObjectMeta: metav1.ObjectMeta{Name: CatalogName},
-		Spec: connectorv1alpha1.CatalogRegistrySpec{
-			URL: r.URL, Fingerprint: r.Fingerprint, TokenSecret: connectorv1alpha1.SecretReference{Name: secret.Name},
-		},
-	}))
 }

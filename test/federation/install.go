@@ -91,7 +91,7 @@ var ourImages = []struct {
 
 // images returns the options by which the images are installed as they were built last: their tag is made of their content.
 func (f *Federation) images() (install.Options, error) {
-	sum, names := sha256.New(), []string{connector}
+	sum, names := sha256.New(), []string{connector, "liqo-broker-catalog"}
 	for _, image := range ourImages {
 		names = append(names, image.name)
 	}
@@ -111,6 +111,15 @@ func (f *Federation) images() (install.Options, error) {
 // archive returns the path of one of our images.
 func (f *Federation) archive(image string) string {
 	return f.path("bin", "images", image+".tar")
+}
+
+// Load loads one of our images into a cluster, as it was built last.
+func (f *Federation) Load(ctx context.Context, image string, into *Cluster) error {
+	options, err := f.images()
+	if err != nil {
+		return err
+	}
+	return into.load(ctx, f.archive(image), options.Tag)
 }
 
 // LoadImages loads the images of the broker into the clusters that run them, under a tag.

@@ -123,20 +123,6 @@ func (c *Cluster) HasBought(ctx context.Context, seller *Cluster, want v1alpha1.
 	return fmt.Errorf("node %s is not ready", found.Name)
 }
 
-// LetIn has Liqo let a seller consume in turn, as the owner of a buyer's cluster does for a broker.
-func (c *Cluster) LetIn(ctx context.Context, seller *Cluster) error {
-	fc, err := liqo.ForeignClusterOf(ctx, c, seller.ID)
-	if err != nil {
-		return err
-	}
-	if fc == nil {
-		return fmt.Errorf("%s does not know %s", c.Name, seller.Name)
-	}
-	before := client.MergeFrom(fc.DeepCopy())
-	liqo.Provide(fc)
-	return c.Patch(ctx, fc, before)
-}
-
 // HasParted fails while anything of a contract is left at a buyer or its seller.
 func (c *Cluster) HasParted(ctx context.Context, seller *Cluster) error {
 	var errs []error

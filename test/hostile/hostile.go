@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hostile is a peer that means no good: it has the identity that Liqo gave it at a
-// broker, knows what a peer can know, and tries what a peer must not achieve.
+// broker, or at the other side of a contract, knows what a peer can know, and tries what a
+// peer must not achieve.
 //
 // It knows neither how the broker defends itself nor how the federation it is in was made.
 package hostile
@@ -13,11 +14,7 @@ import (
 	"maps"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
@@ -37,7 +34,7 @@ type Peer struct {
 	// Node is one of the broker's own nodes.
 	Node string
 
-	api client.Client
+	caller
 }
 
 // Connect gives a peer its access to the broker's API server, with the identity that Liqo
@@ -47,17 +44,17 @@ func (p *Peer) Connect(config *rest.Config, identity map[string][]byte) error {
 		Host:            config.Host,
 		TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData, CertData: identity["certificate"], KeyData: identity["private-key"]},
 	}
-	api, err := client.New(own, client.Options{})
-	if err != nil {
+	if err := p.connect(own); err != nil {
 		return fmt.Errorf("reach the broker's API server as %s: %w", p.ID, err)
 	}
-	p.api = api
 	return nil
 }
 
-// What the API server answers: for want of a right, and for an admission webhook or policy.
+// What the API server answers: for want of a right, for Liqo's own admission webhook, and for
+// an admission webhook or policy of this project.
 const (
 	NoRight = "cannot"
+	byLiqo  = "shadowpod.validate.liqo.io"
 	refused = "denied"
 )
 
@@ -70,6 +67,9 @@ type Attempt struct {
 	// Try tries, and returns the answer; nil if it succeeded.
 	Try func(context.Context) error
 }
+
+// LiqoLets reports whether it succeeds where there is Liqo alone.
+func (a Attempt) LiqoLets() bool { return a.Got != NoRight && a.Got != byLiqo }
 
 // Attempts are what the peer tries at the broker's API server: as one that provides, and as
 // one that consumes if it has a twin namespace.
@@ -129,7 +129,7 @@ func (p *Peer) Attempts() []Attempt {
 	return append(attempts,
 		Attempt{"create a pod past Liqo", "a pod on the broker", NoRight, p.create("v1", "Pod", p.Twin, nil, pod(nil)["pod"].(map[string]any))},
 		Attempt{"ask for a pod in kube-system", "root on the broker", NoRight, wish("kube-system", origin, nil)},
-		Attempt{"ask for a pod in the victim's name", "the victim's pods", refused,
+		Attempt{"ask for a pod in the victim's name", "the victim's pods", byLiqo,
 			wish(p.Twin, map[string]any{"virtualkubelet.liqo.io/origin": string(p.Victim)}, nil)},
 		Attempt{"ask for a pod on a node of the broker", "root on the broker", refused, wish(p.Twin, origin, map[string]any{"nodeName": p.Node})},
 		Attempt{"ask for a pod with the root of its node", "root on a node", refused,
@@ -145,54 +145,17 @@ func (p *Peer) Attempts() []Attempt {
 	)
 }
 
-// list tries to read objects of a kind.
-func (p *Peer) list(apiVersion, kind, namespace string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind+"List"))
-		return p.api.List(ctx, list, client.InNamespace(namespace))
-	}
-}
-
-// create tries to create an object, and removes it should it succeed.
-func (p *Peer) create(apiVersion, kind, namespace string, labels, spec map[string]any) func(context.Context) error {
-	return func(ctx context.Context) error {
-		object := &unstructured.Unstructured{Object: map[string]any{}}
-		object.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
-		object.SetNamespace(namespace)
-		object.SetGenerateName("hostile-")
-		if err := unstructured.SetNestedMap(object.Object, plain(labels), "metadata", "labels"); err != nil {
-			return fmt.Errorf("label the %s: %w", kind, err)
-		}
-		if spec != nil {
-			object.Object["spec"] = spec
-		}
-		if err := p.api.Create(ctx, object); err != nil {
-			return err
-		}
-		if err := p.api.Delete(ctx, object); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the attempt succeeded, and what it made stays: %w", err)
-		}
-		return nil
-	}
-}
-
-// plain returns labels as JSON has them.
-func plain(labels map[string]any) map[string]any {
-	if labels == nil {
-		return map[string]any{}
-	}
-	return labels
-}
-
 // Report is a table of attempts and answers, in Markdown.
 func Report(attempts []Attempt) string {
 	var table strings.Builder
-	table.WriteString("| what the peer tried | to get | what it got |\n|---|---|---|\n")
+	table.WriteString("| what was tried | to get | what it got |\n|---|---|---|\n")
 	for _, a := range attempts {
 		got := "refused by admission"
-		if a.Got == NoRight {
+		switch a.Got {
+		case NoRight:
 			got = "no right to it"
+		case byLiqo:
+			got = "refused by Liqo itself"
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", a.Name, a.Gain, got)
 	}

@@ -85,8 +85,8 @@ func serving(namespace string) (answers func(ctx context.Context) error) {
 // shared is the namespace of the consumer whose web servers run on provider-b while journeys use one contract, one after the other.
 const shared = "bounds"
 
-// contracted has the consumer use provider-b by a contract, and returns the Purchase, with what tells whether the consumer's web servers there answer. Those that a
-// journey before has left are used again.
+// contracted has the consumer use provider-b by a contract, and returns the Purchase, with what tells whether the consumer's web servers there
+// answer. Those that a journey before has left are used again.
 func contracted(t *testing.T) (*connectorv1alpha1.Purchase, func(ctx context.Context) error) {
 	t.Helper()
 	bought, answers := &connectorv1alpha1.Purchase{}, serving(shared)
@@ -156,7 +156,7 @@ func TestBuy(t *testing.T) {
 
 	// Both sides get new keys: contracts and offers are those of the same parties.
 	for _, c := range []*federation.Cluster{fed.Consumer, fed.ProviderB} {
-		if err := c.RotateKey(t.Context()); err != nil {
+		if err := fed.RotateKey(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,18 +7,17 @@ package trade
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,39 +62,127 @@ func TestUnguarded(t *testing.T) {
 // and with the token that the contract gave it. Neither gets anything, and the contract goes on.
 func TestTradersStayInBounds(t *testing.T) {
 	_, answers := contracted(t)
-	for name, tc := range map[string]struct {
-		peer, at *federation.Cluster
-		twin     string
-	}{
-		"Buyer":  {fed.Consumer, fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared)},
-		"Seller": {fed.ProviderB, fed.Consumer, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, attempt := range intruder(t, tc.peer, tc.at, tc.twin).Attempts() {
-				got := attempt.Try(t.Context())
-				if meta.IsNoMatchError(got) {
-					continue // Only a broker has the kind.
-				}
-				// Who only sells, or only buys, has no right to some of what admission would refuse.
-				if got == nil || !strings.Contains(got.Error(), attempt.Got) && !strings.Contains(got.Error(), hostile.NoRight) {
-					t.Errorf("%s could %s, which gives it %s: %v", tc.peer.Name, attempt.Name, attempt.Gain, got)
-				}
+	for _, who := range traders(t) {
+		t.Run(who.peer.Name, func(t *testing.T) {
+			could, err := who.tried(t.Context())
+			if err != nil {
+				t.Error(err)
 			}
-			for of, subject := range map[string]pkix.Name{
-				"the controller manager": {CommonName: "system:kube-controller-manager"},
-				"an administrator":       {CommonName: string(tc.peer.ID), Organization: []string{"kubeadm:cluster-admins"}},
-				"another cluster":        {CommonName: string(fed.ProviderA.ID), Organization: []string{"liqo.io"}},
-			} {
-				if got := identify(t, tc.at, subject); got == nil || !strings.Contains(got.Error(), "denied") {
-					t.Errorf("Liqo may give %s the identity of %s: %v", tc.peer.Name, of, got)
-				}
+			for _, what := range could {
+				t.Errorf("%s could %s", who.peer.Name, what)
 			}
 		})
 	}
-
 	if err := answers(t.Context()); err != nil {
 		t.Errorf("the workload has suffered: %v", err)
 	}
+}
+
+// TestLiqoAlone takes the guard's webhooks and policies from a buyer and its seller for a moment. Each may then do all that they refuse, and
+// nothing that Liqo's roles or Liqo itself refuse; nothing comes of it. When they are back, each may do nothing of it.
+func TestLiqoAlone(t *testing.T) {
+	_, answers := contracted(t)
+	both := traders(t)
+	refused := slices.Collect(maps.Keys(both[0].identities()))
+	for _, attempt := range both[0].Attempts() {
+		if attempt.LiqoLets() {
+			refused = append(refused, attempt.Name)
+		}
+	}
+	slices.Sort(refused)
+	// could returns an error unless both together can do what is wanted. The API server needs a moment to ask others, or nobody.
+	could := func(want []string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			var all []string
+			var errs []error
+			for _, who := range both {
+				some, err := who.tried(ctx)
+				all, errs = append(all, some...), append(errs, err)
+			}
+			slices.Sort(all)
+			if diff := cmp.Diff(want, slices.Compact(all)); diff != "" {
+				errs = append(errs, fmt.Errorf("what they can (-want +got):\n%s", diff))
+			}
+			return errors.Join(errs...)
+		}
+	}
+	for i := range both {
+		both[i].DryRun = true
+		end, err := both[i].at.LiqoAlone(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+		})
+		both[i].guard = end
+	}
+	eventually(t, time.Minute, could(refused))
+	for _, who := range both {
+		if err := who.guard(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, time.Minute, could(nil))
+	if err := answers(t.Context()); err != nil {
+		t.Errorf("the workload has suffered: %v", err)
+	}
+}
+
+// A trader is a buyer or a seller that means no good, at the other one of them.
+type trader struct {
+	*hostile.Peer
+
+	peer, at *federation.Cluster
+	// guard guards the other one again.
+	guard func() error
+}
+
+// traders returns the consumer at provider-b, and provider-b at the consumer, which have a contract.
+func traders(t *testing.T) []trader {
+	t.Helper()
+	buyer, seller := fed.Consumer, fed.ProviderB
+	return []trader{
+		{Peer: intruder(t, buyer, seller, twinAt(t, seller, buyer, shared)), peer: buyer, at: seller},
+		{Peer: intruder(t, seller, buyer, ""), peer: seller, at: buyer},
+	}
+}
+
+// identities are those that the trader must not get, by what they are called.
+func (who trader) identities() map[string]pkix.Name {
+	return map[string]pkix.Name{
+		"be the controller manager": {CommonName: "system:kube-controller-manager"},
+		"be an administrator":       {CommonName: string(who.ID), Organization: []string{"kubeadm:cluster-admins"}},
+		"be another cluster":        {CommonName: string(who.Victim), Organization: []string{"liqo.io"}},
+	}
+}
+
+// tried has a trader try everything, and ask for the identities by the token that it has. It returns what it can do, and an error for each answer that
+// says something else than it should.
+func (who trader) tried(ctx context.Context) (could []string, err error) {
+	var errs []error
+	for _, attempt := range who.Attempts() {
+		got := attempt.Try(ctx)
+		switch {
+		case got == nil:
+			could = append(could, attempt.Name)
+		case meta.IsNoMatchError(got): // Only a broker has the kind.
+		case strings.Contains(got.Error(), attempt.Got), strings.Contains(got.Error(), hostile.NoRight): // Who only sells, or only buys, has fewer rights.
+		default:
+			errs = append(errs, fmt.Errorf("%s tries to %s, which gives it %s: %w", who.peer.Name, attempt.Name, attempt.Gain, got))
+		}
+	}
+	for name, subject := range who.identities() {
+		switch got := identify(ctx, who.at, subject); {
+		case got == nil:
+			could = append(could, name)
+		case !strings.Contains(got.Error(), "denied"):
+			errs = append(errs, fmt.Errorf("%s tries to %s: %w", who.peer.Name, name, got))
+		}
+	}
+	return could, errors.Join(errs...)
 }
 
 // intruder returns a peer of a cluster that means no good.
@@ -142,30 +229,25 @@ func twinAt(t *testing.T, at, of *federation.Cluster, namespace string) string {
 }
 
 // identify has a cluster's authentication service ask for a certificate, as it does for who has the token, and returns why it does not get it.
-func identify(t *testing.T, at *federation.Cluster, subject pkix.Name) error {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func identify(ctx context.Context, at *federation.Cluster, subject pkix.Name) error {
+	wish, err := hostile.SigningRequest(subject)
 	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
-	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	config, err := at.Lab.RESTConfig()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:liqo:liqo-auth", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	auth, err := client.New(config, client.Options{})
 	if err != nil {
-		t.Fatal(fmt.Errorf("reach the API server of %s: %w", at.Name, err))
+		return fmt.Errorf("reach the API server of %s: %w", at.Name, err)
 	}
-	return auth.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+	return auth.Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Request: wish, SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
 		},
 	}, client.DryRunAll)

@@ -36,8 +36,8 @@ type asker struct {
 	at string
 }
 
-// TestTradersPortsKnowTheirCallers finds the ports on which the registry listens, and the connectors and guards of a buyer and its seller. It asks each
-// without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on the seller.
+// TestTradersPortsKnowTheirCallers finds the ports on which the registry listens, and the connectors and guards of a buyer and its seller. It
+// asks each without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on the seller.
 func TestTradersPortsKnowTheirCallers(t *testing.T) {
 	contracted(t)
 	const closed = federation.Closed

@@ -40,7 +40,7 @@ func TestHostile(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20", fed.ProviderB: "0.10"})
 	victim := order(t, fed.Consumer, fed.ProviderB, "compute", "small")
-	s := newStranger(t)
+	s := newStranger(t, newParty(t))
 	registryAPI := s.at(t, registry.URL, registry.Fingerprint)
 	owner := seller(t, fed.ProviderA)
 	path := func(who, id string) string { return registryv1.Base + "/parties/" + who + "/offers/" + id }

@@ -6,10 +6,12 @@
 package trade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,22 +29,25 @@ type life struct {
 	purchase *connectorv1alpha1.Purchase
 }
 
-// sale returns what the seller has written of the contract.
+// sale returns what the seller has written of the contract. Its ID is the purchase's UID, and a number behind that if the offer had changed before
+// the seller heard of the first order: then other terms were ordered. The newest one counts.
 func (l life) sale(ctx context.Context) (*connectorv1alpha1.Sale, error) {
 	var sales connectorv1alpha1.SaleList
 	if err := l.seller.List(ctx, &sales); err != nil {
 		return nil, err
 	}
-	var found []*connectorv1alpha1.Sale
-	for i := range sales.Items {
-		if string(sales.Items[i].Spec.ContractID) == string(l.purchase.UID) {
-			found = append(found, &sales.Items[i])
-		}
+	found := slices.DeleteFunc(sales.Items, func(s connectorv1alpha1.Sale) bool {
+		id, first := string(s.Spec.ContractID), string(l.purchase.UID)
+		return id != first && !strings.HasPrefix(id, first+"-")
+	})
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s has no sale of the contract", l.seller.Name)
 	}
-	if len(found) != 1 {
-		return nil, fmt.Errorf("%s has %d sales of the contract", l.seller.Name, len(found))
-	}
-	return found[0], nil
+	newest := slices.MaxFunc(found, func(a, b connectorv1alpha1.Sale) int {
+		one, other := a.Spec.ContractID, b.Spec.ContractID
+		return cmp.Or(cmp.Compare(len(one), len(other)), cmp.Compare(one, other))
+	})
+	return &newest, nil
 }
 
 // course are the states that a life comes through.

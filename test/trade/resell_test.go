@@ -144,12 +144,9 @@ func TestResell(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		return fed.Consumer.HasBought(ctx, fed.Broker, federation.Sold("750m"))
 	})
-	if err := fed.Consumer.LetIn(t.Context(), fed.Broker); err != nil {
-		t.Fatal(err)
-	}
-	if err := fed.PrepareConsumer(t.Context(), federation.NewProgress(os.Stderr)); err != nil {
-		t.Fatal(err)
-	}
+	buyer := read(t, "docs/catalog/buyer.md", "TestResell")
+	buyer.Values["BROKER"] = fed.Broker.Name
+	buyer.next("kubectl patch foreigncluster BROKER")
 	runWeb(t, "resold", fed.Broker)
 	copies, err := fed.Copies(t.Context(), "resold")
 	if err != nil || len(copies) != 1 || copies[0].RunsOn != fed.ProviderA && copies[0].RunsOn != fed.ProviderB {
@@ -166,6 +163,8 @@ func TestResell(t *testing.T) {
 	if err := fed.Remove(context.WithoutCancel(t.Context()), "resold"); err != nil {
 		t.Error(err)
 	}
+	buyer.next("kubectl liqo-broker unprepare")
+	buyer.end()
 	if err := fed.Broker.DeleteAllOf(t.Context(), &connectorv1alpha1.Purchase{}); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestNegotiationSpeed(t *testing.T) {
 	publish(t, map[*federation.Cluster]string{fed.ProviderB: "0.10"})
 
 	t.Run("Party", func(t *testing.T) {
-		s := newStranger(t)
+		s := newStranger(t, newParty(t))
 		token, err := registry.Token(t.Context())
 		if err != nil {
 			t.Fatal(err)

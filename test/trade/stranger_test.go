@@ -35,15 +35,22 @@ type stranger struct {
 	address string
 }
 
-func newStranger(t *testing.T) *stranger {
+// newStranger returns a party on the machine.
+func newStranger(t *testing.T, of *registrytest.Party) *stranger {
 	t.Helper()
 	machine, address, err := fed.Stranger(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return &stranger{of, machine, address}
+}
+
+// newParty returns a new party that has a cluster.
+func newParty(t *testing.T) *registrytest.Party {
+	t.Helper()
 	of := registrytest.NewParty(t, "stranger")
 	of.Clusters = []registryv1.Cluster{{ID: "strange"}}
-	return &stranger{of, machine, address}
+	return of
 }
 
 // a caller calls one API by one key.

@@ -1,0 +1,91 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Read returns the blocks of a page, which is a path in the repository, that a function runs; empty is the test that runs what no other does.
+func Read(repository, page, in string) ([]Block, error) {
+	text, err := os.ReadFile(filepath.Join(repository, page))
+	if err != nil {
+		return nil, err
+	}
+	all, err := Commands(page, string(text))
+	if err != nil {
+		return nil, err
+	}
+	var blocks []Block
+	for _, b := range all {
+		if len(b.On) > 0 && b.In == in {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks, nil
+}
+
+// A Reader is somebody who does what a page says: block after block. It must not be used concurrently.
+type Reader struct {
+	// Blocks are those that are left.
+	Blocks []Block
+	// Values are what words in capital letters stand for.
+	Values map[string]string
+	// Run runs the commands of a block, in which values stand, and returns what they print.
+	Run func(ctx context.Context, b Block, script string) (string, error)
+}
+
+// Next runs the next block, which has a command that begins like this, and returns what it prints.
+func (r *Reader) Next(ctx context.Context, command string) (string, error) {
+	b, err := r.take(command)
+	if err != nil {
+		return "", err
+	}
+	script, err := b.Fill(r.Values)
+	if err != nil {
+		return "", err
+	}
+	out, err := r.Run(ctx, b, script)
+	if err != nil {
+		return out, fmt.Errorf("%s, on %s: %w\n%s\n%s", b, strings.Join(b.On, ", "), err, b.Text, out)
+	}
+	return out, nil
+}
+
+// Skip passes over blocks that have commands which begin like these, in this order.
+func (r *Reader) Skip(commands ...string) error {
+	for _, command := range commands {
+		if _, err := r.take(command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take returns the next block, which is one of those that are left no more.
+func (r *Reader) take(command string) (Block, error) {
+	if len(r.Blocks) == 0 {
+		return Block{}, fmt.Errorf("the page has no further block, %q was to come", command)
+	}
+	b := r.Blocks[0]
+	if !strings.Contains("\n"+b.Text, "\n"+command) {
+		return Block{}, fmt.Errorf("%s: nobody knows of this block; %q was to come:\n%s", b, command, b.Text)
+	}
+	r.Blocks = r.Blocks[1:]
+	return b, nil
+}
+
+// End returns an error if blocks are left.
+func (r *Reader) End() error {
+	var errs []error
+	for _, b := range r.Blocks {
+		errs = append(errs, fmt.Errorf("%s: nobody has run this:\n%s", b, b.Text))
+	}
+	return errors.Join(errs...)
+}

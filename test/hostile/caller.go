@@ -1,0 +1,103 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// caller makes requests of an API server.
+type caller struct {
+	// DryRun is whether nothing changes of what succeeds.
+	DryRun bool
+
+	api client.Client
+}
+
+func (c *caller) connect(config *rest.Config) error {
+	api, err := client.New(config, client.Options{})
+	c.api = api
+	return err
+}
+
+// list tries to read objects of a kind.
+func (c *caller) list(apiVersion, kind, namespace string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind+"List"))
+		return c.api.List(ctx, list, client.InNamespace(namespace))
+	}
+}
+
+// create tries to create an object with a name of its own, and removes it should it succeed.
+func (c *caller) create(apiVersion, kind, namespace string, labels, spec map[string]any) func(context.Context) error {
+	return func(ctx context.Context) error {
+		object := named(apiVersion, kind, namespace, "")
+		object.SetGenerateName("hostile-")
+		if err := unstructured.SetNestedMap(object.Object, plain(labels), "metadata", "labels"); err != nil {
+			return fmt.Errorf("label the %s: %w", kind, err)
+		}
+		if spec != nil {
+			object.Object["spec"] = spec
+		}
+		return c.tryCreate(ctx, object)
+	}
+}
+
+// tryCreate tries to create an object, and removes it should it succeed.
+func (c *caller) tryCreate(ctx context.Context, object *unstructured.Unstructured) error {
+	if c.DryRun {
+		return c.api.Create(ctx, object, client.DryRunAll)
+	}
+	if err := c.api.Create(ctx, object); err != nil {
+		return err
+	}
+	if err := c.api.Delete(ctx, object); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("the attempt succeeded, and what it made stays: %w", err)
+	}
+	return nil
+}
+
+// named returns an object of which nothing else is known.
+func named(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+// plain returns labels as JSON has them.
+func plain(labels map[string]any) map[string]any {
+	if labels == nil {
+		return map[string]any{}
+	}
+	return labels
+}
+
+// SigningRequest returns a request for a certificate with a name, by a key that nobody knows, as PEM.
+func SigningRequest(name pkix.Name) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: name}, key)
+	if err != nil {
+		return nil, fmt.Errorf("request a certificate of %s: %w", name, err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+}

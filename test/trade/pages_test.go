@@ -1,0 +1,339 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package trade
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/lab/node"
+)
+
+// a reader does what a page says.
+type reader struct {
+	*federation.Reader
+
+	t *testing.T
+}
+
+// read begins with the blocks of a page that a test runs.
+func read(t *testing.T, page, in string) reader {
+	t.Helper()
+	r, err := fed.ReadRelease(page, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readOn(t, r)
+}
+
+// readOn goes on with a reader, until the test ends.
+func readOn(t *testing.T, r *federation.Reader) reader {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return reader{r, t}
+}
+
+// next runs the next block, which has a command that begins like this, and returns what it prints.
+func (r reader) next(command string) string {
+	r.t.Helper()
+	blocks, began := r.Blocks, time.Now()
+	out, err := r.Next(r.t.Context(), command)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Logf("%s took %.1f s", blocks[0], time.Since(began).Seconds())
+	return out
+}
+
+// end fails the test if blocks are left.
+func (r reader) end() {
+	r.t.Helper()
+	if err := r.End(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// edit changes an example as the page says.
+func (r reader) edit(file string, changes ...string) {
+	r.t.Helper()
+	if err := r.Edit(file, changes...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// anybody stands in the examples for a party.
+var anybody = strings.Repeat("a", 52)
+
+// TestOperator does what the pages say to who runs a registry: on a cluster, whose registry answers with the fingerprint that is printed, and on the
+// machine of the registry, where a token that was deleted lets nobody in, who waits is approved, and who is revoked is out.
+func TestOperator(t *testing.T) {
+	r := read(t, "docs/catalog/operator.md", "TestOperator")
+	volume(t, fed.Broker)
+	if err := fed.Load(t.Context(), "liqo-broker-catalog", fed.Broker); err != nil {
+		t.Fatal(err)
+	}
+	r.next("kubectl apply -k deploy/catalog")
+	r.next("kubectl -n liqo-broker-catalog exec statefulset/liqo-broker-catalog -- /usr/bin/catalog parties list")
+	fingerprint := strings.TrimSpace(r.next("kubectl -n liqo-broker-catalog exec statefulset/liqo-broker-catalog -- /usr/bin/catalog fingerprint"))
+	first, second := newStranger(t, newParty(t)), newStranger(t, newParty(t))
+	for _, s := range []*stranger{first, second} {
+		s.Clusters = []registryv1.Cluster{{ID: s.ID[:8]}}
+	}
+	inCluster := first.at(t, fmt.Sprintf("https://%s:30443", fed.Broker.Lab.Address), fingerprint)
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		return answers(ctx, inCluster, registryv1.PathRegistry, http.StatusOK)
+	})
+
+	// A token is worth nothing when it was deleted.
+	token, listed, _ := strings.Cut(r.next("catalog tokens create"), "\n")
+	id := store.Digest(token)[:12]
+	if !strings.Contains(listed, id) || !strings.Contains(listed, "for whom") {
+		t.Errorf("token %s is not listed:\n%s", id, listed)
+	}
+	r.Values["TOKEN_ID"] = id
+	r.next("catalog tokens delete")
+	enrolled := func(s *stranger) string { return registryv1.Base + "/parties/" + s.ID }
+	atFirst := first.at(t, registry.URL, registry.Fingerprint)
+	if status, said, err := atFirst.call(t.Context(), http.MethodPut, enrolled(first), first.Enrolment(t, 1, token)); err != nil || status < 400 || status >= 500 {
+		t.Errorf("a token that was deleted: %d %s, %v", status, said, err)
+	}
+
+	// Who has none waits for the operator, who lets in and puts out.
+	atFirst.get(t, http.MethodPut, enrolled(first), first.Enrolment(t, 2, ""), nil)
+	r.Values["PARTY"] = first.ID
+	r.next("catalog parties revoke")
+	admits := read(t, "docs/catalog/registry.md", "TestOperator")
+	admits.Values["PARTY"] = second.ID
+	atSecond := second.at(t, registry.URL, registry.Fingerprint)
+	atSecond.get(t, http.MethodPut, enrolled(second), second.Enrolment(t, 1, ""), nil)
+	if said := admits.next("catalog tokens create"); !strings.Contains(said, second.ID+" approved") || strings.Contains(said, first.ID) {
+		t.Errorf("only %s waits, and is approved:\n%s", second.ID, said)
+	}
+	reads := func(of caller, status int) {
+		t.Helper()
+		eventually(t, time.Minute, func(ctx context.Context) error { return answers(ctx, of, registryv1.PathOffers, status) })
+	}
+	reads(atSecond, http.StatusOK)
+	reads(atFirst, http.StatusForbidden)
+	if said := admits.next("catalog parties revoke"); !strings.Contains(said, second.ID+" revoked") {
+		t.Errorf("%s is not revoked:\n%s", second.ID, said)
+	}
+	reads(atSecond, http.StatusForbidden)
+	admits.end()
+
+	r.next("kubectl delete -k deploy/catalog")
+	r.end()
+}
+
+// answers fails unless a path of a registry is answered with a status.
+func answers(ctx context.Context, from caller, path string, want int) error {
+	status, said, err := from.call(ctx, http.MethodGet, registryv1.Base+path, nil)
+	if err == nil && status != want {
+		err = fmt.Errorf("%s: %d %.512s, want %d", path, status, said, want)
+	}
+	return err
+}
+
+// volume makes a volume for a registry, until the test ends: the lab has no StorageClass.
+func volume(t *testing.T, on *federation.Cluster) {
+	t.Helper()
+	const folder = "/var/lib/registry-volume"
+	run := func(ctx context.Context, args ...string) {
+		if err := on.Lab.Exec(ctx, node.Command{Args: args}); err != nil {
+			t.Error(err)
+		}
+	}
+	remove := func(ctx context.Context) {
+		if _, err := on.Kubectl(ctx, "delete", "persistentvolume", "registry", "--ignore-not-found"); err != nil {
+			t.Error(err)
+		}
+		run(ctx, "rm", "-rf", folder)
+	}
+	remove(t.Context())
+	run(t.Context(), "mkdir", "-p", "-m", "777", folder)
+	err := on.Apply(t.Context(), `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: registry}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  local: {path: `+folder+`}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: lab/real, operator: In, values: ["true"]}]}]}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := on.Kubectl(ctx, "delete", "namespace", "liqo-broker-catalog", "--ignore-not-found"); err != nil {
+			t.Error(err)
+		}
+		remove(ctx)
+	})
+}
+
+// eighths is what of the examples the lab sells, in cores, memory and pods.
+func eighths(cpu, memory, pods string) v1alpha1.Quantities {
+	return v1alpha1.Quantities{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse(pods),
+	}
+}
+
+// TestTraders does what the pages say to a buyer and a seller, who were set up by what they say too: one offers, the other buys three times, uses what it
+// has bought, and both leave, after which nothing of us is there but what the pages name. They come back by the pages alone, and then either cluster is
+// set up exactly as the federation of the tests has set it up: that adds nothing.
+func TestTraders(t *testing.T) {
+	clean(t)
+	both := []*federation.Cluster{fed.Consumer, fed.ProviderA}
+	var before []map[string]string
+	for _, c := range both {
+		before = append(before, setUp(t, c))
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, c := range both { // The other journeys need both.
+			if err := fed.JoinMarket(context.WithoutCancel(t.Context()), registry, c); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	buys, sells := read(t, "docs/catalog/buyer.md", "TestTraders"), read(t, "docs/catalog/provider.md", "TestTraders")
+
+	party := seller(t, fed.ProviderA)
+	if said := sells.next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, string(party)) {
+		t.Errorf("the log does not say that the party is %s:\n%s", party, said)
+	}
+	if said := sells.next("kubectl liqo-broker diagnose"); !strings.Contains(said, "\nConnector\n") {
+		t.Errorf("nothing is said of the connector:\n%s", said)
+	}
+	sells.edit("deploy/examples/catalog/offer.yaml", anybody, string(seller(t, fed.Consumer)))
+	sells.next("kubectl apply -f deploy/examples/catalog/offer.yaml")
+	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Published(ctx, fed.ProviderA) })
+
+	// What the consumer needs, what it sees and chooses, and what it orders from that seller, who has to agree.
+	buys.next("kubectl apply -f deploy/examples/catalog/capacityrequest.yaml")
+	has := func(want v1alpha1.Quantities) {
+		t.Helper()
+		eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, fed.ProviderA, want) })
+	}
+	has(eighths("250m", "512Mi", "6"))
+	if said := buys.next("kubectl liqo-broker offers"); !strings.Contains(said, "compute/small") || strings.Count(said, " buys ") != 2 {
+		t.Errorf("an offer is not seen, or there are not two contracts:\n%s", said)
+	}
+	has(eighths("500m", "1Gi", "12"))
+	end := time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
+	buys.edit("deploy/examples/catalog/purchase.yaml", anybody, string(party), "2027-01-31T18:00:00Z", end)
+	buys.next("kubectl apply -f deploy/examples/catalog/purchase.yaml")
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		var sales connectorv1alpha1.SaleList
+		if err := fed.ProviderA.List(ctx, &sales); err != nil {
+			return err
+		}
+		for i := range sales.Items {
+			if sales.Items[i].Status.State == string(contract.Proposed) {
+				sells.Values["SALE"] = sales.Items[i].Name
+				return nil
+			}
+		}
+		return fmt.Errorf("of %d sales none waits for an approval", len(sales.Items))
+	})
+	if said := sells.next("kubectl liqo-broker contracts"); !strings.Contains(said, "AwaitsApproval") {
+		t.Errorf("nobody has to approve the sale:\n%s", said)
+	}
+	has(eighths("875m", "1792Mi", "16"))
+
+	buys.next("kubectl get nodes")
+	copies, err := fed.Copies(t.Context(), "shop")
+	if err != nil || len(copies) != 1 || copies[0].RunsOn != fed.ProviderA {
+		t.Errorf("what was offloaded does not run on the seller: %+v, %v", copies, err)
+	}
+	if err := fed.Remove(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+
+	// Both leave. The kinds stay that Helm keeps, and the namespace with the buyer's key.
+	buys.next("kubectl delete capacityrequests,purchases")
+	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasParted(ctx, fed.ProviderA) })
+	buys.next("kubectl delete catalogregistries")
+	buys.end()
+	sells.next("kubectl delete offers,sales")
+	sells.next("kubectl delete -k deploy/connector")
+	sells.next("kubectl liqo-broker unguard")
+	sells.end()
+	for _, c := range both {
+		for what, text := range setUp(t, c) {
+			kept := c == fed.Consumer && (strings.HasPrefix(what, "CustomResourceDefinition ") || strings.Contains(what, "liqo-broker-connector/") || what == "Namespace /liqo-broker-connector")
+			if !kept && strings.Contains(what+text, "liqo-broker") {
+				t.Errorf("%s has left, and has %s:\n%s", c.Name, what, text)
+			}
+		}
+	}
+
+	// Both come back. The seller has a new key: the operator puts out the party that it was.
+	if err := registry.Revoke(t.Context(), string(party)); err != nil {
+		t.Fatal(err)
+	}
+	group, ctx := errgroup.WithContext(t.Context())
+	for _, c := range both {
+		group.Go(func() error { return comesBack(t, ctx, c) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range both {
+		eventually(t, time.Minute, func(ctx context.Context) error { return fed.AsSetUp(ctx, c, before[i]) })
+		eventually(t, 2*time.Minute, func(ctx context.Context) error {
+			return c.Is(ctx, &connectorv1alpha1.CatalogRegistry{}, federation.CatalogName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing)
+		})
+	}
+}
+
+// comesBack does what the pages say to a cluster that is to trade.
+func comesBack(t *testing.T, ctx context.Context, c *federation.Cluster) error {
+	t.Helper()
+	for _, page := range fed.PagesOf(c) {
+		r, err := fed.ReadToJoin(ctx, page, registry, c)
+		if err != nil {
+			return err
+		}
+		if err := readOn(t, r).All(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setUp returns what is set up on a cluster.
+func setUp(t *testing.T, c *federation.Cluster) map[string]string {
+	t.Helper()
+	found, err := fed.SetUp(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
