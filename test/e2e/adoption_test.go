@@ -34,8 +34,7 @@ import (
 
 // TestFrontDoor takes clusters that peer and run nothing but Liqo to a workload that is offloaded, reached, explained and drained, and
 // back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home. It is the
-// first of the journeys, so that a new lab is what it wants; of another one it removes the broker. At last the federation of the tests
-// sets the clusters up for the other journeys, exactly as the README has done.
+// first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
@@ -46,7 +45,6 @@ func TestFrontDoor(t *testing.T) {
 	if err := fed.LoadImages(ctx, releaseTag(t)); err != nil {
 		t.Fatal(err)
 	}
-	byPages := map[*federation.Cluster]map[string]string{}
 	began := time.Now()
 	mustPlugin(t, fed.Broker, "uninstall")
 	mustPlugin(t, fed.Consumer, "unprepare")
@@ -65,9 +63,6 @@ func TestFrontDoor(t *testing.T) {
 		}
 		r.next("kubectl liqo-broker prepare")
 		eventually(t, time.Minute, fed.CheckOffer)
-		for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
-			byPages[c] = setUp(t, c)
-		}
 		r.next("kubectl liqo-broker status")
 		r.next("kubectl liqo-broker diagnose")
 		r.next("kubectl --namespace liqo delete secret auth-token")
@@ -136,27 +131,6 @@ func TestFrontDoor(t *testing.T) {
 		stockEverywhere(t)
 	})
 	secrets.none(t)
-
-	installed(t)
-	if err := fed.HideAPI(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for c, set := range byPages {
-		eventually(t, time.Minute, func(ctx context.Context) error { return fed.AsSetUp(ctx, c, set) })
-	}
-	if err := fed.ExposeAPI(ctx); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// setUp returns what is set up on a cluster.
-func setUp(t *testing.T, c *federation.Cluster) map[string]string {
-	t.Helper()
-	found, err := fed.SetUp(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 // brokerByHand gives virtual nodes our virtual kubelet, and offers namespace liqo.
