@@ -30,8 +30,10 @@ TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
 ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed
-# They say for how long nobody may be without an answer, which depends on what else the machine does, or go a way that others go for the most part.
-FULL_ONLY    := TestFaults|TestSlowAPIServers|TestFrontDoor/Helm
+# They go a way that others go for the most part, and take a quarter of an hour.
+OTHER_WAYS   := TestFrontDoor/ByHand|TestFrontDoor/Helm|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet
+# They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
+FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
 GO_BUILD     := CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
@@ -62,7 +64,7 @@ demo-catalog: deps build images bin/lab bin/demo bin/helm ## Have clusters that 
 	bin/demo catalog --kubernetes $(KUBERNETES)
 
 .PHONY: test
-test: deps test-unit test-chart test-release test-patched test-values test-e2e test-trade ## Run everything: unit tests, the chart, the release, the patches, bad values, the journeys on four clusters, peered and not.
+test: deps test-unit test-chart test-release test-patched test-values test-e2e test-trade ## Run the unit tests, the chart, the release, the patches, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -151,11 +153,15 @@ clean: ## Remove what the build made; the lab's cache of built programs stays.
 ##@ Check
 
 .PHONY: test-unit
-test-unit: deps ## Run the tests that need neither root nor a cluster, with the race detector; some start Debian's prometheus and postgresql.
+test-unit: deps ## Run the tests that need neither root nor a cluster; some start Debian's prometheus and postgresql.
+	go test ./...
+
+.PHONY: test-race
+test-race: deps ## Run the same with the race detector, which takes four times as long.
 	CGO_ENABLED=1 go test -race ./...
 
 .PHONY: test-fast
-test-fast: ## Run the unit tests of what has changed, without the race detector: for the inner loop.
+test-fast: ## Run the unit tests of what has changed: for the inner loop.
 	go test ./...
 
 # Go would not see that files outside these modules have changed, and give the last result.
@@ -199,13 +205,13 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	LIQO_BROKER_RANDOM_WORLDS=3m go test -count=1 -timeout=30m ./pkg/core/choice ./pkg/core/placement ./pkg/controller/twin ./test/worlds/trade
 
 .PHONY: test-full
-test-full: test test-worlds test-cidrs ## Run everything, random worlds, faults of 90 s, the way of Helm, and the journeys again on the second version of Kubernetes.
+test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, and the journeys again on the second version of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
 	LIQO_BROKER_SLOW_SECONDS=120 $(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestSlowAPIServers ./test/e2e
 	bin/lab down
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestFrontDoor/Helm ./test/e2e
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -run '$(OTHER_WAYS)' ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
 	bin/lab down

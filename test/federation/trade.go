@@ -147,6 +147,15 @@ func (c *Cluster) HasParted(ctx context.Context, seller *Cluster) error {
 	return errors.Join(append(errs, err)...)
 }
 
+// HasNoPurchase returns an error while a purchase of the cluster is there.
+func (c *Cluster) HasNoPurchase(ctx context.Context, name string) error {
+	var p connectorv1alpha1.Purchase
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, &p); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return fmt.Errorf("%s has purchase %s: %s, %+v", c.Name, p.Name, p.Status.State, meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady))
+}
+
 // BuysNothing fails while the cluster has a Purchase.
 func (c *Cluster) BuysNothing(ctx context.Context) error {
 	var purchases connectorv1alpha1.PurchaseList

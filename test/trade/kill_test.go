@@ -121,7 +121,7 @@ func (l life) node(cpu string) func(context.Context) error {
 	}
 }
 
-// TestKilled buys from each provider. With one, the buyer's connector is killed whenever the contract comes to a state, and with the other the
+// TestKilled buys from each provider at once. With one, the buyer's connector is killed whenever the contract comes to a state, and with the other the
 // seller's. Either contract comes to every state, to the size that was agreed, and to an end of which nothing is left.
 func TestKilled(t *testing.T) {
 	clean(t)
@@ -133,8 +133,9 @@ func TestKilled(t *testing.T) {
 		killed, seller *federation.Cluster
 	}{{"Buyer", fed.Consumer, fed.ProviderA}, {"Seller", fed.ProviderB, fed.ProviderB}} {
 		t.Run(side.name, func(t *testing.T) {
+			t.Parallel()
 			l := life{seller: side.seller, purchase: &connectorv1alpha1.Purchase{
-				ObjectMeta: metav1.ObjectMeta{Name: "killed"},
+				ObjectMeta: metav1.ObjectMeta{Name: "killed-" + strings.ToLower(side.name)},
 				Spec: connectorv1alpha1.PurchaseSpec{
 					Seller: seller(t, side.seller), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 				},
@@ -170,7 +171,7 @@ func TestKilled(t *testing.T) {
 				if err == nil && s.Status.State != string(contract.Ended) {
 					err = fmt.Errorf("the sale is %s", s.Status.State)
 				}
-				return errors.Join(err, fed.Consumer.HasParted(ctx, side.seller), fed.Consumer.BuysNothing(ctx))
+				return errors.Join(err, fed.Consumer.HasParted(ctx, side.seller), fed.Consumer.HasNoPurchase(ctx, l.purchase.Name))
 			})
 		})
 	}

@@ -27,6 +27,14 @@ import (
 // order has a cluster buy a plan from another one, and waits until it can use it.
 func order(t *testing.T, buyer, from *federation.Cluster, offer, plan string) *connectorv1alpha1.Purchase {
 	t.Helper()
+	p := place(t, buyer, from, offer, plan)
+	usable(t, buyer, p)
+	return p
+}
+
+// place orders a plan of another cluster.
+func place(t *testing.T, buyer, from *federation.Cluster, offer, plan string) *connectorv1alpha1.Purchase {
+	t.Helper()
 	p := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: "from-" + from.Name},
 		Spec: connectorv1alpha1.PurchaseSpec{
@@ -36,10 +44,15 @@ func order(t *testing.T, buyer, from *federation.Cluster, offer, plan string) *c
 	if err := buyer.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// usable waits until a cluster can use what it has ordered.
+func usable(t *testing.T, buyer *federation.Cluster, p *connectorv1alpha1.Purchase) {
+	t.Helper()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		return buyer.Is(ctx, &connectorv1alpha1.Purchase{}, p.Name, connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive)
 	})
-	return p
 }
 
 // priced returns an error unless the broker knows what a core of a provider costs, and how far away that is; it has to know no price if want is empty.
@@ -101,8 +114,12 @@ func TestResell(t *testing.T) {
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.10", fed.ProviderB: "0.10"})
 
 	// What the broker buys it offers, and it knows what a core of each provider costs: 0.10 EUR/h buys half a one.
+	var ordered []*connectorv1alpha1.Purchase
 	for _, from := range fed.Providers() {
-		order(t, fed.Broker, from, "compute", "small")
+		ordered = append(ordered, place(t, fed.Broker, from, "compute", "small"))
+	}
+	for _, p := range ordered {
+		usable(t, fed.Broker, p)
 	}
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		return errors.Join(priced(ctx, fed.ProviderA, "0.2 EUR/h"), priced(ctx, fed.ProviderB, "0.2 EUR/h"))
