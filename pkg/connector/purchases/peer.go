@@ -29,10 +29,10 @@ const maxNodes = 64
 
 // usage is who else uses a peering.
 type usage struct {
-	// any is whether there is another purchase that has not parted, inUse whether one of them is not about to, and foreign the name of one
-	// of another seller.
-	any, inUse bool
-	foreign    string
+	// any is whether there is another purchase that has not parted, stays whether one of them is not about to, inUse whether that gives something,
+	// and foreign the name of one of another seller.
+	any, stays, inUse bool
+	foreign           string
 	// shares is what those in use have bought.
 	shares corev1.ResourceList
 }
@@ -57,9 +57,15 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 		if other.Spec.Seller != d.object.Spec.Seller {
 			used.foreign = other.Name
 		}
-		if err == nil && read.Purchase.State().InUse() && !read.Purchase.Ending && !read.Purchase.Alone {
-			used.inUse = true
+		if err != nil || read.Purchase.Ending || read.Purchase.Alone {
+			continue
+		}
+		switch state := read.Purchase.State(); {
+		case state.InUse():
+			used.stays, used.inUse = true, true
 			resources.Add(used.shares, read.Purchase.Terms.Resources)
+		case state == contract.Suspended:
+			used.stays = true
 		}
 	}
 	return used, nil
@@ -216,6 +222,17 @@ func (d *drive) room(used usage) corev1.ResourceList {
 	return room
 }
 
+// evict has the pods leave that do not fit into what the other contracts in use give, which can be nothing. It returns how many are left of them.
+func (d *drive) evict(ctx context.Context, id cluster.ID, used usage) (left int, err error) {
+	if used.inUse {
+		return d.cfg.Peering.Fit(ctx, id, d.room(used))
+	}
+	return d.cfg.Peering.Drain(ctx, id)
+}
+
+// podsLeft is a number of pods as the status has it.
+func podsLeft(n int) int32 { return int32(min(n, 1<<30)) }
+
 // drain has the workloads leave, or those that do not fit into what other contracts for the same nodes give.
 func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result, error) {
 	id := cluster.ID(d.record.Cluster.ID)
@@ -230,15 +247,10 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		}
 	}
 	left := 0
-	switch {
-	case !d.record.Peered:
-	case used.inUse: // What runs has to fit into what the others give.
-		left, err = d.cfg.Peering.Fit(ctx, id, d.room(used))
-	default:
-		left, err = d.cfg.Peering.Drain(ctx, id)
-	}
-	if err != nil {
-		return nil, err
+	if d.record.Peered {
+		if left, err = d.evict(ctx, id, used); err != nil {
+			return nil, err
+		}
 	}
 	// What still runs then is lost with the peering, as at the end of a contract.
 	if left == 0 || d.record.Purchase.DrainIsOver() {
@@ -246,7 +258,7 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		d.record.Purchase = d.record.Purchase.Finish(action, "")
 		return nil, d.write(ctx)
 	}
-	d.object.Status.PodsLeft = int32(min(left, 1<<30))
+	d.object.Status.PodsLeft = podsLeft(left)
 	if !d.record.Purchase.State().Final() {
 		c, err := d.seller()
 		if err == nil {
@@ -273,9 +285,14 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 	if err != nil {
 		return nil, err
 	}
-	if used.inUse && d.record.Peered { // It may have been evicting pods until now.
-		if _, err := d.cfg.Peering.Fit(ctx, id, nil); err != nil {
+	if used.stays && d.record.Peered { // What this contract gave must be free, also if nobody was there while it ended.
+		left, err := d.evict(ctx, id, used)
+		if err != nil {
 			return nil, err
+		}
+		if left > 0 {
+			d.object.Status.PodsLeft = podsLeft(left)
+			return d.wait(ctx, stepAgain, "", "")
 		}
 	}
 	done := used.any || id == ""

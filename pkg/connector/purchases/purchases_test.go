@@ -897,6 +897,30 @@ func TestOneOfTwo(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoAway ends one of two contracts for the same nodes while the buyer's connector is away, until it is over: pods leave when it is back.
+func TestOneOfTwoAway(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("base", s, nil)
+	w.create("top", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	w.until("base", connectorv1alpha1.ReasonActive, s)
+	w.until("top", connectorv1alpha1.ReasonActive, s)
+	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("5"), "pods": resource.MustParse("5")}
+	for _, event := range []contract.Event{contract.Notice, contract.Drained, contract.Withdrawn} {
+		s.decide(t, w.key("top"), event)
+	}
+	for range 10 {
+		w.once("top")
+	}
+	w.once("base")
+	if p := w.get("top"); w.clusters.requested.Cpu().Value() != 2 || p.Status.PodsLeft != 0 || !contract.State(p.Status.State).Final() {
+		t.Errorf("it is %s, %d pods are left, and %s cores are used", p.Status.State, p.Status.PodsLeft, w.clusters.requested.Cpu())
+	}
+	if want := []string{"peer a", "fit a"}; !slices.Equal(w.clusters.log, want) || reasonOf(w.get("base")) != connectorv1alpha1.ReasonActive {
+		t.Errorf("done: %q, the other is %s", w.clusters.log, reasonOf(w.get("base")))
+	}
+}
+
 // TestForeign leaves a peering alone that people have made.
 func TestForeign(t *testing.T) {
 	s := open(t, remote())
