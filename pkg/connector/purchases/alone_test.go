@@ -317,6 +317,26 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestRestoredBeside restores a seller that then comes to the version which its buyer has seen, and to another state: the buyer follows it.
+func TestRestoredBeside(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	record, _ := s.Get(t.Context(), w.key("p"))
+	record.State = contract.Suspended
+	s.restore(t, *record)
+	if w.once("p"); reasonOf(w.get("p")) != connectorv1alpha1.ReasonSellerRestored || len(w.clusters.log) != 1 {
+		t.Errorf("at once: %s, %q", reasonOf(w.get("p")), w.clusters.log)
+	}
+	for range 10 {
+		w.once("p")
+	}
+	if p := w.get("p"); p.Status.State != string(contract.Suspended) || !slices.Equal(w.clusters.log, parted[:2]) {
+		t.Errorf("after a minute: %s (%s), %q", p.Status.State, messageOf(p), w.clusters.log)
+	}
+}
+
 // lie has the seller change what it answers.
 func (s *shop) lie(change func(map[string]any)) {
 	handler := s.server.Handler

@@ -160,19 +160,19 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 	if err := d.write(ctx); err != nil {
 		return nil, err
 	}
-	seen := d.record.Purchase.Seen.Version
+	before := d.record.Purchase
 	view, err := c.Do(ctx, action.Request)
 	if wrong := d.heard(c, view, err); wrong != nil {
 		return d.unanswered(ctx, wrong)
 	}
 	switch event := action.Request.Event; {
-	case d.record.Purchase.Left || d.record.Purchase.Seen.Version != seen:
+	case d.record.Purchase.Left || d.record.Purchase.Seen.Version != before.Seen.Version || before.Forks(d.record.Purchase.Seen):
 		return nil, d.write(ctx)
 	case err == nil:
 		return d.wait(ctx, lookAgain, "", "")
 	case event == contract.Reserve && errors.Is(err, negotiation.ErrTooMany):
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
-	case event == contract.Reserve && refused(err) && seen == 0:
+	case event == contract.Reserve && refused(err) && before.Seen.Version == 0:
 		return d.orderAnew(ctx, c, err)
 	case (event == contract.Resize || event == contract.Renew) && refused(err):
 		return d.dropProposal(ctx, err)
@@ -221,7 +221,7 @@ func (d *drive) heard(c *negotiation.Client, view contract.View, err error) erro
 		if answer = contract.Answered; wrong != nil {
 			answer = contract.Wrong
 		}
-	case view.Version > 0 && view.Version < before.Seen.Version:
+	case view.Version > 0 && (view.Version < before.Seen.Version || before.Forks(view)):
 		answer = contract.Older
 	case view.Version > 0:
 		answer = contract.Answered
@@ -270,7 +270,7 @@ func (d *drive) tell(before contract.Purchase, err error) {
 		}
 	case before.Alone && !after.Alone, before.Restored && !after.Restored:
 		d.record.Note = ""
-	case after.Restored && after.Seen.Version < before.Seen.Version:
+	case after.Restored && (after.Seen.Version < before.Seen.Version || before.Forks(after.Seen)):
 		d.record.Note = fmt.Sprintf("The seller was restored from an older copy: it shows version %d of the contract, %s, by terms of revision %d.",
 			after.Seen.Version, after.State(), after.Seen.Terms.Revision)
 	}
@@ -297,7 +297,7 @@ func (d *drive) look(ctx context.Context, c *negotiation.Client) (bool, error) {
 		return false, cmp.Or(err, wrong)
 	}
 	after := d.record.Purchase
-	if after.Seen.Version == before.Seen.Version && after.Alone == before.Alone && after.Left == before.Left {
+	if after.Seen.Version == before.Seen.Version && !before.Forks(after.Seen) && after.Alone == before.Alone && after.Left == before.Left {
 		return false, nil
 	}
 	return true, d.write(ctx)

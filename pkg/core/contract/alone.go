@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// restoredFor is for how long a seller must show an older version than it did before it is taken for restored.
+	// restoredFor is for how long a seller must show an older version than it did before, or another one of the same number, before it is taken for
+	// restored.
 	restoredFor = time.Minute
 	// unknownFor is for how long a seller must not know a contract before its buyer leaves.
 	unknownFor = 5 * time.Minute
@@ -30,7 +31,7 @@ const (
 	Silent   Answer = "Silent"   // none came
 	Wrong    Answer = "Wrong"    // what it shows cannot be believed, or it refuses to show it
 	Unknown  Answer = "Unknown"  // it does not know the contract
-	Older    Answer = "Older"    // it shows an older version than was seen
+	Older    Answer = "Older"    // it shows an older version than was seen, or another one of the same number
 )
 
 // Doubt is what is wrong with the seller, as its buyer sees it. It is gone as soon as the seller answers as it should.
@@ -43,7 +44,7 @@ const (
 	// WrongDoubt: it answers, but shows what cannot be believed, or does not end what its buyer has ended, or what is over.
 	WrongDoubt   Doubt = "Wrong"
 	UnknownDoubt Doubt = "Unknown" // it does not know the contract
-	OlderDoubt   Doubt = "Older"   // it shows an older version than was seen
+	OlderDoubt   Doubt = "Older"   // it shows an older version than was seen, or another one of the same number
 )
 
 // Clocks are what time it is for a buyer: Now by its own clock, and Seller by its seller's, as the last answer said. Where both count, neither
@@ -98,11 +99,18 @@ func (p Purchase) unwarned() bool { return p.Alone || p.Restored && p.State().Fi
 // passed. Otherwise the seller says when.
 func (p Purchase) DrainIsOver() bool { return p.unwarned() && p.Draining >= p.Terms.Drain }
 
+// Forks reports whether a view is another one than that which was seen under its number: the seller was restored, and has gone on from there.
+func (p Purchase) Forks(view View) bool {
+	seen := p.Seen
+	return view.Version == seen.Version && (view.State != seen.State || !view.Ends.Equal(seen.Ends) || !view.Terms.Equal(seen.Terms) ||
+		view.Signature != seen.Signature || view.Countersignature != seen.Countersignature)
+}
+
 // Hear returns the purchase after its seller was asked. The view counts for an older version. What the buyer decides about its seller is decided
 // here, and is undone when the seller answers as it should:
 //
-//   - A seller that shows an older version than it did for a minute was restored from a copy: from then on what it shows now counts, and the
-//     buyer follows it to the end of the contract.
+//   - A seller that shows an older version than it did, or another one of the same number, for a minute was restored from a copy: from then on what
+//     it shows now counts, and the buyer follows it to the end of the contract.
 //   - A buyer goes on alone, moves its workloads away and parts, when its seller has not known the contract for five minutes; when it has not
 //     answered for a drain, and the buyer wants the contract to end, or the drain before its end has begun, by both clocks; and when it answers
 //     for a drain without ending what the buyer has ended, or what has been over for a drain, by both clocks.

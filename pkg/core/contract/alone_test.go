@@ -183,6 +183,30 @@ func TestOlder(t *testing.T) {
 	}
 }
 
+// TestForks tells another view of the same number from the same one again.
+func TestForks(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*contract.View)
+		forks  bool
+	}{
+		"the same":          {func(*contract.View) {}, false},
+		"another state":     {func(v *contract.View) { v.State = contract.Terminating }, true},
+		"another end":       {func(v *contract.View) { v.Ends = v.Ends.Add(-time.Minute) }, true},
+		"other terms":       {func(v *contract.View) { v.Terms.EndsAt = v.Terms.EndsAt.Add(time.Hour) }, true},
+		"another signature": {func(v *contract.View) { v.Countersignature += "s" }, true},
+		"an older one":      {func(v *contract.View) { v.Version--; v.State = contract.Provisioning }, false},
+		"a newer one":       {func(v *contract.View) { v.Version++; v.State = contract.Suspended }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			purchase, view := joined(t)
+			c.change(&view)
+			if forks := purchase.Forks(view); forks != c.forks {
+				t.Errorf("it forks: %t", forks)
+			}
+		})
+	}
+}
+
 // TestAloneWorlds has random sellers answer, be silent, forget the contract and be restored, while the buyer's clock leaps: as long as the seller has
 // answered within a minute, nothing leaves that neither side has ended, and after the end everything is over.
 func TestAloneWorlds(t *testing.T) {
