@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -255,15 +256,16 @@ func (s *seller) grantsWhatIsPaid() error {
 // issuesForContracts: what was issued to a cluster is withdrawn when it has no contract any more.
 func (s *seller) issuesForContracts() error {
 	for id := range s.liqo.issued {
-		entitled := false
-		for _, r := range s.sold() {
-			entitled = entitled || r.Terms.Cluster.ID == id && binds(r)
-		}
-		if !entitled {
+		if !s.entitled(id) {
 			return fmt.Errorf("credentials that were issued to %s stay without a contract", id)
 		}
 	}
 	return nil
+}
+
+// entitled reports whether a cluster has a contract.
+func (s *seller) entitled(id cluster.ID) bool {
+	return slices.ContainsFunc(s.sold(), func(r *contract.Record) bool { return r.Terms.Cluster.ID == id && binds(r) })
 }
 
 // holdsNothingElse: what the ledger holds, and has not lapsed, is of contracts that need it. The others cannot be sold.

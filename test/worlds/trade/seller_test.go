@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -239,6 +240,8 @@ type sellerBackup struct {
 func (s *seller) restore() {
 	if s.backup == nil {
 		s.backup = &sellerBackup{s.server.Backup(), s.liqo.clone()}
+		// An old leader may just be about to take back what it has issued. Nobody does when the copy comes back; nothing is given through it.
+		maps.DeleteFunc(s.backup.liqo.issued, func(id cluster.ID, _ bool) bool { return !s.entitled(id) })
 		s.w.notef("%s is backed up", s.name)
 		return
 	}
