@@ -33,6 +33,8 @@ const (
 	maxConnections, maxConnectionsEach = 512, 128
 	// answerTimeout is how long a negotiation may take beside its long poll.
 	answerTimeout = 15 * time.Second
+	// buyerIdle is how long the connection of a buyer waits for its next request: a client of negotiations closes it before.
+	buyerIdle = 15 * time.Second
 )
 
 // ports returns the ports of the daemon. The resource plugin answers from the first moment: Liqo's controller manager exits if it does not.
@@ -53,7 +55,7 @@ func (c *connector) serveBuyers(ctx context.Context, listener net.Listener) erro
 	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: source.Network, All: maxConnections, Each: maxConnectionsEach})
 	return httpserver.Server{
 		Name: "negotiations", Handler: c.negotiation, TLS: party.TLS{Current: c.identity.Key}.Server(), Timeout: negotiation.MaxWait + answerTimeout,
-		ConnContext: negotiation.WithConnection,
+		ConnContext: negotiation.WithConnection, Direct: true, Idle: buyerIdle,
 	}.Run(ctx, bounded)
 }
 

@@ -87,7 +87,9 @@ func New(cfg Config) (*Store, error) {
 		return nil, errors.New("books need a client and a reader")
 	}
 	return &Store{
-		cfg: cfg, waiting: map[string]*waiters{}, seen: seen{now: time.Now, shown: map[string]Known{}, wrote: map[string]written{}},
+		cfg: cfg, waiting: map[string]*waiters{}, seen: seen{
+			now: time.Now, shown: map[string]Known{}, wrote: map[string]written{}, labelled: map[label]map[string]*connectorv1alpha1.Sale{},
+		},
 	}, nil
 }
 

@@ -25,15 +25,14 @@ const BuyerKeyLabel = "brokering.liqo.io/buyer-key"
 
 // Identify returns the party whose current key it is, as its Sales say, with its longest chain of keys, of which Sales or registries know: the key may
 // have been replaced since. It is a negotiation.Identify for those whom no registry shows any more: they can do and end what they have bought. It
-// reads from the client, which may have a cache. The error is negotiation.ErrStranger, or that of the API server.
+// reads what a watch has shown, or else from the client. The error is negotiation.ErrStranger, or that of the API server.
 func (s *Store) Identify(ctx context.Context, key ed25519.PublicKey) (party.Keys, error) {
-	var sales connectorv1alpha1.SaleList
-	label := client.MatchingLabels{BuyerKeyLabel: party.Fingerprint(key)}
-	if err := s.cfg.Client.List(ctx, &sales, label, client.UnsafeDisableDeepCopy); err != nil {
-		return party.Keys{}, fmt.Errorf("list the sales to who has the key %s: %w", party.Fingerprint(key), err)
+	sales, err := s.with(ctx, label{BuyerKeyLabel, party.Fingerprint(key)})
+	if err != nil {
+		return party.Keys{}, err
 	}
-	for i := range sales.Items {
-		if keys := keysOf(&sales.Items[i]); keys.Current() != nil && keys.Current().Equal(key) {
+	for _, sale := range sales {
+		if keys := keysOf(sale); keys.Current() != nil && keys.Current().Equal(key) {
 			return s.Longest(ctx, keys)
 		}
 	}
@@ -42,20 +41,20 @@ func (s *Store) Identify(ctx context.Context, key ed25519.PublicKey) (party.Keys
 
 // Longest returns the longest chain of which Sales or registries know and that continues another one. It reads as Identify does.
 func (s *Store) Longest(ctx context.Context, keys party.Keys) (party.Keys, error) {
-	var sales connectorv1alpha1.SaleList
-	if err := s.cfg.Client.List(ctx, &sales, client.MatchingLabels{BuyerLabel: string(keys.ID())}, client.UnsafeDisableDeepCopy); err != nil {
-		return party.Keys{}, fmt.Errorf("list the sales to party %s: %w", keys.ID(), err)
+	sales, err := s.with(ctx, label{BuyerLabel, string(keys.ID())})
+	if err != nil {
+		return party.Keys{}, err
 	}
-	return s.longest(keys, sales.Items), nil
+	return s.longest(keys, sales), nil
 }
 
 // longest returns the longest chain of Sales and registries that continues another one.
-func (s *Store) longest(keys party.Keys, sales []connectorv1alpha1.Sale) party.Keys {
-	for i := range sales {
-		if len(sales[i].Status.Buyer.Keys) <= len(keys.Chain()) {
+func (s *Store) longest(keys party.Keys, sales []*connectorv1alpha1.Sale) party.Keys {
+	for _, sale := range sales {
+		if len(sale.Status.Buyer.Keys) <= len(keys.Chain()) {
 			continue
 		}
-		if longer := keysOf(&sales[i]); longer.Continues(keys) && longer.Current() != nil {
+		if longer := keysOf(sale); longer.Continues(keys) && longer.Current() != nil {
 			keys = longer
 		}
 	}
@@ -87,33 +86,33 @@ func (s *Store) Learn(ctx context.Context, keys party.Keys) error {
 	if i < 0 {
 		return negotiation.ErrStranger
 	}
-	switch known := s.longest(keysOf(&sales.Items[i]), sales.Items); {
+	switch known := s.longest(keysOf(&sales.Items[i]), pointers(sales.Items)); {
 	case keys.Continues(known):
 	case known.Continues(keys):
 		return negotiation.ErrReplaced
 	default:
 		return negotiation.ErrStranger
 	}
-	return s.rekey(ctx, sales.Items, keys)
+	return s.rekey(ctx, pointers(sales.Items), keys)
 }
 
 // Rekey writes into all Sales the longest chains of keys of their buyers of which one of them or a registry knows, so that who has an earlier key is
 // refused also when no registry shows its party any more.
 func (s *Store) Rekey(ctx context.Context) error {
 	var all connectorv1alpha1.SaleList
-	if err := s.cfg.Client.List(ctx, &all); err != nil {
+	if err := s.cfg.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the sales: %w", err)
 	}
-	by := map[connectorv1alpha1.PartyID][]connectorv1alpha1.Sale{}
+	by := map[connectorv1alpha1.PartyID][]*connectorv1alpha1.Sale{}
 	for i := range all.Items {
 		buyer := all.Items[i].Spec.Buyer
-		by[buyer] = append(by[buyer], all.Items[i])
+		by[buyer] = append(by[buyer], &all.Items[i])
 	}
 	var failed []error
 	for _, sales := range by {
 		known := party.Keys{}
-		for i := range sales {
-			if known = keysOf(&sales[i]); known.Current() != nil {
+		for _, sale := range sales {
+			if known = keysOf(sale); known.Current() != nil {
 				break
 			}
 		}
@@ -124,16 +123,20 @@ func (s *Store) Rekey(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// rekey writes keys into Sales that have earlier ones, and their label. A Sale that somebody else has changed is written again by who looks next.
-func (s *Store) rekey(ctx context.Context, sales []connectorv1alpha1.Sale, keys party.Keys) error {
+// rekey writes keys into Sales that have earlier ones, and their label. A Sale that somebody else has changed is written again by who looks next. The
+// Sales that are given are not changed.
+func (s *Store) rekey(ctx context.Context, sales []*connectorv1alpha1.Sale, keys party.Keys) error {
 	chain, label := keys.Chain(), party.Fingerprint(keys.Current())
 	var failed []error
-	for i := range sales {
-		sale := &sales[i]
-		has := keysOf(sale)
+	for _, found := range sales {
+		if found.Labels[BuyerKeyLabel] == label && slices.Equal(found.Status.Buyer.Keys, chain) {
+			continue
+		}
+		has := keysOf(found)
 		if has.Current() == nil || !keys.Continues(has) {
 			continue
 		}
+		sale := found.DeepCopy()
 		var err error
 		if len(chain) > len(sale.Status.Buyer.Keys) {
 			sale.Status.Buyer.Keys = chain
@@ -184,33 +187,35 @@ func (s *Store) buyer(ctx context.Context, id party.ID, sale *connectorv1alpha1.
 			status, known = describeParty(shown), true
 		}
 	}
-	others := connectorv1alpha1.SaleList{}
-	if sale != nil {
-		others.Items = []connectorv1alpha1.Sale{*sale}
-	} else if err := s.cfg.Client.List(ctx, &others, client.MatchingLabels{BuyerLabel: string(id)}, client.UnsafeDisableDeepCopy); err != nil {
-		return status, false, fmt.Errorf("list the sales to party %s: %w", id, err)
+	others := []*connectorv1alpha1.Sale{sale}
+	if sale == nil {
+		var err error
+		if others, err = s.with(ctx, label{BuyerLabel, string(id)}); err != nil {
+			return status, false, err
+		}
 	}
-	for i := range others.Items {
-		has := others.Items[i].Status.Buyer
+	for _, other := range others {
+		has := other.Status.Buyer
 		switch {
-		case len(has.Keys) == 0 || keysOf(&others.Items[i]).Current() == nil:
+		case len(has.Keys) == 0 || keysOf(other).Current() == nil:
 		case !known:
 			status, known = has, true
 		case len(has.Keys) > len(status.Keys), !slices.Equal(has.Keys, status.Keys[:len(has.Keys)]):
 			status.Keys = has.Keys // What a Sale has counts: a registry may show an earlier chain, or one that leads elsewhere.
 		}
 	}
+	status.Keys = slices.Clone(status.Keys) // They may be those of a cache.
 	return status, known, nil
 }
 
-// Bought reports whether a party has a contract for a cluster that both have signed. It reads from the client, which may have a cache.
+// Bought reports whether a party has a contract for a cluster that both have signed. It reads as Identify does.
 func (s *Store) Bought(ctx context.Context, buyer party.ID, of cluster.ID) (bool, error) {
-	var sales connectorv1alpha1.SaleList
-	if err := s.cfg.Client.List(ctx, &sales, client.MatchingLabels{BuyerLabel: string(buyer)}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list the sales to party %s: %w", buyer, err)
+	sales, err := s.with(ctx, label{BuyerLabel, string(buyer)})
+	if err != nil {
+		return false, err
 	}
-	for i := range sales.Items {
-		record, err := Record(&sales.Items[i])
+	for _, sale := range sales {
+		record, err := Record(sale)
 		if err == nil && record != nil && record.Signed() && record.Terms.Cluster.ID == of {
 			return true, nil
 		}

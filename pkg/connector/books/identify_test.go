@@ -8,6 +8,9 @@ import (
 	"errors"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
@@ -56,6 +59,59 @@ func TestIdentify(t *testing.T) {
 	if _, err := store.Identify(t.Context(), stranger.Public()); !errors.Is(err, negotiation.ErrStranger) {
 		t.Errorf("a stranger: %v", err)
 	}
+}
+
+// TestIdentifyAmongMany finds a buyer by what a watch has shown, without a list, and by its new key alone when that has changed.
+func TestIdentifyAmongMany(t *testing.T) {
+	s := newServer(t)
+	store, informer := watched(t, s, s)
+	writer, err := books.New(books.Config{Client: s, Reader: s, Parties: known{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, keys := newKey(t)
+	next, longer := rotated(t, key, keys)
+	shown := known{keys.ID(): registryclient.Party{Keys: keys}}
+	first, err := books.New(books.Config{Client: s, Reader: s, Parties: shown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sell(t, first, keys.ID(), "x")
+	read := func() *connectorv1alpha1.Sale {
+		t.Helper()
+		offered := terms("x")
+		offered.Buyer = string(keys.ID())
+		var sale connectorv1alpha1.Sale
+		if err := s.Get(t.Context(), client.ObjectKey{Name: books.Name(offered.Key())}, &sale); err != nil {
+			t.Fatal(err)
+		}
+		return &sale
+	}
+	is := func(step string, by party.Key, want party.Keys) {
+		t.Helper()
+		got, err := store.Identify(t.Context(), by.Public())
+		if want.Current() == nil {
+			if !errors.Is(err, negotiation.ErrStranger) {
+				t.Errorf("%s: it is %s, %v, want a stranger", step, got.ID(), err)
+			}
+			return
+		}
+		if err != nil || !got.Current().Equal(want.Current()) {
+			t.Errorf("%s: it is %s, %v", step, got.ID(), err)
+		}
+	}
+	is("not shown", key, party.Keys{})
+	informer.Add(read())
+	is("shown", key, keys)
+	if err := writer.Learn(t.Context(), longer); err != nil {
+		t.Fatal(err)
+	}
+	is("not shown with another key", key, keys)
+	informer.Update(nil, read())
+	is("shown with another key", next, longer)
+	is("by the key that was replaced", key, party.Keys{})
+	informer.Delete(read())
+	is("gone", next, party.Keys{})
 }
 
 // rotated returns a chain with a new key.

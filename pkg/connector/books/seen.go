@@ -6,12 +6,16 @@ package books
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
@@ -29,7 +33,8 @@ type Known struct {
 	// Record is nil if it is not written yet, or cannot be read. Of a contract that is over it has no signatures but that there were some.
 	Record *contract.Record
 
-	uid types.UID
+	uid  types.UID
+	sale *connectorv1alpha1.Sale // As a watch has shown it: nobody changes it.
 }
 
 // open reports whether the contract counts as one that is not over.
@@ -60,8 +65,46 @@ type seen struct {
 	ready func() bool // Whether the watch has shown all; nil if there is none.
 	shown map[string]Known
 	wrote map[string]written
+	// labelled is what was shown, by labels with the buyer and its key.
+	labelled map[label]map[string]*connectorv1alpha1.Sale
 	// changes counts what was shown, written, removed or forgotten.
 	changes int64
+}
+
+// label is a label of a Sale by which it is found.
+type label struct{ name, value string }
+
+// labels returns those of a Sale; none of nil.
+func labels(sale *connectorv1alpha1.Sale) []label {
+	if sale == nil {
+		return nil
+	}
+	return []label{{BuyerLabel, sale.Labels[BuyerLabel]}, {BuyerKeyLabel, sale.Labels[BuyerKeyLabel]}}
+}
+
+// file has a Sale be found by its labels, and no more by those that it had; nil is none.
+func (s *seen) file(was, is *connectorv1alpha1.Sale) {
+	for _, l := range labels(was) {
+		if delete(s.labelled[l], was.Name); len(s.labelled[l]) == 0 {
+			delete(s.labelled, l)
+		}
+	}
+	for _, l := range labels(is) {
+		if s.labelled[l] == nil {
+			s.labelled[l] = map[string]*connectorv1alpha1.Sale{}
+		}
+		s.labelled[l][is.Name] = is
+	}
+}
+
+// with returns the Sales that were shown with a label, in the order of their names. Complete is as that of all.
+func (s *seen) with(l label) (sales []*connectorv1alpha1.Sale, complete bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready == nil || !s.ready() {
+		return nil, false
+	}
+	return slices.SortedFunc(maps.Values(s.labelled[l]), func(a, b *connectorv1alpha1.Sale) int { return strings.Compare(a.Name, b.Name) }), true
 }
 
 // written is what this process has written and no watch has shown yet.
@@ -81,9 +124,11 @@ func (w written) newer(shown Known, is bool, now time.Time) bool {
 // show takes what a watch shows.
 func (s *seen) show(sale *connectorv1alpha1.Sale) {
 	k := known(sale)
+	k.sale = sale
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
+	s.file(s.shown[k.Name].sale, sale)
 	s.shown[k.Name] = k
 	if w, is := s.wrote[k.Name]; is && !w.newer(k, true, s.now()) {
 		delete(s.wrote, k.Name)
@@ -95,6 +140,7 @@ func (s *seen) remove(sale *connectorv1alpha1.Sale) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
+	s.file(s.shown[sale.Name].sale, nil)
 	delete(s.shown, sale.Name)
 	if s.wrote[sale.Name].uid == sale.UID {
 		delete(s.wrote, sale.Name)
@@ -229,6 +275,27 @@ func (s *Store) All(ctx context.Context) ([]Known, error) {
 		all[i] = known(&sales.Items[i])
 	}
 	return all, nil
+}
+
+// with returns the Sales with a label, as a watch has shown them; without [Store.Watch], as the client lists them. They are not to be changed.
+func (s *Store) with(ctx context.Context, l label) ([]*connectorv1alpha1.Sale, error) {
+	if sales, complete := s.seen.with(l); complete {
+		return sales, nil
+	}
+	var list connectorv1alpha1.SaleList
+	if err := s.cfg.Client.List(ctx, &list, client.MatchingLabels{l.name: l.value}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the sales with label %s=%s: %w", l.name, l.value, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// pointers returns pointers to all Sales.
+func pointers(sales []connectorv1alpha1.Sale) []*connectorv1alpha1.Sale {
+	all := make([]*connectorv1alpha1.Sale, len(sales))
+	for i := range sales {
+		all[i] = &sales[i]
+	}
+	return all
 }
 
 // Changes returns a number that is another one when what [Store.All] returns has changed; false if that is not known.

@@ -29,6 +29,8 @@ const (
 	maxAnswer = 256 << 10
 	// maxDetail bounds what is shown of a seller's reason.
 	maxDetail = 512
+	// clientIdle is how long a connection is kept for the next request: a seller has many buyers, which look at their contracts now and then.
+	clientIdle = 5 * time.Second
 )
 
 // ClientConfig is what a client needs.
@@ -92,7 +94,7 @@ func newTransport(key func() party.Key, admits func(fingerprint string) error) *
 	return &http.Transport{
 		DialContext:         party.Dialer().DialContext,
 		TLSClientConfig:     party.TLS{Current: key, Peer: peer}.Client(),
-		TLSHandshakeTimeout: answerTimeout, MaxResponseHeaderBytes: 16 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+		TLSHandshakeTimeout: answerTimeout, MaxResponseHeaderBytes: 16 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: clientIdle,
 	}
 }
 
