@@ -33,8 +33,9 @@ import (
 )
 
 // TestFrontDoor takes clusters that peer and run nothing but Liqo to a workload that is offloaded, reached, explained and drained, and
-// back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home. It is the
-// first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
+// back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home. At last the
+// clusters get their broker from the federation of the tests, which sets up what the README does and nothing else. It is the first of the
+// journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
@@ -51,6 +52,7 @@ func TestFrontDoor(t *testing.T) {
 	t.Logf("removed in %.1f s", time.Since(began).Seconds())
 	stockEverywhere(t)
 
+	byReadme := map[*federation.Cluster]map[string]string{}
 	t.Run("Plugin", func(t *testing.T) {
 		// Killed twice on the way, and finished by the third run.
 		for _, step := range []string{"[5/", "[9/"} {
@@ -65,6 +67,9 @@ func TestFrontDoor(t *testing.T) {
 		eventually(t, time.Minute, fed.CheckOffer)
 		r.next("kubectl liqo-broker status")
 		r.next("kubectl liqo-broker diagnose")
+		for _, c := range fed.Clusters() {
+			byReadme[c] = setUp(t, c)
+		}
 		r.next("kubectl --namespace liqo delete secret auth-token")
 
 		r.next("kubectl create namespace shop")
@@ -130,7 +135,30 @@ func TestFrontDoor(t *testing.T) {
 		r.end()
 		stockEverywhere(t)
 	})
+	t.Run("Federation", func(t *testing.T) {
+		installed(t)
+		// Who asks the API from other clusters applies these of deploy/examples.
+		if err := fed.HideAPI(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range fed.Clusters() {
+			eventually(t, time.Minute, func(ctx context.Context) error { return fed.AsSetUp(ctx, c, byReadme[c]) })
+		}
+		if err := fed.ExposeAPI(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
 	secrets.none(t)
+}
+
+// setUp returns what is set up on a cluster.
+func setUp(t *testing.T, c *federation.Cluster) map[string]string {
+	t.Helper()
+	found, err := fed.SetUp(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // brokerByHand gives virtual nodes our virtual kubelet, and offers namespace liqo.
