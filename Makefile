@@ -231,10 +231,10 @@ bench: deps bin/lab ## Print how long decisions and negotiations take, and what 
 
 # It fails where a goal is missed that docs/catalog/performance.md names.
 .PHONY: bench-catalog
-bench-catalog: deps bin/catalog bin/connector bin/lab ## Print what a registry and a connector do and hold with 10,000 offers of 1,000 parties and 1,000 watchers.
+bench-catalog: deps bin/catalog bin/connector bin/lab ## Print what a registry and a connector do and hold with 10,000 offers of 1,000 parties and 1,000 watchers, and a seller with 2,048 contracts at rest.
 	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
 	LIQO_BROKER_TEST_CATALOG=$(CURDIR)/bin LIQO_BROKER_TEST_PROGRAMS=$$programs \
-		go test -count=1 -timeout=20m -v -run '^(TestRegistry|TestConnector)$$' ./test/scale
+		go test -count=1 -timeout=40m -v -run '^(TestRegistry|TestConnector|TestRest)$$' ./test/scale
 
 # It fails where the goal is missed that docs/catalog/performance.md names.
 .PHONY: bench-trade
