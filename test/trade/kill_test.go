@@ -121,7 +121,7 @@ func (l life) node(cpu string) func(context.Context) error {
 	}
 }
 
-// TestKilled buys from each provider at once. With one, the buyer's connector is killed whenever the contract comes to a state, and with the other the
+// TestKilled buys from each provider. With one, the buyer's connector is killed whenever the contract comes to a state, and with the other the
 // seller's. Either contract comes to every state, to the size that was agreed, and to an end of which nothing is left.
 func TestKilled(t *testing.T) {
 	clean(t)
@@ -133,7 +133,6 @@ func TestKilled(t *testing.T) {
 		killed, seller *federation.Cluster
 	}{{"Buyer", fed.Consumer, fed.ProviderA}, {"Seller", fed.ProviderB, fed.ProviderB}} {
 		t.Run(side.name, func(t *testing.T) {
-			t.Parallel()
 			l := life{seller: side.seller, purchase: &connectorv1alpha1.Purchase{
 				ObjectMeta: metav1.ObjectMeta{Name: "killed-" + strings.ToLower(side.name)},
 				Spec: connectorv1alpha1.PurchaseSpec{

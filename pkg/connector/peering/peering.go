@@ -55,9 +55,11 @@ type Nodes interface {
 	// alone that run on every node.
 	Drain(ctx context.Context, remote cluster.ID) (left int, err error)
 	// Fit has nothing new run on the nodes of a cluster, and evicts pods, until what those that stay request fits into the room; what is not in it
-	// does not count. It returns how many pods still have to leave. If it is none, the nodes are open to new pods. It leaves those alone that run on
-	// every node.
+	// does not count. It returns how many pods still have to leave. It leaves those alone that run on every node. The nodes stay closed to new pods
+	// while they are larger than the room, which pods that were evicted would fill again: see Open.
 	Fit(ctx context.Context, remote cluster.ID, room corev1.ResourceList) (left int, err error)
+	// Open opens the nodes of a cluster that Fit keeps closed, once they are no larger than the room, which is what contracts give.
+	Open(ctx context.Context, remote cluster.ID, room corev1.ResourceList) error
 }
 
 // Seller lets the clusters of buyers peer with this one. Its methods are as those of [Buyer].
@@ -83,8 +85,8 @@ type State struct {
 // Node is a virtual node.
 type Node struct {
 	Name string
-	// Ready tells that pods can run on it.
-	Ready bool
+	// Ready tells that pods can run on it, and Closed that Fit keeps it closed to new ones though nothing has to leave it any more.
+	Ready, Closed bool
 }
 
 // maxCredentials bounds a document of credentials, in bytes.

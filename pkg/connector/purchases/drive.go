@@ -55,6 +55,8 @@ type drive struct {
 	record *record
 	// unready is whether no node was ready when somebody looked last.
 	unready bool
+	// closed is whether nodes were closed when somebody looked last, which open soon.
+	closed bool
 	// waits is whether pods have to leave before new terms are proposed.
 	waits bool
 }
@@ -327,7 +329,7 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	}
 	switch {
 	case d.record.Purchase.Peering == contract.Apart:
-	case d.unready:
+	case d.unready, d.closed:
 		after = unreadyAgain
 	default:
 		after = min(after, nodesAgain)

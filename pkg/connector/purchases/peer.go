@@ -315,7 +315,7 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 	return nil, d.write(ctx)
 }
 
-// showPeering notes the nodes of a peering that is used.
+// showPeering notes the nodes of a peering that is used, and opens those that are as small again as contracts say.
 func (d *drive) showPeering(ctx context.Context) error {
 	if d.record.Purchase.Peering == contract.Apart {
 		return nil
@@ -325,6 +325,25 @@ func (d *drive) showPeering(ctx context.Context) error {
 		return kubernetesError{err}
 	}
 	d.showNodes(state)
+	if closed := slices.ContainsFunc(state.Nodes, func(n peering.Node) bool { return n.Closed }); !closed || !d.record.Purchase.State().InUse() {
+		return nil
+	}
+	return d.open(ctx)
+}
+
+// open opens nodes that were closed when another contract for them ended, once they have no more than what contracts in use give.
+func (d *drive) open(ctx context.Context) error {
+	id := cluster.ID(d.record.Cluster.ID)
+	used, err := d.others(ctx, id)
+	if err != nil {
+		return err
+	}
+	room := d.room(used)
+	resources.Add(room, d.record.Purchase.Terms.Resources)
+	if err := d.cfg.Peering.Open(ctx, id, room); err != nil {
+		return kubernetesError{err}
+	}
+	d.closed = true // It is looked at again soon, until it is open.
 	return nil
 }
 

@@ -203,8 +203,10 @@ type clusters struct {
 	// unready has no node be ready.
 	unready bool
 	log     []string
-	// requested is what the pods on all nodes request.
+	// requested is what the pods on all nodes request, size how many cores the nodes have, and closed whether Fit keeps them closed.
 	requested corev1.ResourceList
+	size      resource.Quantity
+	closed    bool
 	// kill returns an error after each call that it is to lose.
 	kill func() error
 }
@@ -241,7 +243,7 @@ func (c *clusters) State(_ context.Context, id cluster.ID) (peering.State, error
 	defer c.mu.Unlock()
 	state := peering.State{Exists: c.steps[id] > 0, Established: c.steps[id] > 1}
 	if state.Established {
-		state.Nodes = []peering.Node{{Name: "liqo-" + string(id), Ready: !c.unready}}
+		state.Nodes = []peering.Node{{Name: "liqo-" + string(id), Ready: !c.unready, Closed: c.closed}}
 	}
 	return state, nil
 }
@@ -260,12 +262,13 @@ func (c *clusters) Drain(_ context.Context, id cluster.ID) (int, error) {
 	return c.pods[id], c.kill()
 }
 
-// Fit has one core leave each time.
+// Fit has one core leave each time, and closes nodes that are larger than the room.
 func (c *clusters) Fit(_ context.Context, id cluster.ID, room corev1.ResourceList) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	have := c.requested.Cpu().DeepCopy()
 	most, counts := room["cpu"]
+	c.closed = counts && c.size.Cmp(most) > 0
 	if !counts || have.Cmp(most) <= 0 {
 		return 0, c.kill()
 	}
@@ -273,6 +276,16 @@ func (c *clusters) Fit(_ context.Context, id cluster.ID, room corev1.ResourceLis
 	have.Sub(resource.MustParse("1"))
 	c.requested["cpu"] = have
 	return 1, c.kill()
+}
+
+func (c *clusters) Open(_ context.Context, id cluster.ID, room corev1.ResourceList) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if most := room["cpu"]; c.closed && c.size.Cmp(most) <= 0 {
+		c.note("open", id)
+		c.closed = false
+	}
+	return c.kill()
 }
 
 func (c *clusters) Unpeer(_ context.Context, id cluster.ID) (bool, error) {
@@ -882,6 +895,7 @@ func TestOneOfTwo(t *testing.T) {
 	w.until("base", connectorv1alpha1.ReasonActive, s)
 	w.until("top", connectorv1alpha1.ReasonActive, s)
 	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("5"), "pods": resource.MustParse("5")}
+	w.clusters.size = resource.MustParse("6")
 	w.change("top", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
 	for cores := 4; cores > 2; cores-- {
 		w.once("top")
@@ -891,8 +905,15 @@ func TestOneOfTwo(t *testing.T) {
 		}
 	}
 	w.until("top", connectorv1alpha1.ReasonEnded, s)
-	w.once("base")
-	if want := []string{"peer a", "fit a"}; !slices.Equal(w.clusters.log, want) || w.clusters.requested.Cpu().Value() != 2 || reasonOf(w.get("base")) != connectorv1alpha1.ReasonActive {
+	// What has left may come again, so nothing comes until the nodes are smaller.
+	if w.once("base"); !w.clusters.closed {
+		t.Error("the nodes, which have five cores, are open for two")
+	}
+	w.clusters.size = resource.MustParse("2")
+	if w.once("base"); w.clusters.closed {
+		t.Error("the nodes are still closed when they are as small as the contract that is left")
+	}
+	if want := []string{"peer a", "fit a", "open a"}; !slices.Equal(w.clusters.log, want) || w.clusters.requested.Cpu().Value() != 2 || reasonOf(w.get("base")) != connectorv1alpha1.ReasonActive {
 		t.Errorf("done: %q, %s cores are used, the other is %s", w.clusters.log, w.clusters.requested.Cpu(), reasonOf(w.get("base")))
 	}
 }

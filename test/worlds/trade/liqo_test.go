@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
@@ -106,7 +107,7 @@ func (l liqoOfBuyer) State(_ context.Context, id cluster.ID) (peering.State, err
 	}
 	state := peering.State{Exists: l.b.liqo.peered[id] > 0, Established: l.b.usable(id)}
 	if state.Established {
-		state.Nodes = []peering.Node{{Name: "node-" + string(id), Ready: true}}
+		state.Nodes = []peering.Node{{Name: "node-" + string(id), Ready: true, Closed: l.b.liqo.closed[id]}}
 	}
 	return state, nil
 }
@@ -137,7 +138,33 @@ func (l liqoOfBuyer) Fit(_ context.Context, id cluster.ID, room corev1.ResourceL
 	if !counts {
 		most = *resource.NewQuantity(l.b.liqo.cores[id], resource.DecimalSI)
 	}
-	return l.leave(id, most.Value(), false)
+	return l.leave(id, most.Value(), l.b.given(id) > most.Value())
+}
+
+// Open implements peering.Buyer.
+func (l liqoOfBuyer) Open(_ context.Context, id cluster.ID, room corev1.ResourceList) error {
+	return l.do("open nodes", func() error {
+		if most := room["cpu"]; l.b.liqo.closed[id] && l.b.given(id) <= most.Value() {
+			l.b.liqo.closed[id] = false
+		}
+		return nil
+	})
+}
+
+// given is how many cores the nodes of a cluster have: what the seller's Liqo gives.
+func (b *buyer) given(id cluster.ID) int64 {
+	for _, s := range b.w.sellers {
+		if s.identity.ID != id {
+			continue
+		}
+		book, err := sales.NewGrants(s.stored()).Book(context.Background())
+		if err != nil {
+			b.w.t.Fatal(err)
+		}
+		granted := book.Granted(b.identity.ID)
+		return granted.Cpu().Value()
+	}
+	return 0
 }
 
 // leave has pods leave a cluster until they request no more cores than most, and no others come meanwhile, or at all.
@@ -151,16 +178,17 @@ func (l liqoOfBuyer) leave(id cluster.ID, most int64, closes bool) (left int, er
 	return left, err
 }
 
-// work has pods come and go at a cluster, where they find room. Nobody has more come than will fit when a contract becomes smaller.
+// work has pods come and go at a cluster, where they find room on its nodes. Nobody has more come than will fit when a contract becomes smaller.
 func (b *buyer) work(s *seller) {
-	id, room := s.identity.ID, int64(0)
+	id := s.identity.ID
 	if !b.usable(id) || b.liqo.closed[id] {
 		return
 	}
+	room := b.given(id)
 	for _, p := range b.all() {
 		if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() {
 			wanted, given := p.Spec.Resources["cpu"], p.Status.Resources["cpu"]
-			room += min(wanted.Value(), given.Value())
+			room -= max(given.Value()-wanted.Value(), 0)
 		}
 	}
 	most := max(room, b.liqo.cores[id])

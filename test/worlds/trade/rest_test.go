@@ -194,7 +194,7 @@ func (b *buyer) isPeeredForContracts() error {
 	return nil
 }
 
-// fitsIntoContracts: pods request no more than contracts give.
+// fitsIntoContracts: pods request no more than contracts give, and may be made where those give something.
 func (b *buyer) fitsIntoContracts() error {
 	for _, s := range b.w.sellers {
 		given := int64(0)
@@ -206,6 +206,9 @@ func (b *buyer) fitsIntoContracts() error {
 		}
 		if cores := b.liqo.cores[s.identity.ID]; cores > given {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
+		}
+		if given > 0 && b.liqo.closed[s.identity.ID] {
+			return fmt.Errorf("the nodes of %s are closed, and contracts give %d cores", s.name, given)
 		}
 	}
 	return nil

@@ -42,8 +42,12 @@ const (
 	annotationSold   = "brokering.liqo.io/sold-by-contract"
 )
 
-// annotationDrained is on nodes that Drain has closed, so that Peer opens no other ones.
-const annotationDrained = "brokering.liqo.io/drained-by-contract"
+const (
+	// annotationDrained is on nodes that Drain or Fit has closed, so that no others are opened.
+	annotationDrained = "brokering.liqo.io/drained-by-contract"
+	// annotationSettled is on nodes that Fit keeps closed though nothing has to leave them any more.
+	annotationSettled = "brokering.liqo.io/settled-at"
+)
 
 // annotationPeered is on foreign clusters that provide by contract: since when this cluster asks them to, in seconds since 1970.
 const annotationPeered = "brokering.liqo.io/peered-at"
@@ -161,6 +165,7 @@ func (d *Driver) uncordon(ctx context.Context, remote cluster.ID) error {
 		}
 		before := client.MergeFrom(node.DeepCopy())
 		delete(node.Annotations, annotationDrained)
+		delete(node.Annotations, annotationSettled)
 		node.Spec.Unschedulable = false
 		if err := d.client.Patch(ctx, node, before); err != nil {
 			return fmt.Errorf("uncordon node %s: %w", node.Name, err)
@@ -227,7 +232,8 @@ func (d *Driver) State(ctx context.Context, remote cluster.ID) (peering.State, e
 	}
 	var state peering.State
 	for i := range nodes {
-		state.Nodes = append(state.Nodes, peering.Node{Name: nodes[i].Name, Ready: liqo.NodeReadiness(&nodes[i]) == corev1.ConditionTrue})
+		node := peering.Node{Name: nodes[i].Name, Ready: liqo.NodeReadiness(&nodes[i]) == corev1.ConditionTrue, Closed: settled(&nodes[i])}
+		state.Nodes = append(state.Nodes, node)
 	}
 	if fc != nil {
 		outgoing := liqo.Outgoing(fc)

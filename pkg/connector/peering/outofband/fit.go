@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -45,11 +47,14 @@ func (d *Driver) Fit(ctx context.Context, remote cluster.ID, room corev1.Resourc
 		}
 	}
 	leaving := leavers(all, used, room)
-	if len(leaving) == 0 {
+	if len(leaving) == 0 && !larger(nodes, room) {
 		return 0, d.uncordon(ctx, remote)
 	}
 	for i := range nodes {
 		if err := d.cordon(ctx, &nodes[i]); err != nil {
+			return 0, err
+		}
+		if err := d.settle(ctx, &nodes[i], len(leaving) == 0); err != nil {
 			return 0, err
 		}
 	}
@@ -58,6 +63,57 @@ func (d *Driver) Fit(ctx context.Context, remote cluster.ID, room corev1.Resourc
 		failed = append(failed, d.evictPod(ctx, pod))
 	}
 	return len(leaving), errors.Join(failed...)
+}
+
+// Open implements [peering.Buyer].
+func (d *Driver) Open(ctx context.Context, remote cluster.ID, room corev1.ResourceList) error {
+	nodes, err := d.nodes(ctx, remote)
+	if err != nil {
+		return err
+	}
+	if larger(nodes, room) {
+		return nil
+	}
+	for i := range nodes {
+		if settled(&nodes[i]) {
+			return d.uncordon(ctx, remote)
+		}
+	}
+	return nil
+}
+
+// settle notes on a node that Fit keeps closed whether nothing has to leave it any more.
+func (d *Driver) settle(ctx context.Context, node *corev1.Node, done bool) error {
+	if settled(node) == done || node.Annotations[annotationDrained] == "" {
+		return nil
+	}
+	before := client.MergeFrom(node.DeepCopy())
+	if done {
+		node.Annotations[annotationSettled] = isTrue
+	} else {
+		delete(node.Annotations, annotationSettled)
+	}
+	if err := d.client.Patch(ctx, node, before); err != nil {
+		return fmt.Errorf("note on node %s whether pods have to leave: %w", node.Name, err)
+	}
+	return nil
+}
+
+// settled reports whether nothing has to leave a node that Fit keeps closed.
+func settled(node *corev1.Node) bool { return node.Annotations[annotationSettled] != "" }
+
+// larger reports whether nodes have more than the room of something that is in it.
+func larger(nodes []corev1.Node, room corev1.ResourceList) bool {
+	size := corev1.ResourceList{}
+	for i := range nodes {
+		resources.Add(size, nodes[i].Status.Allocatable)
+	}
+	for name, most := range room {
+		if have := size[name]; have.Cmp(most) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // leavers returns the pods that have to leave until what is used fits into the room: first those that leave already, then those of the lowest

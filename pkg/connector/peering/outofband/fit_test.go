@@ -4,6 +4,7 @@
 package outofband
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -16,10 +17,12 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
-// TestFit evicts what does not fit: the least important, then the youngest, and nothing that does not help.
+// TestFit evicts what does not fit: the least important, then the youngest, and nothing that does not help. Nothing new comes while the node is larger
+// than what contracts give.
 func TestFit(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	node := liqotest.VirtualNode(remote, true)
+	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4")}
 	w := newWorld(t, node)
 	pod := func(name, owner, cores string, priority int32, age time.Duration) {
 		p := &corev1.Pod{
@@ -58,11 +61,37 @@ func TestFit(t *testing.T) {
 			t.Errorf("into %s cores: %d left, %v; %q stay, the node is closed: %t", cores, left, err, names, node.Spec.Unschedulable)
 		}
 	}
+	open := func(cores string, closed bool) {
+		t.Helper()
+		if err := w.Open(t.Context(), remote.ID, corev1.ResourceList{"cpu": resource.MustParse(cores)}); err != nil {
+			t.Fatal(err)
+		}
+		state, err := w.State(t.Context(), remote.ID)
+		if err := errors.Join(err, w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node)); err != nil {
+			t.Fatal(err)
+		}
+		if node.Spec.Unschedulable != closed || state.Nodes[0].Closed != closed {
+			t.Errorf("with %s cores of contracts the node is closed: %t, %+v", cores, node.Spec.Unschedulable, state)
+		}
+	}
+	shrink := func(cores string) {
+		t.Helper()
+		node.Status.Allocatable["cpu"] = resource.MustParse(cores)
+		if err := w.client.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
 	fit("4", 0, false, "agent", "idle", "important", "old", "young")
 	fit("3", 1, true, "agent", "idle", "important", "old")
-	fit("3", 0, false, "agent", "idle", "important", "old")
+	fit("3", 0, true, "agent", "idle", "important", "old") // The pod that left may come again: the node has still four cores.
+	open("3", true)
+	shrink("3")
+	open("3", false)
 	fit("500m", 2, true, "agent", "idle")
-	fit("500m", 0, false, "agent", "idle")
+	fit("500m", 0, true, "agent", "idle")
+	fit("2", 0, true, "agent", "idle")
+	shrink("2")
+	fit("2", 0, false, "agent", "idle")
 	if left, err := w.Fit(t.Context(), remote.ID, nil); left != 0 || err != nil {
 		t.Errorf("without any room that counts: %d, %v", left, err)
 	}
