@@ -123,7 +123,7 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 		if d.record.Purchase.State().Final() {
 			message = d.record.Purchase.Seen.Reason
 		}
-		return d.over(ctx, d.record.reason(), message)
+		return d.over(ctx, d.record.reason(!d.leaves()), message)
 	case contract.SignTerms:
 		return nil, d.sign(ctx, action)
 	case contract.Drain:
@@ -352,7 +352,7 @@ func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error)
 	case contract.Over, contract.Drain, contract.Unpeer:
 		return nil, d.write(ctx)
 	}
-	reason := d.record.reason()
+	reason := d.record.reason(!d.leaves())
 	switch {
 	case errors.Is(err, errOtherParty) && reason == connectorv1alpha1.ReasonActive:
 		return d.retry(ctx, reason, err.Error())
@@ -435,7 +435,7 @@ func (d *drive) unreadable(ctx context.Context, cause error) (ctrl.Result, error
 // say sets the condition Ready. An empty reason is that which follows from the record.
 func (d *drive) say(reason, message string) {
 	if d.record != nil {
-		reason = cmp.Or(reason, d.record.reason())
+		reason = cmp.Or(reason, d.record.reason(!d.leaves()))
 		message = cmp.Or(message, d.record.Note, d.record.Purchase.Seen.Reason)
 	}
 	if reason == connectorv1alpha1.ReasonActive && d.unready {

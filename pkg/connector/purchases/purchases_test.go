@@ -122,7 +122,7 @@ func (s *shop) Credentials(context.Context, contract.Record) (json.RawMessage, e
 	return credentials.Document()
 }
 
-func open(tb testing.TB, remote cluster.Identity) *shop {
+func open(tb testing.TB, remote cluster.Identity, changes ...func(*negotiation.Config)) *shop {
 	tb.Helper()
 	s := &shop{somebody: newParty(tb), Memory: &negotiationtest.Memory{}, cluster: remote, clock: time.Now}
 	now := time.Now().UTC().Truncate(time.Second)
@@ -146,6 +146,9 @@ func open(tb testing.TB, remote cluster.Identity) *shop {
 		Now: func() time.Time { return s.clock() },
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
+	for _, change := range changes {
+		change(&cfg)
+	}
 	handler, err := negotiation.NewServer(cfg)
 	if err != nil {
 		tb.Fatal(err)

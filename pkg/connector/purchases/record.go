@@ -66,12 +66,14 @@ func (r *record) text() (string, error) {
 	return string(text), nil
 }
 
-// reason returns the reason of the condition Ready that follows from the record.
-func (r *record) reason() string {
+// reason returns the reason of the condition Ready that follows from the record, and from whether people still want the contract.
+func (r *record) reason(wanted bool) string {
 	p := r.Purchase
 	state := p.State()
 	over := p.Left && p.Peering == contract.Apart || state == contract.Ended
 	switch {
+	case over && wanted && p.Signature == "": // The seller has not decided in time.
+		return connectorv1alpha1.ReasonExpired
 	case over && !p.Ending && (p.Left && p.Doubt == contract.UnknownDoubt || !p.Seen.Ends.IsZero() && p.Seen.Ends.Before(p.Terms.EndsAt)):
 		return connectorv1alpha1.ReasonEndedEarly
 	case over:
