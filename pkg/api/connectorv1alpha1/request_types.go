@@ -111,7 +111,7 @@ type CapacityRequestStatus struct {
 	// pendingTime is since when there is a Purchase that is not in use yet, or not any more, though nobody has to approve it.
 	// +optional
 	PendingTime *metav1.Time `json:"pendingTime,omitempty"`
-	// remaining is for how long capacity is still needed, after a seller has ended its contract early.
+	// remaining is for how long capacity is still needed, after a contract that was in use has ended early.
 	// +optional
 	Remaining *metav1.Duration `json:"remaining,omitempty"`
 	// observedGeneration is the generation of the spec that the status answers to.

@@ -293,7 +293,10 @@ func TestSeldom(t *testing.T) {
 
 // TestNeverReady gives up a seller that has signed, and never gives anything that can be used.
 func TestNeverReady(t *testing.T) {
-	for _, reason := range []string{connectorv1alpha1.ReasonSettingUp, connectorv1alpha1.ReasonNodeNotReady, connectorv1alpha1.ReasonSellerUnreachable} {
+	for _, reason := range []string{
+		connectorv1alpha1.ReasonSettingUp, connectorv1alpha1.ReasonNodeNotReady, connectorv1alpha1.ReasonSellerUnreachable,
+		connectorv1alpha1.ReasonContractSuspended, connectorv1alpha1.ReasonSellerRestored,
+	} {
 		w := newWorld(t, "one", "two")
 		w.candidates[1].Offer.Party = seller(1)
 		w.run()
@@ -341,6 +344,49 @@ func TestEndedEarly(t *testing.T) {
 	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
 	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 1 {
 		t.Errorf("with a second left: %+v", ready(request))
+	}
+}
+
+// TestInterrupted waits for what is not in use for a while, and buys once: nothing elsewhere if it is in use again, the rest of the time if it is not, and
+// nothing if there is no rest.
+func TestInterrupted(t *testing.T) {
+	for _, reason := range []string{connectorv1alpha1.ReasonContractSuspended, connectorv1alpha1.ReasonSellerRestored} {
+		w := newWorld(t, "one", "two")
+		w.candidates[1].Offer.Party = seller(1)
+		w.run()
+		bought := w.purchases()[0]
+		bought.Status.StartTime = &metav1.Time{Time: w.now}
+		if err := w.client.Status().Update(t.Context(), &bought); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // Each time it is waited for anew.
+			w.becomes("Active", connectorv1alpha1.ReasonActive)
+			w.run()
+			w.becomes("Suspended", reason)
+			w.run()
+			if w.now = w.now.Add(14 * time.Minute); w.run().Status.Tried != nil || w.purchases()[0].Name != bought.Name {
+				t.Fatalf("%s: given up after 14 minutes", reason)
+			}
+		}
+		if w.now = w.now.Add(2 * time.Minute); len(w.run().Status.Tried) != 1 || len(w.purchases()) != 1 || w.purchases()[0].Spec.Plan != "two" {
+			t.Fatalf("%s: not given up after 16 minutes: %+v", reason, w.purchases())
+		}
+		if got := w.purchases()[0].Spec.Duration.Duration; got != 30*time.Minute {
+			t.Errorf("%s: of an hour, of which half is over, %s are bought", reason, got)
+		}
+		bought = w.purchases()[0]
+		bought.Status.StartTime = &metav1.Time{Time: w.now}
+		if err := w.client.Status().Update(t.Context(), &bought); err != nil {
+			t.Fatal(err)
+		}
+		w.becomes("Active", connectorv1alpha1.ReasonActive)
+		w.run()
+		w.now = w.now.Add(14 * time.Minute)
+		w.becomes("Suspended", reason)
+		w.run()
+		if w.now = w.now.Add(15*time.Minute + 30*time.Second); len(w.run().Status.Tried) != 1 || w.purchases()[0].Name != bought.Name {
+			t.Errorf("%s: given up half a minute before its end: %+v", reason, w.purchases())
+		}
 	}
 }
 

@@ -60,7 +60,11 @@ var ofPlan = map[string]bool{
 var pending = map[string]bool{
 	connectorv1alpha1.ReasonSellerUnknown: true, connectorv1alpha1.ReasonSellerUnreachable: true, connectorv1alpha1.ReasonNegotiating: true,
 	connectorv1alpha1.ReasonSettingUp: true, connectorv1alpha1.ReasonNodeNotReady: true,
+	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonSellerRestored: true,
 }
+
+// interrupted are those of them for which a purchase that was in use is not: only the rest of the time is needed then.
+var interrupted = map[string]bool{connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonSellerRestored: true}
 
 // serving is one pass over a request.
 type serving struct {
@@ -153,14 +157,17 @@ func (s *serving) follow(ctx context.Context, purchase *connectorv1alpha1.Purcha
 		purchase.Status.State == "" {
 		bound = patience
 	}
-	left := s.request.Status.PendingTime.Add(bound).Sub(s.now)
-	if left <= 0 {
-		return s.giveUp(ctx, purchase, ready)
+	switch left := s.request.Status.PendingTime.Add(bound).Sub(s.now); {
+	case left > 0:
+		return s.wait(ctx, left+time.Second, ready.Reason, ready.Message)
+	case interrupted[ready.Reason] && !s.isShorter(purchase): // It ends before another one could begin.
+		return s.wait(ctx, 0, ready.Reason, ready.Message)
 	}
-	return s.wait(ctx, left+time.Second, ready.Reason, ready.Message)
+	return s.giveUp(ctx, purchase, ready)
 }
 
-// isShorter notes for how long capacity is still needed after a contract that has ended early. It reports whether that is long enough for another.
+// isShorter notes for how long capacity is still needed after a contract that has ended early, or is interrupted. It reports whether that is long
+// enough for another.
 func (s *serving) isShorter(purchase *connectorv1alpha1.Purchase) bool {
 	if purchase.Status.StartTime == nil || purchase.Spec.Duration == nil {
 		return true
