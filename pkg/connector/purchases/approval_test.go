@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
@@ -54,5 +56,50 @@ func TestNeverDecided(t *testing.T) {
 				t.Errorf("after 25 hours: %s (%s), done %q", reasonOf(p), messageOf(p), w.clusters.log)
 			}
 		})
+	}
+}
+
+// TestFixedEnd has somebody approve ten minutes late what people want until a time: it begins when it is signed, and ends at that time. What is wanted
+// for an hour lasts an hour.
+func TestFixedEnd(t *testing.T) {
+	for _, fixed := range []bool{true, false} {
+		s := openAsking(t)
+		w := newWorld(t, s)
+		ordered := w.now().UTC().Truncate(time.Second)
+		w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) {
+			if fixed {
+				spec.Duration, spec.EndTime = nil, &metav1.Time{Time: ordered.Add(time.Hour)}
+			}
+		})
+		w.until("p", connectorv1alpha1.ReasonAwaitsApproval, s)
+		w.wait(10 * time.Minute)
+		s.decide(t, w.key("p"), contract.Approve)
+		status := w.until("p", connectorv1alpha1.ReasonActive, s).Status
+		begins, ends := status.StartTime.Time, status.EndTime.Time
+		if begins.Before(ordered.Add(10*time.Minute)) || fixed && !ends.Equal(ordered.Add(time.Hour)) || !fixed && ends.Sub(begins) != time.Hour {
+			t.Errorf("fixed %t: ordered at %s, it lasts from %s to %s", fixed, ordered, begins, ends)
+		}
+		if record, _ := s.Get(t.Context(), w.key("p")); !record.Terms.StartsAt.Equal(begins) || !record.Terms.EndsAt.Equal(ends) {
+			t.Errorf("fixed %t: the seller has from %s to %s", fixed, record.Terms.StartsAt, record.Terms.EndsAt)
+		}
+	}
+}
+
+// TestFixedEndUndecided has nobody approve what people want until a time: they wait until a drain before it, and no longer.
+func TestFixedEndUndecided(t *testing.T) {
+	s := openAsking(t)
+	w := newWorld(t, s)
+	ends := w.now().UTC().Truncate(time.Second).Add(time.Hour)
+	w.create("p", s, func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.Duration, spec.EndTime = nil, &metav1.Time{Time: ends}
+	})
+	w.until("p", connectorv1alpha1.ReasonAwaitsApproval, s)
+	w.wait(ends.Add(-time.Minute - 2*pause).Sub(w.now()))
+	if w.once("p"); reasonOf(w.get("p")) != connectorv1alpha1.ReasonAwaitsApproval {
+		t.Errorf("%s before the end: %s", ends.Sub(w.now()), reasonOf(w.get("p")))
+	}
+	w.once("p")
+	if p := w.until("p", connectorv1alpha1.ReasonExpired, nil); !w.now().Before(ends) {
+		t.Errorf("%s after the end: %s", w.now().Sub(ends), messageOf(p))
 	}
 }

@@ -175,8 +175,12 @@ func open(tb testing.TB, remote cluster.Identity, changes ...func(*negotiation.C
 // decide lets the seller do something.
 func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) {
 	t.Helper()
-	_, err := s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
-		return contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, s.clock(), books, ledger.Limits{})
+	limits, err := s.Limits(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
+		return contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, s.clock(), books, limits)
 	})
 	if err != nil && !errors.Is(err, errKilled) {
 		t.Fatalf("%s: %v", event, err)
