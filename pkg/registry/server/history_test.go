@@ -5,12 +5,16 @@ package server
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/go-logr/logr"
 
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
@@ -99,7 +103,7 @@ func TestReplicaThatLags(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	behind, err := New(t.Context(), Config{Store: s, Log: logr.Discard()}) // It does not run.
+	behind, err := New(t.Context(), Config{Store: s, Log: logr.Discard(), Limits: DefaultLimits()}) // It does not run.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +119,11 @@ func TestReplicaThatLags(t *testing.T) {
 	defer cancel()
 	if err := behind.catchUp(short, id); err == nil || behind.catalog.View().Covers(id) {
 		t.Errorf("it has not come to %s: %v", id, err)
+	}
+	refused := httptest.NewRecorder()
+	request := httptest.NewRequestWithContext(short, http.MethodGet, "/v1/watch", http.NoBody) // Its time is over already.
+	if behind.watch(humago.NewContext(&huma.Operation{}, request, refused), &filter{}, id); refused.Code != http.StatusServiceUnavailable {
+		t.Errorf("a watch of it is answered with %d: %s", refused.Code, refused.Body)
 	}
 	done := make(chan error)
 	go func() { done <- behind.catchUp(t.Context(), id) }()
