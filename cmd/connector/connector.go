@@ -367,7 +367,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	}
 	c.negotiation, err = negotiation.NewServer(negotiation.Config{
 		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.market.Identify, store), Store: store, Offers: shop,
-		Admission:   negotiation.Owners{Admission: shop, Owns: c.owns(store)},
+		Admission:   negotiation.Owners{Admission: shop, Owns: owns(c.market, store)},
 		Credentials: peerings,
 		Audit:       audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
 		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
@@ -390,10 +390,10 @@ func identify(shown negotiation.Identify, store *books.Store) negotiation.Identi
 }
 
 // owns tells which clusters parties have: by registries, or of those that none shows any more, by their contracts.
-func (c *connector) owns(store *books.Store) func(ctx context.Context, id party.ID, of cluster.ID) (owns, known bool, err error) {
+func owns(registries purchases.Parties, store *books.Store) func(ctx context.Context, id party.ID, of cluster.ID) (owns, known bool, err error) {
 	return func(ctx context.Context, id party.ID, of cluster.ID) (owns, known bool, err error) {
-		if _, shown := c.market.Party(id); shown {
-			return c.market.Owns(id, of), true, nil
+		if _, shown := registries.Party(id); shown {
+			return registries.Owns(id, of), true, nil
 		}
 		bought, err := store.Bought(ctx, id, of)
 		return bought, bought, err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -17,6 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
 )
@@ -100,6 +103,61 @@ func TestIdentify(t *testing.T) {
 			// Who is known by a key that is not the current one is refused, and told that it was replaced.
 			if served := err == nil && who.ID() == before.ID() && who.Current().Equal(tc.caller.Public()); served != tc.served {
 				t.Errorf("served: %t, as %s with the key %s, %v", served, who.ID(), party.Fingerprint(who.Current()), err)
+			}
+		})
+	}
+}
+
+// owners are parties that registries show, and the clusters that they have; nobody else is shown.
+type owners map[party.ID]cluster.ID
+
+// Party implements purchases.Parties.
+func (o owners) Party(id party.ID) (registryclient.Party, bool) {
+	_, is := o[id]
+	return registryclient.Party{}, is
+}
+
+// Owns implements purchases.Parties.
+func (o owners) Owns(id party.ID, of cluster.ID) bool { return o[id] == of }
+
+// TestOwns asks registries and the books together whose cluster it is: registries alone of a party that they show, and of another one its contracts.
+func TestOwns(t *testing.T) {
+	const buyer, other = party.ID("buyer"), party.ID("other")
+	scheme := runtime.NewScheme()
+	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	sale := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{books.BuyerLabel: string(buyer)}}}
+	sale.Spec.Buyer, sale.Spec.ContractID = connectorv1alpha1.PartyID(buyer), "x"
+	record, err := json.Marshal(contract.Record{View: contract.View{
+		Key: contract.Key{Buyer: string(buyer), ID: "x"}, Version: 1, State: contract.Active, Countersignature: "c",
+		Terms: contract.Terms{Cluster: cluster.Identity{ID: "bought"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sale.Status.Record = string(record)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(sale).Build()
+	for name, tc := range map[string]struct {
+		shown       owners
+		of          cluster.ID
+		owns, known bool
+	}{
+		"Its":                {shown: owners{buyer: "its", other: "others"}, of: "its", owns: true, known: true},
+		"Others":             {shown: owners{buyer: "its", other: "others"}, of: "others", known: true},
+		"Nobodys":            {shown: owners{buyer: "its", other: "others"}, of: "nobodys", known: true},
+		"BoughtAndOthersNow": {shown: owners{buyer: "its", other: "bought"}, of: "bought", known: true},
+		"LostAndBought":      {shown: owners{other: "others"}, of: "bought", owns: true, known: true},
+		"LostAndNotBought":   {shown: owners{other: "others"}, of: "its"},
+		"LostAndOthers":      {shown: owners{other: "others"}, of: "others"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := books.New(books.Config{Client: c, Reader: c, Parties: tc.shown})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if owns, known, err := owns(tc.shown, store)(t.Context(), buyer, tc.of); err != nil || owns != tc.owns || known != tc.known {
+				t.Errorf("it has the cluster: %t, known: %t, %v", owns, known, err)
 			}
 		})
 	}

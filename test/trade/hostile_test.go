@@ -172,6 +172,22 @@ func TestHostile(t *testing.T) {
 			{"at another price", http.MethodPut, one("strange"), negotiationv1.Proposal{Terms: cheaper}, http.StatusUnprocessableEntity, "price"},
 			{"of another size", http.MethodPut, one("strange"), negotiationv1.Proposal{Terms: odd}, http.StatusUnprocessableEntity, "cpu"},
 		})
+		// It orders for the cluster of another party: no quote and no reservation promises that.
+		var denied negotiationv1.Quote
+		others := quote("250m")
+		others.ID, others.Cluster = "others", negotiationv1.Cluster{ID: string(fed.Consumer.ID), Name: fed.Consumer.Name}
+		const notIts = "is not one that the buyer announces"
+		sellerAPI.get(t, http.MethodPost, negotiationv1.Base+"/quotes", others, &denied)
+		if denied.Verdict != string(contract.Deny) || !strings.Contains(denied.Reason, notIts) {
+			t.Errorf("a quote for another party's cluster: %s, %q", denied.Verdict, denied.Reason)
+		}
+		sellerAPI.reserve(t, one("others"), others)
+		var refused negotiationv1.Contract
+		sellerAPI.get(t, http.MethodGet, one("others"), nil, &refused)
+		if refused.State != string(contract.Rejected) || !strings.Contains(refused.Reason, notIts) {
+			t.Errorf("a contract for another party's cluster: %s, %q", refused.State, refused.Reason)
+		}
+
 		sellerAPI.reserve(t, one("strange"), quote("250m"))
 		forged, err := negotiation.SignTerms(nobody.Key, record.Purchase.Terms)
 		if err != nil {

@@ -6,6 +6,7 @@ package books_test
 import (
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/party"
@@ -137,6 +139,30 @@ func sell(t *testing.T, store *books.Store, buyer party.ID, id string) {
 		return seller.Apply(record, contract.Request{Event: contract.Reserve, Key: offered.Key(), Terms: offered, Verdict: contract.Ask}, start, held, ledger.Limits{})
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestBought knows for which cluster a party has a contract once both have signed it, also after its end, and nothing of other clusters and parties.
+func TestBought(t *testing.T) {
+	store := newStore(t, newServer(t))
+	has := func(step string, id party.ID, of cluster.ID, want bool) {
+		t.Helper()
+		if bought, err := store.Bought(t.Context(), id, of); err != nil || bought != want {
+			t.Errorf("%s: party %s has bought for cluster %s: %t, %v", step, id, of, bought, err)
+		}
+	}
+	is, another := party.ID(buyer), party.ID(strings.Repeat("c", 52))
+	has("nothing is sold", is, "edge-id", false)
+	for _, step := range []struct {
+		event contract.Event
+		want  bool
+	}{{contract.Reserve, false}, {contract.Sign, true}, {contract.Terminate, true}} {
+		if _, err := store.Update(t.Context(), terms("x").Key(), apply(step.event, "x")); err != nil {
+			t.Fatal(err)
+		}
+		has(string(step.event), is, "edge-id", step.want)
+		has(string(step.event), is, "other-id", false)
+		has(string(step.event), another, "edge-id", false)
 	}
 }
 
