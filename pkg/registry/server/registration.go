@@ -168,14 +168,15 @@ func (s *Server) enrolled(ctx context.Context, kept store.Party, keys party.Keys
 	return &shownParty{shown}, nil
 }
 
-// networkOf returns the network of an address, as who has one may have all of its addresses: a /24, or the /56 that providers give to their customers.
+// networkOf returns the network of an address, as who has one may have all of its addresses: a /24, or the /56 that providers give to their customers;
+// empty if the address is not known.
 func networkOf(a netip.Addr) string {
 	bits := 56
 	if a.Is4() {
 		bits = 24
 	}
 	network, err := a.Prefix(bits)
-	if err != nil {
+	if err != nil || !network.IsValid() {
 		return ""
 	}
 	return network.String()
