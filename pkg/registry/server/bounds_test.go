@@ -4,8 +4,11 @@
 package server
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -181,4 +184,49 @@ func TestListsAtOnce(t *testing.T) {
 	if a := r.call(t, &p.Key, http.MethodGet, "/v1/offers", ""); a.status != http.StatusOK {
 		t.Errorf("there is room again: %d", a.status)
 	}
+}
+
+// narrow accepts connections that keep little of what is on its way to a reader.
+type narrow struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (n narrow) Accept() (net.Conn, error) {
+	c, err := n.Listener.Accept()
+	if tcp, is := c.(*net.TCPConn); is && err == nil {
+		err = tcp.SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
+// TestSlowReaders has a party ask for as many lists as it may have on their way, and read no more than how they begin: one more is refused until it has
+// gone away from one. A server that keeps answers whole for those who read slowly would have no more lists on their way, and all of them in its memory.
+func TestSlowReaders(t *testing.T) {
+	r := runOn(t, newFileDSN(t), nil, func(l net.Listener) net.Listener { return narrow{l} })
+	p, c := r.member(t, "seller")
+	publishLarge(t, p, c, 20) // A page of them is more than the buffers of a connection hold.
+	const list = "/v1/offers?limit=500&documents=true"
+	var slow net.Conn
+	for range answersEach {
+		var err error
+		if slow, err = (&net.Dialer{}).DialContext(t.Context(), "tcp", r.address); err != nil {
+			t.Fatal(err)
+		}
+		defer slow.Close()
+		if err := slow.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		secure := tls.Client(slow, registrytest.TLS(p.Key, r.key))
+		if _, err := fmt.Fprintf(secure, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", list); err != nil {
+			t.Fatal(err)
+		}
+		begin := make([]byte, len("HTTP/1.1 200"))
+		if _, err := io.ReadFull(secure, begin); err != nil || string(begin) != "HTTP/1.1 200" {
+			t.Fatalf("a list begins with %q, %v", begin, err)
+		}
+	}
+	if a := r.call(t, &p.Key, http.MethodGet, list, ""); a.status != http.StatusTooManyRequests {
+		t.Errorf("with %d lists that are not read, one more is answered with %d", answersEach, a.status)
+	}
+	_ = slow.Close()
+	until(t, "there is room again", func() bool { return r.call(t, &p.Key, http.MethodGet, list, "").status == http.StatusOK })
 }

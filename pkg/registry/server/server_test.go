@@ -71,6 +71,12 @@ type registry struct {
 // run runs a registry on a store until the test ends.
 func run(t *testing.T, dsn string, change func(*Config)) *registry {
 	t.Helper()
+	return runOn(t, dsn, change, func(l net.Listener) net.Listener { return l })
+}
+
+// runOn is run on a listener that is made of that on loopback.
+func runOn(t *testing.T, dsn string, change func(*Config), on func(net.Listener) net.Listener) *registry {
+	t.Helper()
 	s, err := store.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +95,9 @@ func run(t *testing.T, dsn string, change func(*Config)) *registry {
 		t.Error("a registry that has read its store is not ready before something changes")
 	}
 	key := registrytest.Key(t)
-	address := servingtest.Serve(t, func(ctx context.Context, l net.Listener) error { return served.Run(ctx, l, party.ServerConfig(key)) })
+	address := servingtest.Serve(t, func(ctx context.Context, l net.Listener) error {
+		return served.Run(ctx, on(l), party.ServerConfig(key))
+	})
 	return &registry{Server: served, store: s, address: address, key: party.Fingerprint(key.Public())}
 }
 
