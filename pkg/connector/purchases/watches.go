@@ -25,6 +25,8 @@ const mostWatches = 256
 // watches wait for sellers to change contracts, and wake the controller then. It can be used concurrently.
 type watches struct {
 	woken chan event.GenericEvent
+	// after is time.After.
+	after func(time.Duration) <-chan time.Time
 
 	mu      sync.Mutex
 	base    context.Context //nolint:containedctx // It is that of Start, in which all waiting ends.
@@ -48,7 +50,7 @@ func (t told) pause() time.Duration {
 }
 
 func newWatches() *watches {
-	return &watches{woken: make(chan event.GenericEvent), waiting: map[string]func(){}, told: map[string]told{}}
+	return &watches{woken: make(chan event.GenericEvent), after: time.After, waiting: map[string]func(){}, told: map[string]told{}}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -89,7 +91,7 @@ func (w *watches) start(purchase string, c *negotiation.Client, id string, after
 	w.group.Go(func() {
 		defer cancel()
 		select { // What it told last did not come.
-		case <-time.After(last.pause()):
+		case <-w.after(last.pause()):
 		case <-ctx.Done():
 		}
 		news := false
@@ -103,7 +105,7 @@ func (w *watches) start(purchase string, c *negotiation.Client, id string, after
 				break
 			}
 			select {
-			case <-time.After(pause):
+			case <-w.after(pause):
 			case <-ctx.Done():
 			}
 		}

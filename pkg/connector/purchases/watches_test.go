@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,7 +110,9 @@ func TestToldInVain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var asked atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
 		_, _ = io.WriteString(w, `{"id":"p","version":5,"state":"Proposed"}`)
 	}))
 	server.Listener = tls.NewListener(server.Listener, party.TLS{Current: func() party.Key { return key }}.Server())
@@ -124,20 +127,44 @@ func TestToldInVain(t *testing.T) {
 	}
 	w := newWatches()
 	w.base = t.Context()
-	if w.start("p", c, "p", 0); (<-w.woken).Object.GetName() != "p" {
-		t.Error("another one is woken")
+	pauses, over := make(chan time.Duration, 1), make(chan time.Time)
+	w.after = func(pause time.Duration) <-chan time.Time {
+		pauses <- pause
+		return over
 	}
-	if last := w.told["p"]; last.inVain != 1 || last.pause() != 2*time.Second {
-		t.Errorf("after the first time it waits for %s", last.pause())
+	// looked starts a wait, which begins with a pause, and has the pause end.
+	looked := func(step string, after int64, want time.Duration) {
+		t.Helper()
+		before := asked.Load()
+		w.start("p", c, "p", after)
+		select {
+		case pause := <-pauses:
+			if pause != want {
+				t.Errorf("%s: it waits for %s, want %s", step, pause, want)
+			}
+		case <-w.woken:
+			t.Fatalf("%s: it does not wait", step)
+		}
+		if asked.Load() != before {
+			t.Errorf("%s: the seller is asked before the pause is over", step)
+		}
+		select {
+		case over <- time.Time{}:
+		case <-w.woken:
+			t.Fatalf("%s: it is woken before the pause is over", step)
+		}
+		if woken := <-w.woken; woken.Object.GetName() != "p" || asked.Load() != before+1 {
+			t.Errorf("%s: %s is woken, and the seller was asked %d times", step, woken.Object.GetName(), asked.Load()-before)
+		}
 	}
+	looked("at first", 0, 0)
+	looked("in vain", 0, 2*time.Second)
+	looked("in vain again", 0, 4*time.Second)
 	if longest := (told{inVain: 1 << 20}).pause(); longest != watched {
 		t.Errorf("at most it waits for %s", longest)
 	}
-	w.start("p", c, "p", 4) // A version has come.
-	<-w.woken
-	if last := w.told["p"]; last.after != 4 || last.inVain != 1 {
-		t.Errorf("it waits for %s though a version has come", last.pause())
-	}
+	looked("a version has come", 4, 0)
+	looked("in vain after it", 4, 2*time.Second)
 	w.stop("p")
 	if len(w.told) > 0 {
 		t.Error("it remembers what is gone")
