@@ -7,6 +7,7 @@ package trade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -133,6 +134,35 @@ func TestThief(t *testing.T) {
 			{"tell another successor", http.MethodPut, tell, negotiationv1.Keys{Keys: own.Keys.Chain()}, http.StatusForbidden, negotiationv1.ProblemStranger},
 			{"look with another successor", http.MethodGet, one, nil, http.StatusForbidden, negotiationv1.ProblemStranger},
 		})
+	})
+
+	// What the owner announces and offers now counts: the registry shows it signed with the new key, which the thief does not have.
+	at, current := atRegistry(stolen(t, fed.Consumer)), party.Fingerprint(sellers.Keys().Current())
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		var announced registryv1.Party
+		var offered registryv1.Offer
+		for path, into := range map[string]any{partyPath(seller): &announced, offerPath(seller): &offered} {
+			status, said, err := at.call(ctx, http.MethodGet, path, nil)
+			if err == nil && status != http.StatusOK {
+				err = fmt.Errorf("status %d: %s", status, said)
+			}
+			if err == nil {
+				err = json.Unmarshal([]byte(said), into)
+			}
+			if err != nil {
+				return fmt.Errorf("get %s: %w", path, err)
+			}
+		}
+		for what, jws := range map[string]string{"announcement": announced.Announcement, "offer": offered.JWS} {
+			signer, err := party.Signer(jws)
+			if err != nil {
+				return err
+			}
+			if signer != current {
+				return fmt.Errorf("the %s of %s is signed with %s, and its key is %s", what, fed.ProviderB.Name, signer, current)
+			}
+		}
+		return fed.Published(ctx, fed.ProviderA, fed.ProviderB)
 	})
 
 	// Nothing has changed for the owner.
