@@ -53,7 +53,7 @@ const latest = "latest"
 func programs() []program {
 	return []program{
 		{Image: "liqo-broker", Binary: "broker", Tags: []string{latest}, Does: "The daemon of liqo-broker: chooses providers, and re-offloads workloads to them"},
-		{Image: "liqo-broker-network-manager", Binary: "network-manager", Tags: []string{latest}, Does: "The sidecar of Liqo's network-manager on a broker: serves the remote IPAM"},
+		{Image: "liqo-broker-network-manager", Binary: "network-manager", Tags: []string{latest}, Does: "The sidecar of Liqo's network-manager: closes Liqo's IPAM, and serves the remote IPAM of a broker"},
 		{Image: "liqo-broker-connector", Binary: "connector", Tags: []string{latest}, Does: "The connector of a cluster: buys and sells capacity by contracts that Liqo obeys"},
 		{Image: "liqo-broker-catalog", Binary: "catalog", Tags: []string{latest}, Does: "A registry of the catalog: collects signed offers of clusters, and shows them to all"},
 		{

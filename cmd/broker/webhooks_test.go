@@ -74,19 +74,19 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicies checks from where deploy/broker opens which ports, where the network plugin knows policies. Pods of peers
+// TestNetworkPolicies checks from where deploy/broker and deploy/guard open which ports, where the network plugin knows policies. Pods of peers
 // are in no namespace of the broker's cluster.
 func TestNetworkPolicies(t *testing.T) {
 	const everywhere = "everywhere"
 	for file, want := range map[string]map[string]string{
-		"networkpolicy.yaml": {
+		"broker/networkpolicy.yaml": {
 			"plugin": "kubernetes.io/metadata.name=liqo", "api": "", "metrics": "", "webhook": everywhere, "health": everywhere,
 		},
-		"networkpolicy-network-manager.yaml": {
+		"guard/networkpolicy-network-manager.yaml": {
 			"6000": "discovery.liqo.io/tenant-namespace", "6001": everywhere, "6002": "!liqo.io/remote-cluster-id", "6003": everywhere,
 		},
 	} {
-		manifest, err := os.ReadFile("../../deploy/broker/" + file)
+		manifest, err := os.ReadFile("../../deploy/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,8 @@
 
 // Command network-manager serves the remote IPAM of a broker. It runs as a
 // sidecar of Liqo's own network-manager, whose IPAM it asks over the loopback
-// interface for relay addresses.
+// interface for relay addresses. Its command guard closes that IPAM to peers, also
+// on clusters that trade.
 package main
 
 import (

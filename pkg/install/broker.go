@@ -59,9 +59,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return append(i.daemonSteps(base), []step{
 		{"let Liqo's gateway pass what it relays", patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }), i.rollout(liqoNamespace, gateway)},
-		{"run the remote IPAM beside Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error {
-			return addSidecars(d, i.options.image("liqo-broker-network-manager"))
-		}), i.rollout(liqoNamespace, networkManager)},
+		i.beside("run the remote IPAM beside Liqo's network manager", patchIPAMGuard, patchRemoteIPAM),
 		{"open the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil},
 		i.rightsOfVirtualKubelets(),
 		i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags),
@@ -120,7 +118,7 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.leaving("remove the rules that hold without the daemon", admission, false),
 		i.leaving("remove the daemon, its kinds and the guard", base, true),
 		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
-		{"remove the remote IPAM from Liqo's network manager", patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error { removeSidecars(d); return nil }), i.rollout(liqoNamespace, networkManager)},
+		{"remove the remote IPAM from Liqo's network manager", i.withoutSidecars, i.rollout(liqoNamespace, networkManager)},
 		{"remove the hook of Liqo's gateway", patching(i.objects, deployment(gateway), removeHook), i.rollout(liqoNamespace, gateway)},
 		i.noRightsOfVirtualKubelets(),
 		{"remove what the broker has written", i.traces, nil},
@@ -510,6 +508,44 @@ func patching[T client.Object](o objects, object T, to func(T) error) func(conte
 		fresh, _ := object.DeepCopyObject().(T)
 		return o.mutate(ctx, fresh, func() error { return to(fresh) })
 	}
+}
+
+// beside is the step that runs what patches add beside Liqo's network manager.
+func (i *Installer) beside(name string, files ...string) step {
+	return step{name, patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error {
+		for _, file := range files {
+			if err := addSidecars(d, file, i.options.image(sidecarImage)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), i.rollout(liqoNamespace, networkManager)}
+}
+
+// alone returns what takes from Liqo's network manager what patches add beside it.
+func (i *Installer) alone(files ...string) func(context.Context) ([]change, error) {
+	return patching(i.objects, deployment(networkManager), func(d *appsv1.Deployment) error {
+		for _, file := range files {
+			if err := removeSidecars(d, file); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// withoutSidecars returns the changes that leave Liqo's network manager alone, but for what closes Liqo's IPAM where somebody else needs it:
+// who trades.
+func (i *Installer) withoutSidecars(ctx context.Context) ([]change, error) {
+	trades, err := i.trades(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files := []string{patchRemoteIPAM}
+	if !trades {
+		files = append(files, patchIPAMGuard)
+	}
+	return i.alone(files...)(ctx)
 }
 
 // traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what

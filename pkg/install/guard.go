@@ -25,8 +25,8 @@ const (
 	connectorPlugin = connectorName + "-plugin." + connectorName + ":7000"
 )
 
-// Guard keeps the peers in bounds that a connector brings: it runs the guard, and has Liqo use our virtual kubelet and ask the connector
-// what to offer. A broker is guarded, and stays what it is.
+// Guard keeps the peers in bounds that a connector brings: it runs the guard, closes Liqo's IPAM to them, and has Liqo use our virtual
+// kubelet and ask the connector what to offer. A broker is guarded, and stays what it is.
 func (i *Installer) Guard(ctx context.Context) error {
 	l, err := i.requirements(ctx)
 	if err != nil {
@@ -113,6 +113,7 @@ func (i *Installer) guardSteps() ([]step, error) {
 	return []step{
 		i.runGuard(wanted),
 		i.policies("add the rules that hold without the guard", "guard/policies"),
+		i.beside("close Liqo's IPAM to all but virtual kubelets", patchIPAMGuard),
 		i.rightsOfVirtualKubelets(),
 		i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags),
 		i.virtualKubelets("give the peerings that exist our virtual kubelet", true, withFlags),
@@ -144,6 +145,7 @@ func (i *Installer) guardUndo() ([]step, error) {
 		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", without),
 		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, without),
 		i.removing("remove the rules that hold without the guard", policies, nil),
+		{"open Liqo's IPAM again", i.alone(patchIPAMGuard), i.rollout(liqoNamespace, networkManager)},
 		i.removing("remove the guard", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
 		i.noRightsOfVirtualKubelets(),
 		{"remove what our virtual kubelets have written", i.traces, nil},

@@ -102,20 +102,35 @@ func containers(spec *corev1.PodSpec) []*corev1.Container {
 	return all
 }
 
-// The sidecars of Liqo's network manager, and what opens their port (patches/liqo-install/network-manager*.yaml).
-var (
-	sidecars       = []string{"shut-ipam", "ipam-guard", "remote-ipam"}
-	sidecarVolumes = []string{"no-token"}
-	sidecarPorts   = []string{"remote-ipam"}
+// What we run beside Liqo's network manager (patches/liqo-install), of the image sidecarImage: on a broker both, and on a cluster that trades
+// what closes Liqo's IPAM.
+const (
+	sidecarImage    = "liqo-broker-network-manager"
+	patchIPAMGuard  = "ipam-guard.yaml"
+	patchRemoteIPAM = "network-manager.yaml"
 )
 
-// addSidecars makes Liqo's network manager run ours, of an image.
-func addSidecars(d *appsv1.Deployment, image string) error {
-	if err := merge(d, "network-manager.yaml"); err != nil {
+// sidecarPorts are what opens the port of the remote IPAM (patches/liqo-install/network-manager-service.yaml).
+var sidecarPorts = []string{"remote-ipam"}
+
+// sidecarsOf returns what a patch adds to the pod of Liqo's network manager.
+func sidecarsOf(file string) (*corev1.PodSpec, error) {
+	d := appsv1.Deployment{}
+	err := merge(&d, file)
+	return &d.Spec.Template.Spec, err
+}
+
+// addSidecars makes Liqo's network manager run what a patch adds, of an image.
+func addSidecars(d *appsv1.Deployment, file, image string) error {
+	ours, err := sidecarsOf(file)
+	if err != nil {
+		return err
+	}
+	if err := merge(d, file); err != nil {
 		return err
 	}
 	for _, c := range containers(&d.Spec.Template.Spec) {
-		if slices.Contains(sidecars, c.Name) {
+		if isOf(ours, *c) {
 			c.Image = image
 		}
 	}
@@ -123,12 +138,23 @@ func addSidecars(d *appsv1.Deployment, image string) error {
 }
 
 // removeSidecars undoes addSidecars.
-func removeSidecars(d *appsv1.Deployment) {
-	ours := func(c corev1.Container) bool { return slices.Contains(sidecars, c.Name) }
-	spec := &d.Spec.Template.Spec
-	spec.InitContainers = emptyIsNil(slices.DeleteFunc(spec.InitContainers, ours))
-	spec.Containers = slices.DeleteFunc(spec.Containers, ours)
-	spec.Volumes = emptyIsNil(slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return slices.Contains(sidecarVolumes, v.Name) }))
+func removeSidecars(d *appsv1.Deployment, file string) error {
+	ours, err := sidecarsOf(file)
+	if err != nil {
+		return err
+	}
+	spec, is := &d.Spec.Template.Spec, func(c corev1.Container) bool { return isOf(ours, c) }
+	spec.InitContainers = emptyIsNil(slices.DeleteFunc(spec.InitContainers, is))
+	spec.Containers = slices.DeleteFunc(spec.Containers, is)
+	spec.Volumes = emptyIsNil(slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool {
+		return slices.ContainsFunc(ours.Volumes, func(added corev1.Volume) bool { return added.Name == v.Name })
+	}))
+	return nil
+}
+
+// isOf reports whether a container is one of those that a patch adds.
+func isOf(ours *corev1.PodSpec, c corev1.Container) bool {
+	return slices.ContainsFunc(containers(ours), func(added *corev1.Container) bool { return added.Name == c.Name })
 }
 
 // removePorts takes the port of the remote IPAM out of the Service of Liqo's network manager.

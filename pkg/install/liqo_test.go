@@ -26,31 +26,53 @@ func pod(name string, args ...string) *appsv1.Deployment {
 	return d
 }
 
-// TestSidecars adds what we run beside Liqo's network manager, twice, and removes it: Liqo's own is as before.
+// TestSidecars adds what we run beside Liqo's network manager, twice, and removes it in the order in which a broker that trades leaves:
+// what closes Liqo's IPAM comes alone, stays when the remote IPAM goes, and then Liqo's own is as before.
 func TestSidecars(t *testing.T) {
 	d := pod("network-manager")
 	stock := d.DeepCopy()
-	if err := addSidecars(d, "registry/ours:v1"); err != nil {
-		t.Fatal(err)
-	}
-	once := d.DeepCopy()
-	var names []string
-	for _, c := range containers(&d.Spec.Template.Spec) {
-		names = append(names, c.Name)
-		if ours := slices.Contains(sidecars, c.Name); ours != (c.Image == "registry/ours:v1") {
-			t.Errorf("container %s has the image %s", c.Name, c.Image)
+	add := func(files ...string) {
+		t.Helper()
+		for _, file := range files {
+			if err := addSidecars(d, file, "registry/ours:v1"); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if slices.Sort(names); !slices.Equal(names, []string{"ipam-guard", "network-manager", "remote-ipam", "shut-ipam"}) {
-		t.Errorf("the pod has the containers %v", names)
+	remove := func(file string) {
+		t.Helper()
+		if err := removeSidecars(d, file); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := addSidecars(d, "registry/ours:v1"); err != nil {
-		t.Fatal(err)
+	check := func(when string, want ...string) {
+		t.Helper()
+		var names []string
+		for _, c := range containers(&d.Spec.Template.Spec) {
+			names = append(names, c.Name)
+			if ours := c.Name != "network-manager"; ours != (c.Image == "registry/ours:v1") {
+				t.Errorf("%s container %s has the image %s", when, c.Name, c.Image)
+			}
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("%s the pod has the containers %v, want %v", when, names, want)
+		}
 	}
+	add(patchIPAMGuard)
+	check("of who trades", "ipam-guard", "network-manager", "shut-ipam")
+	trades := d.DeepCopy()
+	add(patchRemoteIPAM)
+	check("of a broker", "ipam-guard", "network-manager", "remote-ipam", "shut-ipam")
+	once := d.DeepCopy()
+	add(patchIPAMGuard, patchRemoteIPAM)
 	if diff := cmp.Diff(once, d); diff != "" {
 		t.Errorf("added twice, it is different (-once, +twice):\n%s", diff)
 	}
-	removeSidecars(d)
+	remove(patchRemoteIPAM)
+	if diff := cmp.Diff(trades, d); diff != "" {
+		t.Errorf("without the remote IPAM, what closes Liqo's is different (-before, +after):\n%s", diff)
+	}
+	remove(patchIPAMGuard)
 	if diff := cmp.Diff(stock, d); diff != "" {
 		t.Errorf("removed, Liqo's is different (-before, +after):\n%s", diff)
 	}

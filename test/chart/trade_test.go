@@ -19,6 +19,7 @@ func TestConnectorSwitches(t *testing.T) {
 		"Secret/liqo-broker-connector/liqo-broker-connector-metrics-reader", "ServiceAccount/liqo-broker-connector/liqo-broker-connector-metrics-reader",
 	}
 	elsewhere := []string{
+		"NetworkPolicy/elsewhere/liqo-broker-network-manager",
 		"Role/elsewhere/liqo-broker-connector", "Role/elsewhere/liqo-broker-guard", "RoleBinding/elsewhere/liqo-broker-connector", "RoleBinding/elsewhere/liqo-broker-guard",
 	}
 	changes(t, connector, map[string]change{
@@ -56,7 +57,7 @@ func TestConnectorSwitches(t *testing.T) {
 		"NoCRDs": {release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`},
 		"CRDsGo": {release: release{set: "crds.keep=false"}, reason: "Who wants the CRDs gone is told what that means.",
 			object: "CustomResourceDefinition/purchases.brokering.liqo.io", hasNot: "resource-policy", reworded: `(?s)all contracts are deleted`},
-		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "Both network policies go.", removes: `^NetworkPolicy/`},
+		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "All network policies go.", removes: `^NetworkPolicy/`},
 		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"}, reason: "The operator gets a token.",
 			adds: monitor, object: "PodMonitor/liqo-broker-connector/liqo-broker-connector", has: `"interval":"15s"`},
 		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,

@@ -8,12 +8,10 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -156,17 +154,8 @@ func TestIPAMPortOpensToVirtualKubelets(t *testing.T) {
 // checkReach fails unless a TCP port is open to a pod of a cluster, or closed: without an answer, or refused.
 func checkReach(t *testing.T, c *federation.Cluster, from *corev1.Pod, address string, port int, want bool) {
 	t.Helper()
-	connection, err := c.Dial(t.Context(), from, net.JoinHostPort(address, strconv.Itoa(port)))
-	var failure net.Error
-	closed := errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &failure) && failure.Timeout()
-	switch {
-	case err == nil:
-		_ = connection.Close()
-		if !want {
-			t.Errorf("pod %s/%s of %s reaches port %d at %s", from.Namespace, from.Name, c.Name, port, address)
-		}
-	case !closed || want:
-		t.Errorf("pod %s/%s of %s does not reach port %d at %s: %v", from.Namespace, from.Name, c.Name, port, address, err)
+	if open, err := c.Reaches(t.Context(), from, net.JoinHostPort(address, strconv.Itoa(port))); err != nil || open != want {
+		t.Errorf("pod %s/%s of %s reaches port %d at %s: %t, want %t: %v", from.Namespace, from.Name, c.Name, port, address, open, want, err)
 	}
 }
 

@@ -135,7 +135,7 @@ func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) er
 	if err != nil {
 		return err
 	}
-	for _, image := range []string{connector, "liqo-broker", "liqo-broker-vk"} {
+	for _, image := range []string{connector, "liqo-broker", "liqo-broker-vk", "liqo-broker-network-manager"} {
 		if err := c.load(ctx, f.archive(image), options.Tag); err != nil {
 			return err
 		}

@@ -6,11 +6,13 @@ package federation
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +40,20 @@ func (c *Cluster) Dial(ctx context.Context, from *corev1.Pod, address string) (n
 	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
 	return dialIn(id)(ctx, "tcp", address)
+}
+
+// Reaches reports whether a TCP port is open to a pod that runs on the cluster's node, or closed: without an answer, or refused.
+func (c *Cluster) Reaches(ctx context.Context, from *corev1.Pod, address string) (bool, error) {
+	connection, err := c.Dial(ctx, from, address)
+	var failure net.Error
+	switch {
+	case err == nil:
+		return true, connection.Close()
+	case errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &failure) && failure.Timeout():
+		return false, nil
+	default:
+		return false, err
+	}
 }
 
 // Ask returns the status with which a URL answers a GET without an identity from the network of a pod that runs on the cluster's node, or Closed.

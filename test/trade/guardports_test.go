@@ -12,11 +12,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -37,7 +39,7 @@ type asker struct {
 }
 
 // TestTradersPortsKnowTheirCallers finds the ports on which the registry listens, and the connectors and guards of a buyer and its seller. It
-// asks each without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on the seller.
+// asks each without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on the seller. Neither reaches Liqo's IPAM.
 func TestTradersPortsKnowTheirCallers(t *testing.T) {
 	contracted(t)
 	const closed = federation.Closed
@@ -86,6 +88,14 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 				checkPorts(t, ports, want, askers)
 			})
 		}
+		strangers := []asker{{on: peer, pod: tools(peer)}}
+		if of == fed.ProviderB {
+			strangers = append(strangers, asker{on: of, pod: guest, guest: true})
+		}
+		t.Run(of.Name+"/liqo-network-manager", func(t *testing.T) {
+			t.Parallel()
+			checkIPAM(t, of, strangers)
+		})
 	}
 	ports, err := registry.Listening()
 	if err != nil {
@@ -103,11 +113,57 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 	})
 }
 
-// onlyPod returns the one pod of a namespace.
-func onlyPod(t *testing.T, c *federation.Cluster, namespace string) *corev1.Pod {
+// checkIPAM fails unless Liqo's IPAM on a cluster is closed to strangers, and open to the virtual kubelets of the cluster and to its own pod. The
+// metrics of Liqo's own program, in the same pod, answer all of them, so that it is not the path that is missing.
+func checkIPAM(t *testing.T, of *federation.Cluster, strangers []asker) {
+	t.Helper()
+	manager := onlyPod(t, of, liqo.DefaultNamespace, client.MatchingLabels{"app.kubernetes.io/name": "network-manager"})
+	ports, err := of.Listening(manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ports) != 2 || ports[0] != liqo.IPAMPort {
+		t.Fatalf("it listens on %v, want %d and the port of the metrics", ports, liqo.IPAMPort)
+	}
+	check := func(a asker, port int, want bool) {
+		t.Helper()
+		if open, err := a.on.Reaches(t.Context(), a.pod, net.JoinHostPort(a.at, strconv.Itoa(port))); err != nil || open != want {
+			t.Errorf("pod %s/%s on %s reaches port %d of %s at %s: %t, want %t: %v", a.pod.Namespace, a.pod.Name, a.on.Name, port, of.Name, a.at, open, want, err)
+		}
+	}
+	for _, a := range strangers {
+		if a.at = manager.Status.PodIP; !a.guest {
+			if a.at, err = a.on.Seen(t.Context(), of, manager.Status.PodIP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(a, ports[1], true)
+		check(a, liqo.IPAMPort, false)
+	}
+	check(asker{on: of, pod: manager, at: "127.0.0.1"}, liqo.IPAMPort, true)
+
+	// Who consumes has some.
+	var kubelets corev1.PodList
+	if err := of.List(t.Context(), &kubelets, client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for i := range kubelets.Items {
+		if k := &kubelets.Items[i]; strings.HasPrefix(k.Namespace, "liqo-tenant-") && k.DeletionTimestamp == nil && k.Status.Phase == corev1.PodRunning {
+			check(asker{on: of, pod: k, at: manager.Status.PodIP}, liqo.IPAMPort, true)
+			asked++
+		}
+	}
+	if of == fed.Consumer && asked == 0 {
+		t.Error("the consumer has no virtual kubelet")
+	}
+}
+
+// onlyPod returns the one pod of a namespace, or of those that are meant.
+func onlyPod(t *testing.T, c *federation.Cluster, namespace string, meant ...client.ListOption) *corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+	if err := c.List(t.Context(), &pods, append(meant, client.InNamespace(namespace))...); err != nil {
 		t.Fatal(err)
 	}
 	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })

@@ -54,7 +54,7 @@ func guardSources(admission string) []source {
 	policies := "and " + enabled + ` (eq (include "` + admission + `" .) "true")`
 	return []source{
 		{files: "deploy/guard/*.yaml", prefix: "guard-", when: enabled},
-		{files: "deploy/guard/networkpolicy.yaml", prefix: "guard-", when: "and " + enabled + " .Values.networkPolicies.enabled"},
+		{files: "deploy/guard/networkpolicy*.yaml", prefix: "guard-", when: "and " + enabled + " .Values.networkPolicies.enabled"},
 		{files: "deploy/guard/policies/*.yaml", prefix: "guard-policy-", when: policies},
 		{files: "deploy/guard/policies/pod-security.yaml", prefix: "guard-policy-", when: policies + ` (ne .Values.podSecurity "privileged")`},
 	}

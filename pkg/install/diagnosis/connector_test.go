@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +91,68 @@ func TestTrader(t *testing.T) {
 	}
 }
 
+// TestBrokerThatTrades has a broker trade, and be no broker any more, and trade no more: Liqo's IPAM is closed once, and as long as either
+// needs that.
+func TestBrokerThatTrades(t *testing.T) {
+	c := fakeCluster(t, interceptor.Funcs{})
+	stock := beside(t, c)
+	broker(t, c)
+	trader(t, c)
+	check := func(when string, want ...string) {
+		t.Helper()
+		if got := beside(t, c); !slices.Equal(got, want) {
+			t.Errorf("%s the pod of Liqo's network manager has the containers %v, want %v", when, got, want)
+		}
+		if d := diagnose(t, c); !strings.Contains(d.String(), "Done: close Liqo's IPAM to all but virtual kubelets") {
+			t.Errorf("%s it is not said that Liqo's IPAM is closed:\n%s", when, d)
+		}
+	}
+	check("of a broker that trades,", "ipam-guard", "network-manager", "remote-ipam", "shut-ipam")
+
+	var out strings.Builder
+	installer, err := install.New(c, install.Options{Timeout: 5 * time.Second, Force: true}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installer.Uninstall(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	check("without the broker,", "ipam-guard", "network-manager", "shut-ipam")
+	rights := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker-ipam-guard"}}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(rights), rights); err != nil {
+		t.Errorf("without the broker, who opens Liqo's IPAM to virtual kubelets may not look for them: %v", err)
+	}
+
+	connector := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}}
+	if err := c.Delete(t.Context(), connector); err != nil {
+		t.Fatal(err)
+	}
+	if err := installer.Unguard(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if got := beside(t, c); !slices.Equal(got, stock) {
+		t.Errorf("at last the pod of Liqo's network manager has the containers %v, want %v", got, stock)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(rights), rights); !apierrors.IsNotFound(err) {
+		t.Errorf("at last the rights are there, or %v", err)
+	}
+}
+
+// beside returns the names of what runs in the pod of Liqo's network manager, in order.
+func beside(t *testing.T, c client.Client) []string {
+	t.Helper()
+	var d appsv1.Deployment
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: liqoNamespace, Name: "liqo-network-manager"}, &d); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, container := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+		names = append(names, container.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // TestIllTrader breaks a cluster that trades in one way after the other: each is found, and says what to do.
 func TestIllTrader(t *testing.T) {
 	own := metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}
@@ -98,6 +161,7 @@ func TestIllTrader(t *testing.T) {
 		return change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: at} })
 	}
 	d, registry := &appsv1.Deployment{ObjectMeta: own}, &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-network-manager"}}
 	for name, tc := range map[string]struct {
 		do    func(*testing.T, client.Client)
 		state State
@@ -115,6 +179,10 @@ func TestIllTrader(t *testing.T) {
 		"NewRegistry": {change(registry, func() { registry.Status.Conditions = nil }), Problem, "CatalogRegistry eu: the connector has not looked at it"},
 		"Nowhere":     {remove(&corev1.ConfigMap{ObjectMeta: own}), Problem, "buyers are not told where to negotiate"},
 		"NoFlag":      {func(t *testing.T, c client.Client) { t.Helper(); flags(t, c) }, Problem, "Liqo does not ask the connector what to offer"},
+		"OpenIPAM": {change(manager, func() {
+			pod := &manager.Spec.Template.Spec
+			pod.InitContainers, pod.Containers = nil, slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "ipam-guard" })
+		}), Problem, "Not done, or done otherwise: close Liqo's IPAM to all but virtual kubelets: patch Deployment liqo/liqo-network-manager"},
 		"NoPlugin": {
 			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x"}}), Problem, "Nobody answers at Service liqo-broker-connector/liqo-broker-connector-plugin",
 		},

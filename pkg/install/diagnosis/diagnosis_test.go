@@ -174,8 +174,11 @@ func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper(scheme)).WithObjects(
 		deployment("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4"), deployment("gateway"), deployment("network-manager"), service, node, milan, tunnel,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-kubelet-local"}},
-	).Build(), funcs)
+	).WithIndex(&corev1.ConfigMap{}, "metadata.name", nameOf).WithIndex(&rbacv1.RoleBinding{}, "metadata.name", nameOf).Build(), funcs)
 }
+
+// nameOf is the index of names, which every API server has.
+func nameOf(o client.Object) []string { return []string{o.GetName()} }
 
 func mapper(scheme *runtime.Scheme) meta.RESTMapper {
 	return testrestmapper.TestOnlyStaticRESTMapper(scheme)
