@@ -231,7 +231,9 @@ func (d *drive) evict(ctx context.Context, id cluster.ID, used usage) (left int,
 }
 
 // podsLeft is a number of pods as the status has it.
-func podsLeft(n int) int32 { return int32(min(n, 1<<30)) }
+func podsLeft(n int) int32 {
+	return int32(min(n, 1<<30)) //nolint:gosec // A number of pods is not negative.
+}
 
 // drain has the workloads leave, or those that do not fit into what other contracts for the same nodes give.
 func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result, error) {

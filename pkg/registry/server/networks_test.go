@@ -4,7 +4,6 @@
 package server
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -40,9 +39,7 @@ func TestNetworkFillsItsPlaces(t *testing.T) {
 		t.Helper()
 		p := registrytest.NewParty(t, "waits")
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		transport := &http.Transport{TLSClientConfig: registrytest.TLS(p.Key, r.key), DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, network, address)
-		}}
+		transport := &http.Transport{TLSClientConfig: registrytest.TLS(p.Key, r.key), DialContext: dialer.DialContext}
 		defer transport.CloseIdleConnections()
 		path := strings.ReplaceAll(registryv1.Base+registryv1.PathParty, "{party}", p.ID)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://"+r.address+path, strings.NewReader(text(t, p.Enrolment(t, 1, ""))))
