@@ -30,7 +30,7 @@ TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
 ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed
-# They go a way that others go for the most part, and take a quarter of an hour.
+# They go a way that others go for the most part.
 OTHER_WAYS   := TestFrontDoor/ByHand|TestFrontDoor/Helm|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
 FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
@@ -157,7 +157,7 @@ test-unit: deps ## Run the tests that need neither root nor a cluster; some star
 	go test ./...
 
 .PHONY: test-race
-test-race: deps ## Run the same with the race detector, which takes four times as long.
+test-race: deps ## Run the same with the race detector, which takes longer.
 	CGO_ENABLED=1 go test -race ./...
 
 .PHONY: test-fast

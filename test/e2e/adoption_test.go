@@ -68,7 +68,10 @@ func TestFrontDoor(t *testing.T) {
 		r.next("kubectl liqo-broker status")
 		r.next("kubectl liqo-broker diagnose")
 		for _, c := range fed.Clusters() {
-			byReadme[c] = setUp(t, c)
+			var err error
+			if byReadme[c], err = fed.SetUp(ctx, c); err != nil {
+				t.Fatal(err)
+			}
 		}
 		r.next("kubectl --namespace liqo delete secret auth-token")
 
@@ -149,16 +152,6 @@ func TestFrontDoor(t *testing.T) {
 		}
 	})
 	secrets.none(t)
-}
-
-// setUp returns what is set up on a cluster.
-func setUp(t *testing.T, c *federation.Cluster) map[string]string {
-	t.Helper()
-	found, err := fed.SetUp(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 // brokerByHand gives virtual nodes our virtual kubelet, and offers namespace liqo.

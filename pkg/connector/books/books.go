@@ -87,9 +87,7 @@ func New(cfg Config) (*Store, error) {
 		return nil, errors.New("books need a client and a reader")
 	}
 	return &Store{
-		cfg: cfg, waiting: map[string]*waiters{}, seen: seen{
-			now: time.Now, shown: map[string]Known{}, wrote: map[string]written{}, labelled: map[label]map[string]*connectorv1alpha1.Sale{},
-		},
+		cfg: cfg, waiting: map[string]*waiters{}, seen: newSeen(time.Now),
 	}, nil
 }
 

@@ -16,7 +16,8 @@ import (
 // TestSeenAfterRestore believes what a watch shows, when what this process has written should have been shown for long.
 func TestSeenAfterRestore(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := &seen{now: func() time.Time { return now }, ready: func() bool { return true }, shown: map[string]Known{}, wrote: map[string]written{}, labelled: map[label]map[string]*connectorv1alpha1.Sale{}}
+	s := newSeen(func() time.Time { return now })
+	s.ready = func() bool { return true }
 	sale := func(version int) *connectorv1alpha1.Sale {
 		sale := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "1"}, Spec: connectorv1alpha1.SaleSpec{Buyer: "b", ContractID: "c"}}
 		sale.Status.Record = fmt.Sprintf(`{"key":{"buyer":"b","id":"c"},"version":%d,"state":"Active"}`, version)

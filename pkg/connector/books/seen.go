@@ -71,6 +71,10 @@ type seen struct {
 	changes int64
 }
 
+func newSeen(now func() time.Time) seen {
+	return seen{now: now, shown: map[string]Known{}, wrote: map[string]written{}, labelled: map[label]map[string]*connectorv1alpha1.Sale{}}
+}
+
 // label is a label of a Sale by which it is found.
 type label struct{ name, value string }
 

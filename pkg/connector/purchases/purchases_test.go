@@ -892,9 +892,9 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestOneOfTwo ends one of two contracts for the same nodes: pods leave until those that stay fit into what the other gives, and only then the seller
-// is told that it may sell the rest.
-func TestOneOfTwo(t *testing.T) {
+// topped returns a world with two contracts for the same nodes, of two and of four cores, five of which pods use.
+func topped(t *testing.T) (*shop, *world) {
+	t.Helper()
 	s := open(t, remote())
 	w := newWorld(t, s)
 	w.create("base", s, nil)
@@ -902,6 +902,13 @@ func TestOneOfTwo(t *testing.T) {
 	w.until("base", connectorv1alpha1.ReasonActive, s)
 	w.until("top", connectorv1alpha1.ReasonActive, s)
 	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("5"), "pods": resource.MustParse("5")}
+	return s, w
+}
+
+// TestOneOfTwo ends one of two contracts for the same nodes: pods leave until those that stay fit into what the other gives, and only then the seller
+// is told that it may sell the rest.
+func TestOneOfTwo(t *testing.T) {
+	s, w := topped(t)
 	w.clusters.size = resource.MustParse("6")
 	w.change("top", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
 	for cores := 4; cores > 2; cores-- {
@@ -927,13 +934,7 @@ func TestOneOfTwo(t *testing.T) {
 
 // TestOneOfTwoAway ends one of two contracts for the same nodes while the buyer's connector is away, until it is over: pods leave when it is back.
 func TestOneOfTwoAway(t *testing.T) {
-	s := open(t, remote())
-	w := newWorld(t, s)
-	w.create("base", s, nil)
-	w.create("top", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
-	w.until("base", connectorv1alpha1.ReasonActive, s)
-	w.until("top", connectorv1alpha1.ReasonActive, s)
-	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("5"), "pods": resource.MustParse("5")}
+	s, w := topped(t)
 	for _, event := range []contract.Event{contract.Notice, contract.Drained, contract.Withdrawn} {
 		s.decide(t, w.key("top"), event)
 	}

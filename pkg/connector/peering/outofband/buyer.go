@@ -46,7 +46,7 @@ const (
 	// annotationDrained is on nodes that Drain or Fit has closed, so that no others are opened.
 	annotationDrained = "brokering.liqo.io/drained-by-contract"
 	// annotationSettled is on nodes that Fit keeps closed though nothing has to leave them any more.
-	annotationSettled = "brokering.liqo.io/settled-at"
+	annotationSettled = "brokering.liqo.io/settled-by-contract"
 )
 
 // annotationPeered is on foreign clusters that provide by contract: since when this cluster asks them to, in seconds since 1970.
