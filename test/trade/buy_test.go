@@ -8,13 +8,17 @@ package trade
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -183,7 +187,7 @@ func TestBuy(t *testing.T) {
 	}
 }
 
-// TestResize has a contract become larger and smaller: the node follows, since Liqo obeys the contract.
+// TestResize has a contract become larger and smaller: the node follows, since Liqo obeys the contract. So it does when a second one ends.
 func TestResize(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.10"})
@@ -214,12 +218,73 @@ func TestResize(t *testing.T) {
 		eventually(t, time.Minute, has(cpu))
 		t.Logf("the node has %s %.1f s after it was asked for", cpu, time.Since(began).Seconds())
 	}
+	endsTopUp(t, p)
 	if err := fed.Consumer.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		return errors.Join(fed.Consumer.HasParted(ctx, fed.ProviderA), fed.Consumer.BuysNothing(ctx))
 	})
+}
+
+// gone fails while the consumer has a purchase.
+func gone(ctx context.Context, p *connectorv1alpha1.Purchase) error {
+	err := fed.Consumer.Get(ctx, client.ObjectKeyFromObject(p), p)
+	if err == nil {
+		return fmt.Errorf("purchase %s is still there, %s", p.Name, p.Status.State)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// endsTopUp has a second contract make the nodes of one of 500 thousandths of a core larger, fills them with a Deployment, and ends the second one:
+// what does not fit any more waits, and the nodes are open for as much as is left.
+func endsTopUp(t *testing.T, base *connectorv1alpha1.Purchase) {
+	t.Helper()
+	second := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "top-up"}, Spec: *base.Spec.DeepCopy()}
+	second.Spec.Resources = federation.Sold("250m")
+	if err := fed.Consumer.Create(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	both := federation.Sold("750m")
+	both[corev1.ResourceMemory], both[corev1.ResourcePods] = resource.MustParse("2Gi"), resource.MustParse("20")
+	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, fed.ProviderA, both) })
+
+	const namespace = "topped-up"
+	if err := fed.DeployTo(t.Context(), namespace, fed.ProviderA, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range [][]string{{"set", "resources", "--requests=cpu=300m"}, {"scale", "--replicas=2"}} {
+		if _, err := fed.Consumer.Kubectl(t.Context(), append(do, "deployment/"+federation.Web, "--namespace="+namespace)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready := func(want int32) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			var web appsv1.Deployment
+			err := fed.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: federation.Web}, &web)
+			if err == nil && (web.Status.ReadyReplicas != want || web.Status.Replicas != 2) {
+				err = fmt.Errorf("%d of %d pods are ready, not %d of 2", web.Status.ReadyReplicas, web.Status.Replicas, want)
+			}
+			return err
+		}
+	}
+	eventually(t, time.Minute, ready(2))
+
+	began := time.Now()
+	if err := fed.Consumer.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		node, err := fed.Consumer.VirtualNode(ctx, fed.ProviderA)
+		if err == nil && node.Spec.Unschedulable {
+			err = fmt.Errorf("node %s is closed", node.Name)
+		}
+		return errors.Join(err, fed.Consumer.HasBought(ctx, fed.ProviderA, federation.Sold("500m")), ready(1)(ctx), gone(ctx, second))
+	})
+	t.Logf("%.1f s after the second contract was ended, the nodes are as small as the first one, and open", time.Since(began).Seconds())
+	if err := fed.Remove(t.Context(), namespace); err != nil {
+		t.Error(err)
+	}
 }
 
 // anyPrice is more than anything costs that the journeys buy.
