@@ -17,9 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
+	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/test/docs"
@@ -52,8 +54,41 @@ func (f *Federation) Guard(ctx context.Context, c *Cluster, progress *Progress) 
 	return c.with(ctx, options, progress, (*install.Installer).Guard)
 }
 
-// LiqoAlone takes the webhooks of the guard and its policies from the API server of a cluster, until the returned function is called, which can be repeated.
+// The kinds of what has the API server refuse something.
+const (
+	mutating, validating = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+	policyBinding        = "ValidatingAdmissionPolicyBinding"
+)
+
+// LiqoAlone takes the webhooks of the guard and its policies from the API server of a cluster, and what its quotas bound, until the returned function is
+// called, which can be repeated. All else of the guard stays: its NetworkPolicies, our virtual kubelet, and whom Liqo asks what to offer.
 func (c *Cluster) LiqoAlone(ctx context.Context) (end func() error, err error) {
+	admits, err := c.without(ctx, mutating, validating, policyBinding)
+	if err != nil {
+		return nil, err
+	}
+	bounds, err := c.unbounded(ctx)
+	end = func() error { return errors.Join(admits(), bounds()) }
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return end, nil
+}
+
+// WithoutPolicies takes the guard's policies from the API server of a cluster. [Federation.Guard] gives them back.
+func (c *Cluster) WithoutPolicies(ctx context.Context) error {
+	_, err := c.without(ctx, policyBinding)
+	return err
+}
+
+// WithoutAdmission takes the guard's webhooks and its policies from the API server of a cluster. [Federation.Guard] gives them back.
+func (c *Cluster) WithoutAdmission(ctx context.Context) error {
+	_, err := c.without(ctx, mutating, validating, policyBinding)
+	return err
+}
+
+// without takes what the guard has of some kinds from the API server of a cluster, until the returned function is called, which can be repeated.
+func (c *Cluster) without(ctx context.Context, kinds ...string) (end func() error, err error) {
 	var taken []*unstructured.Unstructured
 	end = func() error {
 		var errs []error
@@ -64,12 +99,15 @@ func (c *Cluster) LiqoAlone(ctx context.Context) (end func() error, err error) {
 		}
 		return errors.Join(errs...)
 	}
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"} {
+	for _, kind := range kinds {
 		all := &unstructured.UnstructuredList{}
 		all.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind + "List"})
 		err := c.List(ctx, all, client.MatchingLabels{"app.kubernetes.io/name": guard})
 		if meta.IsNoMatchError(err) {
 			continue // Kubernetes before 1.30 has no policies.
+		}
+		if err == nil && len(all.Items) == 0 {
+			err = fmt.Errorf("%s has no %s", guard, kind)
 		}
 		for i := range all.Items {
 			taken = append(taken, &all.Items[i])
@@ -79,8 +117,43 @@ func (c *Cluster) LiqoAlone(ctx context.Context) (end func() error, err error) {
 			return nil, errors.Join(fmt.Errorf("take the guard from %s: %w", c.Name, err), end())
 		}
 	}
-	if len(taken) < 2 {
-		return nil, errors.Join(fmt.Errorf("%s has no guard: %d objects", c.Name, len(taken)), end())
+	return end, nil
+}
+
+// unbounded has the guard's quotas on a cluster bound nothing until the returned function is called, which can be repeated. The guard looks at what is in
+// a quota only if its own mark on it has changed.
+func (c *Cluster) unbounded(ctx context.Context) (end func() error, err error) {
+	before := map[client.ObjectKey]corev1.ResourceList{}
+	set := func(ctx context.Context, key client.ObjectKey, hard corev1.ResourceList) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			var is corev1.ResourceQuota
+			if err := c.Get(ctx, key, &is); err != nil {
+				return client.IgnoreNotFound(err) // Its namespace has ended.
+			}
+			is.Spec.Hard = hard
+			return c.Update(ctx, &is)
+		})
+	}
+	end = func() error {
+		var errs []error
+		for key, hard := range before {
+			errs = append(errs, set(context.WithoutCancel(ctx), key, hard))
+		}
+		return errors.Join(errs...)
+	}
+	var all corev1.ResourceQuotaList
+	if err := c.List(ctx, &all); err != nil {
+		return end, err
+	}
+	for i := range all.Items {
+		if all.Items[i].Name != quota.Name {
+			continue
+		}
+		key := client.ObjectKeyFromObject(&all.Items[i])
+		before[key] = all.Items[i].Spec.Hard
+		if err := set(ctx, key, nil); err != nil {
+			return end, err
+		}
 	}
 	return end, nil
 }

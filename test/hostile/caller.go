@@ -13,7 +13,9 @@ import (
 	"encoding/pem"
 	"fmt"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -87,6 +89,23 @@ func plain(labels map[string]any) map[string]any {
 		return map[string]any{}
 	}
 	return labels
+}
+
+// certificate asks for a certificate with a name, as Liqo's authentication service does for who has the token.
+func (c *caller) certificate(name pkix.Name) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := SigningRequest(name)
+		if err != nil {
+			return err
+		}
+		return c.api.Create(ctx, &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: request, SignerName: certificatesv1.KubeAPIServerClientSignerName,
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+			},
+		}, client.DryRunAll)
+	}
 }
 
 // SigningRequest returns a request for a certificate with a name, by a key that nobody knows, as PEM.

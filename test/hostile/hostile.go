@@ -10,10 +10,12 @@ package hostile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -56,6 +58,8 @@ const (
 	NoRight = "cannot"
 	byLiqo  = "shadowpod.validate.liqo.io"
 	refused = "denied"
+	// confined is what becomes of a Service that wants more than a peer gets.
+	confined = "has become one for pods alone"
 )
 
 // Attempt is something that a peer must not achieve.
@@ -70,6 +74,22 @@ type Attempt struct {
 
 // LiqoLets reports whether it succeeds where there is Liqo alone.
 func (a Attempt) LiqoLets() bool { return a.Got != NoRight && a.Got != byLiqo }
+
+// TryAll makes attempts, and returns the names of those that succeeded, with an error for each answer that is not the one of its attempt. Answers
+// of which also is true are right for all of them; it can be nil.
+func TryAll(ctx context.Context, attempts []Attempt, also func(error) bool) (could []string, err error) {
+	var errs []error
+	for _, a := range attempts {
+		switch got := a.Try(ctx); {
+		case got == nil:
+			could = append(could, a.Name)
+		case strings.Contains(got.Error(), a.Got), also != nil && also(got):
+		default:
+			errs = append(errs, fmt.Errorf("who tries to %s, which gives it %s, is not told %q: %w", a.Name, a.Gain, a.Got, got))
+		}
+	}
+	return could, errors.Join(errs...)
+}
 
 // Attempts are what the peer tries at the broker's API server: as one that provides, and as
 // one that consumes if it has a twin namespace.
@@ -114,9 +134,6 @@ func (p *Peer) Attempts() []Attempt {
 			p.create("discovery.liqo.io/v1alpha1", "ResourceRequest", p.Tenant, replicated,
 				map[string]any{"clusterIdentity": map[string]any{"clusterID": string(p.Victim), "clusterName": "victim"}, "authUrl": "https://192.0.2.1"})},
 	}
-	if p.Twin == "" {
-		return attempts
-	}
 	pod := func(more map[string]any) map[string]any {
 		spec := map[string]any{"containers": []any{map[string]any{"name": "main", "image": "lab.local/web:1"}}}
 		maps.Copy(spec, more)
@@ -126,9 +143,12 @@ func (p *Peer) Attempts() []Attempt {
 	wish := func(namespace string, labels map[string]any, more map[string]any) func(context.Context) error {
 		return p.create("virtualkubelet.liqo.io/v1alpha1", "ShadowPod", namespace, labels, pod(more))
 	}
+	attempts = append(attempts, Attempt{"ask for a pod in kube-system", "root on the broker", NoRight, wish("kube-system", origin, nil)})
+	if p.Twin == "" {
+		return attempts
+	}
 	return append(attempts,
 		Attempt{"create a pod past Liqo", "a pod on the broker", NoRight, p.create("v1", "Pod", p.Twin, nil, pod(nil)["pod"].(map[string]any))},
-		Attempt{"ask for a pod in kube-system", "root on the broker", NoRight, wish("kube-system", origin, nil)},
 		Attempt{"ask for a pod in the victim's name", "the victim's pods", byLiqo,
 			wish(p.Twin, map[string]any{"virtualkubelet.liqo.io/origin": string(p.Victim)}, nil)},
 		Attempt{"ask for a pod on a node of the broker", "root on the broker", refused, wish(p.Twin, origin, map[string]any{"nodeName": p.Node})},
@@ -139,10 +159,30 @@ func (p *Peer) Attempts() []Attempt {
 			wish(p.Twin, origin, map[string]any{"priorityClassName": "system-node-critical"})},
 		Attempt{"take an address for a Service", "what the nodes send to that address", refused,
 			p.create("v1", "Service", p.Twin, nil, map[string]any{"externalIPs": []any{"198.51.100.7"}, "ports": []any{map[string]any{"port": int64(443)}}})},
+		Attempt{"take a port of the nodes for a Service", "what comes to that port of any node", confined, p.service("NodePort")},
+		Attempt{"take a load balancer for a Service", "an address that the cluster pays for", confined, p.service("LoadBalancer")},
 		Attempt{"offload the twin namespace", "pods at providers that no policy chose", NoRight,
 			p.create("offloading.liqo.io/v1alpha1", "NamespaceOffloading", p.Twin, nil, map[string]any{})},
 		Attempt{"lift the quota of the twin namespace", "what belongs to all", NoRight, p.create("v1", "ResourceQuota", p.Twin, nil, map[string]any{})},
 	)
+}
+
+// service tries to create a Service of a type in the twin namespace.
+func (p *Peer) service(kind string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		object := named("v1", "Service", p.Twin, "")
+		object.SetGenerateName("hostile-")
+		object.Object["spec"] = map[string]any{"type": kind, "ports": []any{map[string]any{"port": int64(443)}}}
+		if err := p.tryCreate(ctx, object); err != nil {
+			return err
+		}
+		// Without a right to more, it is created all the same.
+		is, _, err := unstructured.NestedString(object.Object, "spec", "type")
+		if err == nil && is == "ClusterIP" {
+			err = errors.New("the Service " + confined)
+		}
+		return err
+	}
 }
 
 // Report is a table of attempts and answers, in Markdown.
@@ -156,6 +196,8 @@ func Report(attempts []Attempt) string {
 			got = "no right to it"
 		case byLiqo:
 			got = "refused by Liqo itself"
+		case confined:
+			got = "a Service for pods alone"
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", a.Name, a.Gain, got)
 	}

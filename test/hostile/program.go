@@ -5,11 +5,9 @@ package hostile
 
 import (
 	"context"
-	"crypto/x509/pkix"
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,7 +74,7 @@ func (p *Program) Connector() []Attempt {
 			p.create("discovery.liqo.io/v1alpha1", "ForeignCluster", "", nil, map[string]any{
 				"clusterIdentity": map[string]any{"clusterID": p.Peer, "clusterName": "hostile"}, "foreignAuthUrl": "https://hostile.example.org",
 			})},
-		{"ask for the certificate of another cluster", "its place", refused, p.certificate},
+		{"ask for the certificate of another cluster", "its place", refused, p.certificate(anotherCluster(p.Peer))},
 		{"create a pod", "the Secrets of its namespace, or its node", NoRight, p.create("v1", "Pod", "liqo", nil, map[string]any{})},
 		{"remove a pod past its disruption budget", "workloads that do not run", NoRight, p.delete("v1", "Pod", "liqo", "any")},
 		{"offload a namespace", "its pods and Secrets at a peer", NoRight,
@@ -117,7 +115,7 @@ func (p *Program) Guard() []Attempt {
 		{"close a node", "no room for pods", NoRight, p.patch("v1", "Node", "", p.Node, `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`)},
 		{"lead a tunnel elsewhere", "what goes to a peer", NoRight,
 			p.patch("net.liqo.io/v1alpha1", "TunnelEndpoint", "liqo", "any", `[{"op": "remove", "path": "/spec"}]`)},
-		{"ask for the certificate of another cluster", "its place", NoRight, p.certificate},
+		{"ask for the certificate of another cluster", "its place", NoRight, p.certificate(anotherCluster(p.Peer))},
 		{"give itself a role", "everything", NoRight, p.create("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", nil, nil)},
 	}
 }
@@ -178,19 +176,4 @@ func (p *Program) changeSecret(ctx context.Context) error {
 func (p *Program) token(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-controller-manager"}}
 	return p.api.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{}, client.DryRunAll)
-}
-
-// certificate asks for the certificate of another cluster, as Liqo's authentication service does.
-func (p *Program) certificate(ctx context.Context) error {
-	request, err := SigningRequest(pkix.Name{CommonName: p.Peer, Organization: []string{"liqo.io"}})
-	if err != nil {
-		return err
-	}
-	return p.api.Create(ctx, &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: request, SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
-		},
-	}, client.DryRunAll)
 }

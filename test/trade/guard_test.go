@@ -7,10 +7,8 @@ package trade
 
 import (
 	"context"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,12 +17,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -78,18 +76,21 @@ func TestTradersStayInBounds(t *testing.T) {
 	}
 }
 
-// TestLiqoAlone takes the guard's webhooks and policies from a buyer and its seller for a moment. Each may then do all that they refuse, and
-// nothing that Liqo's roles or Liqo itself refuse; nothing comes of it. When they are back, each may do nothing of it.
+// TestLiqoAlone takes the guard's webhooks and policies from a buyer and its seller for a moment, and what its quotas bound. Each may then do all that they
+// refuse, and nothing that Liqo's roles or Liqo itself refuse; nothing comes of it. When they are back, each may do nothing of it.
 func TestLiqoAlone(t *testing.T) {
 	_, answers := contracted(t)
 	both := traders(t)
-	refused := slices.Collect(maps.Keys(both[0].identities()))
-	for _, attempt := range both[0].Attempts() {
-		if attempt.LiqoLets() {
-			refused = append(refused, attempt.Name)
+	var refused []string
+	for _, who := range both {
+		for _, attempt := range who.attempts() {
+			if attempt.LiqoLets() {
+				refused = append(refused, attempt.Name)
+			}
 		}
 	}
 	slices.Sort(refused)
+	refused = slices.Compact(refused)
 	// could returns an error unless both together can do what is wanted. The API server needs a moment to ask others, or nobody.
 	could := func(want []string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -107,7 +108,7 @@ func TestLiqoAlone(t *testing.T) {
 		}
 	}
 	for i := range both {
-		both[i].DryRun = true
+		both[i].Peer.DryRun = true
 		end, err := both[i].at.LiqoAlone(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -134,6 +135,8 @@ func TestLiqoAlone(t *testing.T) {
 // A trader is a buyer or a seller that means no good, at the other one of them.
 type trader struct {
 	*hostile.Peer
+	// relay is the Liqo of the other one.
+	relay *hostile.Relay
 
 	peer, at *federation.Cluster
 	// guard guards the other one again.
@@ -144,45 +147,49 @@ type trader struct {
 func traders(t *testing.T) []trader {
 	t.Helper()
 	buyer, seller := fed.Consumer, fed.ProviderB
-	return []trader{
-		{Peer: intruder(t, buyer, seller, twinAt(t, seller, buyer, shared)), peer: buyer, at: seller},
-		{Peer: intruder(t, seller, buyer, ""), peer: seller, at: buyer},
+	var maps vkv1alpha1.NamespaceMapList
+	if err := buyer.List(t.Context(), &maps, client.MatchingLabels{liqo.LabelRemoteClusterID: string(seller.ID)}); err != nil {
+		t.Fatal(err)
 	}
+	if len(maps.Items) != 1 {
+		t.Fatalf("%s has %d NamespaceMaps for %s, want 1", buyer.Name, len(maps.Items), seller.Name)
+	}
+	offloads := &maps.Items[0]
+	both := []trader{
+		{Peer: intruder(t, buyer, seller, twinAt(t, seller, buyer, shared)), relay: &hostile.Relay{}, peer: buyer, at: seller},
+		{
+			Peer: intruder(t, seller, buyer, ""), relay: &hostile.Relay{Namespace: offloads.Namespace, Map: offloads.Name},
+			peer: seller, at: buyer,
+		},
+	}
+	for _, who := range both {
+		config, err := who.at.Lab.RESTConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		who.relay.Peer, who.relay.Victim = who.ID, who.Victim
+		if err := who.relay.Connect(config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return both
 }
 
-// identities are those that the trader must not get, by what they are called.
-func (who trader) identities() map[string]pkix.Name {
-	return map[string]pkix.Name{
-		"be the controller manager": {CommonName: "system:kube-controller-manager"},
-		"be an administrator":       {CommonName: string(who.ID), Organization: []string{"kubeadm:cluster-admins"}},
-		"be another cluster":        {CommonName: string(who.Victim), Organization: []string{"liqo.io"}},
-	}
+// attempts are all that the trader tries: by the identity that Liqo gave it, and by the Liqo of the other one.
+func (who trader) attempts() []hostile.Attempt {
+	return slices.Concat(who.Attempts(), who.relay.Attempts())
 }
 
-// tried has a trader try everything, and ask for the identities by the token that it has. It returns what it can do, and an error for each answer that
-// says something else than it should.
+// tried has a trader try everything. It returns what it can do, and an error for each answer that says something else than it should.
 func (who trader) tried(ctx context.Context) (could []string, err error) {
-	var errs []error
-	for _, attempt := range who.Attempts() {
-		got := attempt.Try(ctx)
-		switch {
-		case got == nil:
-			could = append(could, attempt.Name)
-		case meta.IsNoMatchError(got): // Only a broker has the kind.
-		case strings.Contains(got.Error(), attempt.Got), strings.Contains(got.Error(), hostile.NoRight): // Who only sells, or only buys, has fewer rights.
-		default:
-			errs = append(errs, fmt.Errorf("%s tries to %s, which gives it %s: %w", who.peer.Name, attempt.Name, attempt.Gain, got))
-		}
+	could, err = hostile.TryAll(ctx, who.attempts(), func(got error) bool {
+		// Only a broker has all kinds. Who only sells, or only buys, has fewer rights.
+		return meta.IsNoMatchError(got) || strings.Contains(got.Error(), hostile.NoRight)
+	})
+	if err != nil {
+		err = fmt.Errorf("%s at %s: %w", who.peer.Name, who.at.Name, err)
 	}
-	for name, subject := range who.identities() {
-		switch got := identify(ctx, who.at, subject); {
-		case got == nil:
-			could = append(could, name)
-		case !strings.Contains(got.Error(), "denied"):
-			errs = append(errs, fmt.Errorf("%s tries to %s: %w", who.peer.Name, name, got))
-		}
-	}
-	return could, errors.Join(errs...)
+	return could, err
 }
 
 // intruder returns a peer of a cluster that means no good.
@@ -226,29 +233,4 @@ func twinAt(t *testing.T, at, of *federation.Cluster, namespace string) string {
 	}
 	t.Fatalf("%s has no twin of namespace %s of %s", at.Name, namespace, of.Name)
 	return ""
-}
-
-// identify has a cluster's authentication service ask for a certificate, as it does for who has the token, and returns why it does not get it.
-func identify(ctx context.Context, at *federation.Cluster, subject pkix.Name) error {
-	wish, err := hostile.SigningRequest(subject)
-	if err != nil {
-		return err
-	}
-	config, err := at.Lab.RESTConfig()
-	if err != nil {
-		return err
-	}
-	config = rest.CopyConfig(config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:liqo:liqo-auth", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	auth, err := client.New(config, client.Options{})
-	if err != nil {
-		return fmt.Errorf("reach the API server of %s: %w", at.Name, err)
-	}
-	return auth.Create(ctx, &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: wish, SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
-		},
-	}, client.DryRunAll)
 }

@@ -38,8 +38,9 @@ type asker struct {
 	at string
 }
 
-// TestTradersPortsKnowTheirCallers finds the ports on which the registry listens, and the connectors and guards of a buyer and its seller. It
-// asks each without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on the seller. Neither reaches Liqo's IPAM.
+// TestTradersPortsKnowTheirCallers finds the ports on which the registry listens, the connectors and guards of a buyer and its seller, and the buyer's
+// virtual kubelet. It asks each without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on the seller. Neither
+// reaches Liqo's IPAM.
 func TestTradersPortsKnowTheirCallers(t *testing.T) {
 	contracted(t)
 	const closed = federation.Closed
@@ -86,6 +87,31 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 			t.Run(of.Name+"/"+namespace, func(t *testing.T) {
 				t.Parallel()
 				checkPorts(t, ports, want, askers)
+			})
+		}
+		// A virtual kubelet of who buys: the API server asks it, and pods of the seller are nobody to it.
+		kubelets, err := of.VirtualKubelets(t.Context(), peer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if of == fed.Consumer && len(kubelets) == 0 {
+			t.Errorf("%s has no virtual kubelet for %s", of.Name, peer.Name)
+		}
+		for i := range kubelets {
+			if kubelets[i].DeletionTimestamp != nil {
+				continue
+			}
+			seen, err := peer.Seen(t.Context(), of, kubelets[i].Status.PodIP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ports, err := of.Listening(&kubelets[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Run(of.Name+"/"+kubelets[i].Name, func(t *testing.T) {
+				t.Parallel()
+				checkPorts(t, ports, map[int]answer{10250: {"https://%s/pods", "401", "401"}}, []asker{{on: peer, pod: tools(peer), at: seen}})
 			})
 		}
 		strangers := []asker{{on: peer, pod: tools(peer)}}

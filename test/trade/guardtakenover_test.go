@@ -7,9 +7,12 @@ package trade
 
 import (
 	"context"
-	"strings"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +24,10 @@ import (
 )
 
 // TestTakenOver tries with the tokens of a buyer's connector, and of its seller's guard, what these must not be able to do. Each attempt is
-// refused for the reason that it should be, and nothing comes of any.
+// refused for the reason that it should be, and nothing comes of any. Without what refuses it, all that admission refuses succeeds, as a dry run; when
+// the clusters are guarded again, as the pages say, it is refused again.
 func TestTakenOver(t *testing.T) {
-	contracted(t)
+	_, answers := contracted(t)
 	policies := schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}
 	if _, err := fed.Consumer.RESTMapper().RESTMapping(policies, "v1"); meta.IsNoMatchError(err) {
 		t.Skip("this Kubernetes has no admission policies")
@@ -36,9 +40,11 @@ func TestTakenOver(t *testing.T) {
 		at       *federation.Cluster
 		twin     string
 		attempts func(*hostile.Program) []hostile.Attempt
+		// unguard takes away what refuses the attempts: for the guard the policies alone, since it tries to change its webhooks.
+		unguard func(*federation.Cluster, context.Context) error
 	}{
-		"liqo-broker-connector": {fed.Consumer, "", (*hostile.Program).Connector},
-		"liqo-broker-guard":     {fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared), (*hostile.Program).Guard},
+		"liqo-broker-connector": {fed.Consumer, "", (*hostile.Program).Connector, (*federation.Cluster).WithoutAdmission},
+		"liqo-broker-guard":     {fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared), (*hostile.Program).Guard, (*federation.Cluster).WithoutPolicies},
 	} {
 		t.Run(account, func(t *testing.T) {
 			bait := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "hostile-bait"}}
@@ -62,11 +68,47 @@ func TestTakenOver(t *testing.T) {
 			if err := program.Connect(config, token); err != nil {
 				t.Fatal(err)
 			}
-			for _, attempt := range tc.attempts(program) {
-				if got := attempt.Try(t.Context()); got == nil || !strings.Contains(got.Error(), attempt.Got) {
-					t.Errorf("%s could %s, which gives it %s: %v, want %q", account, attempt.Name, attempt.Gain, got, attempt.Got)
+			attempts := tc.attempts(program)
+			var refused []string
+			for _, attempt := range attempts {
+				if attempt.LiqoLets() {
+					refused = append(refused, attempt.Name)
 				}
 			}
+			can := func(want []string) func(context.Context) error {
+				return func(ctx context.Context) error {
+					could, err := hostile.TryAll(ctx, attempts, nil)
+					if diff := cmp.Diff(want, could); diff != "" {
+						err = errors.Join(err, fmt.Errorf("what %s can (-want +got):\n%s", account, diff))
+					}
+					return err
+				}
+			}
+			if err := can(nil)(t.Context()); err != nil {
+				t.Error(err)
+			}
+
+			guarded := false
+			guard := func(ctx context.Context) {
+				if err := fed.Guard(ctx, tc.at, federation.NewProgress(t.Output())); err != nil {
+					t.Error(err)
+				}
+				guarded = true
+			}
+			t.Cleanup(func() {
+				if !guarded {
+					guard(context.WithoutCancel(t.Context()))
+				}
+			})
+			if err := tc.unguard(tc.at, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, time.Minute, can(refused)) // The API server needs a moment to ask nobody.
+			guard(t.Context())
+			eventually(t, time.Minute, can(nil))
 		})
+	}
+	if err := answers(t.Context()); err != nil {
+		t.Errorf("the workload has suffered: %v", err)
 	}
 }
