@@ -4,7 +4,10 @@
 package hostile
 
 import (
+	"context"
+	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,10 +18,40 @@ func TestDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer, program := &Peer{Twin: "twin"}, &Program{}
-	for who, attempts := range map[string][]Attempt{"a peer": peer.Attempts(), "the connector": program.Connector(), "the guard": program.Guard()} {
-		if table := Report(attempts); !strings.Contains(string(page), "\n\n"+table+"\n") {
-			t.Errorf("docs/security.md does not have the table of what %s tries\n%s", who, table)
+	peer, relay, program := &Peer{Twin: "twin"}, &Relay{Map: "map"}, &Program{}
+	atRegistry, atSeller := Thief{}.Thefts()
+	for what, table := range map[string]string{
+		"a peer tries":                        Report(peer.Attempts()),
+		"a peer tries by Liqo":                Report(relay.Attempts()),
+		"the connector tries":                 Report(program.Connector()),
+		"the guard tries":                     Report(program.Guard()),
+		"who has a key tries at the registry": ReportThefts(atRegistry),
+		"who has a key tries at a seller":     ReportThefts(atSeller),
+	} {
+		if !strings.Contains(string(page), "\n\n"+table+"\n") {
+			t.Errorf("docs/security.md does not have the table of what %s\n%s", what, table)
 		}
+	}
+}
+
+// TestTryAll has attempts succeed and be refused, for the reason that they should be and for another one.
+func TestTryAll(t *testing.T) {
+	answers := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	absent := errors.New("no such kind")
+	attempts := []Attempt{
+		{"win", "all", refused, answers(nil)},
+		{"be refused", "all", refused, answers(errors.New("it is denied"))},
+		{"ask for what is not there", "all", refused, answers(absent)},
+		{"be refused for another reason", "all", refused, answers(errors.New("it cannot be"))},
+	}
+	could, err := TryAll(t.Context(), attempts, func(got error) bool { return errors.Is(got, absent) })
+	if !slices.Equal(could, []string{"win"}) {
+		t.Errorf("what could be done: %q", could)
+	}
+	if err == nil || !strings.Contains(err.Error(), "be refused for another reason") || strings.Contains(err.Error(), absent.Error()) {
+		t.Errorf("the answers that are wrong: %v", err)
+	}
+	if _, err := TryAll(t.Context(), attempts[:3], nil); !errors.Is(err, absent) {
+		t.Errorf("the answers that are wrong: %v", err)
 	}
 }

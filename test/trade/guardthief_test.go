@@ -7,12 +7,15 @@ package trade
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/hostile"
 )
 
 // stolen returns somebody who has the key that the party of a cluster has now, and no other thing of it.
@@ -39,9 +43,32 @@ func stolen(t *testing.T, from *federation.Cluster) *stranger {
 	})
 }
 
-// TestThief has somebody with the keys of a buyer and of its seller. Until their owners replace them, the thief passes for them, and announces
-// and offers with the highest revisions. With the replaced keys, and with successors of its own making, it gets refusals of the registry and of
-// the seller. The contract is as it was, and what the owners announce and offer counts.
+// succeed makes requests by a key while it is good.
+func (c caller) succeed(t *testing.T, thefts []hostile.Theft) {
+	t.Helper()
+	for _, theft := range thefts {
+		status, err := c.status(t.Context(), theft.Method, theft.Path, theft.Body)
+		done := theft.Good == http.StatusOK && status/100 == http.StatusOK/100
+		if err != nil || status != theft.Good && !done {
+			t.Errorf("%s, with the key: %d, want %d: %v", theft.Name, status, theft.Good, err)
+		}
+	}
+}
+
+// fail makes requests by a key that was replaced.
+func (c caller) fail(t *testing.T, thefts []hostile.Theft) {
+	t.Helper()
+	attempts := make([]attempt, 0, len(thefts))
+	for _, theft := range thefts {
+		attempts = append(attempts, attempt{theft.Name, theft.Method, theft.Path, theft.Body, theft.Replaced, theft.Got})
+	}
+	c.refused(t, attempts)
+}
+
+// TestThief has somebody with the keys of a buyer and of its seller. Until their owners replace them, the thief passes for them: at the registry and the
+// seller it succeeds with all that it tries, and announces and offers with the highest revisions. What would ruin the contract it tries so that only the
+// contract is why not, or on one of its own. With the replaced keys, and with successors of its own making, it gets refusals of the registry and of the
+// seller. The contract is as it was, and what the owners announce and offer counts.
 func TestThief(t *testing.T) {
 	bought, answers := contracted(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20", fed.ProviderB: "0.10"})
@@ -54,14 +81,41 @@ func TestThief(t *testing.T) {
 
 	// The keys are good.
 	shown, _ := keysOf(t, atRegistry(buyer), fed.ProviderB)
-	atRegistry(buyer).get(t, http.MethodPut, partyPath(buyer), buyer.Enrolment(t, math.MaxInt64, ""), nil)
 	const highest = 1<<53 - 1
-	atRegistry(seller).get(t, http.MethodPut, offerPath(seller), registryv1.Publication{Offer: seller.Offer(t, "compute", highest)}, nil)
+	thief := func(s *stranger) (*stranger, hostile.Thief) {
+		own := &stranger{s.Rotate(t), s.machine, s.address}
+		return own, hostile.Thief{
+			Party: s.ID, Contract: bought.Status.ContractID,
+			Announcement: s.Enrolment(t, math.MaxInt64, ""), Successor: own.Enrolment(t, math.MaxInt64, ""),
+			Offer: registryv1.Publication{Offer: s.Offer(t, "compute", highest)},
+			Keys:  negotiationv1.Keys{Keys: s.Keys.Chain()}, SuccessorKeys: negotiationv1.Keys{Keys: own.Keys.Chain()},
+		}
+	}
+	buyersNext, buyers := thief(buyer)
+	sellersNext, sellers := thief(seller)
+	atRegistry(buyer).succeed(t, buyers.AtRegistry())
+	atRegistry(seller).get(t, http.MethodPut, offerPath(seller), sellers.Offer, nil)
 	var before negotiationv1.Contract
-	buyer.at(t, shown.Endpoint, seller.Key.Fingerprint()).get(t, http.MethodGet, one, nil, &before)
+	atSeller := buyer.at(t, shown.Endpoint, seller.Key.Fingerprint())
+	atSeller.get(t, http.MethodGet, one, nil, &before)
 	if before.Terms == nil || before.State != string(contract.Active) {
 		t.Fatalf("the contract is %+v", before)
 	}
+	// Terms of no offer of the seller: of a good key it says so, and does not change the contract.
+	buyers.Larger = *before.Terms
+	buyers.Larger.Revision++
+	buyers.Larger.OfferDigest = "sha256:" + strings.Repeat("0", 2*sha256.Size)
+	buyers.Larger.Resources = map[string]string{"cpu": "1", "memory": "1Gi", "pods": "10"}
+	now := time.Now().UTC().Truncate(time.Second)
+	buyers.New = "stolen-" + strconv.FormatInt(now.Unix(), 10)
+	buyers.Quote = negotiationv1.QuoteRequest{
+		ID: buyers.New, Cluster: before.Terms.Cluster, Offer: "compute", Plan: "elastic", Resources: map[string]string{"cpu": "250m"},
+		StartsAt: now, EndsAt: now.Add(time.Hour),
+	}
+	buyers.Terms = atSeller.reserve(t, contracts+buyers.New, buyers.Quote)
+	buyers.Ends = buyers.New
+	atSeller.succeed(t, buyers.AtSeller())
+	buyers.Ends = buyers.Contract
 
 	// Their owners replace them, which the seller learns of the buyer.
 	var rotated errgroup.Group
@@ -71,11 +125,11 @@ func TestThief(t *testing.T) {
 	if err := rotated.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	sellers, err := fed.ProviderB.Identity(t.Context())
+	sellersKeys, err := fed.ProviderB.Identity(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	buyers, err := fed.Consumer.Identity(t.Context())
+	buyersKeys, err := fed.Consumer.Identity(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,59 +139,32 @@ func TestThief(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !slices.Equal(sale.Status.Buyer.Keys, buyers.Keys().Chain()) {
+		if !slices.Equal(sale.Status.Buyer.Keys, buyersKeys.Keys().Chain()) {
 			return fmt.Errorf("%s knows %d keys of %s", fed.ProviderB.Name, len(sale.Status.Buyer.Keys), fed.Consumer.Name)
 		}
 		return fed.Published(ctx, fed.ProviderA, fed.ProviderB)
 	})
 
-	for _, thief := range []*stranger{buyer, seller} {
-		t.Run("Registry/"+thief.Name, func(t *testing.T) {
-			const old = "is not the current one of a party"
-			atRegistry(thief).refused(t, []attempt{
-				{"read", http.MethodGet, registryv1.Base + "/offers", nil, http.StatusForbidden, old},
-				{"watch", http.MethodGet, registryv1.Base + registryv1.PathWatch, nil, http.StatusForbidden, old},
-				{"be alive", http.MethodPut, partyPath(thief) + "/lease", nil, http.StatusForbidden, old},
-				{"publish", http.MethodPut, offerPath(thief), registryv1.Publication{Offer: thief.Offer(t, "compute", highest)}, http.StatusForbidden, old},
-				{"withdraw", http.MethodDelete, offerPath(thief), nil, http.StatusForbidden, old},
-				{"announce", http.MethodPut, partyPath(thief), thief.Enrolment(t, math.MaxInt64, ""), http.StatusConflict, "body.keys"},
-			})
-			own := &stranger{thief.Rotate(t), thief.machine, thief.address}
-			atRegistry(own).refused(t, []attempt{
-				{"announce another successor", http.MethodPut, partyPath(own), own.Enrolment(t, math.MaxInt64, ""), http.StatusConflict, "body.keys"},
-			})
+	for _, each := range []struct {
+		with, next *stranger
+		tries      hostile.Thief
+	}{{buyer, buyersNext, buyers}, {seller, sellersNext, sellers}} {
+		t.Run("Registry/"+each.with.Name, func(t *testing.T) {
+			atRegistry(each.with).fail(t, each.tries.AtRegistry())
+			bySuccessor, _ := each.tries.BySuccessor()
+			atRegistry(each.next).fail(t, bySuccessor)
 		})
 	}
 
 	t.Run("Seller", func(t *testing.T) {
-		const old = "-key" // Replaced, or not known any more.
-		fingerprint := party.Fingerprint(sellers.Keys().Current())
-		larger := *before.Terms
-		larger.Revision++
-		larger.Resources = map[string]string{"cpu": "1", "memory": "1Gi", "pods": "10"}
-		now := time.Now().UTC().Truncate(time.Second)
-		quote := negotiationv1.QuoteRequest{ID: "stolen", Cluster: before.Terms.Cluster, Offer: "compute", Plan: "small", StartsAt: now, EndsAt: now.Add(time.Hour)}
-		known, tell := buyer.Keys.Chain(), negotiationv1.Base+"/keys"
-		buyer.at(t, shown.Endpoint, fingerprint).refused(t, []attempt{
-			{"look", http.MethodGet, one, nil, http.StatusForbidden, old},
-			{"credentials", http.MethodGet, one + "/credentials", nil, http.StatusForbidden, old},
-			{"resize", http.MethodPut, one + "/resize", negotiationv1.Proposal{Terms: larger}, http.StatusForbidden, old},
-			{"renew", http.MethodPut, one + "/renewal", negotiationv1.Proposal{Terms: larger}, http.StatusForbidden, old},
-			{"end", http.MethodPut, one + "/termination", negotiationv1.Termination{Reason: "stolen"}, http.StatusForbidden, old},
-			{"drained", http.MethodPut, one + "/drained", nil, http.StatusForbidden, old},
-			{"quote", http.MethodPost, negotiationv1.Base + "/quotes", quote, http.StatusForbidden, old},
-			{"reserve", http.MethodPut, contracts + "stolen", negotiationv1.Proposal{Terms: larger}, http.StatusForbidden, old},
-			{"tell the keys", http.MethodPut, tell, negotiationv1.Keys{Keys: known}, http.StatusForbidden, negotiationv1.ProblemReplaced},
-		})
-		own := &stranger{buyer.Rotate(t), buyer.machine, buyer.address}
-		own.at(t, shown.Endpoint, fingerprint).refused(t, []attempt{
-			{"tell another successor", http.MethodPut, tell, negotiationv1.Keys{Keys: own.Keys.Chain()}, http.StatusForbidden, negotiationv1.ProblemStranger},
-			{"look with another successor", http.MethodGet, one, nil, http.StatusForbidden, negotiationv1.ProblemStranger},
-		})
+		fingerprint := party.Fingerprint(sellersKeys.Keys().Current())
+		buyer.at(t, shown.Endpoint, fingerprint).fail(t, buyers.AtSeller())
+		_, bySuccessor := buyers.BySuccessor()
+		buyersNext.at(t, shown.Endpoint, fingerprint).fail(t, bySuccessor)
 	})
 
 	// What the owner announces and offers now counts: the registry shows it signed with the new key, which the thief does not have.
-	at, current := atRegistry(stolen(t, fed.Consumer)), party.Fingerprint(sellers.Keys().Current())
+	at, current := atRegistry(stolen(t, fed.Consumer)), party.Fingerprint(sellersKeys.Keys().Current())
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		var announced registryv1.Party
 		var offered registryv1.Offer

@@ -67,8 +67,8 @@ func (s *stranger) at(t *testing.T, url, fingerprint string) caller {
 	return caller{url, &http.Client{Transport: transport, Timeout: time.Minute}}
 }
 
-// call makes a request whose body is a value, or a text as it is. It returns the status, and what is answered.
-func (c caller) call(ctx context.Context, method, path string, body any) (int, string, error) {
+// open makes a request whose body is a value, or a text as it is.
+func (c caller) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var text []byte
 	switch b := body.(type) {
 	case nil:
@@ -77,21 +77,37 @@ func (c caller) call(ctx context.Context, method, path string, body any) (int, s
 	default:
 		var err error
 		if text, err = json.Marshal(b); err != nil {
-			return 0, "", err
+			return nil, err
 		}
 	}
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(text))
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := c.http.Do(request)
+	return c.http.Do(request)
+}
+
+// call is open. It returns the status, and what is answered.
+func (c caller) call(ctx context.Context, method, path string, body any) (int, string, error) {
+	answer, err := c.open(ctx, method, path, body)
 	if err != nil {
 		return 0, "", err
 	}
 	defer answer.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	return answer.StatusCode, string(said), err
+}
+
+// status is open. It returns the status, and does not wait for what is answered.
+func (c caller) status(ctx context.Context, method, path string, body any) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answer, err := c.open(ctx, method, path, body)
+	if err != nil {
+		return 0, err
+	}
+	return answer.StatusCode, answer.Body.Close()
 }
 
 // get reads an answer into a value.
