@@ -81,10 +81,9 @@ func (c *Cluster) WithoutPolicies(ctx context.Context) error {
 	return err
 }
 
-// WithoutAdmission takes the guard's webhooks and its policies from the API server of a cluster. [Federation.Guard] gives them back.
-func (c *Cluster) WithoutAdmission(ctx context.Context) error {
-	_, err := c.without(ctx, mutating, validating, policyBinding)
-	return err
+// WithoutWebhooks takes the guard's webhooks from the API server of a cluster, until the returned function is called, which can be repeated.
+func (c *Cluster) WithoutWebhooks(ctx context.Context) (end func() error, err error) {
+	return c.without(ctx, mutating, validating)
 }
 
 // without takes what the guard has of some kinds from the API server of a cluster, until the returned function is called, which can be repeated.

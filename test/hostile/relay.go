@@ -52,7 +52,9 @@ func (r *Relay) Attempts() []Attempt {
 	if r.Map == "" {
 		return attempts
 	}
-	return append(attempts, Attempt{"say that it has made a namespace which nobody offloads to it", "what is in that namespace, with its Secrets", refused, r.claim})
+	return append(attempts, Attempt{
+		"say that it has made a namespace which nobody offloads to it", "what is in that namespace, with its Secrets", refused, r.claim,
+	})
 }
 
 // claim tries to have a namespace reflected to the peer.

@@ -16,14 +16,14 @@ import (
 type Thief struct {
 	// Party is the party.
 	Party string
-	// Contract is one that it has, New one that the thief begins, and Ends the one that it tries to end.
+	// Contract is one that it has, New one that the thief begins, and Ends the one of both that the thief tries to end.
 	Contract, New, Ends string
 	// Announcement, Offer and Keys are what is signed with the key. Successor is an announcement with a key of the thief's own that follows it, and
 	// SuccessorKeys the keys of that one.
 	Announcement, Successor registryv1.Enrolment
 	Offer                   registryv1.Publication
 	Keys, SuccessorKeys     negotiationv1.Keys
-	// Quote asks for the terms of the new contract, which are Terms; Larger are terms of the contract for which its plan is too small.
+	// Quote asks for the terms of the new contract, which are Terms; Larger are terms of the contract of an offer that the seller does not have.
 	Quote         negotiationv1.QuoteRequest
 	Terms, Larger negotiationv1.Terms
 }
@@ -36,8 +36,8 @@ type Theft struct {
 	Method, Path string
 	// Body is nil for none.
 	Body any
-	// Good is the status while the key is the party's: StatusOK for any success. A status of StatusConflict and StatusUnprocessableEntity is about the
-	// contract, and comes only for who has the key: so nothing is ruined. 0 means that it is not tried.
+	// Good is the status while the key is the party's: StatusOK for any success. StatusConflict and StatusUnprocessableEntity are about the contract, and
+	// only who has the key is told: the key was accepted, and nothing is ruined. 0 means that it is not tried.
 	Good int
 	// Replaced is the status once the party has replaced the key, and Got is part of the answer then.
 	Replaced int
@@ -57,11 +57,13 @@ func (t Thief) AtRegistry() []Theft {
 	offer := party + "/offers/compute"
 	return []Theft{
 		{"read the offers", "what only parties see", http.MethodGet, registryv1.Base + registryv1.PathOffers, nil, http.StatusOK, http.StatusForbidden, notCurrent},
-		{"watch the offers", "what only parties see", http.MethodGet, registryv1.Base + registryv1.PathWatch, nil, http.StatusOK, http.StatusForbidden, notCurrent},
+		{"watch the offers", "what only parties see", http.MethodGet, registryv1.Base + registryv1.PathWatch, nil,
+			http.StatusOK, http.StatusForbidden, notCurrent},
 		{"say that the party is there", "offers that look alive", http.MethodPut, party + "/lease", nil, http.StatusOK, http.StatusForbidden, notCurrent},
 		{"publish an offer with the highest revision", "what the party offers", http.MethodPut, offer, t.Offer, http.StatusOK, http.StatusForbidden, notCurrent},
 		{"withdraw an offer", "a party that sells nothing", http.MethodDelete, offer, nil, http.StatusOK, http.StatusForbidden, notCurrent},
-		{"announce the party with the highest revision", "where others look for it", http.MethodPut, party, t.Announcement, http.StatusOK, http.StatusConflict, notNext},
+		{"announce the party with the highest revision", "where others look for it", http.MethodPut, party, t.Announcement,
+			http.StatusOK, http.StatusConflict, notNext},
 	}
 }
 
@@ -72,8 +74,10 @@ func (t Thief) AtSeller() []Theft {
 	return []Theft{
 		{"look at the contract", "what was bought", http.MethodGet, one, nil, http.StatusOK, http.StatusForbidden, notIts},
 		{"get the credentials", "a peering", http.MethodGet, one + "/credentials", nil, http.StatusOK, http.StatusForbidden, notIts},
-		{"make the contract larger", "what the party pays for", http.MethodPut, one + "/resize", terms, http.StatusUnprocessableEntity, http.StatusForbidden, notIts},
-		{"renew the contract", "what the party pays for", http.MethodPut, one + "/renewal", terms, http.StatusUnprocessableEntity, http.StatusForbidden, notIts},
+		{"make the contract larger", "what the party pays for", http.MethodPut, one + "/resize", terms,
+			http.StatusUnprocessableEntity, http.StatusForbidden, notIts},
+		{"renew the contract", "what the party pays for", http.MethodPut, one + "/renewal", terms,
+			http.StatusUnprocessableEntity, http.StatusForbidden, notIts},
 		{"say that the buyer has left", "a contract that is over", http.MethodPut, one + "/drained", nil, http.StatusConflict, http.StatusForbidden, notIts},
 		{"get a quote", "prices for this party", http.MethodPost, negotiationv1.Base + "/quotes", t.Quote, http.StatusOK, http.StatusForbidden, notIts},
 		{"reserve", "what the party pays for", http.MethodPut, contracts + t.New, negotiationv1.Proposal{Terms: t.Terms}, http.StatusOK, http.StatusForbidden, notIts},

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -23,7 +24,7 @@ import (
 // TestSellerConsumesNothing has a seller ask its buyer for resources in turn, as Liqo does for who wants to consume. The buyer's Liqo gives it none. With
 // what Liqo does by default, to give each peer a part, the seller is offered one. Afterwards nothing of it is left.
 func TestSellerConsumesNothing(t *testing.T) {
-	_, answers := contracted(t)
+	bought, answers := contracted(t)
 	buyer, seller := fed.Consumer, fed.ProviderB
 	requests := func(ctx context.Context) ([]discoveryv1alpha1.ResourceRequest, error) {
 		var all discoveryv1alpha1.ResourceRequestList
@@ -55,16 +56,16 @@ func TestSellerConsumesNothing(t *testing.T) {
 		t.Errorf("%s, which sells, is offered %g cores of %s, which buys: %v", seller.Name, cores, buyer.Name, err)
 	}
 
-	share, err := buyer.ShareWithAll(t.Context())
+	bounded, err := buyer.ShareWithAll(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := share(); err != nil {
+		if err := bounded(); err != nil {
 			t.Error(err)
 		}
 	})
-	peering(t, buyer, seller, func(fc *liqo.ForeignCluster) { fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledAuto })
+	refuse := peering(t, buyer, seller, func(fc *liqo.ForeignCluster) { fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledAuto })
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		cores, err := offered(ctx)
 		if err == nil && cores == 0 {
@@ -87,6 +88,13 @@ func TestSellerConsumesNothing(t *testing.T) {
 			err = fmt.Errorf("%s still has a node for %s", seller.Name, buyer.Name)
 		}
 		return err
+	})
+	refuse()
+	if err := bounded(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		return fed.Consumer.Is(ctx, bought, bought.Name, connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive)
 	})
 	if err := answers(t.Context()); err != nil {
 		t.Errorf("the workload has suffered: %v", err)

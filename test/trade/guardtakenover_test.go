@@ -40,11 +40,11 @@ func TestTakenOver(t *testing.T) {
 		at       *federation.Cluster
 		twin     string
 		attempts func(*hostile.Program) []hostile.Attempt
-		// unguard takes away what refuses the attempts: for the guard the policies alone, since it tries to change its webhooks.
-		unguard func(*federation.Cluster, context.Context) error
+		// byWebhook tells that webhooks refuse some of them. The guard tries to change these, and is refused it by policies alone.
+		byWebhook bool
 	}{
-		"liqo-broker-connector": {fed.Consumer, "", (*hostile.Program).Connector, (*federation.Cluster).WithoutAdmission},
-		"liqo-broker-guard":     {fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared), (*hostile.Program).Guard, (*federation.Cluster).WithoutPolicies},
+		"liqo-broker-connector": {fed.Consumer, "", (*hostile.Program).Connector, true},
+		"liqo-broker-guard":     {fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared), (*hostile.Program).Guard, false},
 	} {
 		t.Run(account, func(t *testing.T) {
 			bait := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "hostile-bait"}}
@@ -88,19 +88,25 @@ func TestTakenOver(t *testing.T) {
 				t.Error(err)
 			}
 
+			webhooks := func() error { return nil }
+			if tc.byWebhook {
+				if webhooks, err = tc.at.WithoutWebhooks(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
 			guarded := false
 			guard := func(ctx context.Context) {
-				if err := fed.Guard(ctx, tc.at, federation.NewProgress(t.Output())); err != nil {
+				guarded = true
+				if err := errors.Join(webhooks(), fed.Guard(ctx, tc.at, federation.NewProgress(t.Output()))); err != nil {
 					t.Error(err)
 				}
-				guarded = true
 			}
 			t.Cleanup(func() {
 				if !guarded {
 					guard(context.WithoutCancel(t.Context()))
 				}
 			})
-			if err := tc.unguard(tc.at, t.Context()); err != nil {
+			if err := tc.at.WithoutPolicies(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, time.Minute, can(refused)) // The API server needs a moment to ask nobody.
