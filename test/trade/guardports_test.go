@@ -90,26 +90,16 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 			})
 		}
 		// A virtual kubelet of who buys: the API server asks it, and pods of the seller are nobody to it.
-		kubelets, err := of.VirtualKubelets(t.Context(), peer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if of == fed.Consumer && len(kubelets) == 0 {
-			t.Errorf("%s has no virtual kubelet for %s", of.Name, peer.Name)
-		}
-		for i := range kubelets {
-			if kubelets[i].DeletionTimestamp != nil {
-				continue
-			}
-			seen, err := peer.Seen(t.Context(), of, kubelets[i].Status.PodIP)
+		for _, kubelet := range virtualKubelets(t, of) {
+			seen, err := peer.Seen(t.Context(), of, kubelet.Status.PodIP)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ports, err := of.Listening(&kubelets[i])
+			ports, err := of.Listening(kubelet)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Run(of.Name+"/"+kubelets[i].Name, func(t *testing.T) {
+			t.Run(of.Name+"/"+kubelet.Name, func(t *testing.T) {
 				t.Parallel()
 				checkPorts(t, ports, map[int]answer{10250: {"https://%s/pods", "401", "401"}}, []asker{{on: peer, pod: tools(peer), at: seen}})
 			})
@@ -168,21 +158,28 @@ func checkIPAM(t *testing.T, of *federation.Cluster, strangers []asker) {
 	}
 	check(asker{on: of, pod: manager, at: "127.0.0.1"}, liqo.IPAMPort, true)
 
-	// Who consumes has some.
-	var kubelets corev1.PodList
-	if err := of.List(t.Context(), &kubelets, client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
+	for _, kubelet := range virtualKubelets(t, of) {
+		check(asker{on: of, pod: kubelet, at: manager.Status.PodIP}, liqo.IPAMPort, true)
+	}
+}
+
+// virtualKubelets returns those of a cluster that run. Who consumes has some.
+func virtualKubelets(t *testing.T, of *federation.Cluster) []*corev1.Pod {
+	t.Helper()
+	var all corev1.PodList
+	if err := of.List(t.Context(), &all, client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
 		t.Fatal(err)
 	}
-	asked := 0
-	for i := range kubelets.Items {
-		if k := &kubelets.Items[i]; strings.HasPrefix(k.Namespace, "liqo-tenant-") && k.DeletionTimestamp == nil && k.Status.Phase == corev1.PodRunning {
-			check(asker{on: of, pod: k, at: manager.Status.PodIP}, liqo.IPAMPort, true)
-			asked++
+	var running []*corev1.Pod
+	for i := range all.Items {
+		if k := &all.Items[i]; strings.HasPrefix(k.Namespace, "liqo-tenant-") && k.DeletionTimestamp == nil && k.Status.Phase == corev1.PodRunning {
+			running = append(running, k)
 		}
 	}
-	if of == fed.Consumer && asked == 0 {
+	if of == fed.Consumer && len(running) == 0 {
 		t.Error("the consumer has no virtual kubelet")
 	}
+	return running
 }
 
 // onlyPod returns the one pod of a namespace, or of those that are meant.
