@@ -360,6 +360,24 @@ func (s *shop) lie(change func(map[string]any)) {
 	})
 }
 
+// TestSignedThenEnded has a seller sign, and then show that the contract has ended when it was to, though it has hardly begun.
+func TestSignedThenEnded(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	s.lie(func(v map[string]any) {
+		if v["state"] == string(contract.Signed) {
+			v["state"] = string(contract.Ended)
+		}
+	})
+	w.create("p", s, nil)
+	for range 40 {
+		w.once("p")
+	}
+	if p := w.get("p"); reasonOf(p) != connectorv1alpha1.ReasonEndedEarly || len(w.clusters.log) > 0 {
+		t.Errorf("%s (%s): %q", reasonOf(p), messageOf(p), w.clusters.log)
+	}
+}
+
 // TestManyWords has a seller say more than a Purchase has room for, in each place where it can say something, and with a new version each time:
 // the buyer still leaves what it has ended.
 func TestManyWords(t *testing.T) {

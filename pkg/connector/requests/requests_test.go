@@ -295,7 +295,7 @@ func TestSeldom(t *testing.T) {
 func TestNeverReady(t *testing.T) {
 	for _, reason := range []string{
 		connectorv1alpha1.ReasonSettingUp, connectorv1alpha1.ReasonNodeNotReady, connectorv1alpha1.ReasonSellerUnreachable,
-		connectorv1alpha1.ReasonContractSuspended, connectorv1alpha1.ReasonSellerRestored,
+		connectorv1alpha1.ReasonContractSuspended, connectorv1alpha1.ReasonContractUnknown, connectorv1alpha1.ReasonSellerRestored,
 	} {
 		w := newWorld(t, "one", "two")
 		w.candidates[1].Offer.Party = seller(1)
@@ -350,7 +350,9 @@ func TestEndedEarly(t *testing.T) {
 // TestInterrupted waits for what is not in use for a while, and buys once: nothing elsewhere if it is in use again, the rest of the time if it is not, and
 // nothing if there is no rest.
 func TestInterrupted(t *testing.T) {
-	for _, reason := range []string{connectorv1alpha1.ReasonContractSuspended, connectorv1alpha1.ReasonSellerRestored} {
+	for _, reason := range []string{
+		connectorv1alpha1.ReasonContractSuspended, connectorv1alpha1.ReasonContractUnknown, connectorv1alpha1.ReasonSellerRestored,
+	} {
 		w := newWorld(t, "one", "two")
 		w.candidates[1].Offer.Party = seller(1)
 		w.run()

@@ -60,11 +60,13 @@ var ofPlan = map[string]bool{
 var pending = map[string]bool{
 	connectorv1alpha1.ReasonSellerUnknown: true, connectorv1alpha1.ReasonSellerUnreachable: true, connectorv1alpha1.ReasonNegotiating: true,
 	connectorv1alpha1.ReasonSettingUp: true, connectorv1alpha1.ReasonNodeNotReady: true,
-	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonSellerRestored: true,
+	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonContractUnknown: true, connectorv1alpha1.ReasonSellerRestored: true,
 }
 
 // interrupted are those of them for which a purchase that was in use is not: only the rest of the time is needed then.
-var interrupted = map[string]bool{connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonSellerRestored: true}
+var interrupted = map[string]bool{
+	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonContractUnknown: true, connectorv1alpha1.ReasonSellerRestored: true,
+}
 
 // serving is one pass over a request.
 type serving struct {

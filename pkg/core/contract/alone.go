@@ -193,7 +193,7 @@ func (p Purchase) follow(view View, now time.Time) Purchase {
 	p = p.note(now, view.State, fmt.Sprintf("the seller was restored: version %d after %d", view.Version, p.Seen.Version))
 	p.Doubt, p.Doubted, p.Alone, p.Draining = NoDoubt, 0, false, 0
 	p.Proposal, p.Restored = nil, true
-	p.Seen = view
+	p.Seen = p.dated(view, now)
 	return p.settled()
 }
 

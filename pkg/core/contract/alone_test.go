@@ -109,6 +109,44 @@ func TestHear(t *testing.T) {
 	}
 }
 
+// TestEndedUnsaid has a seller end a contract without a word of when that was, or with a wrong one: it ended when its buyer saw it. What ends in
+// the drain before its end, or by clocks that differ a little, ends as agreed.
+func TestEndedUnsaid(t *testing.T) {
+	ends := begin.Add(30 * day)
+	for name, c := range map[string]struct {
+		at, says, want time.Time
+	}{
+		"at once":               {at: begin.Add(time.Hour), says: ends, want: begin.Add(time.Hour)},
+		"nothing is said":       {at: begin.Add(time.Hour), want: begin.Add(time.Hour)},
+		"it ends later":         {at: begin.Add(time.Hour), says: ends.Add(day), want: begin.Add(time.Hour)},
+		"said":                  {at: begin.Add(time.Hour), says: begin.Add(2 * time.Hour), want: begin.Add(2 * time.Hour)},
+		"in the drain":          {at: ends.Add(-drainFor), says: ends, want: ends},
+		"by clocks that differ": {at: ends.Add(-drainFor - 5*time.Minute), says: ends, want: ends},
+		"a second before":       {at: ends.Add(-drainFor - 5*time.Minute - time.Second), says: ends, want: ends.Add(-drainFor - 5*time.Minute - time.Second)},
+		"at the end":            {at: ends, says: ends, want: ends},
+	} {
+		for _, restored := range []bool{false, true} {
+			purchase, view := joined(t)
+			view.State, view.Ends = contract.Ended, c.says
+			if restored { // It shows an older version, until it is believed.
+				view.Version--
+				for range 61 {
+					purchase = purchase.Hear(contract.Older, view, contract.Clocks{Now: c.at, Seller: c.at}).Pass(time.Second)
+				}
+			} else {
+				view.Version++
+				var err error
+				if purchase, err = purchase.Observe(view, c.at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !purchase.State().Final() || !purchase.Ends().Equal(c.want) {
+				t.Errorf("%s (restored %t): %s at %s, want %s", name, restored, purchase.State(), purchase.Ends(), c.want)
+			}
+		}
+	}
+}
+
 // TestHearUnsigned asks once for what nobody has signed and nobody wants.
 func TestHearUnsigned(t *testing.T) {
 	for _, answer := range []contract.Answer{contract.Silent, contract.Unknown, contract.Wrong, contract.Answered} {

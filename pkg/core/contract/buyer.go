@@ -12,8 +12,12 @@ import (
 // Peering is how far the buyer's cluster is with its peering for a contract.
 type Peering string
 
-// notReserved is what the seller is told by a buyer that waits no longer.
-const notReserved = "not reserved in time"
+const (
+	// notReserved is what the seller is told by a buyer that waits no longer.
+	notReserved = "not reserved in time"
+	// clocksDiffer is by how much the clocks of a buyer and a seller may differ, which mean well.
+	clocksDiffer = 5 * time.Minute
+)
 
 // The states of a peering.
 const (
@@ -302,8 +306,18 @@ func (p Purchase) Observe(view View, now time.Time) (Purchase, error) {
 			p.Proposal = nil
 		}
 	}
-	p.Seen = view
+	p.Seen = p.dated(view, now)
 	return p.settled(), nil
+}
+
+// dated returns a view with when the contract ended, where the seller has ended it early and does not say so. When that was the buyer's clock says:
+// a drain before the end, and what two clocks may differ by, is not early.
+func (p Purchase) dated(view View, now time.Time) View {
+	says := !view.Ends.IsZero() && view.Ends.Before(p.Terms.EndsAt)
+	if view.State == Ended && !says && now.Before(p.Terms.EndsAt.Add(-p.Terms.Drain-clocksDiffer)) {
+		view.Ends = now.UTC().Truncate(time.Second)
+	}
+	return view
 }
 
 // check returns an error if a view is not of a contract that this buyer could have.
