@@ -67,10 +67,16 @@ func (s *session) config() (*rest.Config, error) {
 }
 
 // client returns a client of the cluster for all kinds that the plugin knows.
-func (s *session) client() (client.Client, error) {
+func (s *session) client() (client.Client, error) { return s.clientAs("") }
+
+// clientAs returns one that asks as a user whom the API server lets it be; empty is who is in the kubeconfig.
+func (s *session) clientAs(user string) (client.Client, error) {
 	config, err := s.config()
 	if err != nil {
 		return nil, err
+	}
+	if user != "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, liqo.AddToScheme} {

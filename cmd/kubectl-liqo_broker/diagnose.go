@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -16,8 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/connector/guarded"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/install/bundle"
 	"github.com/capacitorset/liqo-broker/pkg/install/diagnosis"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -75,7 +79,20 @@ func (r *reading) diagnoseCommand() *cobra.Command {
 func (r *reading) diagnose(ctx context.Context, c client.Client) (*diagnosis.Diagnosis, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, diagnosisTimeout, fmt.Errorf("%s does not answer within %s", r.where(), diagnosisTimeout))
 	defer cancel()
-	return diagnosis.Run(ctx, diagnosis.Config{Client: c, Now: r.now(), Observe: observe, Plugin: version.String(), Kubernetes: r.kubernetes(ctx)})
+	asConnector, err := r.asConnector()
+	if err != nil {
+		return nil, err
+	}
+	return diagnosis.Run(ctx, diagnosis.Config{
+		Client: c, Now: r.now(), Observe: observe, Plugin: version.String(), Kubernetes: r.kubernetes(ctx),
+		Unguarded: func(ctx context.Context) (string, error) {
+			err := guarded.New(asConnector, liqo.DefaultNamespace, r.now).Check(ctx)
+			if errors.Is(err, peering.ErrUnguarded) {
+				return err.Error(), nil
+			}
+			return "", err
+		},
+	})
 }
 
 // bundle writes an archive.

@@ -29,6 +29,8 @@ type reading struct {
 	// logs reads the end of a container's log, and kubernetes asks for the version of the API server.
 	logs       bundle.Logs
 	kubernetes func(ctx context.Context) string
+	// asConnector returns a client with the rights of the connector.
+	asConnector func() (client.Client, error)
 }
 
 // commands returns the commands that look at a cluster, or change one field of one object.
@@ -38,7 +40,9 @@ func (r *reading) commands() []*cobra.Command {
 }
 
 func newReading(s *session) *reading {
-	return &reading{session: s, now: time.Now, logs: s.readLogs, kubernetes: s.serverVersion}
+	return &reading{session: s, now: time.Now, logs: s.readLogs, kubernetes: s.serverVersion, asConnector: func() (client.Client, error) {
+		return s.clientAs("system:serviceaccount:liqo-broker-connector:liqo-broker-connector")
+	}}
 }
 
 // providers returns all providers, in order of their names.

@@ -82,6 +82,7 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 	s.open = func() (client.Client, error) { return c.client, nil }
 	addInstallation(root, s)
 	r := newReading(s)
+	r.asConnector = s.open
 	r.kubernetes = func(context.Context) string { return "v1.34.0" }
 	r.logs = func(_ context.Context, pod client.ObjectKey, container string, _ bool, _ int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s %s\n%s\n", pod, container, c.log))), nil

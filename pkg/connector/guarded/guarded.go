@@ -22,6 +22,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +49,15 @@ var required = map[string]admissionv1.FailurePolicyType{
 	"peers.brokering.liqo.io":            admissionv1.Ignore,
 	"services.brokering.liqo.io":         admissionv1.Fail,
 	"tunnels.brokering.liqo.io":          admissionv1.Ignore,
+}
+
+// shutIPAM and guardIPAM run in the pods of Liqo's network manager where its IPAM is closed to all but virtual kubelets: what closes it before it
+// answers, and what opens it to them (patches/liqo-install/ipam-guard.yaml).
+const shutIPAM, guardIPAM = "shut-ipam", "ipam-guard"
+
+// networkManager are the labels of those pods.
+func networkManager() client.MatchingLabels {
+	return client.MatchingLabels{"app.kubernetes.io/part-of": "liqo", "app.kubernetes.io/name": "network-manager"}
 }
 
 // Cluster asks about this cluster. It may be used concurrently.
@@ -97,6 +107,11 @@ func (c *Cluster) look(ctx context.Context) error {
 		return err
 	}
 	missing = append(missing, manager.Unguarded()...)
+	ipam, err := c.ipam(ctx)
+	if err != nil {
+		return err
+	}
+	missing = append(missing, ipam...)
 	if len(missing) == 0 {
 		// Last, and only if it can succeed: it is refused by who is there, and not by who is named.
 		why, err := c.probe(ctx)
@@ -137,6 +152,26 @@ func (c *Cluster) webhooks(ctx context.Context) (missing []string, err error) {
 		}
 	}
 	slices.Sort(missing)
+	return missing, nil
+}
+
+// ipam returns which pods of Liqo's network manager answer everybody who asks for addresses.
+func (c *Cluster) ipam(ctx context.Context) (missing []string, err error) {
+	var pods corev1.PodList
+	if err := c.client.List(ctx, &pods, client.InNamespace(c.namespace), networkManager()); err != nil {
+		return nil, fmt.Errorf("list the pods of Liqo's network manager: %w", err)
+	}
+	named := func(name string) func(corev1.Container) bool {
+		return func(c corev1.Container) bool { return c.Name == name }
+	}
+	for i := range pods.Items {
+		spec, phase := &pods.Items[i].Spec, pods.Items[i].Status.Phase
+		over := phase == corev1.PodSucceeded || phase == corev1.PodFailed
+		closed := slices.ContainsFunc(spec.InitContainers, named(shutIPAM)) && slices.ContainsFunc(spec.Containers, named(guardIPAM))
+		if !over && !closed {
+			missing = append(missing, fmt.Sprintf("Liqo's IPAM in pod %s answers everybody", pods.Items[i].Name))
+		}
+	}
 	return missing, nil
 }
 

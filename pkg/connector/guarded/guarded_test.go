@@ -49,6 +49,16 @@ func manager(args ...string) *appsv1.Deployment {
 	return d
 }
 
+// network is a pod of Liqo's network manager with what runs before and beside it.
+func network(phase corev1.PodPhase, before, beside string) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Namespace, p.Name = liqo.DefaultNamespace, "liqo-network-manager-1"
+	p.Labels = map[string]string{"app.kubernetes.io/part-of": "liqo", "app.kubernetes.io/name": "network-manager"}
+	p.Status.Phase = phase
+	p.Spec.InitContainers, p.Spec.Containers = []corev1.Container{{Name: before}}, []corev1.Container{{Name: "network-manager"}, {Name: beside}}
+	return p
+}
+
 const (
 	ownKubelet = "--kubelet-image=registry.example.com/liqo-broker-vk:v1"
 	plugin     = "--resource-plugin-address=liqo-broker.liqo-broker:6001"
@@ -139,6 +149,16 @@ func TestCheck(t *testing.T) {
 			answer:  apierrors.NewInternalError(errors.New(`failed calling webhook "guard-identities.brokering.liqo.io": connection refused`)),
 			missing: "does not answer",
 		},
+		"ClosedIPAM": {objects: []client.Object{webhooks(), there, network(corev1.PodRunning, "shut-ipam", "ipam-guard")}, answer: sure},
+		"OpenIPAM": {
+			reason: "Nothing is beside it.", objects: []client.Object{webhooks(), there, network(corev1.PodRunning, "", "")}, answer: sure,
+			missing: "Liqo's IPAM in pod liqo-network-manager-1 answers everybody",
+		},
+		"OpenAtFirst": {
+			reason: "It answers before it is closed.", objects: []client.Object{webhooks(), there, network(corev1.PodRunning, "", "ipam-guard")}, answer: sure,
+			missing: "Liqo's IPAM in pod liqo-network-manager-1",
+		},
+		"OpenOnce":  {reason: "It answers no more.", objects: []client.Object{webhooks(), there, network(corev1.PodFailed, "", "")}, answer: sure},
 		"Roles":     {reason: "Not the guard refuses.", objects: []client.Object{webhooks(), there}, answer: apierrors.NewForbidden(requests, "", errors.New("no role")), missing: "no role", another: true},
 		"Others":    {reason: "Another webhook refuses.", objects: []client.Object{webhooks(), there}, answer: refused("no"), missing: "denied the request: no", another: true},
 		"NoManager": {reason: "Liqo runs elsewhere.", objects: []client.Object{webhooks()}, answer: sure, missing: liqo.ManagerName, another: true},

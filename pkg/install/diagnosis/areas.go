@@ -219,11 +219,15 @@ func (l *look) service(ctx context.Context, area, namespace, name, what, do stri
 
 // certificates looks at those that are announced: of the webhooks to the API server, and of the remote IPAM to consumers.
 func (l *look) certificates(ctx context.Context) []Check {
-	const area = "Certificates"
+	return append(l.webhooks(ctx, "Certificates", install.BrokerName, daemonLogs), l.announcements(ctx)...)
+}
+
+// webhooks looks whether the API server knows the certificates of the webhooks of a program, which has these logs.
+func (l *look) webhooks(ctx context.Context, area, program, logs string) []Check {
 	var all []Check
 	var mutating admissionv1.MutatingWebhookConfigurationList
 	var validating admissionv1.ValidatingWebhookConfigurationList
-	named := client.MatchingLabels{"app.kubernetes.io/name": install.BrokerName}
+	named := client.MatchingLabels{"app.kubernetes.io/name": program}
 	for _, list := range []client.ObjectList{&mutating, &validating} {
 		if err := l.List(ctx, list, named); err != nil {
 			return cannot(area, "the webhook configurations", err)
@@ -233,23 +237,23 @@ func (l *look) certificates(ctx context.Context) []Check {
 	for i := range mutating.Items {
 		for _, w := range mutating.Items[i].Webhooks {
 			hooks++
-			all = append(all, l.certificate(area, "webhook "+w.Name, w.ClientConfig.CABundle)...)
+			all = append(all, l.certificate(area, "webhook "+w.Name, logs, w.ClientConfig.CABundle)...)
 		}
 	}
 	for i := range validating.Items {
 		for _, w := range validating.Items[i].Webhooks {
 			hooks++
-			all = append(all, l.certificate(area, "webhook "+w.Name, w.ClientConfig.CABundle)...)
+			all = append(all, l.certificate(area, "webhook "+w.Name, logs, w.ClientConfig.CABundle)...)
 		}
 	}
 	if len(all) == 0 {
 		all = append(all, one(area, OK, "", "The API server knows the certificates of %d webhooks", hooks))
 	}
-	return append(all, l.announcements(ctx)...)
+	return all
 }
 
-// certificate returns what is wrong with a bundle of certificates.
-func (l *look) certificate(area, of string, bundle []byte) []Check {
+// certificate returns what is wrong with a bundle of certificates, which a program with these logs writes.
+func (l *look) certificate(area, of, logs string, bundle []byte) []Check {
 	until := time.Time{}
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		if c, err := x509.ParseCertificate(block.Bytes); err == nil && c.NotAfter.After(until) {
@@ -258,11 +262,11 @@ func (l *look) certificate(area, of string, bundle []byte) []Check {
 	}
 	switch {
 	case until.IsZero():
-		return []Check{one(area, Problem, "The daemon writes it when it runs: "+daemonLogs, "There is no certificate of %s", of)}
+		return []Check{one(area, Problem, "It is written by what uses it: "+logs, "There is no certificate of %s", of)}
 	case until.Before(l.now):
-		return []Check{one(area, Problem, "The daemon renews it when it runs: "+daemonLogs, "The certificate of %s expired at %s", of, until.UTC().Format(time.RFC3339))}
+		return []Check{one(area, Problem, "It is renewed by what uses it: "+logs, "The certificate of %s expired at %s", of, until.UTC().Format(time.RFC3339))}
 	case until.Before(l.now.Add(soon)):
-		return []Check{one(area, Note, "The daemon renews it by itself", "The certificate of %s expires at %s", of, until.UTC().Format(time.RFC3339))}
+		return []Check{one(area, Note, "It is renewed by itself", "The certificate of %s expires at %s", of, until.UTC().Format(time.RFC3339))}
 	default:
 		return nil
 	}
@@ -293,7 +297,7 @@ func (l *look) announcements(ctx context.Context) []Check {
 			continue
 		}
 		told++
-		all = append(all, l.certificate(area, "the remote IPAM for "+tenants[namespace], a.CA)...)
+		all = append(all, l.certificate(area, "the remote IPAM for "+tenants[namespace], "kubectl logs -n liqo deploy/liqo-network-manager -c remote-ipam", a.CA)...)
 	}
 	return append(all, one(area, OK, "", "%d peers are told how to trust the remote IPAM", told))
 }
@@ -339,9 +343,9 @@ func (l *look) peers(ctx context.Context) []Check {
 		case !out.Exists && !in.Exists:
 			all = append(all, one(area, Note, status, "%s is known, and there is no peering with it", id))
 		case out.Exists && !out.Established || in.Exists && !in.Established:
-			all = append(all, one(area, Problem, status, "The peering with %s is not established (it provides: %s, it consumes: %s)", id, peering(out), peering(in)))
+			all = append(all, one(area, Problem, status, "The peering with %s is not established (it provides: %s, it consumes: %s)", id, stateOf(out), stateOf(in)))
 		default:
-			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, peering(out), peering(in)))
+			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, stateOf(out), stateOf(in)))
 		}
 		if out.Exists || in.Exists {
 			all = append(all, tunnel(area, id, liqo.TenantNamespace(fc), tunnels.Items))
@@ -350,7 +354,7 @@ func (l *look) peers(ctx context.Context) []Check {
 	return all
 }
 
-func peering(p liqo.Peering) string {
+func stateOf(p liqo.Peering) string {
 	switch {
 	case !p.Exists:
 		return "no"

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // trader makes a cluster one that sells, and that is well.
@@ -61,6 +63,14 @@ func trader(t *testing.T, c client.Client) {
 	if err := installer.Guard(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
+	answering := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: guardName, Name: guardName, Labels: map[string]string{discoveryv1.LabelServiceName: guardName}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.3"}}},
+	}
+	if err := c.Create(t.Context(), answering); err != nil && !apierrors.IsAlreadyExists(err) { // A broker that trades has it.
+		t.Fatal(err)
+	}
+	certify(t, c, guardName, now.Add(365*24*time.Hour))
 }
 
 // flags gives Liqo's controller manager flags.
@@ -85,7 +95,7 @@ func TestTrader(t *testing.T) {
 		t.Errorf("%t %v:\n%s", d.Healthy, d.Roles, d)
 	}
 	for _, check := range d.Checks {
-		if check.State != OK && check.Area == connectorArea {
+		if check.State != OK && (check.Area == connectorArea || check.Area == guardArea) {
 			t.Errorf("not as it should be: %+v", check)
 		}
 	}
@@ -162,6 +172,7 @@ func TestIllTrader(t *testing.T) {
 	}
 	d, registry := &appsv1.Deployment{ObjectMeta: own}, &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-network-manager"}}
+	hooks := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
 	for name, tc := range map[string]struct {
 		do    func(*testing.T, client.Client)
 		state State
@@ -183,6 +194,12 @@ func TestIllTrader(t *testing.T) {
 			pod := &manager.Spec.Template.Spec
 			pod.InitContainers, pod.Containers = nil, slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "ipam-guard" })
 		}), Problem, "Not done, or done otherwise: close Liqo's IPAM to all but virtual kubelets: patch Deployment liqo/liqo-network-manager"},
+		"GuardGone":     {remove(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}), Problem, "The connector neither buys nor sells"},
+		"GuardSilent":   {remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: guardName, Name: guardName}}), Problem, "Nobody answers at Service liqo-broker-guard/liqo-broker-guard"},
+		"GuardUnknown":  {change(hooks, func() { hooks.Webhooks[0].ClientConfig.CABundle = nil }), Problem, "There is no certificate of webhook isolate.brokering.liqo.io"},
+		"GuardExpired":  {certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook isolate.brokering.liqo.io expired"},
+		"GuardExpires":  {certified(guardName, now.Add(time.Hour)), Note, "The certificate of webhook isolate.brokering.liqo.io expires"},
+		"LiqosKubelets": {func(t *testing.T, c client.Client) { t.Helper(); flags(t, c, "--resource-plugin-address=x") }, Problem, "Liqo's own virtual kubelet hands out the Secrets"},
 		"NoPlugin": {
 			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x"}}), Problem, "Nobody answers at Service liqo-broker-connector/liqo-broker-connector-plugin",
 		},
@@ -196,6 +213,41 @@ func TestIllTrader(t *testing.T) {
 			n := slices.IndexFunc(d.Checks, func(c Check) bool { return strings.Contains(c.What, tc.says) })
 			if n < 0 || d.Checks[n].State != tc.state || d.Checks[n].Do == "" || d.Healthy != (tc.state != Problem) {
 				t.Errorf("it does not say %q as a %s with what to do:\n%s", tc.says, tc.state, d)
+			}
+		})
+	}
+}
+
+// TestRefuses has the API server answer what the connector asks before it trades.
+func TestRefuses(t *testing.T) {
+	forbidden := func(why string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "certificatesigningrequests"}, "", errors.New(why))
+	}
+	for name, tc := range map[string]struct {
+		answer error
+		state  State
+		says   string
+	}{
+		"Refused":    {probed(liqo.ProbeRefused), OK, "The connector sees that peers are kept in bounds"},
+		"Admitted":   {nil, Problem, "The connector neither buys nor sells: this cluster is not guarded against its peers: nobody refuses an identity"},
+		"Silent":     {apierrors.NewInternalError(errors.New("failed calling webhook")), Problem, "the guard of identities does not answer"},
+		"NoRights":   {forbidden("no role"), Problem, "since it cannot see whether peers are kept in bounds"},
+		"NotAllowed": {forbidden("User \"ann\" cannot impersonate resource"), Unknown, "Cannot read whether the connector sees that"},
+		"Lost":       {errors.New("connection refused"), Unknown, "Cannot read whether the connector sees that"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fakeCluster(t, interceptor.Funcs{})
+			trader(t, c)
+			asConnector := interceptor.NewClient(c, interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return tc.answer },
+			})
+			d, err := Run(t.Context(), Config{Client: c, Unguarded: unguarded(asConnector), Now: now, Observe: nothing})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := slices.IndexFunc(d.Checks, func(c Check) bool { return strings.Contains(c.What, tc.says) })
+			if n < 0 || d.Checks[n].State != tc.state || (d.Checks[n].Do == "") != (tc.state == OK) || d.Healthy != (tc.state != Problem) {
+				t.Errorf("it does not say %q as a %s:\n%s", tc.says, tc.state, d)
 			}
 		})
 	}

@@ -72,6 +72,8 @@ type Diagnosis struct {
 type Config struct {
 	Client client.Client
 	Now    time.Time
+	// Unguarded asks what the connector asks before it trades, with its rights, and returns why it does not; empty if it does. Nil is not asked.
+	Unguarded func(ctx context.Context) (why string, err error)
 	// Observe reads what a broker has; it is asked only on one.
 	Observe func(ctx context.Context, c client.Client) (overview.Observed, error)
 	// Plugin and Kubernetes are versions.
@@ -81,8 +83,9 @@ type Config struct {
 // look is one diagnosis that is being made.
 type look struct {
 	client.Client
-	now   time.Time
-	setup install.Setup
+	unguarded func(ctx context.Context) (why string, err error)
+	now       time.Time
+	setup     install.Setup
 }
 
 // Run makes a diagnosis. Its error says that nothing can be said: the API server cannot be reached, or ctx is done.
@@ -92,7 +95,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{Client: cfg.Client, now: cfg.Now}
+	l := &look{Client: cfg.Client, unguarded: cfg.Unguarded, now: cfg.Now}
 	l.setup, err = installer.Look(ctx)
 	d.Liqo = l.setup.Version
 	requirement := &install.RequirementError{}
@@ -107,6 +110,9 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	if l.setup.Broker {
 		d.Roles = append(d.Roles, "broker")
 		areas = append(areas, l.daemon, l.services, l.certificates)
+	}
+	if l.setup.Broker || l.setup.Trades {
+		areas = append(areas, l.guard)
 	}
 	if len(l.setup.RemoteIPAMs) > 0 {
 		d.Roles = append(d.Roles, "consumer")

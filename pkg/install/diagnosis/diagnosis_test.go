@@ -18,6 +18,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -37,6 +38,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/guarded"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -168,6 +171,9 @@ func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 				review.Status.Allowed = true
 				return nil
 			}
+			if _, is := o.(*certificatesv1.CertificateSigningRequest); is {
+				return probed(liqo.ProbeRefused)
+			}
 			return c.Create(ctx, o, options...)
 		}
 	}
@@ -175,6 +181,13 @@ func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 		deployment("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4"), deployment("gateway"), deployment("network-manager"), service, node, milan, tunnel,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-kubelet-local"}},
 	).WithIndex(&corev1.ConfigMap{}, "metadata.name", nameOf).WithIndex(&rbacv1.RoleBinding{}, "metadata.name", nameOf).Build(), funcs)
+}
+
+// probed is how the API server says that a webhook refuses a certificate.
+func probed(message string) error {
+	err := apierrors.NewForbidden(schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}, "", nil)
+	err.ErrStatus.Message = "admission webhook \"guard-identities.brokering.liqo.io\" denied the request: " + message
+	return err
 }
 
 // nameOf is the index of names, which every API server has.
@@ -202,6 +215,7 @@ func broker(t *testing.T, c client.Client) {
 	for _, service := range []client.ObjectKey{
 		{Namespace: "liqo-broker", Name: "liqo-broker"}, {Namespace: "liqo-broker", Name: "liqo-broker-resource-plugin"},
 		{Namespace: "liqo-broker", Name: "liqo-broker-webhook"}, {Namespace: "liqo", Name: "liqo-network-manager"},
+		{Namespace: guardName, Name: guardName},
 	} {
 		objects = append(objects, &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},
@@ -213,16 +227,17 @@ func broker(t *testing.T, c client.Client) {
 			t.Fatal(err)
 		}
 	}
-	certify(t, c, now.Add(365*24*time.Hour))
+	certify(t, c, install.BrokerName, now.Add(365*24*time.Hour))
+	certify(t, c, guardName, now.Add(365*24*time.Hour))
 }
 
-// certify announces a certificate for all webhooks.
-func certify(t *testing.T, c client.Client, until time.Time) {
+// certify announces a certificate for all webhooks of a program.
+func certify(t *testing.T, c client.Client, program string, until time.Time) {
 	t.Helper()
 	bundle := certificate(t, until)
 	var mutating admissionv1.MutatingWebhookConfiguration
 	var validating admissionv1.ValidatingWebhookConfiguration
-	named := client.ObjectKey{Name: install.BrokerName}
+	named := client.ObjectKey{Name: program}
 	if err := errors.Join(c.Get(t.Context(), named, &mutating), c.Get(t.Context(), named, &validating)); err != nil {
 		t.Fatal(err)
 	}
@@ -237,10 +252,10 @@ func certify(t *testing.T, c client.Client, until time.Time) {
 	}
 }
 
-func certified(until time.Time) func(*testing.T, client.Client) {
+func certified(program string, until time.Time) func(*testing.T, client.Client) {
 	return func(t *testing.T, c client.Client) {
 		t.Helper()
-		certify(t, c, until)
+		certify(t, c, program, until)
 	}
 }
 
@@ -251,9 +266,20 @@ func nothing(context.Context, client.Client) (overview.Observed, error) {
 	return overview.Observed{Deployment: d}, nil
 }
 
+// unguarded asks as the connector does.
+func unguarded(c client.Client) func(ctx context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		err := guarded.New(c, liqoNamespace, time.Now).Check(ctx)
+		if errors.Is(err, peering.ErrUnguarded) {
+			return err.Error(), nil
+		}
+		return "", err
+	}
+}
+
 func diagnose(t *testing.T, c client.Client) *Diagnosis {
 	t.Helper()
-	d, err := Run(t.Context(), Config{Client: c, Now: now, Observe: nothing, Plugin: "v0.1.0"})
+	d, err := Run(t.Context(), Config{Client: c, Unguarded: unguarded(c), Now: now, Observe: nothing, Plugin: "v0.1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,8 +362,10 @@ func TestIll(t *testing.T) {
 		"DaemonGone":   {remove(&appsv1.Deployment{ObjectMeta: in("liqo-broker", "liqo-broker")}), Problem, "create Deployment liqo-broker/liqo-broker"},
 		"NobodyLeads":  {change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-time.Hour)} }), Problem, `was last renewed 1h0m0s ago by "liqo-broker-1"`},
 		"NoPlugin":     {remove(&discoveryv1.EndpointSlice{ObjectMeta: in("liqo-broker", "liqo-broker-resource-plugin")}), Problem, "Nobody answers at Service liqo-broker/liqo-broker-resource-plugin"},
-		"Expired":      {certified(now.Add(-time.Minute)), Problem, "expired at 2026-11-01T11:59:00Z"},
-		"ExpiresSoon":  {certified(now.Add(24 * time.Hour)), Note, "expires at 2026-11-02"},
+		"Expired":      {certified(install.BrokerName, now.Add(-time.Minute)), Problem, "expired at 2026-11-01T11:59:00Z"},
+		"ExpiresSoon":  {certified(install.BrokerName, now.Add(24*time.Hour)), Note, "expires at 2026-11-02"},
+		"GuardExpired": {certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook guard-identities.brokering.liqo.io expired at"},
+		"NoGuard":      {remove(&discoveryv1.EndpointSlice{ObjectMeta: in(guardName, guardName)}), Problem, "Nobody answers at Service liqo-broker-guard/liqo-broker-guard"},
 		"InBand":       {change(fc, func() { fc.Spec.PeeringType = "InBand" }), Problem, "The peering with milan (11111111-aaaa) is in-band"},
 		"Pending":      {change(fc, func() { fc.Status.PeeringConditions[0].Status = "Pending" }), Problem, "is not established (it provides: pending"},
 		"TunnelDown":   {change(tunnel, func() { tunnel.Status.Connection.Status = "Connecting" }), Problem, "The tunnel to milan (11111111-aaaa) is not connected"},
