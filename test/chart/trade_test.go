@@ -35,6 +35,8 @@ func TestConnectorSwitches(t *testing.T) {
 			has: `"data":{"drain":"1h30m","endpoint":"https://203.0.113.7:30446","name":"north","share":"90"}`, reworded: "--resource-plugin-address=liqo-broker-connector-plugin.liqo-broker-connector:7000"},
 		"Broker": {release: release{set: "broker=true,endpoint=https://203.0.113.7:30446"}, reason: "The broker serves the resource plugin.", removes: "^Service/.*-plugin$",
 			object: deployment, has: `"--broker"`, reworded: "what the broker of this cluster aggregates"},
+		"Resells": {release: release{set: "broker=true,guard.enabled=false"}, reason: "The broker has the guard, and serves the resource plugin.",
+			removes: ofGuard(t) + "|^Service/.*-plugin$", object: deployment, has: `"--broker"`},
 		"Level": {release: release{set: "podSecurity=restricted"}, reason: "Another level is another ConfigMap.",
 			object: "ConfigMap/liqo-broker-guard/liqo-broker-guard", has: `"level":"restricted"`},
 		"PodSecurity": {release: release{set: "podSecurity=restricted"}, reason: "The guard reads it at its start.",

@@ -120,6 +120,45 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// TestSaid runs commands in running text and in tables.
+func TestSaid(t *testing.T) {
+	repository := t.TempDir()
+	text := "Run `kubectl get pods --namespace\nNAMESPACE`, or `catalog`, `--set a=b`.\n\n| what | how |\n|---|---|\n| all | `kubectl get nodes` and `kubectl get nodes` |\n\n    kubectl get jobs\n\n" +
+		"`kubectl get jobs --watch` and `kubectl get jobs`\n"
+	if err := os.WriteFile(filepath.Join(repository, "page.md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inline, err := docs.ReadInline(repository, "page.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range inline {
+		got = append(got, fmt.Sprint(b, " ", b.Text))
+	}
+	want := []string{
+		"page.md:1 kubectl get pods --namespace NAMESPACE", "page.md:2 --set a=b", "page.md:6 kubectl get nodes", "page.md:6 kubectl get nodes",
+		"page.md:10 kubectl get jobs --watch", "page.md:10 kubectl get jobs",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ReadInline(): -want +got\n%s", diff)
+	}
+	r := &docs.Reader{Inline: inline, Values: map[string]string{"NAMESPACE": "shop"}, Run: func(_ context.Context, b docs.Block, script string) (string, error) {
+		return fmt.Sprint(b.On, " ", script), nil
+	}}
+	if got, err := r.Said(t.Context(), "broker", "kubectl get pods"); got != "[broker] kubectl get pods --namespace shop\n" || err != nil {
+		t.Errorf("Said(): %q, %v", got, err)
+	}
+	if got, err := r.Said(t.Context(), "broker", "kubectl get nodes"); got != "[broker] kubectl get nodes\n" || err != nil {
+		t.Errorf("what is there twice: %q, %v", got, err)
+	}
+	for _, command := range []string{"kubectl get jobs", "kubectl delete"} {
+		if got, err := r.Said(t.Context(), "broker", command); err == nil || got != "" {
+			t.Errorf("%q, which is several or none: %q, %v", command, got, err)
+		}
+	}
+}
+
 func TestFill(t *testing.T) {
 	b := docs.Block{Page: "page.md", Line: 1, Text: "kubectl get provider PROVIDER_ID PROVIDER -n NAMESPACE $POD_IP\n"}
 	got, err := b.Fill(map[string]string{"PROVIDER_ID": "id", "PROVIDER": "name", "NAMESPACE": "shop"})

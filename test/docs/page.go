@@ -12,6 +12,7 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
 	gmtext "github.com/yuin/goldmark/text"
 )
 
@@ -86,6 +87,37 @@ func Commands(page, text string) ([]Block, error) {
 		}
 	})
 	return blocks, err
+}
+
+// inline finds the commands in running text: flags of Helm too.
+var inline = regexp.MustCompile(`^(?:kubectl|helm|curl|make|liqoctl|docker|go|openssl|catalog|--set) \S`)
+
+// Inline returns the commands that stand in the running text and the tables of a page, in their order, each in one line.
+func Inline(page, text string) ([]Block, error) {
+	source := []byte(text)
+	var commands []Block
+	err := ast.Walk(goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering || n.Kind() != ast.KindCodeSpan {
+			return ast.WalkContinue, nil
+		}
+		var command strings.Builder
+		at := -1
+		for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+			part, is := child.(*ast.Text)
+			if !is {
+				continue
+			}
+			if at < 0 {
+				at = part.Segment.Start
+			}
+			command.Write(bytes.ReplaceAll(part.Value(source), []byte("\n"), []byte(" ")))
+		}
+		if inline.MatchString(command.String()) {
+			commands = append(commands, Block{Page: page, Line: 1 + bytes.Count(source[:at], []byte("\n")), Text: command.String()})
+		}
+		return ast.WalkSkipChildren, nil
+	})
+	return commands, err
 }
 
 // language returns of what language a fenced block says that it is.

@@ -31,10 +31,21 @@ func Read(repository, page, in string) ([]Block, error) {
 	return blocks, nil
 }
 
+// ReadInline returns the commands in the running text of a page, which is a path in the repository.
+func ReadInline(repository, page string) ([]Block, error) {
+	text, err := os.ReadFile(filepath.Join(repository, page))
+	if err != nil {
+		return nil, err
+	}
+	return Inline(page, string(text))
+}
+
 // A Reader is somebody who does what a page says: block after block. It must not be used concurrently.
 type Reader struct {
 	// Blocks are those that are left.
 	Blocks []Block
+	// Inline are the commands in its running text.
+	Inline []Block
 	// Values are what words in capital letters stand for.
 	Values map[string]string
 	// Run runs the commands of a block, in which values stand, and returns what they print.
@@ -56,6 +67,43 @@ func (r *Reader) Next(ctx context.Context, command string) (string, error) {
 		return out, fmt.Errorf("%s, on %s: %w\n%s\n%s", b, strings.Join(b.On, ", "), err, b.Text, out)
 	}
 	return out, nil
+}
+
+// Said runs the command in the running text that begins like this on a cluster, and returns what it prints.
+func (r *Reader) Said(ctx context.Context, on, command string) (string, error) {
+	b, script, err := r.inline(command)
+	if err != nil {
+		return "", err
+	}
+	b.On = []string{on}
+	out, err := r.Run(ctx, b, script+"\n")
+	if err != nil {
+		return out, fmt.Errorf("%s, on %s: %w\n%s\n%s", b, on, err, b.Text, out)
+	}
+	return out, nil
+}
+
+// Command returns the command in the running text that begins like this, with values.
+func (r *Reader) Command(command string) (string, error) {
+	_, script, err := r.inline(command)
+	return script, err
+}
+
+func (r *Reader) inline(command string) (b Block, script string, err error) {
+	for _, candidate := range r.Inline {
+		switch {
+		case !strings.HasPrefix(candidate.Text, command), candidate.Text == b.Text:
+		case b.Text != "":
+			return b, "", fmt.Errorf("%s and %s have a command that begins with %q", b, candidate, command)
+		default:
+			b = candidate
+		}
+	}
+	if b.Text == "" {
+		return b, "", fmt.Errorf("the running text has no command that begins with %q", command)
+	}
+	script, err = b.Fill(r.Values)
+	return b, script, err
 }
 
 // Skip passes over blocks that have commands which begin like these, in this order.

@@ -39,8 +39,12 @@ func (f *Federation) Read(page, in string, instead ...string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	inline, err := docs.ReadInline(f.root, page)
+	if err != nil {
+		return nil, err
+	}
 	r := &Reader{
-		Reader: &docs.Reader{Blocks: blocks, Values: map[string]string{}}, f: f, folder: f.root,
+		Reader: &docs.Reader{Blocks: blocks, Inline: inline, Values: map[string]string{}}, f: f, folder: f.root,
 		instead: strings.NewReplacer(append(instead, "--image=nginx", "--image=lab.local/web:1")...),
 	}
 	r.Run = r.run

@@ -66,6 +66,16 @@ func (r reader) next(command string) string {
 	return out
 }
 
+// said runs the command in the running text that begins like this, and returns what it prints.
+func (r reader) said(on, command string) string {
+	r.t.Helper()
+	out, err := r.Said(r.t.Context(), on, command)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
 // end fails the test if blocks are left.
 func (r reader) end() {
 	r.t.Helper()
@@ -141,6 +151,18 @@ func TestOperator(t *testing.T) {
 	}
 	reads(atSecond, http.StatusForbidden)
 	admits.end()
+
+	// What the text says besides: the schema is that of this program, and who waits is forgotten.
+	if said := strings.TrimSpace(admits.said("registry", "catalog fingerprint")); said != registry.Fingerprint {
+		t.Errorf("the fingerprint is %s, want %s", said, registry.Fingerprint)
+	}
+	r.said("registry", "catalog migrate")
+	third := newStranger(t, newParty(t))
+	third.Clusters = []registryv1.Cluster{{ID: third.ID[:8]}}
+	third.at(t, registry.URL, registry.Fingerprint).get(t, http.MethodPut, enrolled(third), third.Enrolment(t, 1, ""), nil)
+	if said := r.said("registry", "catalog parties drop --pending"); !strings.Contains(said, "parties dropped") || strings.HasPrefix(said, "0 ") {
+		t.Errorf("who waits is not forgotten:\n%s", said)
+	}
 
 	r.next("kubectl delete -k deploy/catalog")
 	r.end()
@@ -246,6 +268,9 @@ func TestTraders(t *testing.T) {
 		t.Errorf("an offer is not seen, or there are not two contracts:\n%s", said)
 	}
 	has(eighths("500m", "1Gi", "12"))
+	if said := buys.said("consumer", "kubectl liqo-broker offers --output wide"); !strings.Contains(said, string(party)) {
+		t.Errorf("the seller's party is not shown:\n%s", said)
+	}
 	end := time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
 	buys.edit("deploy/examples/catalog/purchase.yaml", anybody, string(party), "2027-01-31T18:00:00Z", end)
 	buys.next("kubectl apply -f deploy/examples/catalog/purchase.yaml")
@@ -276,14 +301,49 @@ func TestTraders(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// One contract is ended by its seller, and what is left of it by its buyer.
+	if said := sells.said("provider-a", "kubectl get sales --output wide"); !strings.Contains(said, sells.Values["SALE"]) {
+		t.Errorf("sale %s is not listed:\n%s", sells.Values["SALE"], said)
+	}
+	sells.said("provider-a", "kubectl patch sale SALE")
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		return fed.Consumer.Is(ctx, &connectorv1alpha1.Purchase{}, "render", connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonEndedEarly)
+	})
+	buys.said("consumer", "kubectl delete purchase render")
+	if err := fed.Consumer.HasNoPurchase(t.Context(), "render"); err != nil {
+		t.Error(err)
+	}
+
+	// What is to be removed by hand where Liqo has left it is what the commands select.
+	buys.Values["PROVIDER_ID"] = string(fed.ProviderA.ID)
+	leftovers := []string{"kubectl delete deployments", "kubectl delete nodes"}
+	for _, command := range leftovers {
+		text, err := buys.Command(command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := strings.Fields(strings.Replace(text, "kubectl delete", "get --output=name", 1))
+		if said, err := fed.Consumer.Kubectl(t.Context(), args...); err != nil || len(strings.Fields(said)) != 1 {
+			t.Errorf("%s selects %q, want one: %v", text, said, err)
+		}
+	}
+
 	// Both leave. The kinds stay that Helm keeps, and the namespace with the buyer's key.
 	buys.next("kubectl delete capacityrequests,purchases")
 	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasParted(ctx, fed.ProviderA) })
+	for _, command := range leftovers {
+		buys.said("consumer", command)
+	}
+	buys.said("consumer", "kubectl -n liqo rollout restart deployment liqo-gateway")
+	if said, err := fed.Consumer.Kubectl(t.Context(), "-n", "liqo", "rollout", "status", "deployment", "liqo-gateway", "--timeout=1m"); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
 	buys.next("kubectl delete catalogregistries")
 	buys.end()
 	sells.next("kubectl delete offers,sales")
 	sells.next("kubectl delete -k deploy/connector")
 	sells.next("kubectl liqo-broker unguard")
+	sells.said("provider-a", "kubectl get resourcerequests --all-namespaces")
 	sells.end()
 	for _, c := range both {
 		for what, text := range setUp(t, c) {
