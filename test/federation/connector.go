@@ -249,20 +249,30 @@ func (f *Federation) ReadToJoin(ctx context.Context, page string, r *Registry, c
 		return nil, err
 	}
 	endpoint := fmt.Sprintf("https://%s:%d", c.Lab.Address, negotiationPort)
-	reader, err := f.ReadRelease(page, "InstallMarket", "https://203.0.113.7:30446", endpoint)
+	reader, err := f.ReadRelease(page, "InstallMarket", soldAt(endpoint)...)
 	if err != nil {
 		return nil, err
 	}
 	reader.only(c)
 	reader.Values["TOKEN"] = token
-	err = reader.Edit("deploy/examples/catalog/registry.yaml", "https://registry.example:30443", r.URL, exampleParty, r.Fingerprint)
+	err = reader.Edit(exampleRegistry, joined(r.URL, r.Fingerprint)...)
 	if err != nil {
 		return nil, errors.Join(err, reader.Close())
 	}
 	return reader, nil
 }
 
-// serve returns the commands by which the page for operators runs a registry. Its log and metrics are as deploy/catalog has them.
+// exampleRegistry is the file in which people write where a registry is.
+const exampleRegistry = "deploy/examples/catalog/registry.yaml"
+
+// soldAt is what stands in the place of a seller's endpoint in the pages, and joined what people write into the file of a registry.
+func soldAt(endpoint string) []string { return []string{"https://203.0.113.7:30446", endpoint} }
+
+func joined(url, fingerprint string) []string {
+	return []string{"https://registry.example:30443", url, exampleParty, fingerprint}
+}
+
+// serve returns the commands by which the page for operators runs a registry. Its metrics are where deploy/catalog has them.
 func (f *Federation) serve(page string) (string, error) {
 	blocks, err := docs.Read(f.root, page, "InstallMarket")
 	if err != nil {
@@ -272,7 +282,7 @@ func (f *Federation) serve(page string) (string, error) {
 		return "", fmt.Errorf("%s has %d blocks that run the registry, want 1", page, len(blocks))
 	}
 	// So that the registry itself is what is killed.
-	return strings.Replace(blocks[0].Text, "catalog serve", "exec catalog serve --metrics-address=:8445 --log-format=json", 1), nil
+	return strings.Replace(blocks[0].Text, "catalog serve", "exec catalog serve --metrics-address=:8445", 1), nil
 }
 
 // Stranger returns a machine that is neither of a cluster nor of the registry, and its address.
