@@ -77,6 +77,31 @@ func (f *Federation) AsSetUp(ctx context.Context, c *Cluster, was map[string]str
 	return nil
 }
 
+// PartsOf returns what of a cluster's set-up is of our programs, by the names in its labels, as it is however it was installed: without what names the
+// cluster, and without the labels of Helm.
+func PartsOf(c *Cluster, setUp map[string]string, programs ...string) (map[string]string, error) {
+	parts := map[string]string{}
+	for what, text := range setUp {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(text), &object); err != nil {
+			return nil, fmt.Errorf("read %s of %s: %w", what, c.Name, err)
+		}
+		labels, _ := object["labels"].(map[string]any)
+		if name, _ := labels["app.kubernetes.io/name"].(string); !slices.Contains(programs, name) {
+			continue
+		}
+		for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+			delete(labels, label)
+		}
+		plain, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		parts[what] = strings.ReplaceAll(string(plain), fmt.Sprintf("https://%s:%d", c.Lab.Address, negotiationPort), "its endpoint")
+	}
+	return parts, nil
+}
+
 var (
 	ownImage    = regexp.MustCompile(`(capacitorset/[\w-]+):[\w.-]+`)
 	certificate = regexp.MustCompile(`-----BEGIN [A-Z ]+-----[^-]+-----END [A-Z ]+-----`)

@@ -4,9 +4,12 @@
 package federation
 
 import (
+	"encoding/json"
+	"net/netip"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capacitorset/liqo-broker/test/lab"
+	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
 
 // manager is Liqo's controller manager with flags.
@@ -81,5 +87,35 @@ func TestAsSetUp(t *testing.T) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestPartsOf has Helm and kubectl set up a connector, each with its endpoint, beside Liqo.
+func TestPartsOf(t *testing.T) {
+	const label = "app.kubernetes.io/name"
+	of := func(address, text string, more ...string) map[string]string {
+		c := &Cluster{Lab: &lab.Cluster{Cluster: topology.Cluster{Address: netip.MustParseAddr(address)}}}
+		labels := map[string]string{label: connector}
+		for _, key := range more {
+			labels[key] = "x"
+		}
+		settings, err := json.Marshal(map[string]any{"labels": labels, "data": map[string]string{"endpoint": "https://" + address + ":30446", "share": text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := PartsOf(c, map[string]string{"ConfigMap a/settings": string(settings), "ConfigMap liqo/x": `{"labels":{"` + label + `":"liqo"}}`, "Service liqo/y": "{}"}, connector)
+		if err != nil || len(parts) != 1 {
+			t.Fatalf("%v, %v", parts, err)
+		}
+		return parts
+	}
+	byKubectl := of("10.0.0.1", "90")
+	if diff := cmp.Diff(byKubectl, of("10.0.0.2", "90", "helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")); diff != "" {
+		t.Errorf("by Helm it is otherwise:\n%s", diff)
+	}
+	for what, other := range map[string]map[string]string{"a value": of("10.0.0.1", "95"), "a label": of("10.0.0.1", "90", "more")} {
+		if cmp.Equal(byKubectl, other) {
+			t.Errorf("%s makes no difference", what)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -234,6 +235,11 @@ func TestTraders(t *testing.T) {
 	for _, c := range both {
 		before = append(before, setUp(t, c))
 	}
+	// By Helm and by kubectl the same is set up.
+	programs := []string{"liqo-broker-connector", "liqo-broker-guard"}
+	if diff := cmp.Diff(parts(t, fed.ProviderA, programs...), parts(t, fed.ProviderB, programs...)); diff != "" {
+		t.Errorf("what trades on provider-b is otherwise than on provider-a (-a +b):\n%s", diff)
+	}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
@@ -371,6 +377,19 @@ func TestTraders(t *testing.T) {
 			return c.Is(ctx, &connectorv1alpha1.CatalogRegistry{}, federation.CatalogName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing)
 		})
 	}
+}
+
+// parts returns what is set up of programs on a cluster.
+func parts(t *testing.T, c *federation.Cluster, programs ...string) map[string]string {
+	t.Helper()
+	found, err := federation.PartsOf(c, setUp(t, c), programs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 10 {
+		t.Errorf("%s has %d parts of %v", c.Name, len(found), programs)
+	}
+	return found
 }
 
 // comesBack does what the pages say to a cluster that is to trade.

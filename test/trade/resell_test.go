@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -110,6 +112,14 @@ func TestResell(t *testing.T) {
 	clean(t)
 	if err := fed.BrokerTrades(t.Context(), registry, federation.NewProgress(os.Stderr)); err != nil {
 		t.Fatal(err)
+	}
+	const connector = "liqo-broker-connector"
+	own := parts(t, fed.Broker, connector)
+	for what, text := range own {
+		own[what] = strings.Replace(text, `"--broker",`, "", 1)
+	}
+	if diff := cmp.Diff(parts(t, fed.ProviderA, connector), own); diff != "" {
+		t.Errorf("the broker's connector has more than --broker beyond that of a provider (-provider +broker):\n%s", diff)
 	}
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.10", fed.ProviderB: "0.10"})
 
