@@ -61,7 +61,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 		{
 			use: "unprepare", short: "Make a consumer a cluster with nothing but Liqo again",
 			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the broker. With " +
-				"--broker, a consumer of several brokers leaves one of them.",
+				"--broker, a consumer of several brokers leaves one of them. A cluster that trades keeps our virtual kubelet, which its guard needs.",
 			do: (*install.Installer).Unprepare,
 			flags: func(c *cobra.Command, o *install.Options) {
 				c.Flags().StringVar(&o.Broker, "broker", "", "the broker to leave: its name, or the beginning of its cluster ID (default all)")

@@ -27,11 +27,30 @@ func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 	}
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return []step{
+		{fmt.Sprintf("let %s peer with this cluster too, if it sells by a contract and was named", called(broker)), i.letIn(broker), nil},
 		{fmt.Sprintf("wait for the remote IPAM of %s to arrive", called(broker)), nothing, func(ctx context.Context) error { return i.arrived(ctx, broker) }},
 		i.rightsOfVirtualKubelets(),
 		i.configuring("have Liqo use the broker's virtual kubelet", withFlags),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 	}, nil
+}
+
+// annotationContract is on a ForeignCluster that a connector has made.
+const annotationContract = "brokering.liqo.io/by-contract"
+
+// letIn returns the change by which a broker can peer with this cluster that has sold to it: a connector lets no seller in, so that people have to name
+// it. Where they have made the peering, it is as they want it.
+func (i *Installer) letIn(broker cluster.Identity) func(context.Context) ([]change, error) {
+	return func(ctx context.Context) ([]change, error) {
+		if i.options.Broker == "" {
+			return nil, nil
+		}
+		fc, err := liqo.ForeignClusterOf(ctx, i, broker.ID)
+		if err != nil || fc == nil || fc.Annotations[annotationContract] == "" {
+			return nil, err
+		}
+		return i.mutateRead(fc, func() error { liqo.Provide(fc); return nil })
+	}
 }
 
 // consumerUndo are the steps back.
@@ -52,7 +71,7 @@ func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error 
 	at := client.ObjectKey{Namespace: liqo.TwinNameOfLiqo(broker), Name: networkManager}
 	err := i.Get(ctx, at, &corev1.Service{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no Service %s: the broker must be installed on %s, and peer with this cluster", at, called(broker))
+		return fmt.Errorf("there is no Service %s: the broker must be installed on %s, and peer with this cluster, which one that sells by a contract may where --broker names it", at, called(broker))
 	}
 	if err != nil {
 		return fmt.Errorf("read Service %s: %w", at, err)
@@ -65,6 +84,9 @@ func called(c cluster.Identity) string {
 	return fmt.Sprintf("%s (%s)", overview.Plain(c.Name), overview.Plain(string(c.ID)))
 }
 
+// flagOfRemoteIPAM begins the flags of Liqo's controller manager that name a broker's remote IPAM.
+const flagOfRemoteIPAM = flagExtraArgs + "=" + flagRemoteIPAM + "="
+
 // leaveOne makes this cluster the consumer of one broker less, and reports whether that is the last thing that it is: then nothing is done.
 func (i *Installer) leaveOne(ctx context.Context) (last bool, err error) {
 	broker, err := i.findBroker(ctx)
@@ -75,8 +97,7 @@ func (i *Installer) leaveOne(ctx context.Context) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	const remote = flagExtraArgs + "=" + flagRemoteIPAM + "="
-	flag := remote + "server=" + remoteIPAMOf(broker)
+	flag := flagOfRemoteIPAM + "server=" + remoteIPAMOf(broker)
 	if !slices.Contains(args, flag) {
 		return false, requirement("this cluster is no consumer of %s: %s has no flag %s", called(broker), controllerManager, flag)
 	}
@@ -84,17 +105,22 @@ func (i *Installer) leaveOne(ctx context.Context) (last bool, err error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
 	}
-	other := func(arg string) bool { return strings.HasPrefix(arg, remote) && arg != flag }
+	other := func(arg string) bool { return strings.HasPrefix(arg, flagOfRemoteIPAM) && arg != flag }
 	if err != nil && !slices.ContainsFunc(args, other) {
 		return true, nil
 	}
+	return false, i.run.run(ctx, i.askingNoMore(called(broker), flag))
+}
+
+// askingNoMore are the steps by which virtual kubelets ask nobody for addresses whom a flag names that begins like this. They stay ours.
+func (i *Installer) askingNoMore(whom, begins string) []step {
 	without := func(d *appsv1.Deployment) error {
-		return addFlags(d, nil, func(arg string) bool { return arg == flag })
+		return addFlags(d, nil, func(arg string) bool { return strings.HasPrefix(arg, begins) })
 	}
-	return false, i.run.run(ctx, []step{
-		i.configuring(fmt.Sprintf("have Liqo ask %s for no addresses", called(broker)), without),
+	return []step{
+		i.configuring(fmt.Sprintf("have Liqo ask %s for no addresses", whom), without),
 		i.virtualKubelets("have its virtual kubelets ask it for none", true, without),
-	})
+	}
 }
 
 // remoteIPAMOf returns the address under which the remote IPAM of a broker is reached.

@@ -175,7 +175,8 @@ func (i *Installer) Prepare(ctx context.Context) error {
 	return i.run.run(ctx, steps)
 }
 
-// Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others.
+// Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others. One that
+// trades stays guarded.
 func (i *Installer) Unprepare(ctx context.Context) error {
 	l, err := i.requirements(ctx)
 	if err != nil {
@@ -188,6 +189,13 @@ func (i *Installer) Unprepare(ctx context.Context) error {
 	}
 	if err := i.notABroker(ctx); err != nil {
 		return err
+	}
+	trades, err := i.trades(ctx)
+	if err != nil {
+		return err
+	}
+	if trades { // Its guard needs our virtual kubelet.
+		return i.run.run(ctx, i.askingNoMore("brokers", flagOfRemoteIPAM))
 	}
 	steps, err := l.consumerUndo(i)
 	if err != nil {

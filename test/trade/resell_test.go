@@ -173,7 +173,7 @@ func TestResell(t *testing.T) {
 	})
 	buyer := read(t, "docs/catalog/buyer.md", "TestResell")
 	buyer.Values["BROKER"] = fed.Broker.Name
-	buyer.next("kubectl patch foreigncluster BROKER")
+	buyer.next("kubectl liqo-broker prepare --broker BROKER")
 	runWeb(t, "resold", fed.Broker)
 	copies, err := fed.Copies(t.Context(), "resold")
 	if err != nil || len(copies) != 1 || copies[0].RunsOn != fed.ProviderA && copies[0].RunsOn != fed.ProviderB {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -145,6 +146,57 @@ func TestBrokerThatTrades(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(rights), rights); !apierrors.IsNotFound(err) {
 		t.Errorf("at last the rights are there, or %v", err)
+	}
+}
+
+// TestTraderThatConsumes has a cluster that trades buy from a broker, which peers with it in turn then, and leave it: it stays guarded.
+func TestTraderThatConsumes(t *testing.T) {
+	c := fakeCluster(t, interceptor.Funcs{})
+	trader(t, c)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: liqo.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"}), Name: "liqo-network-manager",
+	}}
+	if err := c.Create(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	of := func(broker string) *install.Installer {
+		t.Helper()
+		installer, err := install.New(c, install.Options{Timeout: 5 * time.Second, Broker: broker}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return installer
+	}
+	milan := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	for _, tc := range []struct {
+		broker     string
+		byContract bool
+	}{{"", false}, {"milan", false}, {"", true}, {"milan", true}} {
+		change(milan, func() {
+			if tc.byContract {
+				milan.Annotations = map[string]string{"brokering.liqo.io/by-contract": "true"}
+			}
+			liqo.ProvideNoMore(milan)
+		})(t, c)
+		if err := of(tc.broker).Prepare(t.Context()); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		err := c.Get(t.Context(), client.ObjectKeyFromObject(milan), milan)
+		if want := tc.byContract && tc.broker != ""; err != nil || liqo.Provides(milan) != want {
+			t.Errorf("by a contract (%t), named %q: the broker may peer in turn: %t, %v", tc.byContract, tc.broker, liqo.Provides(milan), err)
+		}
+	}
+	if d := diagnose(t, c); !slices.Equal(d.Roles, []string{"consumer", "trader"}) {
+		t.Errorf("prepared: %v", d.Roles)
+	}
+	for _, broker := range []string{"", "milan"} {
+		if err := errors.Join(of(broker).Prepare(t.Context()), of(broker).Unprepare(t.Context())); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"trader"}) {
+			t.Errorf("unprepare --broker=%q: %t %v:\n%s", broker, d.Healthy, d.Roles, d)
+		}
 	}
 }
 
