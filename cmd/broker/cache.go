@@ -16,7 +16,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -120,7 +119,7 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 			NodeName:    pod.Spec.NodeName,
 			Tolerations: pod.Spec.Tolerations,
 			Affinity:    pod.Spec.Affinity,
-			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: soundRequests(&pod.Spec)}}},
+			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: capacity.BoundedRequests(&pod.Spec)}}},
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, PodIP: pod.Status.PodIP},
 	}
@@ -136,24 +135,6 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return kept
-}
-
-// soundRequests returns what a pod requests, within what can be meant: the API server takes
-// more of it, and other things with a hundred thousand digits.
-func soundRequests(spec *corev1.PodSpec) corev1.ResourceList {
-	within := corev1.PodSpec{Overhead: resources.Bounded(spec.Overhead)}
-	for _, containers := range []struct {
-		from []corev1.Container
-		to   *[]corev1.Container
-	}{{spec.Containers, &within.Containers}, {spec.InitContainers, &within.InitContainers}} {
-		for i := range containers.from {
-			*containers.to = append(*containers.to, corev1.Container{
-				RestartPolicy: containers.from[i].RestartPolicy,
-				Resources:     corev1.ResourceRequirements{Requests: resources.Bounded(containers.from[i].Resources.Requests)},
-			})
-		}
-	}
-	return resources.Bounded(capacity.Requests(&within))
 }
 
 // stripOffer drops the images that the provider holds.

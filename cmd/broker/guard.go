@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -38,6 +39,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/allowance"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
@@ -79,6 +81,7 @@ type guard struct {
 	// watching is closed when what follows is set and all caches are registered.
 	watching chan struct{}
 	mgr      ctrl.Manager
+	tally    *allowance.Tally
 	peers    peernet.Peers
 }
 
@@ -87,8 +90,8 @@ func newGuardCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep the peers of this cluster in bounds",
-		Long: "Keep the peers of this cluster in bounds: whom Liqo gives a certificate, what peers write, what their pods and Services may have, how many " +
-			"objects, and where their pods reach.",
+		Long: "Keep the peers of this cluster in bounds: whom Liqo gives a certificate, what peers write, what their pods and Services may have, how much " +
+			"their pods request, how many objects there are, and where their pods reach.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -193,7 +196,7 @@ func (g *guard) ready(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	case <-g.watching:
-		return g.mgr.GetCache().WaitForCacheSync(ctx) && g.mgr.GetWebhookServer().StartedChecker()(nil) == nil
+		return g.mgr.GetCache().WaitForCacheSync(ctx) && g.tally.WaitForSync(ctx) && g.mgr.GetWebhookServer().StartedChecker()(nil) == nil
 	}
 }
 
@@ -203,7 +206,7 @@ func (g *guard) setup(ctx context.Context) error {
 	config := rest.CopyConfig(g.rest)
 	config.QPS, config.Burst = callsPerSecond, callsAtOnce
 	lenient.Wrap(config, g.scheme, g.log.WithName("objects"))
-	direct, err := client.New(config, client.Options{Scheme: g.scheme})
+	direct, err := client.NewWithWatch(config, client.Options{Scheme: g.scheme})
 	if err != nil {
 		return fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
@@ -242,13 +245,19 @@ func (g *guard) setup(ctx context.Context) error {
 		return err
 	}
 	reader := snapshot.New(g.mgr.GetClient(), own.ID, nil)
+	g.tally = allowance.NewTally(direct, time.Now)
+	grants := allowance.NewGrants(time.Now)
+	if err := grants.Watch(ctx, g.mgr.GetCache()); err != nil {
+		return err
+	}
+	taken := allowance.New(allowance.Config{Scheme: g.scheme, Namespaces: g.mgr.GetClient(), Peers: reader, Tally: g.tally, Grants: grants})
 
 	// What the API server asks, and what is kept in the namespaces of peers.
-	if err := g.serve(reader); err != nil {
+	if err := g.serve(reader, taken); err != nil {
 		return err
 	}
 	err = errors.Join(
-		g.mgr.Add(everyReplica(certificate.Run)), g.mgr.Add(everyReplica(announcer.Keep)),
+		g.mgr.Add(everyReplica(certificate.Run)), g.mgr.Add(everyReplica(announcer.Keep)), g.mgr.Add(everyReplica(g.tally.Run)),
 		quota.Setup(g.mgr, quota.Config{Client: g.mgr.GetClient(), Bounds: g.bounds()}),
 		fence.Setup(g.mgr, fence.Config{Client: g.mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)
@@ -272,8 +281,8 @@ func (g *guard) bounds() quota.Bounds {
 }
 
 // serve registers the webhooks.
-func (g *guard) serve(reader *snapshot.Reader) error {
-	handlers, err := g.handlers(reader, g.mgr.GetAPIReader())
+func (g *guard) serve(reader *snapshot.Reader, taken *allowance.Handler) error {
+	handlers, err := g.handlers(reader, taken, g.mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
@@ -284,7 +293,7 @@ func (g *guard) serve(reader *snapshot.Reader) error {
 }
 
 // handlers returns the webhooks by their paths. Direct reads from the API server itself.
-func (g *guard) handlers(reader *snapshot.Reader, direct client.Reader) (map[string]admission.Handler, error) {
+func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, direct client.Reader) (map[string]admission.Handler, error) {
 	isolate, err := isolation.New(g.scheme, g.level)
 	if err != nil {
 		return nil, err
@@ -294,6 +303,7 @@ func (g *guard) handlers(reader *snapshot.Reader, direct client.Reader) (map[str
 		return nil, err
 	}
 	return map[string]admission.Handler{
+		allowance.Path:       taken,
 		identities.Path:      identities.New(g.scheme, direct, g.liqoNamespace),
 		isolation.Path:       isolate,
 		peers.Path:           peers.New(reader, direct, reader.Own()),

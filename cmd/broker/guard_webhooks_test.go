@@ -53,6 +53,7 @@ func TestGuardWebhooks(t *testing.T) {
 		"confine-services": "CREATE UPDATE services in namespaces with liqo.io/remote-cluster-id, else Fail",
 		"services":         "CREATE UPDATE services in namespaces with liqo.io/remote-cluster-id, else Fail",
 		"isolate":          "CREATE pods; CREATE UPDATE shadowpods in namespaces with liqo.io/remote-cluster-id, else Fail",
+		"allowance":        "CREATE pods; CREATE UPDATE shadowpods in namespaces with liqo.io/remote-cluster-id, else Fail",
 		"guard-identities": "CREATE certificatesigningrequests, else Fail",
 		"peers":            peers + " in namespaces with discovery.liqo.io/tenant-namespace, else Ignore", // Liqo does not ask again.
 		"mappings": "UPDATE namespacemaps/status in namespaces with discovery.liqo.io/tenant-namespace " +
@@ -94,7 +95,7 @@ func TestGuardWebhooks(t *testing.T) {
 
 	api := snapshottest.NewClient(t, interceptor.Funcs{})
 	served, err := (&guard{guardOptions: guardOptions{liqoNamespace: "liqo"}, level: isolation.DefaultLevel, scheme: liqotest.Scheme(t)}).
-		handlers(snapshot.New(api, "own", nil), api)
+		handlers(snapshot.New(api, "own", nil), nil, api)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,6 +99,15 @@ type VirtualNode = vkv1alpha1.VirtualNode
 // the same name and namespace, and recreates it when it is deleted.
 type ShadowPod = vkv1alpha1.ShadowPod
 
+// ShadowPodList is a list of them.
+type ShadowPodList = vkv1alpha1.ShadowPodList
+
+// ShadowEnded reports whether the pod of a ShadowPod had ended when Liqo looked last. Liqo recreates a pod that has, if somebody deletes it
+// and it is to be restarted (liqo/pkg/liqo-controller-manager/shadowpod-controller@v0.9.4). The consumer cannot change it.
+func ShadowEnded(s *ShadowPod) bool {
+	return s.Status.Phase == corev1.PodSucceeded || s.Status.Phase == corev1.PodFailed
+}
+
 // PodSpec returns the pod that a consumer asks for. It may be changed.
 func PodSpec(s *ShadowPod) *corev1.PodSpec { return &s.Spec.Pod }
 

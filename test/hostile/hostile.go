@@ -157,6 +157,10 @@ func (p *Peer) Attempts() []Attempt {
 		Attempt{"ask for a pod in its node's network", "ports of the node", refused, wish(p.Twin, origin, map[string]any{"hostNetwork": true})},
 		Attempt{"ask for a pod that is more important than all others", "the room of others", refused,
 			wish(p.Twin, origin, map[string]any{"priorityClassName": "system-node-critical"})},
+		Attempt{"ask for a pod that is larger than all that it is offered", "cores that it has not bought", refused,
+			wish(p.Twin, origin, map[string]any{"containers": []any{map[string]any{
+				"name": "main", "image": "lab.local/web:1", "resources": map[string]any{"requests": map[string]any{"cpu": "10k"}},
+			}}})},
 		Attempt{"take an address for a Service", "what the nodes send to that address", refused,
 			p.create("v1", "Service", p.Twin, nil, map[string]any{"externalIPs": []any{"198.51.100.7"}, "ports": []any{map[string]any{"port": int64(443)}}})},
 		Attempt{"take a port of the nodes for a Service", "what comes to that port of any node", confined, p.service("NodePort")},

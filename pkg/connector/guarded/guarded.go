@@ -43,6 +43,7 @@ const configuration = "liqo-broker-guard"
 
 // required are its webhooks, and which of them refuse also what they cannot be asked about.
 var required = map[string]admissionv1.FailurePolicyType{
+	"allowance.brokering.liqo.io":        admissionv1.Fail,
 	"guard-identities.brokering.liqo.io": admissionv1.Fail,
 	"isolate.brokering.liqo.io":          admissionv1.Fail,
 	"mappings.brokering.liqo.io":         admissionv1.Fail,

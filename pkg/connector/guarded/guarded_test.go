@@ -31,7 +31,7 @@ import (
 func webhooks() *admissionv1.ValidatingWebhookConfiguration {
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
 	configuration.Name = "liqo-broker-guard"
-	for _, name := range []string{"isolate", "guard-identities", "services", "mappings", "peers", "tunnels"} {
+	for _, name := range []string{"allowance", "isolate", "guard-identities", "services", "mappings", "peers", "tunnels"} {
 		policy := admissionv1.Fail
 		if name == "peers" || name == "tunnels" {
 			policy = admissionv1.Ignore

@@ -39,6 +39,24 @@ func Requests(spec *corev1.PodSpec) corev1.ResourceList {
 	return total
 }
 
+// BoundedRequests returns what Requests does, within what can be meant: the API server takes
+// more of it, and other things with a hundred thousand digits.
+func BoundedRequests(spec *corev1.PodSpec) corev1.ResourceList {
+	within := corev1.PodSpec{Overhead: resources.Bounded(spec.Overhead)}
+	for _, containers := range []struct {
+		from []corev1.Container
+		to   *[]corev1.Container
+	}{{spec.Containers, &within.Containers}, {spec.InitContainers, &within.InitContainers}} {
+		for i := range containers.from {
+			*containers.to = append(*containers.to, corev1.Container{
+				RestartPolicy: containers.from[i].RestartPolicy,
+				Resources:     corev1.ResourceRequirements{Requests: resources.Bounded(containers.from[i].Resources.Requests)},
+			})
+		}
+	}
+	return resources.Bounded(Requests(&within))
+}
+
 // Takes returns what a pod takes of its node, which has so much: what it requests, and no
 // more than the node has. A pod that nobody but its owner bound there may request
 // anything.

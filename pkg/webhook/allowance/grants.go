@@ -1,0 +1,110 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package allowance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// late is for how long a peer may not know yet that it is offered less: its scheduler has bound pods by what it was told before.
+const late = time.Minute
+
+// Grants remember what peers were offered a moment ago. They may be used concurrently.
+type Grants struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	earlier map[client.ObjectKey]earlier // By offer.
+}
+
+// earlier is what an offer had offered, which counts until a time.
+type earlier struct {
+	list  corev1.ResourceList
+	until time.Time
+}
+
+// NewGrants returns Grants that remember nothing; now is the clock.
+func NewGrants(now func() time.Time) *Grants {
+	return &Grants{now: now, earlier: map[client.ObjectKey]earlier{}}
+}
+
+// Watch has the Grants follow the offers in a cache.
+func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
+	informer, err := c.GetInformer(ctx, &liqo.ResourceOffer{})
+	if err != nil {
+		return fmt.Errorf("watch what peers are offered: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			was, ok := before.(*liqo.ResourceOffer)
+			is, also := after.(*liqo.ResourceOffer)
+			if ok && also {
+				g.changed(was, is)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if offer, ok := o.(*liqo.ResourceOffer); ok {
+				g.forget(offer)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch what peers are offered: %w", err)
+	}
+	return nil
+}
+
+// changed remembers what an offer offered, if it is more of anything than it offers now.
+func (g *Grants) changed(was, is *liqo.ResourceOffer) {
+	before := resources.Bounded(liqo.Quota(was))
+	if liqo.FromPeer(is) || resources.Covers(resources.Bounded(liqo.Quota(is)), before) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key, now := client.ObjectKeyFromObject(is), g.now()
+	if last, ok := g.earlier[key]; ok && now.Before(last.until) {
+		before = resources.Max(before, last.list)
+	}
+	g.earlier[key] = earlier{before, now.Add(late)}
+}
+
+func (g *Grants) forget(o *liqo.ResourceOffer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.earlier, client.ObjectKeyFromObject(o))
+}
+
+// of returns what some offers grant together: each what it offers, or has offered a moment ago, and nothing if it is withdrawn.
+func (g *Grants) of(offers []liqo.ResourceOffer) amounts {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	granted, now := corev1.ResourceList{}, g.now()
+	for i := range offers {
+		o := &offers[i]
+		if liqo.Ending(o) {
+			continue
+		}
+		list := resources.Bounded(liqo.Quota(o))
+		if last, ok := g.earlier[client.ObjectKeyFromObject(o)]; ok && now.Before(last.until) {
+			list = resources.Max(list, last.list)
+		}
+		resources.Add(granted, list)
+	}
+	return amountsOf(granted)
+}
