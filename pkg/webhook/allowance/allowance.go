@@ -150,6 +150,9 @@ func (h *Handler) admit(ctx context.Context, req admission.Request, name string,
 	if len(granted) == 0 {
 		return refuse(fmt.Sprintf("this cluster offers nothing to %s", peer))
 	}
+	if name == "" { // The API server has not chosen one.
+		name = string(req.UID)
+	}
 	question := req.DryRun != nil && *req.DryRun
 	why := h.Tally.admit(namespaces, client.ObjectKey{Namespace: req.Namespace, Name: name}, asked, granted, question)
 	switch {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -301,7 +302,13 @@ func TestAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 32 {
 		all.Go(func() {
-			if d.Handle(t.Context(), asked(t, admissionv1.Create, wish([]string{web, jobs}[n%2], fmt.Sprint(n), "", spec("cpu", "1")), nil)).Allowed {
+			name := fmt.Sprint(n)
+			if n%4 == 0 {
+				name = "" // Some have no name yet.
+			}
+			request := asked(t, admissionv1.Create, wish([]string{web, jobs}[n%2], name, "", spec("cpu", "1")), nil)
+			request.UID = types.UID(fmt.Sprintf("uid-%d", n))
+			if d.Handle(t.Context(), request).Allowed {
 				admitted.Add(1)
 			}
 		})
