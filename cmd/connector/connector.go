@@ -86,6 +86,7 @@ type connector struct {
 	identity    identity.Identity
 	market      *market.Market
 	guarded     *guarded.Cluster
+	reach       peering.Reach
 	negotiation *negotiation.Server // Nil if nothing is sold.
 	grants      *sales.Grants
 	shop        atomic.Pointer[offers.Shop]
@@ -247,6 +248,7 @@ func (c *connector) setup(ctx context.Context) error {
 	}
 	driver := outofband.New(direct, c.liqoNamespace)
 	c.guarded = guarded.New(direct, c.liqoNamespace, time.Now)
+	c.reach = outofband.NewReach(direct, c.liqoNamespace, nil)
 	err = errors.Join(c.market.SetupWithManager(c.mgr), c.setupBuyer(own, driver), c.setupSeller(ctx, driver),
 		prices.New(c.mgr.GetClient()).Setup(c.mgr), outofband.NewTunnels(c.mgr.GetClient()).Setup(c.mgr),
 		outofband.NewGateway(c.mgr.GetClient(), c.liqoNamespace, nil).Setup(c.mgr), outofband.NewLeftovers(driver).Setup(c.mgr),
@@ -295,7 +297,7 @@ func (c *connector) setupBuyer(own cluster.Identity, driver *outofband.Driver) e
 	buyer, err := purchases.New(purchases.Config{
 		Fits:   asking.Fits,
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: guarded.NewBuyer(driver, c.guarded), Cluster: own,
-		Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key,
+		Reach: c.reach, Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key,
 	})
 	if err != nil {
 		return err
@@ -368,7 +370,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	c.negotiation, err = negotiation.NewServer(negotiation.Config{
 		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.market.Identify, store), Store: store, Offers: shop,
 		Admission:   negotiation.Owners{Admission: shop, Owns: owns(c.market, store)},
-		Credentials: peerings,
+		Credentials: peerings, Reach: buyers{c.reach, c.market, c.log.WithName("negotiation")},
 		Audit:       audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
 		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
@@ -53,6 +54,7 @@ func TestBuyersPort(t *testing.T) {
 	server, err := negotiation.NewServer(negotiation.Config{
 		Party: own.ID(), Key: own.Key, Store: store, Limits: negotiation.DefaultLimits(), Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Minute},
 		Log: logr.Discard(), Offers: struct{ negotiation.Offers }{}, Admission: struct{ negotiation.Admission }{}, Credentials: sales.NewPeerings(api, store, nil),
+		Reach: negotiationtest.Reach{},
 		Identify: func(_ context.Context, key ed25519.PublicKey) (party.Keys, error) {
 			if known.Key.Public().Equal(key) {
 				return known.Keys, nil

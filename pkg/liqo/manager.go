@@ -27,13 +27,17 @@ const (
 // VirtualKubeletImage is the last part of the name of the image of this project's virtual kubelet.
 const VirtualKubeletImage = "liqo-broker-vk"
 
-// Manager is the command line of Liqo's controller manager.
+// Manager is the command line of Liqo's controller manager, or of another part of Liqo.
 type Manager []string
 
 // ReadManager returns the command line of Liqo's controller manager; namespace is where Liqo runs.
 func ReadManager(ctx context.Context, reader client.Reader, namespace string) (Manager, error) {
+	return commandLine(ctx, reader, client.ObjectKey{Namespace: namespace, Name: ManagerName})
+}
+
+// commandLine returns that of the first container of a Deployment.
+func commandLine(ctx context.Context, reader client.Reader, key client.ObjectKey) (Manager, error) {
 	var d appsv1.Deployment
-	key := client.ObjectKey{Namespace: namespace, Name: ManagerName}
 	if err := reader.Get(ctx, key, &d); err != nil {
 		return nil, fmt.Errorf("get Deployment %s: %w", key, err)
 	}

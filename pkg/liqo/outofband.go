@@ -13,7 +13,6 @@ import (
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	"github.com/liqotech/liqo/pkg/discovery"
-	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,15 +149,6 @@ func PeerToken(namespace string, peer cluster.ID, token string) *corev1.Secret {
 		},
 		Data: map[string][]byte{authTokenKey: []byte(token)},
 	}
-}
-
-// AuthURL returns where other clusters authenticate at this one; namespace is where Liqo runs.
-func AuthURL(ctx context.Context, reader client.Client, namespace string) (string, error) {
-	url, err := foreignclusterutils.GetHomeAuthURL(ctx, reader, namespace)
-	if err != nil {
-		return "", fmt.Errorf("find the URL of Liqo's authentication service in namespace %s: %w", namespace, err)
-	}
-	return url, nil
 }
 
 // AsksForResources reports whether a cluster asks this one for resources: there is a ResourceRequest of its own, in its tenant namespace.

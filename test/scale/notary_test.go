@@ -94,6 +94,7 @@ func newNotary(tb testing.TB, seller identity.Identity) *notary {
 	}
 	server, err := negotiation.NewServer(negotiation.Config{
 		Party: seller.ID(), Key: seller.Key, Identify: negotiationtest.FirstKeys, Store: n, Offers: n, Admission: rules, Credentials: n, Seller: n.waits(),
+		Reach: negotiationtest.Reach{},
 		Drain: drainTime, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
 	})
 	if err != nil {

@@ -18,6 +18,8 @@ const (
 	ReasonSellerUnreachable = "SellerUnreachable"
 	// ReasonOrderRefused: the seller does not sell this; the message says why.
 	ReasonOrderRefused = "OrderRefused"
+	// ReasonNotReachable: one of the two clusters does not reach the other one, as it must to peer, so that nothing is signed; the message says what.
+	ReasonNotReachable = "NotReachable"
 	// ReasonTooExpensive: it costs more than spec.maxPrice.
 	ReasonTooExpensive = "TooExpensive"
 	// ReasonPeeringForeign: the clusters are peered without a contract, and that peering is left alone.

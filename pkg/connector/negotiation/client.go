@@ -120,6 +120,8 @@ type Quoted struct {
 	Offer   offer.Offer
 	Verdict contract.Verdict
 	Reason  string
+	// Endpoints are where the seller says that its cluster is reached.
+	Endpoints negotiationv1.Endpoints
 }
 
 // Quote asks for terms, and verifies that they are those of the offer that the seller has signed, and what was asked for.
@@ -129,6 +131,9 @@ func (c *Client) Quote(ctx context.Context, request negotiationv1.QuoteRequest) 
 		return Quoted{}, fmt.Errorf("ask party %s for a quote of offer %s: %w", c.cfg.Seller.ID(), request.Offer, err)
 	}
 	quoted := Quoted{Verdict: contract.Verdict(said.Verdict), Reason: said.Reason}
+	if said.Endpoints != nil {
+		quoted.Endpoints = *said.Endpoints
+	}
 	var text json.RawMessage
 	err := verify(said.Offer, offer.Type, c.Seller(), &text)
 	if err == nil {
@@ -181,6 +186,12 @@ func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error 
 // state does not allow the request, the error is one of package contract, and the view is there all the same if the contract is known. It
 // is ErrTooMany if the seller wants fewer requests or contracts.
 func (c *Client) Do(ctx context.Context, request contract.Request) (contract.View, error) {
+	return c.DoAt(ctx, request, nil)
+}
+
+// DoAt is Do, and tells with the buyer's signature where its cluster is reached: a seller does not sign otherwise. The error is ErrNotReachable if it
+// does not reach the cluster there.
+func (c *Client) DoAt(ctx context.Context, request contract.Request, at *negotiationv1.Endpoints) (contract.View, error) {
 	path, body := "", any(nil)
 	switch request.Event { //nolint:exhaustive // The others are the seller's.
 	case contract.Reserve:
@@ -190,7 +201,7 @@ func (c *Client) Do(ctx context.Context, request contract.Request) (contract.Vie
 	case contract.Renew:
 		path, body = "/renewal", negotiationv1.Proposal{Terms: writeTerms(request.Terms)}
 	case contract.Sign, contract.Confirm:
-		path, body = "/signature", negotiationv1.Signature{Signature: request.Signature}
+		path, body = "/signature", negotiationv1.Signature{Signature: request.Signature, Endpoints: at}
 	case contract.Peered:
 		path = "/provisioned"
 	case contract.Drained:

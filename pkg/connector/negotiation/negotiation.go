@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -94,6 +95,18 @@ type Admission interface {
 type Credentials interface {
 	Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error)
 }
+
+// Reach knows where the seller's cluster is, and tries where those of buyers are. It is called concurrently.
+type Reach interface {
+	// Own returns where the seller's cluster is reached. What is not known is empty.
+	Own(ctx context.Context) negotiationv1.Endpoints
+	// Try returns which endpoints of a buyer's cluster are not reached, by names that people know: for some seconds at most, and only where the
+	// cluster of that buyer can be.
+	Try(ctx context.Context, buyer party.ID, at negotiationv1.Endpoints) (unreached []string, err error)
+}
+
+// ErrNotReachable means that the seller does not reach the buyer's cluster.
+var ErrNotReachable = errors.New("not reachable")
 
 // Audit is told of each transition once it is written and before it is answered. The records have the last ones in their history: a process
 // that is killed between tells nobody. It is called concurrently and must not block.

@@ -84,7 +84,8 @@ func register[I, O any](s *Server, id, method, path, summary string, answer func
 		DefaultStatus: http.StatusOK, Security: []map[string][]string{{"key": {}}},
 		Errors: []int{
 			http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
-			http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError,
+			http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusFailedDependency, http.StatusTooManyRequests,
+			http.StatusInternalServerError,
 		},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeout(ctx, MaxWait+answerTimeout)
@@ -99,16 +100,16 @@ func register[I, O any](s *Server, id, method, path, summary string, answer func
 
 // quote answers with terms that would be accepted now.
 func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
-	said := in.Body
-	listing, err := s.listing(ctx, said.Offer)
+	asked := in.Body
+	listing, err := s.listing(ctx, asked.Offer)
 	if err != nil {
 		return nil, err
 	}
-	plan, ok := listing.Offer.Plan(said.Plan)
+	plan, ok := listing.Offer.Plan(asked.Plan)
 	if !ok {
-		return nil, fmt.Errorf("plan %.63q of offer %s does not exist: %w", said.Plan, said.Offer, contract.ErrTerms)
+		return nil, fmt.Errorf("plan %.63q of offer %s does not exist: %w", asked.Plan, asked.Offer, contract.ErrTerms)
 	}
-	wanted, err := readResources(said.Resources)
+	wanted, err := readResources(asked.Resources)
 	if err != nil {
 		return nil, fmt.Errorf("resources.%w: %w", err, contract.ErrTerms)
 	}
@@ -121,10 +122,10 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 		return nil, fmt.Errorf("resources: %w: %w", err, contract.ErrTerms)
 	}
 	terms := contract.Terms{
-		ID: said.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1, Cluster: readCluster(said.Cluster),
+		ID: asked.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1, Cluster: readCluster(asked.Cluster),
 		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID, Units: 1,
 		Resources: granted.List(), Price: contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)},
-		StartsAt: said.StartsAt.UTC().Truncate(time.Second), EndsAt: said.EndsAt.UTC().Truncate(time.Second),
+		StartsAt: asked.StartsAt.UTC().Truncate(time.Second), EndsAt: asked.EndsAt.UTC().Truncate(time.Second),
 		Notice: time.Duration(plan.Notice), Drain: s.cfg.Drain,
 	}
 	if err := terms.Validate(); err != nil {
@@ -134,7 +135,12 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &quoted{negotiationv1.Quote{Terms: writeTerms(terms), Offer: listing.JWS, Verdict: string(verdict), Reason: reason}}, nil
+	said := negotiationv1.Quote{Terms: writeTerms(terms), Offer: listing.JWS, Verdict: string(verdict), Reason: reason}
+	if verdict != contract.Deny {
+		own := s.cfg.Reach.Own(ctx)
+		said.Endpoints = &own
+	}
+	return &quoted{said}, nil
 }
 
 // listing returns an offer, or the refusal of one that is not published.
@@ -328,6 +334,9 @@ func (s *Server) sign(ctx context.Context, in *signing) (*answered, error) {
 	request := contract.Request{Event: contract.Confirm, Terms: terms, Signature: in.Body.Signature}
 	if terms.Revision == 1 {
 		request.Event = contract.Sign
+		if err := s.reaches(ctx, terms, in.Body.Endpoints); err != nil {
+			return nil, err
+		}
 	}
 	if request.Countersignature, err = countersign(s.cfg.Key(), in.Body.Signature); err != nil {
 		return nil, err

@@ -36,6 +36,10 @@ const (
 	MaxWait = 30 * time.Second
 	// maxCallers bounds the parties whose pace is remembered.
 	maxCallers, rememberedAs = 1 << 14, 10 * time.Minute
+	// reachedFor is for how long a cluster counts as reached, and maxReached bounds those that are remembered.
+	reachedFor, maxReached = time.Minute, 1 << 12
+	// defaultTryFor is Config.TryFor.
+	defaultTryFor = 5 * time.Second
 )
 
 // Limits bound what one party may ask of a seller.
@@ -50,6 +54,9 @@ type Limits struct {
 	Lapsed int
 	// AllOpen and AllKept are those of all parties.
 	AllOpen, AllKept int
+	// TriesPerMinute is how often the clusters of one party are tried to be reached in a minute, TriesAtOnce how often at once, and Tries bounds
+	// those of all parties at once.
+	TriesPerMinute, TriesAtOnce, Tries int
 	// Polls bounds long polls in all, and PollsEach those of one party.
 	Polls, PollsEach int
 	// Strangers is how many requests of callers that nobody knows are looked at in a second from one network, and StrangersAtOnce how many at once.
@@ -62,18 +69,20 @@ type Limits struct {
 // that are kept take some 80 MB of an etcd, and a GB at most. All that are open fit into the ledger with six resources each, and fewer of larger ones.
 func DefaultLimits() Limits {
 	return Limits{
-		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, Lapsed: 4, AllOpen: 2048, AllKept: 8192, Polls: 1024, PollsEach: 32,
+		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, Lapsed: 4, AllOpen: 2048, AllKept: 8192,
+		TriesPerMinute: 6, TriesAtOnce: 8, Tries: 32, Polls: 1024, PollsEach: 32,
 		Strangers: 5, StrangersAtOnce: 50, Connections: 1536, ConnectionsEach: 64,
 	}
 }
 
 // positive reports whether all limits are.
 func (l Limits) positive() bool {
-	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.Lapsed, l.AllOpen, l.AllKept, l.Polls, l.PollsEach,
+	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.Lapsed, l.AllOpen, l.AllKept, l.TriesPerMinute, l.TriesAtOnce,
+		l.Tries, l.Polls, l.PollsEach,
 		l.Strangers, l.StrangersAtOnce, l.Connections, l.ConnectionsEach) > 0
 }
 
-// Config is what a server needs. All but Audit, Refused and Now must be there.
+// Config is what a server needs. All but Audit, TryFor, Refused and Now must be there.
 type Config struct {
 	// Party is the seller, and Key returns its current key.
 	Party party.ID
@@ -87,6 +96,9 @@ type Config struct {
 	Offers      Offers
 	Admission   Admission
 	Credentials Credentials
+	Reach       Reach
+	// TryFor is how long the clusters of buyers may take to be reached; zero is some seconds.
+	TryFor time.Duration
 	// Audit is nil if nobody is to be told.
 	Audit Audit
 	// Seller is how long reservations last, and Drain how long buyers get to move their workloads away.
@@ -108,6 +120,9 @@ type Server struct {
 	poll *source.Limit
 	// connections are those of parties.
 	connections *source.Limit
+	// tries are those to reach the clusters of parties, and reached those that were of late.
+	tries   *source.Limit
+	reached *cache.LRUExpireCache
 	yaml        []byte
 
 	mu   sync.Mutex            // of pace
@@ -117,8 +132,10 @@ type Server struct {
 // NewServer returns a server.
 func NewServer(cfg Config) (*Server, error) {
 	switch {
-	case cfg.Party == "" || cfg.Key == nil || cfg.Identify == nil || cfg.Store == nil || cfg.Offers == nil || cfg.Admission == nil || cfg.Credentials == nil:
-		return nil, errors.New("a server of negotiations needs a party with a key, somebody who identifies callers, a store, offers, an admission and credentials")
+	case cfg.Party == "" || cfg.Key == nil || cfg.Identify == nil || cfg.Store == nil || cfg.Offers == nil || cfg.Admission == nil || cfg.Credentials == nil ||
+		cfg.Reach == nil:
+		return nil, errors.New("a server of negotiations needs a party with a key, somebody who identifies callers, a store, offers, an admission, credentials " +
+			"and somebody who tries to reach buyers")
 	case cfg.Seller.ReserveFor <= 0 || cfg.Seller.DecideFor <= 0 || cfg.Drain < 0:
 		return nil, fmt.Errorf("a server of negotiations reserves for %s, decides for %s and drains for %s: they must be positive",
 			cfg.Seller.ReserveFor, cfg.Seller.DecideFor, cfg.Drain)
@@ -136,8 +153,12 @@ func describe(cfg Config) (*Server, error) {
 	if cfg.Refused == nil {
 		cfg.Refused = func(string) {}
 	}
+	if cfg.TryFor <= 0 {
+		cfg.TryFor = defaultTryFor
+	}
 	s := &Server{
 		connections: source.NewLimit(cfg.Limits.Connections, cfg.Limits.ConnectionsEach),
+		tries:       source.NewLimit(cfg.Limits.Tries, cfg.Limits.TriesAtOnce), reached: cache.NewLRUExpireCache(maxReached),
 
 		cfg: cfg, mux: http.NewServeMux(), poll: source.NewLimit(cfg.Limits.Polls, cfg.Limits.PollsEach),
 		pace: cache.NewLRUExpireCache(maxCallers),
@@ -177,6 +198,7 @@ func OpenAPI() ([]byte, error) {
 var refusals = map[int]string{
 	http.StatusBadRequest: "malformed", http.StatusRequestEntityTooLarge: "malformed", http.StatusUnauthorized: "stranger", http.StatusForbidden: "stranger",
 	http.StatusNotFound: "unknown", http.StatusConflict: "state", http.StatusUnprocessableEntity: "terms", http.StatusTooManyRequests: "too-many",
+	http.StatusFailedDependency: "not-reachable",
 }
 
 // failed is the reason that Config.Refused is told where the seller could not answer.
@@ -275,9 +297,9 @@ func (s *Server) identify(r *http.Request) (party.Keys, error) {
 	return who, nil
 }
 
-// pacer is how fast a party may ask, and begin contracts.
+// pacer is how fast a party may ask, begin contracts, and have its clusters tried.
 type pacer struct {
-	requests, contracts *rate.Limiter
+	requests, contracts, tries *rate.Limiter
 	// reserving is held while a contract begins, so that the party's limit counts also at once.
 	reserving *sync.Mutex
 }
@@ -293,6 +315,7 @@ func (s *Server) pacer(who party.ID) pacer {
 		p = pacer{
 			requests:  rate.NewLimiter(rate.Limit(limits.PerSecond), limits.AtOnce),
 			contracts: rate.NewLimiter(rate.Limit(limits.NewPerMinute)/60, limits.NewAtOnce),
+			tries:     rate.NewLimiter(rate.Limit(limits.TriesPerMinute)/60, limits.TriesAtOnce),
 			reserving: &sync.Mutex{},
 		}
 	}
@@ -343,6 +366,7 @@ var problems = []struct {
 	{contract.ErrRevision, http.StatusConflict, negotiationv1.ProblemRevision},
 	{contract.ErrTerms, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
 	{ErrTooMany, http.StatusTooManyRequests, negotiationv1.ProblemTooMany},
+	{ErrNotReachable, http.StatusFailedDependency, negotiationv1.ProblemNotReachable},
 	{ErrStranger, http.StatusForbidden, negotiationv1.ProblemStranger},
 	{ErrReplaced, http.StatusForbidden, negotiationv1.ProblemReplaced},
 	{party.ErrSignature, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},

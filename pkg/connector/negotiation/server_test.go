@@ -133,6 +133,7 @@ func open(tb testing.TB, change func(*negotiation.Config)) *shop {
 	cfg := negotiation.Config{
 		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s, Audit: s,
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
+		Reach: negotiationtest.Reach{}, TryFor: time.Millisecond,
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
 	if change != nil {
@@ -473,7 +474,8 @@ func TestNewServer(t *testing.T) {
 		"Party": func(cfg *negotiation.Config) { cfg.Party = "" }, "Key": func(cfg *negotiation.Config) { cfg.Key = nil },
 		"Identify": func(cfg *negotiation.Config) { cfg.Identify = nil }, "Store": func(cfg *negotiation.Config) { cfg.Store = nil },
 		"Offers": func(cfg *negotiation.Config) { cfg.Offers = nil }, "Admission": func(cfg *negotiation.Config) { cfg.Admission = nil },
-		"Credentials": func(cfg *negotiation.Config) { cfg.Credentials = nil }, "Drain": func(cfg *negotiation.Config) { cfg.Drain = -1 },
+		"Credentials": func(cfg *negotiation.Config) { cfg.Credentials = nil }, "Reach": func(cfg *negotiation.Config) { cfg.Reach = nil },
+		"Drain": func(cfg *negotiation.Config) { cfg.Drain = -1 },
 		"Limits": func(cfg *negotiation.Config) { cfg.Limits.Open = 0 }, "Seller": func(cfg *negotiation.Config) { cfg.Seller.ReserveFor = 0 },
 	} {
 		open(t, func(cfg *negotiation.Config) {

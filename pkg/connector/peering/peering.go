@@ -32,6 +32,8 @@ var (
 	ErrForeign = errors.New("the clusters are peered without a contract")
 	// ErrUnguarded means that nothing would keep the other cluster in bounds here: there are no peerings with strangers then.
 	ErrUnguarded = errors.New("this cluster is not guarded against its peers")
+	// ErrInside means that a host is inside of every cluster or machine, where no other cluster is.
+	ErrInside = errors.New("no other cluster is there")
 )
 
 // Buyer peers this cluster with those of sellers. Each method can be called again at any time, with the same effect; it does one step
@@ -124,8 +126,8 @@ func NewCredentials(of cluster.Identity, authURL, token string) (Credentials, er
 		return Credentials{}, fmt.Errorf("%w: authURL is not https://HOST[:PORT]", ErrCredentials)
 	}
 	host := strings.ToLower(parsed.Hostname())
-	if err := outside(host); err != nil {
-		return Credentials{}, err
+	if err := Outside(host); err != nil {
+		return Credentials{}, fmt.Errorf("%w: authURL: %w", ErrCredentials, err)
 	}
 	if token == "" || len(token) > maxCredentials/2 {
 		return Credentials{}, fmt.Errorf("%w: the token is missing or too long", ErrCredentials)
@@ -133,29 +135,29 @@ func NewCredentials(of cluster.Identity, authURL, token string) (Credentials, er
 	return Credentials{cluster: of, authURL: authURL, host: host, token: &token}, nil
 }
 
-// outside returns why a host is inside of every cluster or machine; the error is ErrCredentials. Whether a name leads there, only who resolves it
-// can tell: see [Reachable].
-func outside(host string) error {
-	if address, err := netip.ParseAddr(host); err == nil {
-		return Reachable(address)
+// Outside returns why a host is inside of every cluster or machine: a name that only a cluster or a machine knows, or an address of the machine itself,
+// of its link, as those from which clouds give away the credentials of machines, or of nobody. The error is [ErrInside]. Where a name leads, only who
+// resolves it can tell: it asks again with each address.
+func Outside(host string) error {
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return outsideName(strings.ToLower(host))
 	}
-	// Names with one label, and those below, are completed or known by the DNS of a cluster or a machine alone.
+	a := address.Unmap()
+	if address.Zone() != "" || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return fmt.Errorf("%w: %s", ErrInside, a)
+	}
+	return nil
+}
+
+// outsideName is Outside of a name. Names with one label, and those below, are completed or known by the DNS of a cluster or a machine alone.
+func outsideName(host string) error {
 	inside := len(validation.IsDNS1123Subdomain(host)) > 0 || !strings.Contains(host, ".")
 	for _, zone := range []string{".svc", ".cluster.local", ".localhost", ".local", ".internal"} {
 		inside = inside || strings.HasSuffix(host, zone)
 	}
 	if inside {
-		return fmt.Errorf("%w: authURL has no name that others know", ErrCredentials)
-	}
-	return nil
-}
-
-// Reachable returns why an address cannot be that of another cluster: it is of the machine itself, of its link, as those from which clouds give away
-// the credentials of machines, or of nobody. The error is ErrCredentials.
-func Reachable(address netip.Addr) error {
-	a := address.Unmap()
-	if address.Zone() != "" || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return fmt.Errorf("%w: authURL leads to %s, where no other cluster is", ErrCredentials, a)
+		return fmt.Errorf("%w: %.253q is no name that others know", ErrInside, host)
 	}
 	return nil
 }

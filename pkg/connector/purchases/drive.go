@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
@@ -35,6 +36,8 @@ const (
 	stepAgain  = 3 * time.Second
 	lookAgain  = 30 * time.Second
 	orderAgain = time.Minute
+	// reachAgain is how soon a seller is asked again to sign that does not reach this cluster: it gives up when what it reserves lapses.
+	reachAgain = 20 * time.Second
 	// watched is how soon a purchase is looked at again whose seller is being waited for, nodesAgain one with nodes, and unreadyAgain one of
 	// whose nodes none is ready.
 	watched      = 5 * time.Minute
@@ -120,7 +123,7 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 	switch action.Deed { //nolint:exhaustive // The others ask the seller.
 	case contract.Over:
 		message := ""
-		if d.record.Purchase.State().Final() {
+		if d.record.Purchase.State().Final() && !d.record.Unreached { // Else the note says more.
 			message = d.record.Purchase.Seen.Reason
 		}
 		return d.over(ctx, d.record.reason(!d.leaves()), message)
@@ -163,13 +166,23 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 		return nil, err
 	}
 	before := d.record.Purchase
-	view, err := c.Do(ctx, action.Request)
+	var at *negotiationv1.Endpoints
+	if action.Request.Event == contract.Sign {
+		at = d.own(ctx)
+	}
+	view, err := c.DoAt(ctx, action.Request, at)
 	if wrong := d.heard(c, view, err); wrong != nil {
 		return d.unanswered(ctx, wrong)
 	}
 	switch event := action.Request.Event; {
 	case d.record.Purchase.Left || d.record.Purchase.Seen.Version != before.Seen.Version || before.Forks(d.record.Purchase.Seen):
+		d.reached()
 		return nil, d.write(ctx)
+	case event == contract.Sign && errors.Is(err, negotiation.ErrNotReachable):
+		d.record.Unreached, d.record.Note = true, "The seller has not signed: "+err.Error()
+		return d.wait(ctx, reachAgain, "", "")
+	case event == contract.Sign && errors.Is(err, negotiation.ErrTooMany):
+		return d.wait(ctx, reachAgain, "", "")
 	case err == nil:
 		return d.wait(ctx, lookAgain, "", "")
 	case event == contract.Reserve && errors.Is(err, negotiation.ErrTooMany):

@@ -128,6 +128,11 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	if err != nil {
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
 	}
+	if err := d.reaches(ctx, peering.Endpoints(quoted.Endpoints)); errors.Is(err, peering.ErrNotReachable) {
+		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonNotReachable, err.Error())
+	} else if err != nil {
+		return nil, err
+	}
 	purchase.EndFixed = fixed
 	d.record = &record{Purchase: purchase, Size: d.sizeText(), End: d.endText(now)}
 	return nil, d.write(ctx)

@@ -4,6 +4,7 @@
 package purchases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	if err != nil {
 		return d.unanswered(ctx, err)
 	}
-	if err := d.believe(credentials); err != nil {
+	if err := d.believe(credentials.Cluster().ID, credentials.Host()); err != nil {
 		return d.unanswered(ctx, err)
 	}
 	remote := credentials.Cluster()
@@ -159,10 +160,10 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	return d.wait(ctx, stepAgain, "", "")
 }
 
-// believe returns why credentials are not those of a cluster that the seller has announced, at a host that it has announced: that of its endpoint,
+// believe returns why Liqo at a host is not of a cluster that the seller has announced, at a host that it has announced: that of its endpoint,
 // unless the cluster has one of its own. While no registry shows the seller, only the cluster is believed that was peered before.
-func (d *drive) believe(credentials peering.Credentials) error {
-	seller, id := party.ID(d.object.Spec.Seller), credentials.Cluster().ID
+func (d *drive) believe(id cluster.ID, at string) error {
+	seller := party.ID(d.object.Spec.Seller)
 	endpoint, err := url.Parse(d.object.Status.Seller.Endpoint)
 	if err != nil {
 		return fmt.Errorf("read the endpoint of the seller: %w", err)
@@ -171,20 +172,16 @@ func (d *drive) believe(credentials peering.Credentials) error {
 	shown, is := d.cfg.Parties.Party(seller)
 	switch {
 	case !is && d.record.Cluster.ID != string(id):
-		return fmt.Errorf("the seller gives credentials for cluster %s, and no registry shows which clusters it has", id)
+		return fmt.Errorf("the seller names cluster %.63q, and no registry shows which clusters it has", id)
 	case is && !d.cfg.Parties.Owns(seller, id):
-		return fmt.Errorf("the seller gives credentials for cluster %s, which it does not announce, or another party has announced before", id)
+		return fmt.Errorf("the seller names cluster %.63q, which it does not announce, or another party has announced before", id)
 	case is:
-		for _, c := range shown.Said.Clusters {
-			if c.ID == string(id) && c.Auth != "" {
-				host = strings.ToLower(c.Auth)
-			}
-		}
+		host = cmp.Or(shown.AuthHost(id), host)
 	case d.object.Status.Seller.Endpoint == "":
 		return errUnknownSeller
 	}
-	if credentials.Host() != host {
-		return fmt.Errorf("the seller's credentials lead to %q, and it has announced %q", credentials.Host(), host)
+	if at != host {
+		return fmt.Errorf("the seller names %.253q as the host of its liqo-auth, and it has announced %.253q", at, host)
 	}
 	return nil
 }

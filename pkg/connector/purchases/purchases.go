@@ -64,6 +64,8 @@ type Config struct {
 	Parties Parties
 	// Peering has this cluster peer and part.
 	Peering peering.Buyer
+	// Reach tells where this cluster is reached, and tries where those of sellers are, before anything is signed.
+	Reach peering.Reach
 	// Cluster is this one.
 	Cluster cluster.Identity
 	// Keys returns the chain of this cluster's party, and Key its current key. They are called concurrently.
@@ -92,9 +94,9 @@ type Reconciler struct {
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Keys == nil || cfg.Key == nil || cfg.Fits == nil ||
-		cfg.Cluster.ID == "" {
-		return nil, errors.New("purchases need a client, a reader, parties, peerings, the party's keys, what fits, and the cluster's ID")
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Reach == nil || cfg.Keys == nil || cfg.Key == nil ||
+		cfg.Fits == nil || cfg.Cluster.ID == "" {
+		return nil, errors.New("purchases need a client, a reader, parties, peerings, what reaches clusters, the party's keys, what fits, and the cluster's ID")
 	}
 	if cfg.Guarded == nil {
 		cfg.Guarded = func(context.Context) error { return nil }

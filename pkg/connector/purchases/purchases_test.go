@@ -38,6 +38,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -143,7 +144,10 @@ func open(tb testing.TB, remote cluster.Identity, changes ...func(*negotiation.C
 		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
 		Keys: func() party.Keys { return s.now().keys }, Learn: func(context.Context, party.Keys) error { return nil },
 		Seller: contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
-		Now: func() time.Time { return s.clock() },
+		Now: func() time.Time { return s.clock() }, TryFor: time.Millisecond,
+		Reach: negotiationtest.Reach{At: negotiationv1.Endpoints{
+			Cluster: string(remote.ID), Auth: "https://auth.example:443", APIServer: "https://api.example:6443", Gateway: "gateway.example:5871",
+		}},
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
 	for _, change := range changes {
@@ -199,7 +203,7 @@ func (p parties) Owns(id party.ID, of cluster.ID) bool {
 	return slices.ContainsFunc(p[id].Said.Clusters, func(c registryv1.Cluster) bool { return c.ID == string(of) })
 }
 
-// clusters is a peering.Buyer: a peering is established, drained and ended at the second step of each.
+// clusters is a peering.Buyer and a peering.Reach: a peering is established, drained and ended at the second step of each.
 type clusters struct {
 	mu      sync.Mutex
 	steps   map[cluster.ID]int
@@ -207,6 +211,10 @@ type clusters struct {
 	foreign bool
 	// unguarded is why Peer does nothing; nil if it does.
 	unguarded error
+	// unreached are those endpoints of sellers that are not reached, and tried are those that were tried. Nowhere has nobody be told where this one is.
+	unreached peering.UnreachedError
+	tried     []peering.Endpoints
+	nowhere   bool
 	// unready has no node be ready.
 	unready bool
 	log     []string
@@ -243,6 +251,25 @@ func (c *clusters) Peer(_ context.Context, with peering.Credentials) error {
 		c.pods[id] = 2
 	}
 	return c.kill()
+}
+
+func (c *clusters) Own(context.Context) (peering.Endpoints, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nowhere {
+		return peering.Endpoints{Cluster: "here"}, errors.New("there is no Service liqo-auth")
+	}
+	return peering.Endpoints{Cluster: "here", Auth: "https://home.example", APIServer: "https://home.example:6443", Gateway: "home.example:5871"}, nil
+}
+
+func (c *clusters) Try(_ context.Context, at peering.Endpoints) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tried = append(c.tried, at)
+	if len(c.unreached) > 0 {
+		return c.unreached
+	}
+	return nil
 }
 
 func (c *clusters) State(_ context.Context, id cluster.ID) (peering.State, error) {
@@ -364,7 +391,7 @@ func (w *world) restart() {
 	w.t.Helper()
 	var err error
 	w.reconciler, err = purchases.New(purchases.Config{
-		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "home"},
+		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Reach: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "home"},
 		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Now: func() time.Time { return w.now() },
 		Elapsed: w.passed,
 		Fits:    func(context.Context, *connectorv1alpha1.Purchase, offer.Offer) (bool, error) { return w.fits, nil },

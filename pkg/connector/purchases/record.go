@@ -30,6 +30,8 @@ type record struct {
 	End  string `json:"end,omitempty"`
 	// Note is what people are told of that.
 	Note string `json:"note,omitempty"`
+	// Unreached is whether the seller has not signed because it does not reach this cluster.
+	Unreached bool `json:"unreached,omitempty"`
 }
 
 // readRecord reads a record; nil if there is none yet.
@@ -82,6 +84,8 @@ func (r *record) reason(wanted bool) string {
 		return connectorv1alpha1.ReasonContractUnknown
 	case !state.Final() && (p.Ending || p.Alone):
 		return connectorv1alpha1.ReasonEnding
+	case state == contract.Reserved && r.Unreached:
+		return connectorv1alpha1.ReasonNotReachable
 	case !state.Final() && state != contract.Terminating && (p.Restored || p.Doubt == contract.OlderDoubt):
 		return connectorv1alpha1.ReasonSellerRestored
 	case state.InUse() && p.Peering == contract.Joined && !p.Drained:

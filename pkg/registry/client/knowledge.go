@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
@@ -76,6 +78,17 @@ type Party struct {
 	Announcement string
 	// Alive is whether the registry has heard of it of late: that is the registry's word alone.
 	Alive bool
+}
+
+// AuthHost returns the host at which Liqo authenticates those that peer with a cluster of the party, in small letters; empty if it has announced none
+// but that of its endpoint.
+func (p Party) AuthHost(of cluster.ID) string {
+	for _, c := range p.Said.Clusters {
+		if c.ID == string(of) {
+			return strings.ToLower(c.Auth)
+		}
+	}
+	return ""
 }
 
 // Offer is an offer, verified. Whether it is still valid depends on the time.

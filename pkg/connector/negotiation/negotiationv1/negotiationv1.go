@@ -20,7 +20,7 @@ const (
 )
 
 // The types of problem documents (RFC 9457) that say why a request is refused: by the contract's state, by its terms, because the caller
-// asks for too much, which it can ask for later, or because its key is that of nobody who is known, or was replaced.
+// asks for too much, which it can ask for later, because its cluster is not reached, or because its key is that of nobody who is known, or was replaced.
 const (
 	ProblemUnknown  = "urn:liqo-broker:negotiation:unknown-contract"
 	ProblemEarly    = "urn:liqo-broker:negotiation:too-early"
@@ -30,6 +30,8 @@ const (
 	ProblemTooMany  = "urn:liqo-broker:negotiation:too-many"
 	ProblemStranger = "urn:liqo-broker:negotiation:unknown-key"
 	ProblemReplaced = "urn:liqo-broker:negotiation:replaced-key"
+
+	ProblemNotReachable = "urn:liqo-broker:negotiation:not-reachable"
 )
 
 // Price is what is paid, as in the plan of an offer.
@@ -85,6 +87,14 @@ type QuoteRequest struct {
 	EndsAt    time.Time         `json:"endsAt"`
 }
 
+// Endpoints are where a cluster is reached by one with which it is to peer. The other side tries them before it signs.
+type Endpoints struct {
+	Cluster   string `doc:"Liqo's ID of the cluster."                                                                        json:"cluster"             maxLength:"63"`
+	Auth      string `doc:"Liqo's authentication service, as https://HOST[:PORT]."                                           json:"auth,omitempty"      maxLength:"300"`
+	APIServer string `doc:"The API server, as https://HOST[:PORT]."                                                          json:"apiServer,omitempty" maxLength:"300"`
+	Gateway   string `doc:"Liqo's gateway (UDP), as HOST:PORT. That of the buyer is not tried: one of two gateways is enough." json:"gateway,omitempty"   maxLength:"300"`
+}
+
 // Quote is what the seller would sell now. It holds nothing, and binds nobody.
 type Quote struct {
 	Terms Terms `doc:"The terms to reserve by, as they are." json:"terms"`
@@ -92,6 +102,8 @@ type Quote struct {
 	Offer   string `doc:"The offer, as its seller has signed it (JWS)."                               json:"offer"`
 	Verdict string `doc:"Whether a rule allows it, somebody has to approve it, or a rule forbids it." enum:"Accept,Ask,Deny" json:"verdict"`
 	Reason  string `json:"reason,omitempty"`
+	// Endpoints are told to who may buy.
+	Endpoints *Endpoints `doc:"Where the seller's cluster is reached; missing if a rule forbids the contract." json:"endpoints,omitempty"`
 }
 
 // Proposal asks to reserve by terms, or to change a contract to new ones.
@@ -101,7 +113,8 @@ type Proposal struct {
 
 // Signature signs what is reserved or proposed.
 type Signature struct {
-	Signature string `doc:"The terms, signed by the buyer (JWS)." json:"signature" maxLength:"30000" minLength:"1"`
+	Signature string     `doc:"The terms, signed by the buyer (JWS)."                                                        json:"signature"           maxLength:"30000" minLength:"1"`
+	Endpoints *Endpoints `doc:"Where the buyer's cluster is reached, which the seller tries before it signs the first time." json:"endpoints,omitempty"`
 }
 
 // Keys are the chain of a party's keys, from its first one to the one that it has shown on the connection.

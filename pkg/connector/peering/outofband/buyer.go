@@ -145,8 +145,8 @@ func (d *Driver) resolves(ctx context.Context, host string) error {
 		return fmt.Errorf("%w: resolve the host of authURL: %w", peering.ErrCredentials, err)
 	}
 	for _, address := range found {
-		if err := peering.Reachable(address); err != nil {
-			return err
+		if err := peering.Outside(address.String()); err != nil {
+			return fmt.Errorf("%w: authURL: %w", peering.ErrCredentials, err)
 		}
 	}
 	return nil

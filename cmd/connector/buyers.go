@@ -1,0 +1,59 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/go-logr/logr"
+
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/party"
+)
+
+// buyers tries to reach the clusters of buyers, for a server of negotiations.
+type buyers struct {
+	reach   peering.Reach
+	parties purchases.Parties
+	log     logr.Logger
+}
+
+var _ negotiation.Reach = buyers{}
+
+// Own implements negotiation.Reach.
+func (b buyers) Own(ctx context.Context) negotiationv1.Endpoints {
+	own, err := b.reach.Own(ctx)
+	if err != nil {
+		b.log.Error(err, "It is not known where others reach this cluster: nobody can buy who does not reach it")
+	}
+	return negotiationv1.Endpoints(own)
+}
+
+// Try implements negotiation.Reach. Of a buyer that a registry shows, liqo-auth is at the host that it has announced, or is not reached.
+func (b buyers) Try(ctx context.Context, buyer party.ID, at negotiationv1.Endpoints) (unreached []string, err error) {
+	if shown, is := b.parties.Party(buyer); is {
+		endpoint, failed := url.Parse(shown.Said.Endpoint)
+		auth, wrong := url.Parse(at.Auth)
+		if failed != nil || wrong != nil {
+			return []string{peering.AuthEndpoint}, nil
+		}
+		if host := cmp.Or(shown.AuthHost(cluster.ID(at.Cluster)), strings.ToLower(endpoint.Hostname())); strings.ToLower(auth.Hostname()) != host {
+			return []string{peering.AuthEndpoint}, nil
+		}
+	}
+	err = b.reach.Try(ctx, peering.Endpoints(at))
+	if found := (peering.UnreachedError)(nil); errors.As(err, &found) {
+		b.log.Info("A buyer's cluster is not reached", "buyer", buyer, "cluster", at.Cluster, "why", found.Error())
+		return found.Endpoints(), nil
+	}
+	return nil, err
+}
