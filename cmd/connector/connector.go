@@ -371,7 +371,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.market.Identify, store), Store: store, Offers: shop,
 		Admission:   negotiation.Owners{Admission: shop, Owns: owns(c.market, store)},
 		Credentials: peerings, Reach: buyers{c.reach, c.market, c.log.WithName("negotiation")},
-		Audit:       audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
+		Audit: audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
 		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
 	})
 	return err

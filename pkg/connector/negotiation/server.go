@@ -123,7 +123,7 @@ type Server struct {
 	// tries are those to reach the clusters of parties, and reached those that were of late.
 	tries   *source.Limit
 	reached *cache.LRUExpireCache
-	yaml        []byte
+	yaml    []byte
 
 	mu   sync.Mutex            // of pace
 	pace *cache.LRUExpireCache // of parties, and of networks with strangers

@@ -475,7 +475,7 @@ func TestNewServer(t *testing.T) {
 		"Identify": func(cfg *negotiation.Config) { cfg.Identify = nil }, "Store": func(cfg *negotiation.Config) { cfg.Store = nil },
 		"Offers": func(cfg *negotiation.Config) { cfg.Offers = nil }, "Admission": func(cfg *negotiation.Config) { cfg.Admission = nil },
 		"Credentials": func(cfg *negotiation.Config) { cfg.Credentials = nil }, "Reach": func(cfg *negotiation.Config) { cfg.Reach = nil },
-		"Drain": func(cfg *negotiation.Config) { cfg.Drain = -1 },
+		"Drain":  func(cfg *negotiation.Config) { cfg.Drain = -1 },
 		"Limits": func(cfg *negotiation.Config) { cfg.Limits.Open = 0 }, "Seller": func(cfg *negotiation.Config) { cfg.Seller.ReserveFor = 0 },
 	} {
 		open(t, func(cfg *negotiation.Config) {

@@ -213,6 +213,7 @@ func TestGiveUp(t *testing.T) {
 	}{
 		{"Expired", connectorv1alpha1.ReasonExpired, 0, true}, {"Failed", connectorv1alpha1.ReasonFailed, 0, true},
 		{"", connectorv1alpha1.ReasonOrderRefused, 0, true}, {"", connectorv1alpha1.ReasonTooExpensive, 0, true},
+		{"", connectorv1alpha1.ReasonNotReachable, 0, true}, {"Reserved", connectorv1alpha1.ReasonNotReachable, 0, true},
 		{"", connectorv1alpha1.ReasonSellerUnreachable, time.Minute, false}, {"", connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute, true},
 		{"Signed", connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute, false},
 		{"Proposed", connectorv1alpha1.ReasonAwaitsApproval, time.Hour, false},
@@ -247,6 +248,7 @@ func TestTurns(t *testing.T) {
 		"a seller that refuses many plans":   {1, 30, connectorv1alpha1.ReasonOrderRefused, time.Minute},
 		"three dead sellers with many plans": {3, 30, connectorv1alpha1.ReasonSellerUnreachable, 20 * time.Minute},
 		"more sellers than are remembered":   {100, 2, connectorv1alpha1.ReasonOrderRefused, time.Hour},
+		"a seller that is not reached":       {1, 3, connectorv1alpha1.ReasonNotReachable, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
