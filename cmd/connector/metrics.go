@@ -56,7 +56,7 @@ func newMetrics(reader client.Reader, now func() time.Time) *connectorMetrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_connector_requests_refused_total",
 			Help: "Requests of buyers that were refused, by reason: of strangers, malformed, of unknown contracts, not in the contract's state, " +
-				"with other terms, too many, or because the seller has failed.",
+				"with other terms, too many, of clusters that are not reached, or because the seller has failed.",
 		}, []string{"reason"}),
 		contracts: desc("contracts", "Contracts by side, as buyer or as seller, and by state.", "side", "state"),
 		waiting: desc("contracts_overdue",

@@ -41,6 +41,7 @@ func TestNegotiationSpeed(t *testing.T) {
 
 	t.Run("Party", func(t *testing.T) {
 		s := newStranger(t, newParty(t))
+		at := s.reached(t, "quick")
 		token, err := registry.Token(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +73,7 @@ func TestNegotiationSpeed(t *testing.T) {
 				t.Fatal(err)
 			}
 			var signed negotiationv1.Contract
-			sellerAPI.get(t, http.MethodPut, path+"/signature", negotiationv1.Signature{Signature: signature}, &signed)
+			sellerAPI.get(t, http.MethodPut, path+"/signature", negotiationv1.Signature{Signature: signature, Endpoints: at}, &signed)
 			took = append(took, time.Since(began))
 			if signed.Countersignature == "" {
 				t.Fatalf("the seller has not signed: %+v", signed)

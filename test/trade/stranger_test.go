@@ -53,6 +53,26 @@ func newParty(t *testing.T) *registrytest.Party {
 	return of
 }
 
+// reached has the stranger have one cluster, and be reached for it on its machine as a cluster is, by liqo-auth and an API server.
+func (s *stranger) reached(t *testing.T, id string) *negotiationv1.Endpoints {
+	t.Helper()
+	const port = "8444"
+	listener, err := s.machine.Listen(t.Context(), "tcp", s.address+":"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"clusterId":%q}`, id)
+	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	s.Clusters = []registryv1.Cluster{{ID: id, Auth: s.address}}
+	at := "https://" + s.address + ":" + port
+	return &negotiationv1.Endpoints{Cluster: id, Auth: at, APIServer: at}
+}
+
 // a caller calls one API by one key.
 type caller struct {
 	base string

@@ -158,7 +158,7 @@ func describe(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		connections: source.NewLimit(cfg.Limits.Connections, cfg.Limits.ConnectionsEach),
-		tries:       source.NewLimit(cfg.Limits.Tries, cfg.Limits.TriesAtOnce), reached: cache.NewLRUExpireCache(maxReached),
+		tries:       source.NewLimit(cfg.Limits.Tries, cfg.Limits.TriesAtOnce), reached: cache.NewLRUExpireCacheWithClock(maxReached, clock(cfg.Now)),
 
 		cfg: cfg, mux: http.NewServeMux(), poll: source.NewLimit(cfg.Limits.Polls, cfg.Limits.PollsEach),
 		pace: cache.NewLRUExpireCache(maxCallers),
@@ -184,6 +184,12 @@ func describe(cfg Config) (*Server, error) {
 	})
 	return s, nil
 }
+
+// clock is Config.Now, as caches take it.
+type clock func() time.Time
+
+// Now returns what time it is.
+func (c clock) Now() time.Time { return c() }
 
 // OpenAPI returns the document of the protocol, as YAML.
 func OpenAPI() ([]byte, error) {

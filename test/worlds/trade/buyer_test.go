@@ -61,7 +61,7 @@ func (b *buyer) newShopper() *shopper {
 		b.w.t.Fatal(err)
 	}
 	if s.purchases, err = purchases.New(purchases.Config{
-		Client: p.client(), Reader: p.reader(), Parties: b.w, Peering: liqoOfBuyer{p, b}, Cluster: b.identity, Fits: s.requests.Fits,
+		Client: p.client(), Reader: p.reader(), Parties: b.w, Peering: liqoOfBuyer{p, b}, Reach: roads{b}, Cluster: b.identity, Fits: s.requests.Fits,
 		Keys: func() party.Keys { return b.keys }, Key: func() party.Key { return b.key }, Now: b.clock, Elapsed: b.w.elapsed,
 	}); err != nil {
 		b.w.t.Fatal(err)

@@ -22,6 +22,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
+	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
@@ -171,6 +173,7 @@ func (r *replica) server() http.Handler {
 	r.answers, err = negotiation.NewServer(negotiation.Config{
 		Party: s.id, Key: func() party.Key { return s.key }, Keys: func() party.Keys { return s.keys }, Learn: r.books.Learn, Identify: r.identify,
 		Store: r.books, Offers: s, Admission: negotiation.Owners{Admission: s, Owns: s.w.owns},
+		Reach: negotiationtest.Reach{At: negotiationv1.Endpoints(where(s.identity)), Unreached: s.w.unreached}, TryFor: time.Millisecond,
 		Credentials: r.peerings, Seller: r.waits, Drain: drainFor, Limits: endless(), Log: logr.Discard(), Now: s.clock,
 	})
 	if err != nil {
@@ -183,6 +186,7 @@ func (r *replica) server() http.Handler {
 func endless() negotiation.Limits {
 	limits := negotiation.DefaultLimits()
 	limits.PerSecond, limits.AtOnce, limits.NewPerMinute, limits.NewAtOnce, limits.Lapsed = 1e6, 1e6, 1e6, 1e6, 1e6
+	limits.TriesPerMinute, limits.TriesAtOnce, limits.Tries = 1e6, 1e6, 1e6
 	return limits
 }
 

@@ -30,7 +30,7 @@ const (
 	// refusedWithin is how long it is waited for the news that nobody has the port of a gateway, which answers nothing.
 	refusedWithin = time.Second
 	// ownFor is for how long it counts where this cluster is.
-	ownFor = 10 * time.Second
+	ownFor = 2 * time.Second
 	// maxIDs and maxHeaders bound in bytes what is read of an answer.
 	maxIDs, maxHeaders = 4 << 10, 16 << 10
 )
