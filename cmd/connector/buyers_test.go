@@ -34,20 +34,20 @@ func (r *road) Try(context.Context, peering.Endpoints) error {
 	return r.err
 }
 
-// shown is what registries show of one party.
-type shown map[party.ID]registryclient.Party
+// announced is what registries show of one party.
+type announced map[party.ID]registryclient.Party
 
-func (s shown) Party(id party.ID) (registryclient.Party, bool) {
+func (s announced) Party(id party.ID) (registryclient.Party, bool) {
 	p, is := s[id]
 	return p, is
 }
 
-func (shown) Owns(party.ID, cluster.ID) bool { return true }
+func (announced) Owns(party.ID, cluster.ID) bool { return true }
 
 // TestBuyers tries buyers at the host that they have announced, and at no other, and tells of what came of it only what is not reached.
 func TestBuyers(t *testing.T) {
 	clusters := []registryv1.Cluster{{ID: "edge", Auth: "AUTH.edge.example"}, {ID: "second"}}
-	known := shown{"buyer": {Said: registryv1.Announcement{Endpoint: "https://edge.example:30446", Clusters: clusters}}}
+	known := announced{"buyer": {Said: registryv1.Announcement{Endpoint: "https://edge.example:30446", Clusters: clusters}}}
 	secret := peering.UnreachedError{{Endpoint: peering.APIServerEndpoint, At: "https://192.0.2.1", Why: "cluster \"secret\" answers"}}
 	failed := errors.New("no time")
 	for name, tc := range map[string]struct {
