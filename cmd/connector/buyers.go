@@ -33,7 +33,7 @@ var _ negotiation.Reach = buyers{}
 func (b buyers) Own(ctx context.Context) negotiationv1.Endpoints {
 	own, err := b.reach.Own(ctx)
 	if err != nil {
-		b.log.Error(err, "It is not known where others reach this cluster: nobody can buy who does not reach it")
+		b.log.Error(err, "It is not known where others reach this cluster: nobody can buy")
 	}
 	return negotiationv1.Endpoints(own)
 }
