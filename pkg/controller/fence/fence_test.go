@@ -5,6 +5,7 @@ package fence_test
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -44,7 +45,7 @@ func inBlocks(peers []networkingv1.NetworkPolicyPeer, address netip.Addr) bool {
 
 // reaches evaluates a policy: whether pods reach an address on any port, and whether they are reached from there.
 func reaches(policy *networkingv1.NetworkPolicy, address string) (out, in bool) {
-	parsed := netip.MustParseAddr(address)
+	parsed := netip.MustParseAddr(address).Unmap() // Which it is on the wire.
 	for _, rule := range policy.Spec.Egress {
 		out = out || len(rule.Ports) == 0 && inBlocks(rule.To, parsed)
 	}
@@ -52,6 +53,30 @@ func reaches(policy *networkingv1.NetworkPolicy, address string) (out, in bool) 
 		in = in || inBlocks(rule.From, parsed)
 	}
 	return out, in
+}
+
+// taken fails where the API server does not take what a policy selects, which it reads with package net (ValidateIPBlock of Kubernetes).
+func taken(t *testing.T, peers []networkingv1.NetworkPolicyPeer) {
+	t.Helper()
+	for _, p := range peers {
+		if p.IPBlock == nil {
+			continue
+		}
+		_, block, err := net.ParseCIDR(p.IPBlock.CIDR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range p.IPBlock.Except {
+			_, except, err := net.ParseCIDR(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bits, _ := block.Mask.Size()
+			if exceptBits, _ := except.Mask.Size(); !block.Contains(except.IP) || exceptBits <= bits {
+				t.Errorf("%s is not a part of %s", text, p.IPBlock.CIDR)
+			}
+		}
+	}
 }
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -66,7 +91,7 @@ func TestPolicy(t *testing.T) {
 	own := prefixes("10.200.0.0/16", "10.96.0.0/12", "203.0.113.7/32", "2001:db8:1::7/128")
 	internet := fence.Networks{Peer: prefixes("10.210.0.0/16", "10.211.0.0/16"), Own: own, Internet: true}
 	shut := fence.Networks{Peer: internet.Peer, Own: own}
-	hostile := fence.Networks{Peer: prefixes("0.0.0.0/0", "169.254.169.0/24", "10.200.7.0/24"), Own: own}
+	hostile := fence.Networks{Peer: prefixes("0.0.0.0/0", "::/0", "::ffff:0:0/90", "::ffff:10.200.0.0/112", "169.254.169.0/24", "10.200.7.0/24"), Own: own}
 	cases := map[string]struct {
 		reason   string
 		networks fence.Networks
@@ -96,6 +121,8 @@ func TestPolicy(t *testing.T) {
 		"AllServices": {"Also these.", hostile, "10.96.0.1", false, false},
 		"AllNodes":    {"Also these.", hostile, "203.0.113.7", false, false},
 		"AllLocal":    {"Also these.", hostile, "169.254.169.254", false, false},
+		"AllMapped":   {"Also these.", hostile, "::ffff:10.200.1.2", false, false},
+		"AllNodes6":   {"Also these.", hostile, "2001:db8:1::7", false, false},
 		"Within":      {"The peer says that it has a part of this cluster's.", hostile, "10.200.7.7", false, false},
 	}
 	for name, tc := range cases {
@@ -105,18 +132,10 @@ func TestPolicy(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, rule := range policy.Spec.Egress {
-				for _, to := range rule.To {
-					if to.IPBlock == nil {
-						continue
-					}
-					// The API server takes no others.
-					block := netip.MustParsePrefix(to.IPBlock.CIDR)
-					for _, except := range to.IPBlock.Except {
-						if e := netip.MustParsePrefix(except); e.Bits() <= block.Bits() || !block.Contains(e.Addr()) {
-							t.Errorf("%s is not a part of %s", e, block)
-						}
-					}
-				}
+				taken(t, rule.To)
+			}
+			for _, rule := range policy.Spec.Ingress {
+				taken(t, rule.From)
 			}
 			if out, in := reaches(policy, tc.address); out != tc.out || in != tc.in {
 				t.Errorf("%s\nreached %t, reaches %t, want %t and %t", tc.reason, out, in, tc.out, tc.in)

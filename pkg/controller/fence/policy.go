@@ -43,13 +43,14 @@ type Networks struct {
 }
 
 // private are the addresses that are not public: those of RFC 1122, 1918, 2544, 3927, 6598 and 6890, multicast and reserved ones, and
-// for IPv6 those of RFC 4193, 4291 and 6666, and such as hide IPv4 ones: RFC 3056, 4380 and 6052. The key tells whether they are IPv4.
+// for IPv6 those of RFC 4193, 4291 and 6666, and such as hide IPv4 ones: RFC 3056, 4380 and 6052. The key tells whether they are IPv4. Those
+// that are mapped into IPv6 (RFC 4291, 2.5.5.2) are on no wire but as IPv4, and the API server reads them as such: it takes no policy with them.
 var private = map[bool][]string{
 	true: {
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16",
 		"198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
 	},
-	false: {"::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2002::/16", "fc00::/7", "fe80::/10", "ff00::/8"},
+	false: {"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2002::/16", "fc00::/7", "fe80::/10", "ff00::/8"},
 }
 
 // Policy returns the NetworkPolicy of a peer's namespace.
@@ -89,6 +90,9 @@ func (n Networks) beyond() []networkingv1.NetworkPolicyPeer {
 	var peers []networkingv1.NetworkPolicyPeer
 	own := sorted(append(slices.Clone(local), n.Own...))
 	for _, prefix := range sorted(n.Peer) {
+		if prefix.Addr().Is4In6() {
+			continue // The API server would take no policy with it, and nothing is seen there.
+		}
 		block, taken := &networkingv1.IPBlock{CIDR: prefix.String()}, false
 		for _, o := range own {
 			switch {
