@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +103,96 @@ func TestKnownAgain(t *testing.T) {
 	p := w.until("p", connectorv1alpha1.ReasonActive, s)
 	if want := []string{"peer a", "drain a", "peer a"}; !slices.Equal(w.clusters.log, want) || messageOf(p) != "" {
 		t.Errorf("known again: %q, %q", w.clusters.log, messageOf(p))
+	}
+}
+
+// requests counts the requests to a seller from now on.
+func (s *shop) requests() *atomic.Int64 {
+	handler, count := s.server.Handler, &atomic.Int64{}
+	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		count.Add(1)
+		handler.ServeHTTP(w, r)
+	})
+	return count
+}
+
+// TestLeft has a seller not know a contract until its buyer has left: it is asked seldom. When it knows it again, the contract goes on, or ends if
+// people have ended it or deleted the Purchase meanwhile, and until a drain after its end.
+func TestLeft(t *testing.T) {
+	older := func(t *testing.T, s *shop, w *world) contract.Record {
+		t.Helper()
+		record, _ := s.Get(t.Context(), w.key("p"))
+		s.decide(t, w.key("p"), contract.Suspend)
+		s.decide(t, w.key("p"), contract.Resume)
+		w.once("p")
+		return *record
+	}
+	newest := func(t *testing.T, s *shop, w *world) contract.Record {
+		t.Helper()
+		record, _ := s.Get(t.Context(), w.key("p"))
+		return *record
+	}
+	remove := func(t *testing.T, w *world) {
+		t.Helper()
+		if err := w.client.Delete(t.Context(), w.get("p")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := func(t *testing.T, w *world) { t.Helper(); w.end("p") }
+	nothing := func(*testing.T, *world) {}
+	for _, c := range []struct {
+		name         string
+		copied       func(*testing.T, *shop, *world) contract.Record
+		before, then func(*testing.T, *world)
+		reason       string // Empty if it is gone.
+		message      string
+		state        contract.State
+		done         []string
+	}{
+		{"known again", newest, nothing, nothing, connectorv1alpha1.ReasonActive, "goes on", contract.Active, []string{"peer a"}},
+		{"an older version", older, nothing, nothing, connectorv1alpha1.ReasonActive, "kubectl delete purchase p ends it", contract.Active, []string{"peer a"}},
+		{"ended before", newest, ended, nothing, connectorv1alpha1.ReasonEnded, "", contract.Ended, nil},
+		{"ended then", newest, nothing, ended, connectorv1alpha1.ReasonEnded, "", contract.Ended, nil},
+		{"deleted then", newest, nothing, remove, "", "", contract.Ended, nil},
+		{"deleted before", newest, remove, nothing, "", "", contract.Active, nil}, // The seller was asked once more.
+		{"over", newest, func(_ *testing.T, w *world) { w.wait(2 * time.Hour) }, nothing, connectorv1alpha1.ReasonEndedEarly, "does not know", contract.Active, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t, remote())
+			w := newWorld(t, s)
+			w.create("p", s, nil)
+			w.until("p", connectorv1alpha1.ReasonActive, s)
+			record := c.copied(t, s, w)
+			s.Forget(w.key("p"))
+			w.until("p", connectorv1alpha1.ReasonEndedEarly, s)
+			count := s.requests()
+			for range 3 {
+				if again := w.once("p").RequeueAfter; again < 5*time.Minute {
+					t.Errorf("it asks again after %s", again)
+				}
+			}
+			if asked := count.Load(); asked != 3 || reasonOf(w.get("p")) != connectorv1alpha1.ReasonEndedEarly {
+				t.Errorf("in three looks it asks %d times; %s", asked, reasonOf(w.get("p")))
+			}
+			c.before(t, w)
+			w.once("p")
+			s.restore(t, record)
+			c.then(t, w)
+			for range 20 {
+				w.once("p")
+				s.serve(t, w.key("p"))
+			}
+			p := w.get("p")
+			switch {
+			case (p == nil) != (c.reason == ""):
+				t.Errorf("it is gone: %t", p == nil)
+			case p != nil && (reasonOf(p) != c.reason || !strings.Contains(messageOf(p), c.message)):
+				t.Errorf("it is %s (%s)", reasonOf(p), messageOf(p))
+			}
+			if now, _ := s.Get(t.Context(), w.key("p")); now.State != c.state || !slices.Equal(w.clusters.log, slices.Concat(parted, c.done)) {
+				t.Errorf("the seller has %s; done: %q", now.State, w.clusters.log)
+			}
+		})
 	}
 }
 

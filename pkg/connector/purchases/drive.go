@@ -43,6 +43,8 @@ const (
 	watched      = 5 * time.Minute
 	nodesAgain   = 30 * time.Second
 	unreadyAgain = 5 * time.Second
+	// seldom is how often a seller is asked whose buyer has left.
+	seldom = 5 * time.Minute
 	// countsOfDrain is how often the time of a drain is counted, and written, while it counts.
 	countsOfDrain = 20
 )
@@ -175,9 +177,11 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 		return d.unanswered(ctx, wrong)
 	}
 	switch event := action.Request.Event; {
-	case d.record.Purchase.Left || d.record.Purchase.Seen.Version != before.Seen.Version || before.Forks(d.record.Purchase.Seen):
+	case d.turned(before):
 		d.reached()
 		return nil, d.write(ctx)
+	case d.record.Purchase.Standing == contract.Left:
+		return d.left(ctx)
 	case event == contract.Sign && errors.Is(err, negotiation.ErrNotReachable):
 		d.record.Unreached, d.record.Note = true, "The seller has not signed: "+err.Error()
 		return d.wait(ctx, reachAgain, "", "")
@@ -242,7 +246,7 @@ func (d *drive) heard(c *negotiation.Client, view contract.View, err error) erro
 		answer = contract.Answered
 	}
 	d.record.Purchase = d.record.Purchase.Hear(answer, view, before.ClocksAt(d.now(), seller))
-	if after := d.record.Purchase; after.Doubt != before.Doubt || after.Alone != before.Alone {
+	if after := d.record.Purchase; after.Doubt != before.Doubt || after.Standing != before.Standing {
 		d.passed.begin(d.object.UID, d.cfg.Elapsed())
 	}
 	d.tell(before, cmp.Or(wrong, err))
@@ -271,10 +275,18 @@ func answerOf(err error) contract.Answer {
 	return contract.Silent
 }
 
+// turned reports whether the seller has shown something else than before, or the buyer does without it from now on, or not any more.
+func (d *drive) turned(before contract.Purchase) bool {
+	after := d.record.Purchase
+	parts := after.Standing != before.Standing && (after.Standing.Parts() || before.Standing.Parts())
+	return parts && after.Standing != contract.Left || after.Seen.Version != before.Seen.Version || before.Forks(after.Seen)
+}
+
 // tell notes for people what has changed between this side and its seller.
 func (d *drive) tell(before contract.Purchase, err error) {
-	switch after := d.record.Purchase; {
-	case after.Alone && !before.Alone, after.Left && !before.Left:
+	after := d.record.Purchase
+	switch parts := after.Standing.Parts(); {
+	case parts && after.Standing != before.Standing:
 		switch {
 		case after.Doubt == contract.UnknownDoubt && after.Seen.Version > 0:
 			d.record.Note = "The seller does not know the contract any more."
@@ -283,12 +295,23 @@ func (d *drive) tell(before contract.Purchase, err error) {
 		case after.Doubt != contract.UnknownDoubt && err != nil:
 			d.record.Note = "The seller did not confirm the end: " + err.Error()
 		}
-	case before.Alone && !after.Alone, before.Restored && !after.Restored:
-		d.record.Note = ""
 	case after.Restored && (after.Seen.Version < before.Seen.Version || before.Forks(after.Seen)):
 		d.record.Note = fmt.Sprintf("The seller was restored from an older copy: it shows version %d of the contract, %s, by terms of revision %d.",
 			after.Seen.Version, after.State(), after.Seen.Terms.Revision)
+	case before.Standing == contract.Left && !parts && !after.State().Final() && !after.Ending:
+		d.record.Note = "The seller shows the contract again, and it goes on; kubectl delete purchase " + d.object.Name + " ends it."
+	case before.Standing.Parts() && !parts, before.Restored && !after.Restored:
+		d.record.Note = ""
 	}
+}
+
+// left waits for long until a seller is asked again whose buyer has left, and lets go of an object that is being deleted.
+func (d *drive) left(ctx context.Context) (*ctrl.Result, error) {
+	if !d.object.DeletionTimestamp.IsZero() {
+		return d.over(ctx, d.record.reason(!d.leaves()), "")
+	}
+	d.watches.stop(d.object.Name)
+	return d.wait(ctx, seldom, "", "")
 }
 
 // observe takes what the seller shows.
@@ -311,8 +334,7 @@ func (d *drive) look(ctx context.Context, c *negotiation.Client) (bool, error) {
 	if wrong := d.heard(c, view, err); err != nil || wrong != nil {
 		return false, cmp.Or(err, wrong)
 	}
-	after := d.record.Purchase
-	if after.Seen.Version == before.Seen.Version && !before.Forks(after.Seen) && after.Alone == before.Alone && after.Left == before.Left {
+	if !d.turned(before) {
 		return false, nil
 	}
 	return true, d.write(ctx)
@@ -331,6 +353,8 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 		return d.unanswered(ctx, err)
 	case news:
 		return nil, nil //nolint:nilnil // There is more to do.
+	case d.record.Purchase.Standing == contract.Left:
+		return d.left(ctx)
 	}
 	if err := d.showPeering(ctx); err != nil {
 		return nil, err
@@ -367,6 +391,8 @@ func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error)
 	}
 	reason := d.record.reason(!d.leaves())
 	switch {
+	case d.record.Purchase.Standing == contract.Left:
+		return d.left(ctx)
 	case errors.Is(err, errOtherParty) && reason == connectorv1alpha1.ReasonActive:
 		return d.retry(ctx, reason, err.Error())
 	case errors.Is(err, errOtherParty):
@@ -375,7 +401,7 @@ func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error)
 		return d.retry(ctx, reason, "The seller's connector does not answer: "+err.Error())
 	case reason == connectorv1alpha1.ReasonContractUnknown:
 		return d.retry(ctx, reason, err.Error())
-	case d.record.Purchase.Alone:
+	case d.record.Purchase.Standing == contract.Alone:
 		return d.retry(ctx, reason, "")
 	}
 	return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())

@@ -58,7 +58,7 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 		if other.Spec.Seller != d.object.Spec.Seller {
 			used.foreign = other.Name
 		}
-		if err != nil || read.Purchase.Ending || read.Purchase.Alone {
+		if err != nil || read.Purchase.Ending || read.Purchase.Standing.Parts() {
 			continue
 		}
 		switch state := read.Purchase.State(); {

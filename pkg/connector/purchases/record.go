@@ -72,17 +72,19 @@ func (r *record) text() (string, error) {
 func (r *record) reason(wanted bool) string {
 	p := r.Purchase
 	state := p.State()
-	over := p.Left && p.Peering == contract.Apart || state == contract.Ended
+	left := p.Standing == contract.Left || p.Standing == contract.Closed
+	unknown := p.Doubt == contract.UnknownDoubt || p.Doubt == contract.OlderDoubt
+	over := left || state == contract.Ended
 	switch {
 	case over && wanted && p.Signature == "": // The seller has not decided in time.
 		return connectorv1alpha1.ReasonExpired
-	case over && !p.Ending && (p.Left && p.Doubt == contract.UnknownDoubt || !p.Seen.Ends.IsZero() && p.Seen.Ends.Before(p.Terms.EndsAt)):
+	case over && !p.Ending && (left && unknown || !p.Seen.Ends.IsZero() && p.Seen.Ends.Before(p.Terms.EndsAt)):
 		return connectorv1alpha1.ReasonEndedEarly
 	case over:
 		return connectorv1alpha1.ReasonEnded
 	case !state.Final() && p.Doubt == contract.UnknownDoubt && p.Committed():
 		return connectorv1alpha1.ReasonContractUnknown
-	case !state.Final() && (p.Ending || p.Alone):
+	case !state.Final() && (p.Ending || p.Standing == contract.Alone):
 		return connectorv1alpha1.ReasonEnding
 	case state == contract.Reserved && r.Unreached:
 		return connectorv1alpha1.ReasonNotReachable

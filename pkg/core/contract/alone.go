@@ -93,7 +93,7 @@ func (p Purchase) Pass(passed time.Duration) Purchase {
 }
 
 // unwarned reports whether the buyer parts without a seller that gives it the time of a drain.
-func (p Purchase) unwarned() bool { return p.Alone || p.Restored && p.State().Final() }
+func (p Purchase) unwarned() bool { return p.Standing == Alone || p.Restored && p.State().Final() }
 
 // DrainIsOver reports whether workloads that have not left by now are not waited for: their buyer parts without its seller, and a whole drain has
 // passed. Otherwise the seller says when.
@@ -106,77 +106,102 @@ func (p Purchase) Forks(view View) bool {
 		view.Signature != seen.Signature || view.Countersignature != seen.Countersignature)
 }
 
-// Hear returns the purchase after its seller was asked. The view counts for an older version. What the buyer decides about its seller is decided
-// here, and is undone when the seller answers as it should:
-//
-//   - A seller that shows an older version than it did, or another one of the same number, for a minute was restored from a copy: from then on what
-//     it shows now counts, and the buyer follows it to the end of the contract.
-//   - A buyer goes on alone, moves its workloads away and parts, when its seller has not known the contract for five minutes; when it has not
-//     answered for a drain, and the buyer wants the contract to end, or the drain before its end has begun, by both clocks; and when it answers
-//     for a drain without ending what the buyer has ended, or what has been over for a drain, by both clocks.
-//   - Alone and apart, it asks no more when the seller has said that it will not end it, or does not know it, or when the contract has been over
-//     for a drain by both clocks.
-//
-// A buyer that has not signed, and wants the contract no more, asks once.
+// Hear returns the purchase after its seller was asked. The view counts for an older version. How the buyer stands to its seller then is what the
+// table says (Turns): never by one answer, nor by one clock does it do without its seller, and all of it is undone when the seller answers as it
+// should, until nothing is left to undo. A seller that shows an older version than it did, or another one of the same number, for a minute was
+// restored from a copy: from then on what it shows now counts, and the buyer follows it to the end of the contract.
 func (p Purchase) Hear(answer Answer, view View, clocks Clocks) Purchase {
 	if ahead := clocks.Seller.Sub(clocks.Now).Truncate(time.Second); answer != Silent && (ahead-p.Ahead).Abs() > aheadAgain {
 		p.Ahead = ahead
 	}
-	over := clocks.reached(p.Last())
-	doubt := p.doubt(answer, over)
-	switch {
-	case doubt == NoDoubt:
-		p.Doubt, p.Doubted = NoDoubt, 0
-		if p.Alone {
-			p.Alone, p.Draining = false, 0
-			p = p.note(clocks.Now, p.State(), "the seller answers")
+	heard := p.doubt(answer, view, clocks)
+	// Why it has left stays, until the seller shows something.
+	if left := p.Standing == Left && heard != OlderDoubt && p.Doubt != OlderDoubt; heard != p.Doubt && (heard == NoDoubt || !left) {
+		p.Doubt, p.Doubted = heard, 0
+	}
+	for _, turn := range Turns(p.Standing, heard) {
+		if !slices.ContainsFunc(turn.If, func(c Condition) bool { return !p.holds(c, clocks) }) {
+			return p.turn(turn.To, view, clocks.Now)
 		}
-		return p
-	case doubt != p.Doubt:
-		p.Doubt, p.Doubted = doubt, 0
-	}
-	if p.Doubt == OlderDoubt && p.Doubted >= restoredFor && p.restored(view) {
-		return p.follow(view, clocks.Now)
-	}
-	alone := false
-	switch p.Doubt { //nolint:exhaustive // The others are no reason to leave.
-	case SilentDoubt:
-		alone = p.Doubted >= p.patience() && (p.Ending || clocks.reached(p.Ends().Add(-p.Terms.Drain)))
-	case UnknownDoubt:
-		alone = p.Doubted >= unknownFor
-	case WrongDoubt:
-		alone = p.Doubted >= p.patience() && (p.Ending || over)
-	}
-	if alone && !p.Alone && !p.State().Final() {
-		p.Alone, p.Draining = true, 0
-		p = p.note(clocks.Now, p.State(), "the buyer leaves alone: the seller is "+strings.ToLower(string(p.Doubt)))
-	}
-	unwanted := p.Ending || !p.SignBy.IsZero() && !clocks.Now.Before(p.SignBy)
-	switch {
-	case !p.Committed() && unwanted:
-		p.Left = true
-	case p.Alone && p.Peering == Apart:
-		p.Left = over || p.Doubt == UnknownDoubt && p.Doubted >= unknownFor || p.Doubt == WrongDoubt && p.Doubted >= p.patience()
 	}
 	return p
 }
 
-// doubt is what an answer means.
-func (p Purchase) doubt(answer Answer, over bool) Doubt {
+// holds reports whether a condition does.
+func (p Purchase) holds(condition Condition, clocks Clocks) bool {
+	switch condition {
+	case Unbound:
+		return !p.Committed()
+	case Unwanted:
+		return p.Ending || !p.SignBy.IsZero() && !clocks.Now.Before(p.SignBy)
+	case Ending:
+		return p.Ending
+	case Lasts:
+		return p.Doubted >= p.lasting()
+	case Near:
+		return clocks.reached(p.Ends().Add(-p.Terms.Drain))
+	case Past:
+		return clocks.reached(p.Last())
+	case Parted:
+		return p.Peering == Apart
+	}
+	return false
+}
+
+// lasting is for how long there must be a doubt until the buyer acts on it.
+func (p Purchase) lasting() time.Duration {
+	switch p.Doubt { //nolint:exhaustive // The others are as the default.
+	case UnknownDoubt:
+		return unknownFor
+	case OlderDoubt:
+		return restoredFor
+	}
+	return p.patience()
+}
+
+// turn returns the purchase of a buyer that stands so from now on.
+func (p Purchase) turn(to Standing, view View, now time.Time) Purchase {
+	was := p.Standing
+	switch {
+	case to == Heard && p.Doubt == OlderDoubt:
+		return p.follow(view, now)
+	case to == was:
+		return p
+	case to == Heard && was.Parts():
+		p.Draining = 0
+		p = p.note(now, p.State(), "the seller answers")
+	case to == Alone:
+		p.Draining = 0
+		p = p.note(now, p.State(), "the buyer leaves alone: the seller is "+strings.ToLower(string(p.Doubt)))
+	case to == Left:
+		p = p.note(now, p.State(), "the buyer has left")
+	}
+	p.Standing = to
+	return p
+}
+
+// doubt is what an answer means. What is over cannot be doubted.
+func (p Purchase) doubt(answer Answer, view View, clocks Clocks) Doubt {
 	state := p.State()
+	if state.Final() {
+		return NoDoubt
+	}
 	switch answer {
 	case Silent:
 		return SilentDoubt
 	case Unknown:
 		return UnknownDoubt
 	case Older:
-		return OlderDoubt
+		if p.restored(view) {
+			return OlderDoubt
+		}
+		return WrongDoubt
 	case Wrong:
 		return WrongDoubt
 	case Answered:
 	}
 	told := state == Terminating && p.Peering == Apart
-	if deaf := told || state != Terminating && (p.Ending || over); deaf && !state.Final() {
+	if told || state != Terminating && (p.Ending || p.holds(Past, clocks)) {
 		return WrongDoubt
 	}
 	return NoDoubt
@@ -191,7 +216,7 @@ func (p Purchase) restored(view View) bool {
 // follow takes what a restored seller shows for what counts.
 func (p Purchase) follow(view View, now time.Time) Purchase {
 	p = p.note(now, view.State, fmt.Sprintf("the seller was restored: version %d after %d", view.Version, p.Seen.Version))
-	p.Doubt, p.Doubted, p.Alone, p.Draining = NoDoubt, 0, false, 0
+	p.Doubt, p.Doubted, p.Standing, p.Draining = NoDoubt, 0, Heard, 0
 	p.Proposal, p.Restored = nil, true
 	p.Seen = p.dated(view, now)
 	return p.settled()

@@ -4,7 +4,7 @@
 package contract_test
 
 import (
-	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,21 +65,21 @@ func TestHear(t *testing.T) {
 				purchase = purchase.End("enough")
 			}
 			purchase = purchase.Hear(c.answer, view, c.clocks)
-			if purchase.Alone {
+			if purchase.Standing.Parts() {
 				t.Fatal("it leaves at the first answer")
 			}
 			passed := time.Duration(0)
-			for ; passed < day && !purchase.Alone; passed += time.Second {
+			for ; passed < day && !purchase.Standing.Parts(); passed += time.Second {
 				purchase = purchase.Pass(time.Second).Hear(c.answer, view, c.clocks)
 			}
 			switch {
 			case c.after < 0:
-				if purchase.Alone {
+				if purchase.Standing.Parts() {
 					t.Errorf("it leaves after %s", passed)
 				}
 				return
-			case !purchase.Alone || passed != c.after:
-				t.Fatalf("it leaves (%t) after %s", purchase.Alone, passed)
+			case purchase.Standing != contract.Alone || passed != c.after:
+				t.Fatalf("it stands %q after %s", purchase.Standing, passed)
 			}
 			if deed := purchase.Next(c.clocks.Now).Deed; deed != contract.Drain || purchase.DrainIsOver() {
 				t.Errorf("alone it does %s; the drain is over: %t", deed, purchase.DrainIsOver())
@@ -87,23 +87,39 @@ func TestHear(t *testing.T) {
 			if !purchase.Pass(drainFor).DrainIsOver() || purchase.Pass(drainFor-time.Second).DrainIsOver() {
 				t.Error("it does not wait for a drain")
 			}
-			// A seller that answers as it should undoes it, before and after the clusters have parted.
-			undone := purchase
-			undone.Ending = false
-			for _, deed := range []contract.Deed{contract.Drain, contract.Unpeer} {
-				undone = undone.Finish(contract.Action{Deed: deed}, "").Hear(contract.Answered, view, middle)
-				if undone.Alone || undone.Left || undone.Next(middle.Now).Deed != contract.Peer {
-					t.Errorf("after %s and an answer it does %s", deed, undone.Next(middle.Now).Deed)
+			// A seller that answers as it should undoes it, before and after the clusters have parted, and after the buyer has left.
+			undone := func(purchase contract.Purchase) {
+				purchase.Ending = false
+				if purchase = purchase.Hear(contract.Answered, view, middle); purchase.Standing != contract.Heard || purchase.Next(middle.Now).Deed != contract.Peer {
+					t.Errorf("after an answer it stands %q, and does %s", purchase.Standing, purchase.Next(middle.Now).Deed)
 				}
-				undone.Alone = true
 			}
-			purchase = purchase.Finish(contract.Action{Deed: contract.Drain}, "").Finish(contract.Action{Deed: contract.Unpeer}, "").Hear(c.answer, view, c.clocks)
-			over := contract.Action{Deed: contract.Over}
-			if asks := c.answer == contract.Silent; purchase.Left == asks || (purchase.Next(c.clocks.Now).Deed == over.Deed) == asks {
-				t.Errorf("alone and apart it does %s", purchase.Next(c.clocks.Now).Deed)
+			for _, deed := range []contract.Deed{contract.Drain, contract.Unpeer} {
+				purchase = purchase.Finish(contract.Action{Deed: deed}, "")
+				undone(purchase)
 			}
-			if purchase = purchase.Hear(c.answer, view, at(ends.Add(drainFor), ends.Add(drainFor))); !purchase.Left {
+			purchase = purchase.Hear(c.answer, view, c.clocks)
+			want := contract.Left
+			switch {
+			case !c.clocks.Now.Before(ends.Add(drainFor)) && !c.clocks.Seller.Before(ends.Add(drainFor)):
+				want = contract.Closed
+			case c.answer == contract.Silent:
+				want = contract.Alone
+			}
+			if purchase.Standing != want || (purchase.Next(c.clocks.Now).Deed == contract.Over) != (want == contract.Closed) {
+				t.Errorf("alone and apart it stands %q, and does %s", purchase.Standing, purchase.Next(c.clocks.Now).Deed)
+			}
+			if want != contract.Closed {
+				undone(purchase)
+			}
+			if want == contract.Left && purchase.Hear(contract.Silent, view, c.clocks).Standing != want {
+				t.Error("silence undoes what it has left")
+			}
+			if purchase = purchase.Hear(c.answer, view, at(ends.Add(drainFor), ends.Add(drainFor))); purchase.Standing != contract.Closed {
 				t.Error("it asks for ever")
+			}
+			if purchase = purchase.Hear(contract.Answered, view, middle); purchase.Standing != contract.Closed {
+				t.Error("what is closed is opened")
 			}
 		})
 	}
@@ -147,6 +163,82 @@ func TestEndedUnsaid(t *testing.T) {
 	}
 }
 
+// TestTurns walks the table of how a buyer stands to its seller: Hear does what is in it, all that is in it happens, and it keeps what was promised.
+func TestTurns(t *testing.T) {
+	ends := begin.Add(30 * day)
+	happened := map[contract.Standing]map[contract.Doubt][]bool{}
+	for _, standing := range contract.Standings() {
+		happened[standing] = map[contract.Doubt][]bool{}
+		for _, heard := range contract.Doubts() {
+			happened[standing][heard] = make([]bool, len(contract.Turns(standing, heard)))
+			for bits := range 1 << 5 {
+				is := func(bit int) bool { return bits>>bit&1 == 1 }
+				for _, now := range []time.Time{begin.Add(day), ends.Add(-drainFor), ends.Add(drainFor)} {
+					purchase, view := joined(t)
+					if purchase.Peering = contract.Joined; is(0) {
+						purchase.Peering = contract.Apart
+					}
+					if is(1) {
+						purchase.Signature = ""
+					}
+					if is(2) {
+						purchase = purchase.End("enough")
+					}
+					if is(3) {
+						purchase.SignBy = begin
+					}
+					holds := map[contract.Condition]bool{
+						contract.Unbound: is(0) && is(1), contract.Unwanted: is(2) || is(3), contract.Ending: is(2), contract.Lasts: is(4), contract.Parted: is(0),
+						contract.Near: !now.Before(ends.Add(-drainFor)), contract.Past: !now.Before(ends.Add(drainFor)),
+					}
+					if heard == contract.NoDoubt && (holds[contract.Ending] || holds[contract.Past]) {
+						continue // A seller that does not end it is wrong.
+					}
+					if purchase.Standing, purchase.Doubt = standing, heard; is(4) {
+						purchase.Doubted = 5 * time.Minute
+					}
+					answer := map[contract.Doubt]contract.Answer{
+						contract.NoDoubt: contract.Answered, contract.SilentDoubt: contract.Silent, contract.WrongDoubt: contract.Wrong,
+						contract.UnknownDoubt: contract.Unknown, contract.OlderDoubt: contract.Older,
+					}[heard]
+					after := purchase.Hear(answer, view, contract.Clocks{Now: now, Seller: now}).Standing
+					all := contract.Turns(standing, heard)
+					at := slices.IndexFunc(all, func(turn contract.Turn) bool {
+						return !slices.ContainsFunc(turn.If, func(c contract.Condition) bool { return !holds[c] })
+					})
+					if at < 0 || all[at].To != after {
+						t.Fatalf("%q, %q, %v: it stands %q, by turn %d", standing, heard, holds, after, at)
+					}
+					happened[standing][heard][at] = true
+					promised := ""
+					switch {
+					case heard == contract.NoDoubt && standing != contract.Closed && after != contract.Heard:
+						promised = "is undone when the seller answers"
+					case after == contract.Alone && standing != after && (!holds[contract.Lasts] || holds[contract.Unbound] || standing != contract.Doubting):
+						promised = "begins when it lasts, for what is signed"
+					case after == contract.Left && standing != after && (standing != contract.Alone || !holds[contract.Parted] || heard == contract.SilentDoubt):
+						promised = "comes after the clusters have parted, and not by silence"
+					case after == contract.Closed && standing != after && !holds[contract.Past] && !holds[contract.Unbound]:
+						promised = "comes after the end"
+					default:
+						continue
+					}
+					t.Errorf("%q, %q, %v: it stands %q, which %s", standing, heard, holds, after, promised)
+				}
+			}
+		}
+	}
+	for standing, heards := range happened {
+		for heard, turns := range heards {
+			for i, happens := range turns {
+				if !happens {
+					t.Errorf("%q, %q: %v never happens", standing, heard, contract.Turns(standing, heard)[i])
+				}
+			}
+		}
+	}
+}
+
 // TestHearUnsigned asks once for what nobody has signed and nobody wants.
 func TestHearUnsigned(t *testing.T) {
 	for _, answer := range []contract.Answer{contract.Silent, contract.Unknown, contract.Wrong, contract.Answered} {
@@ -155,10 +247,10 @@ func TestHearUnsigned(t *testing.T) {
 			t.Fatal(err)
 		}
 		clocks := contract.Clocks{Now: begin, Seller: begin}
-		if purchase.Hear(answer, contract.View{}, clocks).Left {
+		if purchase.Hear(answer, contract.View{}, clocks).Standing == contract.Closed {
 			t.Errorf("%s: what is wanted is left", answer)
 		}
-		if left := purchase.End("").Hear(answer, contract.View{}, clocks); !left.Left || left.Next(begin).Deed != contract.Over {
+		if left := purchase.End("").Hear(answer, contract.View{}, clocks); left.Standing != contract.Closed || left.Next(begin).Deed != contract.Over {
 			t.Errorf("%s: what is not wanted is kept: %s", answer, left.Next(begin).Deed)
 		}
 	}
@@ -242,56 +334,5 @@ func TestForks(t *testing.T) {
 				t.Errorf("it forks: %t", forks)
 			}
 		})
-	}
-}
-
-// TestAloneWorlds has random sellers answer, be silent, forget the contract and be restored, while the buyer's clock leaps: as long as the seller has
-// answered within a minute, nothing leaves that neither side has ended, and after the end everything is over.
-func TestAloneWorlds(t *testing.T) {
-	for seed := range uint64(2000) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		purchase, view := joined(t)
-		purchase.Terms.EndsAt = begin.Add(6 * time.Hour)
-		view.Terms, view.Ends = purchase.Terms, purchase.Terms.EndsAt
-		purchase.Seen = view
-		now, leap, heard := begin, time.Duration(0), begin
-		for now.Before(purchase.Terms.EndsAt.Add(8 * time.Hour)) {
-			passed := time.Duration(1+random.IntN(30)) * time.Second
-			now = now.Add(passed)
-			purchase = purchase.Pass(passed)
-			if random.IntN(50) == 0 {
-				leap = time.Duration(random.IntN(48)-24) * time.Hour
-			}
-			if random.IntN(2000) == 0 {
-				purchase = purchase.End("enough")
-			}
-			over := !now.Before(purchase.Last())
-			mood := (uint64(now.Sub(begin)/(20*time.Minute)) + seed) % 4 // The seller is as it is for 20 minutes.
-			answer := []contract.Answer{contract.Answered, contract.Silent, contract.Answered, contract.Unknown}[mood]
-			if over { // Clocks are right.
-				leap = 0
-				answer = []contract.Answer{contract.Silent, contract.Unknown, contract.Wrong}[seed%3]
-			}
-			if answer == contract.Answered {
-				heard = now
-			}
-			deed := purchase.Next(now.Add(leap)).Deed
-			switch {
-			case purchase.Left:
-			case deed == contract.Drain || deed == contract.Unpeer:
-				if !purchase.Ending && now.Sub(heard) < time.Minute {
-					t.Fatalf("seed %d: it does %s at %s, %s after an answer", seed, deed, now.Sub(begin), now.Sub(heard))
-				}
-				purchase = purchase.Finish(contract.Action{Deed: deed}, "")
-			case deed == contract.Peer:
-				purchase = purchase.Begin(contract.Action{Deed: deed}).Finish(contract.Action{Deed: deed}, "")
-			}
-			if !purchase.Left {
-				purchase = purchase.Hear(answer, purchase.Seen, contract.Clocks{Now: now.Add(leap), Seller: now})
-			}
-		}
-		if purchase.Next(now).Deed != contract.Over {
-			t.Fatalf("seed %d: hours after the end it does %s: %+v", seed, purchase.Next(now).Deed, purchase)
-		}
 	}
 }

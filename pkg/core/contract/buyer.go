@@ -57,14 +57,12 @@ type Purchase struct {
 	// Seen is the newest that its seller said, and Ahead how far its seller's clock was ahead of its own then.
 	Seen  View          `json:"seen"`
 	Ahead time.Duration `json:"ahead,omitempty"`
-	// Doubt is what is wrong with its seller, and Doubted for how long it has been so, as far as anybody has counted.
+	// Doubt is what is wrong with its seller, and Doubted for how long it has been so, as far as anybody has counted. Once it has left, it is why.
 	Doubt   Doubt         `json:"doubt,omitempty"`
 	Doubted time.Duration `json:"doubted,omitempty"`
-	// Alone is whether it moves its workloads away and parts without its seller, and Draining for how long that has lasted.
-	Alone    bool          `json:"alone,omitempty"`
+	// Standing is how it stands to its seller, and Draining for how long it has moved its workloads away without it.
+	Standing Standing      `json:"standing,omitempty"`
 	Draining time.Duration `json:"draining,omitempty"`
-	// Left is whether it asks its seller no more: the contract is over.
-	Left bool `json:"left,omitempty"`
 	// Restored is whether its seller shows less than both have signed, as after it was restored from a copy.
 	Restored bool `json:"restored,omitempty"`
 
@@ -108,11 +106,11 @@ type Action struct {
 func (p Purchase) Next(now time.Time) Action {
 	// What the seller has ended is left, whatever the buyer wants.
 	switch state := p.State(); {
-	case (p.Left || state.Final()) && p.Peering == Apart:
+	case (p.Standing == Closed || state.Final()) && p.Peering == Apart:
 		return Action{Deed: Over}
 	case p.unwarned() && p.Peering != Apart && !p.Drained:
 		return Action{Deed: Drain}
-	case (p.Alone || state.Final()) && p.Peering != Apart:
+	case (p.Standing.Parts() || state.Final()) && p.Peering != Apart:
 		return Action{Deed: Unpeer}
 	case state == Terminating && p.Peering != Apart && !p.Drained:
 		return Action{Deed: Drain}
@@ -124,7 +122,7 @@ func (p Purchase) Next(now time.Time) Action {
 		return p.send(Request{Event: Terminate, Reason: p.EndingReason})
 	case p.Signature == "" && !p.SignBy.IsZero() && !now.Before(p.SignBy):
 		return p.send(Request{Event: Terminate, Reason: notReserved})
-	case p.Alone, p.Restored && state == Reserved && !p.Seen.Terms.Equal(p.Terms):
+	case p.Standing.Parts(), p.Restored && state == Reserved && !p.Seen.Terms.Equal(p.Terms):
 		return Action{Deed: Watch}
 	}
 	// On the way to a contract, and in it.

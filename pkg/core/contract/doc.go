@@ -3,7 +3,7 @@
 
 // Package contract decides what becomes of a contract between two clusters: at its seller, by Seller.Apply, and at its buyer, by
 // Purchase.Next, Purchase.Observe and Purchase.Hear. The buyer drives, and the seller's record counts: a buyer is in the state that its seller has written
-// and shown. A seller never calls a buyer.
+// and shown. A seller never calls a buyer. A buyer whose seller does not answer as it should is in a state of its own beside that, its Standing.
 //
 // It decides from values, with the time as an argument. It makes no call, writes nothing, and does not know keys: signatures are texts that
 // the caller has verified. It does not know what is for sale either: the caller brings the policy's verdict and the limits. No function
@@ -114,4 +114,52 @@
 //	  same                                     Reserve Sign Terminate Drained Fail Notice Tick
 //	  late                                     Peered Resize Renew Confirm Approve Refuse Grant Suspend Resume
 //	  -> Failed, same                          Withdrawn
+//
+// The buyer's table says how it stands to its seller after it has heard it: to be Right, Silent, Wrong, Unknown or Older. The first outcome counts
+// whose conditions hold. It lasts when a seller has been Unknown for 5 minutes, Older for a minute, and else for a drain, a minute at least. The end,
+// and what is counted from it, two clocks have to say. None of it happens by one answer or by one clock, and a right one undoes all of it, also when
+// its clusters have parted:
+//
+//	Heard
+//	  Right                               same
+//	  Silent Wrong Unknown Older          -> Closed if nothing is signed and nobody wants it
+//	                                      -> Doubting
+//	Doubting
+//	  Right                               -> Heard
+//	  Silent                              -> Closed if nothing is signed and nobody wants it
+//	                                      same if nothing is signed
+//	                                      -> Alone if it lasts and the buyer has ended it
+//	                                      -> Alone if it lasts and its last drain has begun
+//	                                      same
+//	  Wrong                               -> Closed if nothing is signed and nobody wants it
+//	                                      same if nothing is signed
+//	                                      -> Alone if it lasts and the buyer has ended it
+//	                                      -> Alone if it lasts and it has been over for a drain
+//	                                      same
+//	  Unknown                             -> Closed if nothing is signed and nobody wants it
+//	                                      -> Closed if nothing is signed and it lasts
+//	                                      -> Alone if it lasts
+//	                                      same
+//	  Older                               -> Closed if nothing is signed and nobody wants it
+//	                                      -> Heard if it lasts
+//	                                      same
+//	Alone
+//	  Right                               -> Heard
+//	  Silent                              -> Closed if the clusters have parted and it has been over for a drain
+//	                                      same
+//	  Wrong Unknown                       -> Closed if the clusters have parted and it has been over for a drain
+//	                                      -> Left if the clusters have parted and it lasts
+//	                                      same
+//	  Older                               -> Heard if it lasts
+//	                                      -> Closed if the clusters have parted and it has been over for a drain
+//	                                      same
+//	Left
+//	  Right                               -> Heard
+//	  Silent Wrong Unknown                -> Closed if it has been over for a drain
+//	                                      same
+//	  Older                               -> Heard if it lasts
+//	                                      -> Closed if it has been over for a drain
+//	                                      same
+//	Closed
+//	  Right Silent Wrong Unknown Older    same
 package contract

@@ -4,6 +4,7 @@
 package contract_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -105,11 +106,81 @@ func page() string {
 	return out.String()
 }
 
-// TestDocuments compares the table in the documents with the data. Run it with -update to write it again.
+// stands is how a buyer stands, for people.
+func stands(standing contract.Standing) string {
+	if standing == contract.Heard {
+		return "Heard"
+	}
+	return string(standing)
+}
+
+// outcomes says what a buyer does that stands so and hears its seller to be so.
+func outcomes(standing contract.Standing, heard contract.Doubt) string {
+	var all []string
+	for _, turn := range contract.Turns(standing, heard) {
+		text := "-> " + stands(turn.To)
+		if turn.To == standing {
+			text = "same"
+		}
+		for i, condition := range turn.If {
+			text += []string{" if ", " and "}[min(i, 1)] + string(condition)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+// turns groups what a seller can be heard to be that has the same outcome for a buyer that stands so.
+func turns(standing contract.Standing) (all []string, heards map[string][]string) {
+	heards = map[string][]string{}
+	for _, heard := range contract.Doubts() {
+		outcome := outcomes(standing, heard)
+		if !slices.Contains(all, outcome) {
+			all = append(all, outcome)
+		}
+		heards[outcome] = append(heards[outcome], cmp.Or(string(heard), "Right"))
+	}
+	return all, heards
+}
+
+// leavingComment and leavingPage are the table of how a buyer stands to its seller, as part of a doc comment and for docs.
+func leavingComment() string {
+	var out strings.Builder
+	for _, standing := range contract.Standings() {
+		fmt.Fprintf(&out, "//\t%s\n", stands(standing))
+		all, heards := turns(standing)
+		for _, outcome := range all {
+			heard := strings.Join(heards[outcome], " ")
+			for turn := range strings.SplitSeq(outcome, "; ") {
+				fmt.Fprintf(&out, "//\t  %-35s %s\n", heard, turn)
+				heard = ""
+			}
+		}
+	}
+	return out.String()
+}
+
+func leavingPage() string {
+	var out strings.Builder
+	out.WriteString("| the buyer | its seller is | outcome, the first that holds |\n|---|---|---|\n")
+	for _, standing := range contract.Standings() {
+		all, heards := turns(standing)
+		for _, outcome := range all {
+			fmt.Fprintf(&out, "| %s | %s | %s |\n", stands(standing), strings.Join(heards[outcome], ", "), strings.ReplaceAll(outcome, "->", "→"))
+		}
+	}
+	return out.String()
+}
+
+// TestDocuments compares the tables in the documents with the data. Run it with -update to write it again.
 func TestDocuments(t *testing.T) {
 	cases := map[string]struct{ file, begin, end, want string }{
-		"doc comment": {"doc.go", "// The table (same: it is so already):\n", "package contract\n", "//\n" + comment()},
-		"page":        {"../../../docs/catalog/contract.md", "<!-- states: go test ./pkg/core/contract -run Documents -update -->\n", "<!-- end of states -->\n", page()},
+		"doc comment":        {"doc.go", "// The table (same: it is so already):\n", "//\n// The buyer's table", "//\n" + comment()},
+		"doc comment, buyer": {"doc.go", "// its clusters have parted:\n", "package contract\n", "//\n" + leavingComment()},
+		"page":               {"../../../docs/catalog/contract.md", "<!-- states: go test ./pkg/core/contract -run Documents -update -->\n", "<!-- end of states -->\n", page()},
+		"page, buyer": {
+			"../../../docs/catalog/contract.md", "<!-- leaving: go test ./pkg/core/contract -run Documents -update -->\n", "<!-- end of leaving -->\n", leavingPage(),
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

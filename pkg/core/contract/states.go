@@ -33,6 +33,21 @@ func (s State) Final() bool {
 // InUse reports whether a buyer may run workloads by the contract.
 func (s State) InUse() bool { return s == Active || s == Resizing }
 
+// Standing is how a buyer stands to its seller: whether it goes by what the seller says, or does without it.
+type Standing string
+
+// The standings.
+const (
+	Heard    Standing = ""         // the seller answers as it should
+	Doubting Standing = "Doubting" // it does not, and what runs goes on
+	Alone    Standing = "Alone"    // the buyer moves its workloads away and parts without the seller, and goes on asking
+	Left     Standing = "Left"     // it has parted, from a seller that does not know the contract or does not end it, and asks seldom
+	Closed   Standing = "Closed"   // it asks no more
+)
+
+// Parts reports whether a buyer does without its seller.
+func (s Standing) Parts() bool { return s == Alone || s == Left || s == Closed }
+
 // Event is what can happen to a contract on the seller's side.
 type Event string
 

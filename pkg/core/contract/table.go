@@ -133,3 +133,81 @@ var table = map[State]map[Event]Cell{
 		Withdrawn: to(Failed).orSame(), Tick: same,
 	},
 }
+
+// Condition is what has to hold for a Turn, in words.
+type Condition string
+
+// The conditions. Ends and drains are reached when both clocks say so.
+const (
+	// Unbound: the seller cannot hold the buyer to the contract.
+	Unbound Condition = "nothing is signed"
+	// Unwanted: the buyer has ended it, or waits no longer for somebody to decide.
+	Unwanted Condition = "nobody wants it"
+	// Ending: the buyer has ended it.
+	Ending Condition = "the buyer has ended it"
+	// Lasts: the seller has been so for as long as it takes: unknown for 5 minutes, older for a minute, silent or wrong for a drain, a minute at least.
+	Lasts Condition = "it lasts"
+	// Near: the drain before its end has begun.
+	Near Condition = "its last drain has begun"
+	// Past: a drain has passed since its end.
+	Past Condition = "it has been over for a drain"
+	// Parted: there is no peering for it.
+	Parted Condition = "the clusters have parted"
+)
+
+// Turn is how a buyer stands after it has heard its seller, if all conditions hold.
+type Turn struct {
+	To Standing
+	If []Condition
+}
+
+// Standings returns how a buyer can stand to its seller, in the order in which it leaves.
+func Standings() []Standing { return []Standing{Heard, Doubting, Alone, Left, Closed} }
+
+// Doubts returns what a seller can be heard to be.
+func Doubts() []Doubt { return []Doubt{NoDoubt, SilentDoubt, WrongDoubt, UnknownDoubt, OlderDoubt} }
+
+// Turns returns the turns of a buyer that stands so and hears its seller to be so; the first whose conditions hold counts, and there always is one.
+// The caller must not change them.
+func Turns(standing Standing, heard Doubt) []Turn { return leaving[standing][heard] }
+
+func turn(to Standing, conditions ...Condition) Turn { return Turn{to, conditions} }
+
+// leaving says how a buyer stands after it has heard its seller. Hear does what is in it, and nothing else.
+var leaving = map[Standing]map[Doubt][]Turn{
+	Heard: {
+		NoDoubt:      {turn(Heard)},
+		SilentDoubt:  {turn(Closed, Unbound, Unwanted), turn(Doubting)},
+		WrongDoubt:   {turn(Closed, Unbound, Unwanted), turn(Doubting)},
+		UnknownDoubt: {turn(Closed, Unbound, Unwanted), turn(Doubting)},
+		OlderDoubt:   {turn(Closed, Unbound, Unwanted), turn(Doubting)},
+	},
+	Doubting: {
+		NoDoubt: {turn(Heard)},
+		SilentDoubt: {
+			turn(Closed, Unbound, Unwanted), turn(Doubting, Unbound), turn(Alone, Lasts, Ending), turn(Alone, Lasts, Near), turn(Doubting),
+		},
+		WrongDoubt: {
+			turn(Closed, Unbound, Unwanted), turn(Doubting, Unbound), turn(Alone, Lasts, Ending), turn(Alone, Lasts, Past), turn(Doubting),
+		},
+		UnknownDoubt: {turn(Closed, Unbound, Unwanted), turn(Closed, Unbound, Lasts), turn(Alone, Lasts), turn(Doubting)},
+		OlderDoubt:   {turn(Closed, Unbound, Unwanted), turn(Heard, Lasts), turn(Doubting)},
+	},
+	Alone: {
+		NoDoubt:      {turn(Heard)},
+		SilentDoubt:  {turn(Closed, Parted, Past), turn(Alone)},
+		WrongDoubt:   {turn(Closed, Parted, Past), turn(Left, Parted, Lasts), turn(Alone)},
+		UnknownDoubt: {turn(Closed, Parted, Past), turn(Left, Parted, Lasts), turn(Alone)},
+		OlderDoubt:   {turn(Heard, Lasts), turn(Closed, Parted, Past), turn(Alone)},
+	},
+	Left: {
+		NoDoubt:      {turn(Heard)},
+		SilentDoubt:  {turn(Closed, Past), turn(Left)},
+		WrongDoubt:   {turn(Closed, Past), turn(Left)},
+		UnknownDoubt: {turn(Closed, Past), turn(Left)},
+		OlderDoubt:   {turn(Heard, Lasts), turn(Closed, Past), turn(Left)},
+	},
+	Closed: {
+		NoDoubt: {turn(Closed)}, SilentDoubt: {turn(Closed)}, WrongDoubt: {turn(Closed)}, UnknownDoubt: {turn(Closed)}, OlderDoubt: {turn(Closed)},
+	},
+}

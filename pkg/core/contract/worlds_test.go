@@ -4,6 +4,7 @@
 package contract_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -75,8 +76,13 @@ type side struct {
 	process
 	stored        contract.Purchase
 	peered, using bool
-	// left is whether it has heard that the seller does not know what it had ended before it was reserved. It asks no more.
-	left bool
+	// asked counts what it has asked, and answered is the last of that to which there was an answer.
+	asked, answered int
+	// counted is until when it has counted the time, and right when it last had no doubt of its seller. ahead is how far its seller's clock was ahead
+	// of the right one at the last answer, and said whether there was one since its process began.
+	counted, right time.Time
+	ahead          time.Duration
+	said           bool
 }
 
 // message is a request that asks for a view (without an event) or for more, or the answer.
@@ -84,27 +90,34 @@ type message struct {
 	buyer   int
 	request contract.Request
 	view    *contract.View
-	// unknown is whether the answer is that the seller does not know the contract.
-	unknown bool
+	// answer is what kind of answer it is; empty for a request.
+	answer contract.Answer
+	// asked is which question of the buyer it is, or answers, and at when it was answered by the seller's clock.
+	asked int
+	at    time.Time
 }
 
 // world is a seller that runs twice, its buyers, and the network between them.
 type world struct {
-	random   *rand.Rand
-	trace    func(string, ...any)
-	time     time.Time
-	seller   contract.Seller
-	limits   ledger.Limits
-	workers  [2]process
-	books    ledger.Ledger
-	booksAt  int // how often the ledger was written
-	records  map[contract.Key]contract.Record
-	grants   map[contract.Key]bool
-	buyers   []*side
-	network  []message
-	honest   bool // nothing goes wrong any more
-	progress bool
-	err      error
+	random  *rand.Rand
+	trace   func(string, ...any)
+	time    time.Time
+	seller  contract.Seller
+	limits  ledger.Limits
+	workers [2]process
+	books   ledger.Ledger
+	booksAt int // how often the ledger was written
+	records map[contract.Key]contract.Record
+	grants  map[contract.Key]bool
+	buyers  []*side
+	network []message
+	honest  bool // nothing goes wrong any more
+	// absent is what the seller is while it does not answer as it should; empty while it does.
+	absent contract.Answer
+	// left and back count the buyers that left, and that came back after that.
+	left, back int
+	progress   bool
+	err        error
 }
 
 func newWorld(seed uint64, trace func(string, ...any)) *world {
@@ -122,7 +135,7 @@ func newWorld(seed uint64, trace func(string, ...any)) *world {
 		if err != nil {
 			w.failf("%v", err)
 		}
-		w.buyers = append(w.buyers, &side{stored: purchase})
+		w.buyers = append(w.buyers, &side{stored: purchase, counted: begin, right: begin})
 	}
 	return w
 }
@@ -171,9 +184,11 @@ func (w *world) writeRecord(record contract.Record, was int64) bool {
 
 func (w *world) writePurchase(b *side, purchase contract.Purchase) {
 	if purchase.Seen.Version != b.stored.Seen.Version || purchase.Peering != b.stored.Peering || purchase.Signature != b.stored.Signature ||
-		purchase.Drained != b.stored.Drained || purchase.Ending != b.stored.Ending || purchase.Proposal != b.stored.Proposal {
+		purchase.Drained != b.stored.Drained || purchase.Ending != b.stored.Ending || purchase.Proposal != b.stored.Proposal ||
+		purchase.Standing != b.stored.Standing {
 		w.progress = true
-		w.trace("buyer %s v%d %s peering %q drained %t ending %t", purchase.Terms.Buyer, purchase.Seen.Version, purchase.State(), purchase.Peering, purchase.Drained, purchase.Ending)
+		w.trace("buyer %s v%d %s peering %q drained %t ending %t %s", purchase.Terms.Buyer, purchase.Seen.Version, purchase.State(), purchase.Peering,
+			purchase.Drained, purchase.Ending, purchase.Standing)
 	}
 	b.stored = purchase
 	w.check()
@@ -262,36 +277,43 @@ func (w *world) decide(worker *process, key contract.Key) task {
 // receive delivers a message.
 func (w *world) receive(m message) {
 	b := w.buyers[m.buyer]
-	switch {
-	case m.unknown:
-		b.left = b.left || b.stored.Ending && b.stored.Seen.Version == 0
-		return
-	case m.view != nil && b.left:
-		return
+	worker := &w.workers[w.random.IntN(2)]
+	answer := func(view contract.View) {
+		reply := message{buyer: m.buyer, answer: cmp.Or(w.absent, contract.Answered), asked: m.asked, at: w.time.Add(worker.clock)}
+		switch {
+		case reply.answer != contract.Answered:
+		case view.Version > 0:
+			reply.view = &view
+		default:
+			reply.answer = contract.Unknown
+		}
+		w.network = append(w.network, reply)
 	}
-	if m.view != nil {
+	switch {
+	case m.view == nil && m.answer != "":
+		w.hear(b, m)
+		return
+	case m.view != nil && b.stored.Standing == contract.Closed:
+		return
+	case m.view != nil:
 		purchase, err := b.stored.Observe(*m.view, w.time.Add(b.clock))
 		if err != nil {
 			w.failf("%v", err)
 		}
 		w.writePurchase(b, purchase)
-		return
-	}
-	answer := func(view contract.View) {
-		switch {
-		case view.Version > 0:
-			w.network = append(w.network, message{buyer: m.buyer, view: &view})
-		case m.request.Event == contract.Terminate:
-			w.network = append(w.network, message{buyer: m.buyer, unknown: true})
-		}
-	}
-	if m.request.Event == "" {
-		if record, found := w.records[m.request.Key]; found {
-			answer(record.View)
+		if m.view.Version == purchase.Seen.Version { // Else it was overtaken.
+			w.hear(b, m)
 		}
 		return
+	case w.absent == contract.Silent:
+		return
+	case w.absent != "":
+		answer(contract.View{})
+		return
+	case m.request.Event == "":
+		answer(w.records[m.request.Key].View)
+		return
 	}
-	worker := &w.workers[w.random.IntN(2)]
 	if len(worker.task) > 0 {
 		w.network = append(w.network, m)
 		return
@@ -310,11 +332,48 @@ func (w *world) receive(m message) {
 	worker.task = w.handle(worker, request, answer)
 }
 
+// hear has a buyer take an answer to what it has asked last.
+func (w *world) hear(b *side, m message) {
+	if m.asked != b.asked {
+		return // It does not wait for that any more.
+	}
+	if m.answer != contract.Silent {
+		b.answered, b.ahead, b.said = m.asked, m.at.Sub(w.time), true
+	}
+	seller := time.Time{}
+	if b.said {
+		seller = w.time.Add(b.ahead)
+	}
+	before, doubt := b.stored.Standing, b.stored.Doubt
+	now := w.time.Add(b.clock)
+	after := b.stored.Hear(m.answer, b.stored.Seen, b.stored.ClocksAt(now, seller))
+	if after.Doubt != doubt || after.Standing != before {
+		b.counted = w.time // What has lasted counts from now on.
+	}
+	switch {
+	case after.Standing == contract.Heard:
+		b.right = w.time
+	case after.Standing == contract.Alone && before != contract.Alone && w.time.Sub(b.right) < time.Minute:
+		w.failf("buyer of %s leaves alone %s after a right answer", after.Terms.Key(), w.time.Sub(b.right))
+	case after.Standing == contract.Left && before != contract.Left:
+		w.left++
+	}
+	if before == contract.Left && after.Standing == contract.Heard {
+		w.back++
+	}
+	w.writePurchase(b, after)
+}
+
 // act is the task of a buyer: it writes what it will do, does it, and writes that it has.
 func (w *world) act(index int) task {
 	b := w.buyers[index]
+	b.stored = b.stored.Pass(w.time.Sub(b.counted))
+	if b.counted = w.time; b.answered < b.asked {
+		w.hear(b, message{answer: contract.Silent, asked: b.asked})
+		b.answered = b.asked
+	}
 	action := b.stored.Next(w.time.Add(b.clock))
-	if action.Deed == contract.Over || b.left {
+	if action.Deed == contract.Over {
 		return nil
 	}
 	return task{
@@ -322,9 +381,11 @@ func (w *world) act(index int) task {
 		func() task {
 			switch action.Deed { //nolint:exhaustive // The others need nothing, or the default.
 			case contract.Send:
-				w.network = append(w.network, message{buyer: index, request: action.Request})
+				b.asked++
+				w.network = append(w.network, message{buyer: index, request: action.Request, asked: b.asked})
 			case contract.Watch:
-				w.network = append(w.network, message{buyer: index, request: contract.Request{Key: b.stored.Terms.Key()}})
+				b.asked++
+				w.network = append(w.network, message{buyer: index, request: contract.Request{Key: b.stored.Terms.Key()}, asked: b.asked})
 			case contract.Peer:
 				b.peered, b.using = true, true
 			case contract.Drain:
@@ -403,7 +464,7 @@ func (w *world) step() {
 		worker.task = nil
 	case roll < 94:
 		w.trace("%s killed", key)
-		b.task = nil
+		b.task, b.counted, b.answered, b.said = nil, w.time, b.asked, false
 	case roll < 96:
 		jump := time.Duration(w.random.IntN(80)-40) * time.Minute
 		if w.random.IntN(10) == 0 {
@@ -457,38 +518,59 @@ func (w *world) check() {
 func (w *world) settle() {
 	for range 200 {
 		w.progress = false
-		for i, b := range w.buyers {
-			if len(b.task) == 0 {
-				b.task = w.act(i)
-			}
-			for len(b.task) > 0 {
-				b.run()
-			}
-			for key := b.stored.Terms.Key(); w.err == nil; {
-				w.workers[0].task = append(w.handle(&w.workers[0], contract.Request{Event: contract.Tick, Key: key}, nil), w.workers[0].task...)
-				for len(w.workers[0].task) > 0 {
-					w.workers[0].run()
-				}
-				if w.workers[0].task = w.duty(&w.workers[0], key); w.workers[0].task == nil {
-					break
-				}
-			}
-		}
-		for len(w.network) > 0 && w.err == nil {
-			m := w.network[0]
-			w.network = w.network[1:]
-			w.receive(m)
-			for i := range w.workers {
-				for len(w.workers[i].task) > 0 {
-					w.workers[i].run()
-				}
-			}
-		}
-		if !w.progress || w.err != nil {
+		if w.round(); !w.progress || w.err != nil {
 			return
 		}
 	}
 	w.failf("it never settles")
+}
+
+// round lets everybody do something.
+func (w *world) round() {
+	for i, b := range w.buyers {
+		if len(b.task) == 0 {
+			b.task = w.act(i)
+		}
+		for len(b.task) > 0 {
+			b.run()
+		}
+		for key := b.stored.Terms.Key(); w.err == nil; {
+			w.workers[0].task = append(w.handle(&w.workers[0], contract.Request{Event: contract.Tick, Key: key}, nil), w.workers[0].task...)
+			for len(w.workers[0].task) > 0 {
+				w.workers[0].run()
+			}
+			if w.workers[0].task = w.duty(&w.workers[0], key); w.workers[0].task == nil {
+				break
+			}
+		}
+	}
+	for len(w.network) > 0 && w.err == nil {
+		m := w.network[0]
+		w.network = w.network[1:]
+		w.receive(m)
+		for i := range w.workers {
+			for len(w.workers[i].task) > 0 {
+				w.workers[i].run()
+			}
+		}
+	}
+}
+
+// absences returns a way in which a seller can be absent.
+func (w *world) absences() contract.Answer {
+	return []contract.Answer{contract.Silent, contract.Unknown, contract.Unknown, contract.Wrong}[w.random.IntN(4)]
+}
+
+// absence has the seller be silent, know no contract, or show nothing that can be believed, for some time.
+func (w *world) absence() {
+	w.absent = w.absences()
+	w.trace("the seller is %s", w.absent)
+	for range 1 + w.random.IntN(12) {
+		w.round()
+		w.time = w.time.Add(time.Duration(w.random.IntN(180)) * time.Second)
+	}
+	w.absent = ""
+	w.trace("the seller is back")
 }
 
 // agree holds when nothing is under way.
@@ -498,12 +580,16 @@ func (w *world) agree() {
 		key := b.stored.Terms.Key()
 		record := w.records[key]
 		state := record.State
-		if b.left && (state == contract.None || state.Final()) {
+		switch closed := b.stored.Standing == contract.Closed; {
+		case w.absent != "" && (b.stored.Next(w.time).Deed != contract.Over || b.peered):
+			w.failf("without its seller, buyer of %s stands %q, peered %t", key, b.stored.Standing, b.peered)
+			continue
+		case w.absent != "" && state.Final(), closed && (state == contract.None || state.Final()):
 			continue
 		}
 		stable := state.Final() || state == contract.Active || state == contract.Suspended
 		if !stable || b.stored.State() != state || b.stored.Proposal != nil && state != contract.Suspended {
-			w.failf("contract %s is %q at the buyer and %q at the seller", key, b.stored.State(), state)
+			w.failf("contract %s is %q at the buyer, who stands %q, and %q at the seller", key, b.stored.State(), b.stored.Standing, state)
 		}
 		if state == contract.Active && (!b.peered || !b.using || !w.grants[key] || !b.stored.Terms.Equal(record.Terms)) {
 			w.failf("contract %s is active: peered %t, used %t, granted %t", key, b.peered, b.using, w.grants[key])
@@ -530,9 +616,12 @@ func (w *world) run() {
 		w.settle()
 		w.honest = false
 	}
-	for range 200 {
+	for i := range 200 {
 		if w.step(); w.err != nil {
 			return
+		}
+		if i == 100 && w.random.IntN(3) == 0 {
+			w.absence()
 		}
 	}
 	// From here on clocks are right, nobody is killed, and every message arrives.
@@ -550,6 +639,10 @@ func (w *world) run() {
 	}
 	w.agree()
 	w.trace("the contracts end")
+	if w.random.IntN(4) == 0 {
+		w.absent = w.absences()
+		w.trace("the seller is %s for ever", w.absent)
+	}
 	for range 2 {
 		w.time = w.time.Add(100 * day)
 		w.settle()
@@ -563,13 +656,14 @@ func (w *world) run() {
 }
 
 // TestWorlds lets buyers and a seller with little stock meet in random worlds, where messages are lost, come twice and out of order,
-// processes are killed between any two of their steps, and clocks jump both ways.
+// processes are killed between any two of their steps, clocks jump both ways, and the seller is silent, does not know its contracts, or shows
+// nonsense, for some time or for ever.
 func TestWorlds(t *testing.T) {
 	worlds := 10000
 	if testing.Short() {
 		worlds = 1000
 	}
-	var next, reached, changed atomic.Int64
+	var next, reached, changed, left, back atomic.Int64
 	var failed atomic.Uint64
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -584,6 +678,8 @@ func TestWorlds(t *testing.T) {
 				if w.err != nil {
 					failed.CompareAndSwap(0, uint64(seed))
 				}
+				left.Add(int64(w.left))
+				back.Add(int64(w.back))
 				for _, record := range w.records {
 					if slices.ContainsFunc(record.History, func(entry contract.Transition) bool { return entry.To == contract.Active }) {
 						reached.Add(1)
@@ -601,8 +697,9 @@ func TestWorlds(t *testing.T) {
 		w.run()
 		t.Fatalf("world with seed %d: %v", seed, w.err)
 	}
-	if reached.Load() < int64(worlds) || changed.Load() < int64(worlds)/10 {
-		t.Errorf("only %d contracts of %d worlds were ever active, and %d had new terms: too few to show anything", reached.Load(), worlds, changed.Load())
+	if reached.Load() < int64(worlds) || changed.Load() < int64(worlds)/10 || back.Load() < int64(worlds)/20 {
+		t.Error("too few to show anything")
 	}
-	t.Logf("%d contracts of %d worlds were active, %d had new terms", reached.Load(), worlds, changed.Load())
+	t.Logf("%d contracts of %d worlds were active, %d had new terms, of %d the buyer left, and %d times it came back",
+		reached.Load(), worlds, changed.Load(), left.Load(), back.Load())
 }

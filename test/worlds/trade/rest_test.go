@@ -111,14 +111,17 @@ func (w *world) version() int {
 // purchase is what a Purchase has written down of itself.
 type purchase struct {
 	Purchase struct {
-		Peering contract.Peering
-		Left    bool
+		Peering  contract.Peering
+		Standing contract.Standing
+		// Left is whether it takes the contract for over.
+		Left bool `json:"-"`
 	}
 }
 
 func stored(p *connectorv1alpha1.Purchase) purchase {
 	var read purchase
 	_ = json.Unmarshal([]byte(cmp.Or(p.Status.Record, "{}")), &read) //nolint:musttag // The names are those of the record, whatever the case.
+	read.Purchase.Left = read.Purchase.Standing == contract.Left || read.Purchase.Standing == contract.Closed
 	return read
 }
 
