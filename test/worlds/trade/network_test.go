@@ -53,6 +53,9 @@ func (s *seller) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		w.notef("%s to %s is lost", m, s.name)
 		panic(http.ErrAbortHandler)
 	}
+	if s.knowsNothing(out, r) {
+		return
+	}
 	s.leading().behind()
 	answer := m.deliver(s.leader.server())
 	if w.once(w.doubled) && !s.leader.dead {

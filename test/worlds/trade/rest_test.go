@@ -24,7 +24,7 @@ import (
 // Promises that hold when nothing is under way.
 var (
 	restOfSellers = []func(*seller) error{(*seller).grantsWhatIsPaid, (*seller).issuesForContracts, (*seller).holdsNothingElse}
-	restOfBuyers  = []func(*buyer) error{(*buyer).agreesWithSellers, (*buyer).isPeeredForContracts, (*buyer).fitsIntoContracts, (*buyer).servesRequests}
+	restOfBuyers  = []func(*buyer) error{(*buyer).agreesWithSellers, (*buyer).notAlone, (*buyer).isPeeredForContracts, (*buyer).fitsIntoContracts, (*buyer).servesRequests}
 )
 
 // rested looks whether what holds at rest does.
@@ -50,7 +50,7 @@ func (w *world) soothe() {
 		p.show()
 	}
 	for _, s := range w.sellers {
-		s.skew, s.underway, s.closed = 0, nil, false
+		s.skew, s.underway, s.closed, s.vanished = 0, nil, false, false
 		s.lead()
 	}
 	for _, b := range w.buyers {

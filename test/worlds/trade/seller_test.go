@@ -56,6 +56,7 @@ type seller struct {
 	underway []message
 	// backup is an older copy of its objects, and restored whether one has come back.
 	backup   *sellerBackup
+	vanished bool
 	restored bool
 	records  readRecords
 

@@ -125,6 +125,7 @@ func (w *world) events() []event {
 		{2, by((*buyer).renew)}, {1, by((*buyer).leave)}, {1, by((*buyer).regret)}, {2, by((*buyer).ask)}, {1, by((*buyer).askNoMore)},
 		{1, at((*seller).notice)}, {1, at((*seller).suspend)}, {1, at((*seller).evict)}, {1, at((*seller).reprice)},
 		{4, at((*seller).comeLate)},
+		{1, at((*seller).vanish)},
 		{6, at((*seller).slowly)}, {12, always(w.hurry)},
 		{1, at((*seller).tidy)}, {2, at((*seller).rekey)}, {2, at((*seller).takeOver)}, {1, by((*buyer).takeOver)},
 		{2, at((*seller).leap)}, {1, by((*buyer).leap)},
