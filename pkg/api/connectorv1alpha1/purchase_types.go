@@ -28,7 +28,7 @@ const (
 	ReasonUnguarded = "Unguarded"
 	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
 	ReasonNodeNotReady = "NodeNotReady"
-	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more.
+	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more: if it knows it again within its time, it goes on.
 	ReasonEndedEarly = "EndedEarly"
 	// ReasonContractUnknown: the seller says that it does not know the contract. If it says so for some minutes, this side leaves.
 	ReasonContractUnknown = "ContractUnknown"

@@ -154,6 +154,7 @@ func TestLeft(t *testing.T) {
 		{"ended before", newest, ended, nothing, connectorv1alpha1.ReasonEnded, "", contract.Ended, nil},
 		{"ended then", newest, nothing, ended, connectorv1alpha1.ReasonEnded, "", contract.Ended, nil},
 		{"deleted then", newest, nothing, remove, "", "", contract.Ended, nil},
+		{"deleted then, an older version", older, nothing, remove, "", "", contract.Ended, nil},
 		{"deleted before", newest, remove, nothing, "", "", contract.Active, nil}, // The seller was asked once more.
 		{"over", newest, func(_ *testing.T, w *world) { w.wait(2 * time.Hour) }, nothing, connectorv1alpha1.ReasonEndedEarly, "does not know", contract.Active, nil},
 	} {

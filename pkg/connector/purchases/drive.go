@@ -305,9 +305,13 @@ func (d *drive) tell(before contract.Purchase, err error) {
 	}
 }
 
-// left waits for long until a seller is asked again whose buyer has left, and lets go of an object that is being deleted.
+// left waits for long until a seller is asked again whose buyer has left, and lets go of an object that is being deleted, unless the seller shows
+// something of the contract, which is ended then.
 func (d *drive) left(ctx context.Context) (*ctrl.Result, error) {
-	if !d.object.DeletionTimestamp.IsZero() {
+	switch deleted := !d.object.DeletionTimestamp.IsZero(); {
+	case deleted && d.record.Purchase.Doubt == contract.OlderDoubt:
+		return d.wait(ctx, lookAgain, "", "")
+	case deleted:
 		return d.over(ctx, d.record.reason(!d.leaves()), "")
 	}
 	d.watches.stop(d.object.Name)

@@ -306,6 +306,10 @@ func TestOlder(t *testing.T) {
 			if follows := after.Seen.Version == 3; follows != c.follows || after.Restored != c.restored || after.Next(begin).Deed != c.deed {
 				t.Errorf("it follows: %t, restored: %t, does %s", follows, after.Restored, after.Next(begin).Deed)
 			}
+			if ended := purchase.End("enough").Hear(contract.Older, view, clocks).Pass(drainFor).Hear(contract.Older, view, clocks); !c.follows &&
+				ended.Standing != contract.Alone {
+				t.Errorf("what cannot be believed keeps the buyer: it stands %q", ended.Standing)
+			}
 			if c.deed == contract.Drain && view.State.Final() && (after.DrainIsOver() || !after.Pass(drainFor).DrainIsOver()) {
 				t.Error("it does not wait for a drain")
 			}
