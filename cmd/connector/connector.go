@@ -106,6 +106,7 @@ func newConnector(o options, config *rest.Config, log logr.Logger) (*connector, 
 	c := &connector{options: o, rest: rest.CopyConfig(config), log: log, scheme: scheme, watching: make(chan struct{}), shown: make(chan struct{}, 1)}
 	c.rest.QPS, c.rest.Burst = callsPerSecond, callsAtOnce
 	lenient.Wrap(c.rest, scheme, log.WithName("objects"))
+	c.rest.Wrap(paged)
 	if !o.broker && o.pluginAddress != "0" {
 		c.plugin = resourceplugin.New(c.granted, c, c.synced, resourceplugin.DefaultPause)
 	}
@@ -359,7 +360,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	}
 	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), store, issuer)
 	err = errors.Join(store.Watch(ctx, c.mgr.GetCache()), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
-		Client: c.mgr.GetClient(), Peerings: peerings, Changed: changed, Retention: sales.DefaultRetention(),
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Peerings: peerings, Changed: changed, Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
 		Tidy:    store.Tidy,
 		Ledger:  store.Lately,
@@ -405,7 +406,7 @@ func owns(registries purchases.Parties, store *books.Store) func(ctx context.Con
 // offersConfig returns what sells the offers of this cluster.
 func (c *connector) offersConfig(store *books.Store) offers.Config {
 	config := offers.Config{
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Ledger, Registries: c.market, Guarded: c.guarded.Check,
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Lately, Registries: c.market, Guarded: c.guarded.Check,
 		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
 	}
 	if c.broker {
@@ -441,9 +442,22 @@ func (a audit) Transition(_ context.Context, key contract.Key, t contract.Transi
 	a.log.Info("Contract", "buyer", key.Buyer, "id", key.ID, "from", t.From, "to", t.To, "why", t.Reason)
 }
 
-// cacheOptions keep in memory of nodes and pods only what is read.
+// cacheOptions keep in memory only what is read of the objects of which there are many.
 func cacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: strip, ByObject: map[client.Object]cache.ByObject{
+		&connectorv1alpha1.Sale{}: {Transform: books.Kept},
+		&liqo.ForeignCluster{}: {Transform: func(o any) (any, error) {
+			if fc, ok := o.(*liqo.ForeignCluster); ok {
+				liqo.KeepIdentity(fc)
+			}
+			return strip(o)
+		}},
+		&liqo.TunnelEndpoint{}: {Transform: func(o any) (any, error) {
+			if tunnel, ok := o.(*liqo.TunnelEndpoint); ok {
+				tunnel.OwnerReferences = nil
+			}
+			return strip(o)
+		}},
 		&corev1.Node{}: {Transform: func(o any) (any, error) {
 			if node, ok := o.(*corev1.Node); ok {
 				node.Annotations, node.Status.Images = nil, nil

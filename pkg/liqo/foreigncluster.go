@@ -37,6 +37,15 @@ func Identity(fc *ForeignCluster) cluster.Identity {
 	}
 }
 
+// KeepIdentity takes out of a foreign cluster, for a cache, all but its metadata, who it is, and what is shared with it. It is not to be written then, other
+// than by a patch.
+func KeepIdentity(fc *ForeignCluster) {
+	kept := discoveryv1alpha1.ForeignCluster{TypeMeta: fc.TypeMeta, ObjectMeta: fc.ObjectMeta}
+	kept.Spec.ClusterIdentity, kept.Spec.PeeringType = fc.Spec.ClusterIdentity, fc.Spec.PeeringType
+	kept.Spec.IncomingPeeringEnabled, kept.Spec.OutgoingPeeringEnabled = fc.Spec.IncomingPeeringEnabled, fc.Spec.OutgoingPeeringEnabled
+	*fc = kept
+}
+
 // TenantNamespace returns the namespace here that holds what concerns a foreign
 // cluster; empty if there is none yet.
 func TenantNamespace(fc *ForeignCluster) string { return fc.Status.TenantNamespace.Local }

@@ -169,7 +169,7 @@ func (n *notary) sell(i int) *sold {
 	n.Store, n.buyer = store, s.buyer
 	driver := outofband.New(api, liqo.DefaultNamespace)
 	controller, err := sales.New(sales.Config{
-		Client: api, Peerings: sales.NewPeerings(api, store, driver), Retention: sales.DefaultRetention(),
+		Client: api, Reader: api, Peerings: sales.NewPeerings(api, store, driver), Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: n, Seller: n.waits(), Now: time.Now},
 	})
 	if err != nil {

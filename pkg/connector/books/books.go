@@ -319,17 +319,34 @@ func (s *Store) Tidy(ctx context.Context, now time.Time, longest time.Duration) 
 		if err != nil {
 			return err
 		}
-		var sales connectorv1alpha1.SaleList
-		if err := s.cfg.Reader.List(ctx, &sales); err != nil {
-			return fmt.Errorf("list sales: %w", err)
+		known, err := s.names(ctx)
+		if err != nil {
+			return err
 		}
-		known := make(map[contract.Key]bool, len(sales.Items))
-		for i := range sales.Items {
-			known[Key(&sales.Items[i])] = true
-		}
-		tidy := held.Lapse(now, longest).Prune(func(key contract.Key) bool { return known[key] })
+		tidy := held.Lapse(now, longest).Prune(func(key contract.Key) bool { return known[Name(key)] })
 		if err = s.writeLedger(ctx, stored, held, tidy); !conflicts(err) {
 			return err
+		}
+	}
+}
+
+// pageOfNames is how many Sales are listed at once for their names: what they say would take a hundred megabytes.
+const pageOfNames = 500
+
+// names returns the names of all Sales that are stored.
+func (s *Store) names(ctx context.Context) (map[string]bool, error) {
+	known := map[string]bool{}
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(connectorv1alpha1.GroupVersion.WithKind("SaleList"))
+	for {
+		if err := s.cfg.Reader.List(ctx, page, client.Limit(pageOfNames), client.Continue(page.Continue)); err != nil {
+			return nil, fmt.Errorf("list the names of sales: %w", err)
+		}
+		for i := range page.Items {
+			known[page.Items[i].Name] = true
+		}
+		if page.Continue == "" {
+			return known, nil
 		}
 	}
 }

@@ -53,6 +53,44 @@ func Record(sale *connectorv1alpha1.Sale) (*contract.Record, error) {
 	return record, nil
 }
 
+// shorten takes out of a record what nobody asks for often, and of which there is much: superseded terms, and the signatures of a contract that is over.
+// It reports whether there was any.
+func shorten(record *contract.Record) bool {
+	had := len(record.Superseded) > 0
+	record.Superseded = nil
+	if record.State.Final() && record.Countersignature != signedInSale {
+		had = had || record.Signature != "" || record.Countersignature != ""
+		record.Signature = ""
+		if record.Countersignature != "" {
+			record.Countersignature = signedInSale
+		}
+	}
+	return had
+}
+
+// signedInSale stands for a countersignature that is only in the Sale.
+const signedInSale = "in the Sale"
+
+// Kept is for caches: it returns a Sale as this process keeps it, without what was superseded, and of a contract that is over without signatures. So a Sale
+// of a cache must not be written: who writes reads it whole. What cannot be read is kept as it is.
+func Kept(o any) (any, error) {
+	sale, ok := o.(*connectorv1alpha1.Sale)
+	if !ok {
+		return o, nil
+	}
+	sale.ManagedFields, sale.Status.Superseded = nil, nil
+	record, err := Record(sale)
+	if err != nil || record == nil || !shorten(record) {
+		return o, nil
+	}
+	text, err := encode(*record)
+	if err != nil {
+		return o, nil //nolint:nilerr // It was read, and is shorter now.
+	}
+	sale.Status.Record = text
+	return o, nil
+}
+
 // encode returns a record as text. The error is ErrTooLarge.
 func encode(record contract.Record) (string, error) {
 	text, err := json.Marshal(record)

@@ -127,18 +127,21 @@ func (s *Store) Rekey(ctx context.Context) error {
 // Sales that are given are not changed.
 func (s *Store) rekey(ctx context.Context, sales []*connectorv1alpha1.Sale, keys party.Keys) error {
 	chain, label := keys.Chain(), party.Fingerprint(keys.Current())
+	earlier := func(sale *connectorv1alpha1.Sale) bool {
+		has := keysOf(sale)
+		return has.Current() != nil && keys.Continues(has)
+	}
 	var failed []error
 	for _, found := range sales {
-		if found.Labels[BuyerKeyLabel] == label && slices.Equal(found.Status.Buyer.Keys, chain) {
+		if found.Labels[BuyerKeyLabel] == label && slices.Equal(found.Status.Buyer.Keys, chain) || !earlier(found) {
 			continue
 		}
-		has := keysOf(found)
-		if has.Current() == nil || !keys.Continues(has) {
+		sale := &connectorv1alpha1.Sale{}
+		err := s.cfg.Reader.Get(ctx, client.ObjectKeyFromObject(found), sale) // A cache does not keep it whole.
+		if err == nil && !earlier(sale) {
 			continue
 		}
-		sale := found.DeepCopy()
-		var err error
-		if len(chain) > len(sale.Status.Buyer.Keys) {
+		if err == nil && len(chain) > len(sale.Status.Buyer.Keys) {
 			sale.Status.Buyer.Keys = chain
 			err = s.cfg.Client.Status().Update(ctx, sale)
 		}

@@ -30,11 +30,13 @@ type Known struct {
 	Name    string
 	Created time.Time
 	Key     contract.Key
-	// Record is nil if it is not written yet, or cannot be read. Of a contract that is over it has no signatures but that there were some.
+	// Record is nil if it is not written yet, or cannot be read. It has no superseded terms, and of a contract that is over no signatures but that
+	// there were some.
 	Record *contract.Record
 
-	uid  types.UID
-	sale *connectorv1alpha1.Sale // As a watch has shown it: nobody changes it.
+	uid   types.UID
+	bytes int                     // Of the text of the record.
+	sale  *connectorv1alpha1.Sale // As a watch has shown it: nobody changes it.
 }
 
 // open reports whether the contract counts as one that is not over.
@@ -42,19 +44,24 @@ func (k Known) open() bool { return k.Record == nil || !k.Record.State.Final() }
 
 // known returns what a Sale says.
 func known(sale *connectorv1alpha1.Sale) Known {
-	k := Known{Name: sale.Name, Created: sale.CreationTimestamp.Time, Key: Key(sale), uid: sale.UID}
+	k := Known{Name: sale.Name, Created: sale.CreationTimestamp.Time, Key: Key(sale), uid: sale.UID, bytes: len(sale.Status.Record)}
 	record, err := Record(sale)
 	if err != nil || record == nil {
 		return k
 	}
-	if record.State.Final() { // Nobody asks for it often, and there are many.
-		record.Signature, record.Superseded = "", nil
-		if record.Countersignature != "" {
-			record.Countersignature = "in the Sale"
-		}
-	}
+	shorten(record)
+	// The signatures are most of a record, and are kept once.
+	record.Signature, record.Countersignature = within(sale.Status.Record, record.Signature), within(sale.Status.Record, record.Countersignature)
 	k.Record = record
 	return k
+}
+
+// within returns the part of a text that says the same as another one; that one if there is none.
+func within(text, same string) string {
+	if i := strings.Index(text, same); i >= 0 {
+		return text[i : i+len(same)]
+	}
+	return same
 }
 
 // seen is all Sales, as a watch has shown them and this process has written them. It can be used concurrently.
@@ -318,9 +325,11 @@ func (s *Store) Count(ctx context.Context, buyer string) (negotiation.Count, err
 			open = 1
 		}
 		count.AllOpen += open
+		count.AllBytes += k.bytes
 		if k.Key.Buyer == buyer {
 			count.Open += open
 			count.Kept++
+			count.Bytes += k.bytes
 			if k.Record != nil && k.Record.Lapsed() {
 				count.Lapsed++
 			}

@@ -100,7 +100,11 @@ func TestSeen(t *testing.T) {
 		if recent, knew := store.Recent(key); knew != knows || knows && recent.Version != want.Version {
 			t.Errorf("%s: knows %t, version %d, want version %d", what, knew, recent.Version, want.Version)
 		}
-		if got, err := store.Count(t.Context(), buyer); err != nil || got != count {
+		got, err := store.Count(t.Context(), buyer)
+		if (got.Bytes > 0) != (count.Kept > 0) || got.AllBytes != got.Bytes {
+			t.Errorf("%s: counts %d bytes, of %d", what, got.Bytes, got.AllBytes)
+		}
+		if got.Bytes, got.AllBytes = 0, 0; err != nil || got != count {
 			t.Errorf("%s: counts %+v, %v, want %+v", what, got, err, count)
 		}
 		if knows {

@@ -32,10 +32,13 @@ func BenchmarkNegotiation(b *testing.B) {
 	}
 	s := open(b, func(cfg *negotiation.Config) {
 		cfg.Store = store
-		const many = 1 << 20
-		cfg.Limits = negotiation.Limits{
-			PerSecond: many, AtOnce: many, NewPerMinute: many, NewAtOnce: many, Open: many, Kept: many, Lapsed: many,
-			AllOpen: many, AllKept: many, Polls: 1, PollsEach: 1,
+		const many = 1 << 30
+		limits := &cfg.Limits
+		for _, limit := range []*int{
+			&limits.PerSecond, &limits.AtOnce, &limits.NewPerMinute, &limits.NewAtOnce, &limits.Open, &limits.Kept, &limits.Lapsed, &limits.AllOpen, &limits.AllKept,
+			&limits.Bytes, &limits.AllBytes,
+		} {
+			*limit = many
 		}
 	})
 	buyer := newParty(b)

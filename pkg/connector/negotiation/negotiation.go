@@ -57,6 +57,8 @@ type Count struct {
 	Open, Kept, Lapsed int
 	// AllOpen and AllKept are those of all buyers.
 	AllOpen, AllKept int
+	// Bytes are those of the records that are stored of one buyer, as this process keeps them in memory, and AllBytes those of all.
+	Bytes, AllBytes int
 }
 
 // Listing is an offer as it is published.

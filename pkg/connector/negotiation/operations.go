@@ -4,11 +4,13 @@
 package negotiation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -54,7 +56,7 @@ func (s *Server) operations() {
 	const one = "/contracts/{id}"
 	register(s, "quote", http.MethodPost, "/quotes", "Ask for the terms of something that is for sale", s.quote)
 	register(s, "introduce", http.MethodPut, pathKeys, "Tell a seller with whom there is a contract the keys of the caller, and be told the seller's", s.introduce)
-	register(s, "get", http.MethodGet, one, "Get a contract, or wait until it has changed", s.get)
+	register(s, "get", http.MethodGet, one, "Get a contract, or wait until it has changed", s.get, s.await)
 	register(s, "reserve", http.MethodPut, one, "Reserve by the terms of a quote", func(ctx context.Context, in *proposing) (*answered, error) {
 		return s.propose(ctx, contract.Reserve, in)
 	})
@@ -77,10 +79,12 @@ func (s *Server) operations() {
 	register(s, "credentials", http.MethodGet, one+"/credentials", "Get what the buyer's cluster needs to peer", s.credentials)
 }
 
-// register adds an operation.
-func register[I, O any](s *Server, id, method, path, summary string, answer func(context.Context, *I) (*O, error)) {
+// register adds an operation. What is before comes first, and sees what was not checked yet.
+func register[I, O any](
+	s *Server, id, method, path, summary string, answer func(context.Context, *I) (*O, error), before ...func(huma.Context, func(huma.Context)),
+) {
 	huma.Register(s.huma, huma.Operation{
-		OperationID: id, Method: method, Path: negotiationv1.Base + path, Summary: summary, MaxBodyBytes: maxBody,
+		OperationID: id, Method: method, Path: negotiationv1.Base + path, Summary: summary, MaxBodyBytes: maxBody, Middlewares: before,
 		DefaultStatus: http.StatusOK, Security: []map[string][]string{{"key": {}}},
 		Errors: []int{
 			http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
@@ -316,7 +320,10 @@ func (s *Server) room(ctx context.Context, buyer party.ID) error {
 	case count.Lapsed >= limits.Lapsed:
 		return fmt.Errorf("%w reservations of party %s were not signed: %d, of at most %d; they are forgotten after a time",
 			ErrTooMany, buyer, count.Lapsed, limits.Lapsed)
-	case count.AllOpen >= limits.AllOpen || count.AllKept >= limits.AllKept:
+	case count.Bytes >= limits.Bytes:
+		return fmt.Errorf("%w bytes of contracts of party %s are stored: %d, of at most %d; those that are over are forgotten after a time",
+			ErrTooMany, buyer, count.Bytes, limits.Bytes)
+	case count.AllOpen >= limits.AllOpen || count.AllKept >= limits.AllKept || count.AllBytes >= limits.AllBytes:
 		return fmt.Errorf("%w contracts of all parties: this seller takes no new ones for now", ErrTooMany)
 	}
 	return nil
@@ -327,6 +334,9 @@ func (s *Server) sign(ctx context.Context, in *signing) (*answered, error) {
 	terms, err := verifyTerms(in.Body.Signature, callerOf(ctx))
 	if err != nil {
 		return nil, err
+	}
+	if most := longest(terms); len(in.Body.Signature) > most {
+		return nil, fmt.Errorf("signature: %d bytes, more than %d for these terms: %w", len(in.Body.Signature), most, contract.ErrTerms)
 	}
 	if err := s.own(ctx, in.ID, terms); err != nil {
 		return nil, err
@@ -374,24 +384,60 @@ func added(before, after []contract.Transition) []contract.Transition {
 	return after
 }
 
-// get answers with a contract as it is, or waits until it has changed.
+// get answers with a contract as it is, once await has waited.
 func (s *Server) get(ctx context.Context, in *polling) (*answered, error) {
-	record, err := s.known(ctx, in.ID, in.After)
-	if err != nil || in.Wait == 0 || record.Version > in.After {
-		return &answered{writeView(record.View)}, err
+	if err, _ := ctx.Value(awaitedKey{}).(error); err != nil {
+		return nil, err
 	}
-	leave, ok := s.poll.Enter(source.Caller(record.Key.Buyer))
+	record, err := s.known(ctx, in.ID, in.After)
+	return &answered{writeView(record.View)}, err
+}
+
+// awaitedKey is under which the context of a get has why await did not wait.
+type awaitedKey struct{}
+
+// await waits until a contract has changed, if a get asks for that. It comes before everything that the answer needs of the stack: a thousand of these
+// wait at the same time, and a stack that is in use up to a quarter keeps its size. What does not parse waits for nothing, and is refused by huma.
+func (s *Server) await(ctx huma.Context, next func(huma.Context)) {
+	seconds, err := strconv.Atoi(cmp.Or(ctx.Query("wait"), "0"))
+	if err == nil && 0 < seconds && seconds <= int(MaxWait/time.Second) {
+		var after int64
+		if after, err = strconv.ParseInt(cmp.Or(ctx.Query("after"), "0"), 10, 64); err == nil && after >= 0 {
+			if err := s.wait(ctx.Context(), ctx.Param("id"), after, time.Duration(seconds)*time.Second); err != nil {
+				ctx = huma.WithValue(ctx, awaitedKey{}, err)
+			}
+		}
+	}
+	next(ctx)
+}
+
+// wait waits for so long until a contract of the caller has a later version.
+func (s *Server) wait(ctx context.Context, id string, after int64, most time.Duration) error {
+	version, err := s.version(ctx, id, after)
+	if err != nil || version > after {
+		return err
+	}
+	buyer := string(callerOf(ctx).ID())
+	leave, ok := s.poll.Enter(source.Caller(buyer))
 	if !ok {
-		return nil, fmt.Errorf("%w requests of party %s wait for changes", ErrTooMany, record.Key.Buyer)
+		return fmt.Errorf("%w requests of party %s wait for changes", ErrTooMany, buyer)
 	}
 	defer leave()
-	waiting, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if err := s.cfg.Store.Wait(waiting, record.Key, in.After); err != nil && waiting.Err() == nil {
-		return nil, fmt.Errorf("wait for contract %s: %w", record.Key, err)
+	key := contract.Key{Buyer: buyer, ID: id}
+	if err := s.cfg.Store.Wait(ctx, key, after); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("wait for contract %s: %w", key, err)
 	}
-	record, err = s.known(ctx, in.ID, in.After)
-	return &answered{writeView(record.View)}, err
+	return nil
+}
+
+// version returns that of a contract of the caller. It is a function of its own so that who waits keeps no record on its stack.
+//
+//go:noinline
+func (s *Server) version(ctx context.Context, id string, after int64) (int64, error) {
+	record, err := s.known(ctx, id, after)
+	return record.Version, err
 }
 
 // known returns a contract of the caller to which the time was applied, and of which the caller has seen a version. Most have nothing due, and

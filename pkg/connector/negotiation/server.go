@@ -57,6 +57,8 @@ type Limits struct {
 	// TriesPerMinute is how often the clusters of one party are tried to be reached in a minute, TriesAtOnce how often at once, and Tries bounds
 	// those of all parties at once.
 	TriesPerMinute, TriesAtOnce, Tries int
+	// Bytes is how large the records of its contracts may be when it begins another one, as they are kept in memory, and AllBytes those of all parties.
+	Bytes, AllBytes int
 	// Polls bounds long polls in all, and PollsEach those of one party.
 	Polls, PollsEach int
 	// Strangers is how many requests of callers that nobody knows are looked at in a second from one network, and StrangersAtOnce how many at once.
@@ -66,12 +68,13 @@ type Limits struct {
 }
 
 // DefaultLimits are those of a seller for some hundred buyers. A Sale has some ten kilobytes, or some hundred if its terms have changed often: all
-// that are kept take some 80 MB of an etcd, and a GB at most. All that are open fit into the ledger with six resources each, and fewer of larger ones.
+// that are kept take some 80 MB of an etcd, and a GB at most. All that are open fit into the ledger with six resources each, and fewer of larger ones. In
+// memory a record has 5 KB, and 2 KB when its contract is over, whatever its buyer writes: as much again where it is read.
 func DefaultLimits() Limits {
 	return Limits{
 		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, Lapsed: 4, AllOpen: 2048, AllKept: 8192,
 		TriesPerMinute: 6, TriesAtOnce: 8, Tries: 32, Polls: 1024, PollsEach: 32,
-		Strangers: 5, StrangersAtOnce: 50, Connections: 1536, ConnectionsEach: 64,
+		Strangers: 5, StrangersAtOnce: 50, Connections: 1536, ConnectionsEach: 64, Bytes: 1 << 20, AllBytes: 16 << 20,
 	}
 }
 
@@ -79,7 +82,7 @@ func DefaultLimits() Limits {
 func (l Limits) positive() bool {
 	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.Lapsed, l.AllOpen, l.AllKept, l.TriesPerMinute, l.TriesAtOnce,
 		l.Tries, l.Polls, l.PollsEach,
-		l.Strangers, l.StrangersAtOnce, l.Connections, l.ConnectionsEach) > 0
+		l.Strangers, l.StrangersAtOnce, l.Connections, l.ConnectionsEach, l.Bytes, l.AllBytes) > 0
 }
 
 // Config is what a server needs. All but Audit, TryFor, Refused and Now must be there.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -537,8 +539,10 @@ func TestTooMany(t *testing.T) {
 		"open":        {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "not over: 2, of at most 2"},
 		"kept":        {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "are stored: 2, of at most 2"},
 		"lapsed":      {set: func(l *negotiation.Limits) { l.Lapsed = 2 }, over: true, says: "were not signed: 2, of at most 2"},
+		"bytes":       {set: func(l *negotiation.Limits) { l.Bytes = 1500 }, over: true, says: "bytes of contracts of party"},
 		"all open":    {set: func(l *negotiation.Limits) { l.AllOpen = 2 }, all: true, says: "of all parties"},
 		"all kept":    {set: func(l *negotiation.Limits) { l.AllKept = 2 }, over: true, all: true, says: "of all parties"},
+		"all bytes":   {set: func(l *negotiation.Limits) { l.AllBytes = 1500 }, over: true, all: true, says: "of all parties"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, func(cfg *negotiation.Config) { tc.set(&cfg.Limits) })
@@ -652,6 +656,83 @@ func TestPolls(t *testing.T) {
 	if status, answer := s.send(t, buyer, "GET", wait(view.Version+100, 1), ""); status != http.StatusOK {
 		t.Errorf("after the poll has left: %d %s", status, answer)
 	}
+}
+
+// TestLongSignature signs what is reserved, in many more bytes than it takes: they would be kept as long as the contract, and told with each look.
+func TestLongSignature(t *testing.T) {
+	s := open(t, nil)
+	buyer := newParty(t)
+	c := s.client(t, buyer)
+	quoted, err := c.Quote(t.Context(), ask("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := contract.Request{Event: contract.Reserve, Key: quoted.Terms.Key(), Terms: quoted.Terms}
+	if _, err := c.Do(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := negotiation.SignTerms(buyer.key, quoted.Terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(strings.Split(plain, ".")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	begins := quoted.Terms.StartsAt.Format("2006-01-02T15:04:05")
+	long := strings.Replace(string(text), begins+"Z", begins+"."+strings.Repeat("0", 8<<10)+"Z", 1) // The same time.
+	request.Event = contract.Sign
+	if request.Signature, err = party.Sign(buyer.key, negotiationv1.TermsType, json.RawMessage(long)); err != nil {
+		t.Fatal(err)
+	}
+	if view, err := c.Do(t.Context(), request); !errors.Is(err, contract.ErrTerms) || !strings.Contains(err.Error(), "for these terms") {
+		t.Errorf("a signature of %d bytes: %s, %v", len(request.Signature), view.State, err)
+	}
+	request.Signature = plain
+	if view, err := c.Do(t.Context(), request); err != nil || view.State != contract.Signed {
+		t.Errorf("one of %d bytes: %s, %v", len(plain), view.State, err)
+	}
+}
+
+// TestWaitsShallow looks at the stack of a request that waits: a thousand of them are most of what buyers take of the memory.
+func TestWaitsShallow(t *testing.T) {
+	stack := make(chan string, 1)
+	s := open(t, func(cfg *negotiation.Config) { cfg.Store = waiting{cfg.Store, stack} })
+	buyer := newParty(t)
+	view, _ := buy(t, s.client(t, buyer), buyer, "a")
+	if status, answer := s.send(t, buyer, "GET", fmt.Sprintf("/contracts/a?after=%d&wait=1", view.Version), ""); status != http.StatusOK {
+		t.Fatalf("wait: %d %s", status, answer)
+	}
+	// What has these on its stack needs twice the memory.
+	for _, deep := range []string{"huma/v2.Register", "negotiation.(*Server).get(", "negotiation.(*Server).known("} {
+		if text := <-stack; strings.Contains(text, deep) {
+			t.Errorf("%s waits:\n%s", deep, text)
+		} else {
+			stack <- text
+		}
+	}
+	// What waits for nothing is refused as before.
+	for _, query := range []string{"after=-1&wait=1", "after=x&wait=1", "wait=31", "wait=-1", "wait=x"} {
+		if status, answer := s.send(t, buyer, "GET", "/contracts/a?"+query, ""); status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d %s", query, status, answer)
+		}
+	}
+}
+
+// waiting tells the stack of the first who waits.
+type waiting struct {
+	negotiation.Store
+
+	stack chan<- string
+}
+
+// Wait implements negotiation.Store.
+func (w waiting) Wait(ctx context.Context, key contract.Key, after int64) error {
+	select {
+	case w.stack <- string(debug.Stack()):
+	default:
+	}
+	return w.Store.Wait(ctx, key, after)
 }
 
 // TestRules decides by expressions.

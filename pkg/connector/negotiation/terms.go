@@ -4,6 +4,8 @@
 package negotiation
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -154,6 +156,13 @@ func verifyTerms(signed string, keys party.Keys) (contract.Terms, error) {
 		return contract.Terms{}, fmt.Errorf("signature: %w", err)
 	}
 	return terms, nil
+}
+
+// longest returns how many bytes a signature of terms may have, which is kept for as long as the contract: twice what they take, and a KiB for what belongs to
+// a signature.
+func longest(terms contract.Terms) int {
+	text, _ := json.Marshal(writeTerms(terms)) //nolint:errchkjson // Terms are text and numbers.
+	return 2*base64.RawURLEncoding.EncodedLen(len(text)) + 1<<10
 }
 
 // countersign signs what the buyer has signed.

@@ -301,9 +301,17 @@ func (r *Reconciler) tell(
 	if equality.Semantic.DeepEqual(was, &sale.Status) {
 		return nil
 	}
-	if err := r.cfg.Client.Status().Update(ctx, sale); err != nil {
+	whole := &connectorv1alpha1.Sale{}
+	if err := r.cfg.Reader.Get(ctx, client.ObjectKeyFromObject(sale), whole); err != nil {
+		return fmt.Errorf("get sale %s whole: %w", sale.Name, err)
+	}
+	told := &whole.Status
+	told.ObservedGeneration, told.Cluster, told.Conditions = sale.Status.ObservedGeneration, sale.Status.Cluster, sale.Status.Conditions
+	whole.ResourceVersion = sale.ResourceVersion // If it has changed meanwhile, it is looked at again.
+	if err := r.cfg.Client.Status().Update(ctx, whole); err != nil {
 		return fmt.Errorf("update the status of sale %s: %w", sale.Name, err)
 	}
+	sale.ResourceVersion = whole.ResourceVersion
 	return nil
 }
 

@@ -62,7 +62,7 @@ func TestRetries(t *testing.T) {
 		api := &away{Client: s.api}
 		mgr := &stage{cache: &informertest.FakeInformers{Scheme: s.api.Scheme()}}
 		if err := sales.Setup(mgr, sales.Config{
-			Client: api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Retention: sales.DefaultRetention(),
+			Client: api, Reader: api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Retention: sales.DefaultRetention(),
 		}); err != nil {
 			t.Fatal(err)
 		}

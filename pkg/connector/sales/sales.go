@@ -38,8 +38,10 @@ func DefaultRetention() Retention {
 
 // Config is what the controller needs. All but Tidy, Changed and Ledger must be there.
 type Config struct {
-	// Client writes, and may read from a cache.
+	// Client writes, and may read from a cache that keeps books.Kept.
 	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
 	// Applier writes what becomes of contracts.
 	Applier negotiation.Applier
 	// Peerings lets clusters peer. It is shared with who answers with credentials.
@@ -60,9 +62,9 @@ type Reconciler struct{ cfg Config }
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Peerings == nil ||
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Peerings == nil ||
 		cfg.Applier.Store == nil || cfg.Applier.Offers == nil || cfg.Applier.Now == nil {
-		return nil, errors.New("sales need a client, an applier and peerings")
+		return nil, errors.New("sales need a client, a reader, an applier and peerings")
 	}
 	if cfg.Retention.Signed <= 0 || cfg.Retention.Unsigned <= 0 {
 		return nil, fmt.Errorf("sales are kept for %s, and for %s if nobody signed: it must be positive", cfg.Retention.Signed, cfg.Retention.Unsigned)

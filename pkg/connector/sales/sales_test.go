@@ -188,11 +188,56 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger})
+	controller, err := sales.New(sales.Config{Client: cached{s.api}, Reader: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return controller.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: books.Name(terms(buyer, id).Key())}})
+}
+
+// cached reads as from the connector's cache, which does not keep Sales whole.
+type cached struct{ client.Client }
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if err := c.Client.Get(ctx, key, o, opts...); err != nil {
+		return err
+	}
+	_, err := books.Kept(o)
+	return err
+}
+
+// TestWritesWhole looks at what the controller has left of a contract whose terms were changed, and that is over: it has read only a part of it.
+func TestWritesWhole(t *testing.T) {
+	s := newSeller(t)
+	s.signed(alice, "a")
+	s.settle(alice, "a")
+	s.ask(alice, "a", contract.Peered, "")
+	larger := terms(alice, "a")
+	larger.Revision, larger.Resources = 2, corev1.ResourceList{"cpu": resource.MustParse("2")}
+	for _, event := range []contract.Event{contract.Resize, contract.Confirm} {
+		if event == contract.Confirm {
+			larger.EffectiveAt = s.now
+		}
+		if _, err := s.applier.Apply(t.Context(), larger.Key(), func(*contract.Record) contract.Request {
+			return contract.Request{Event: event, Terms: larger, Verdict: contract.Accept, Signature: "second", Countersignature: "both"}
+		}); err != nil {
+			t.Fatalf("%s: %v", event, err)
+		}
+	}
+	whole := func(when string) {
+		t.Helper()
+		s.settle(alice, "a")
+		sale := s.sale(alice, "a")
+		record, err := books.Record(sale)
+		if err != nil || len(record.Superseded) != 1 || record.Signature != "second" || record.Countersignature != "both" || len(sale.Status.Superseded) != 1 {
+			t.Errorf("%s: record %+v with %+v, %v", when, record, sale.Status.Superseded, err)
+		}
+	}
+	whole("it has another size")
+	s.ask(alice, "a", contract.Terminate, "")
+	s.ask(alice, "a", contract.Drained, "")
+	whole("it is over")
+	s.is(alice, "a", contract.Ended, connectorv1alpha1.ReasonEnded)
 }
 
 // issuer returns what issues credentials.

@@ -156,7 +156,7 @@ func (s *seller) newReplica() *replica {
 	}
 	r.peerings = sales.NewPeerings(p.reader(), r.books, liqoOfSeller{p, s})
 	if r.sales, err = sales.New(sales.Config{
-		Client: p.client(), Peerings: r.peerings, Retention: sales.DefaultRetention(), Ledger: r.books.Ledger,
+		Client: p.client(), Reader: p.reader(), Peerings: r.peerings, Retention: sales.DefaultRetention(), Ledger: r.books.Ledger,
 		Applier: negotiation.Applier{Store: r.books, Offers: s, Seller: r.waits, Now: s.clock},
 	}); err != nil {
 		s.w.t.Fatal(err)

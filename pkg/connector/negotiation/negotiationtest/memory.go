@@ -7,6 +7,8 @@ package negotiationtest
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
 	"sync"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
@@ -120,10 +122,16 @@ func (m *Memory) Count(_ context.Context, buyer string) (negotiation.Count, erro
 		if !record.State.Final() {
 			open = 1
 		}
+		text, err := json.Marshal(record)
+		if err != nil {
+			return negotiation.Count{}, fmt.Errorf("encode the record of contract %s: %w", key, err)
+		}
 		count.AllOpen += open
+		count.AllBytes += len(text)
 		if key.Buyer == buyer {
 			count.Open += open
 			count.Kept++
+			count.Bytes += len(text)
 			if record.Lapsed() {
 				count.Lapsed++
 			}
