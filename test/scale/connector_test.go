@@ -228,7 +228,7 @@ func (k *kubernetes) startConnector(args ...string) *process {
 }
 
 // memoryLimit is that of deploy/connector.
-const memoryLimit = "56MiB"
+const memoryLimit = "96MiB"
 
 // await waits until the connector follows the registry, and has remembered all that this shows.
 func (k *kubernetes) await(c *crowd) {

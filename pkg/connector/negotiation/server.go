@@ -73,7 +73,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, Lapsed: 4, AllOpen: 2048, AllKept: 8192,
-		TriesPerMinute: 6, TriesAtOnce: 8, Tries: 32, Polls: 1024, PollsEach: 32,
+		TriesPerMinute: 6, TriesAtOnce: 8, Tries: 32, Polls: 512, PollsEach: 32,
 		Strangers: 5, StrangersAtOnce: 50, Connections: 1536, ConnectionsEach: 64, Bytes: 1 << 20, AllBytes: 16 << 20,
 	}
 }
