@@ -202,7 +202,11 @@ test-cidrs: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of addres
 
 .PHONY: test-worlds
 test-worlds: ## Decide in random worlds, other ones each time, for three minutes in each kind of them.
-	LIQO_BROKER_RANDOM_WORLDS=3m go test -count=1 -timeout=30m ./pkg/core/choice ./pkg/core/placement ./pkg/controller/twin ./test/worlds/trade
+	mkdir -p .build
+	rm -f .build/worlds
+	LIQO_BROKER_RANDOM_WORLDS=3m LIQO_BROKER_WORLDS_RECORD=$(CURDIR)/.build/worlds \
+		go test -count=1 -timeout=30m ./pkg/core/choice ./pkg/core/placement ./pkg/controller/twin ./test/worlds/trade
+	cat .build/worlds
 
 .PHONY: test-full
 test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, and the journeys again on the second version of Kubernetes.

@@ -6,6 +6,8 @@
 package worlds
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -18,6 +20,8 @@ const (
 	Budget = "LIQO_BROKER_RANDOM_WORLDS"
 	// Seed is the variable that says which world to look at, and no other one.
 	Seed = "LIQO_BROKER_TEST_SEED"
+	// Record is the variable that names a file to which each test adds what it has looked at.
+	Record = "LIQO_BROKER_WORLDS_RECORD"
 
 	usual = 2 * time.Second
 )
@@ -86,5 +90,23 @@ func run(t *testing.T, first uint64, world func(t *testing.T, seed uint64), goOn
 		}
 		seed++
 	}
-	t.Logf("%d worlds", seed-first+1)
+	Say(t, "%d worlds, from seed %d on", seed-first+1, first)
+}
+
+// Say tells in the log of a test what it has looked at, and in the file of Record.
+func Say(t *testing.T, format string, args ...any) {
+	t.Helper()
+	t.Logf(format, args...)
+	path := os.Getenv(Record)
+	if path == "" {
+		return
+	}
+	record, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatalf("%s: %v", Record, err)
+	}
+	_, err = fmt.Fprintf(record, t.Name()+": "+format+"\n", args...)
+	if err = errors.Join(err, record.Close()); err != nil {
+		t.Fatalf("%s: %v", Record, err)
+	}
 }

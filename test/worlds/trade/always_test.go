@@ -113,20 +113,20 @@ func binds(r *contract.Record) bool {
 // has lapsed counts as well: who reserves removes it.
 func (s *seller) notOversold() error {
 	held, sum, ever := s.held(), int64(0), time.Time{}
-	if sold := held.Sold(offerID, planID, ever); sold > stock {
-		return fmt.Errorf("it holds %d units of a stock of %d: %+v", sold, stock, held)
+	if sold := held.Sold(offerID, planID, ever); sold > s.stock {
+		return fmt.Errorf("it holds %d units of a stock of %d: %+v", sold, s.stock, held)
 	}
 	total := held.Held(ever)
-	if total.Cpu().CmpInt64(cores) > 0 {
-		return fmt.Errorf("it holds %s of %d cores: %+v", total.Cpu(), cores, held)
+	if total.Cpu().CmpInt64(s.cores) > 0 {
+		return fmt.Errorf("it holds %s of %d cores: %+v", total.Cpu(), s.cores, held)
 	}
 	for _, r := range s.sold() {
 		if binds(r) {
 			sum += r.Terms.Resources.Cpu().Value()
 		}
 	}
-	if sum > cores {
-		return fmt.Errorf("its contracts are of %d cores, and it has %d", sum, cores)
+	if sum > s.cores {
+		return fmt.Errorf("its contracts are of %d cores, and it has %d", sum, s.cores)
 	}
 	return nil
 }

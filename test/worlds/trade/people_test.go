@@ -18,8 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 )
 
-// mostBought and mostAsked bound what people at a buyer make, so that a world comes to its end.
-const mostBought, mostAsked = 12, 4
+// mostBought bounds what people make in a world, and mostAsked what they ask for at a buyer, so that a world comes to its end.
+const mostBought, mostAsked = 32, 4
 
 // create and change write what people want. What somebody else has changed meanwhile they look at again some time.
 func (h *host) create(o client.Object, what string) {
@@ -46,14 +46,15 @@ func (w *world) hours(most int) metav1.Duration {
 // buy makes a Purchase.
 func (b *buyer) buy() {
 	w := b.w
-	if b.bought++; b.bought > mostBought {
+	if b.bought++; b.bought > mostBought/len(w.buyers) {
 		return
 	}
+	s := w.sellers[w.r.IntN(len(w.sellers))]
 	b.create(&connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", b.bought)},
 		Spec: connectorv1alpha1.PurchaseSpec{
-			Seller: connectorv1alpha1.PartyID(w.sellers[w.r.IntN(len(w.sellers))].id), Offer: offerID, Plan: planID,
-			Resources: w.cpus(5), Duration: new(w.hours(10)),
+			Seller: connectorv1alpha1.PartyID(s.id), Offer: offerID, Plan: planID,
+			Resources: w.cpus(min(s.most, 5)), Duration: new(w.hours(10)),
 			MaxPrice: &connectorv1alpha1.Price{Amount: connectorv1alpha1.Amount(fmt.Sprint(1 + w.r.IntN(3))), Currency: "EUR", Period: "PT1H"},
 		},
 	}, "wants")

@@ -58,8 +58,6 @@ func (p *process) before(writes bool, what string) error {
 	switch {
 	case p.dead:
 		return errKilled
-	case p.pause != nil:
-		return nil
 	case writes && w.once(w.killed):
 		return p.die("before", what)
 	case w.once(w.unknown):
@@ -72,8 +70,6 @@ func (p *process) before(writes bool, what string) error {
 func (p *process) after(what string) error {
 	w := p.w
 	switch {
-	case p.pause != nil:
-		return nil
 	case w.once(w.killed):
 		return p.die("after", what)
 	case w.once(w.unknown):
@@ -133,7 +129,7 @@ func (k *kube) List(ctx context.Context, list client.ObjectList, options ...clie
 func (k *kube) write(what string, o client.Object, do func() error) error {
 	what += fmt.Sprintf(" %T %s", o, o.GetName())
 	return k.call(what, func() error {
-		if k.pause == nil && o.GetResourceVersion() != "" && k.w.once(k.w.conflict) {
+		if o.GetResourceVersion() != "" && k.w.once(k.w.conflict) {
 			return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, o.GetName(), errors.New("somebody else was faster"))
 		}
 		err := do()

@@ -33,14 +33,13 @@ import (
 	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
-// What each seller has, and how long it waits.
+// What sellers offer, and how long they wait.
 const (
-	stock, cores = 4, 10
-	offerID      = "small"
-	planID       = "one"
-	drainFor     = 5 * time.Minute
-	reserveFor   = 5 * time.Minute
-	decideFor    = 40 * time.Minute
+	offerID    = "small"
+	planID     = "one"
+	drainFor   = 5 * time.Minute
+	reserveFor = 5 * time.Minute
+	decideFor  = 40 * time.Minute
 )
 
 // seller is a cluster that sells.
@@ -51,6 +50,8 @@ type seller struct {
 	identity cluster.Identity
 	offer    offer.Offer
 	closed   bool
+	// stock is how many contracts it has, cores how many cores for all of them, and most how many of these for one.
+	stock, cores, most int64
 	liqo     sellerLiqo
 	leader   *replica
 	underway []message
@@ -87,12 +88,13 @@ func (w *world) newSeller(name string) *seller {
 	s := &seller{
 		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()), identity: cluster.Identity{ID: cluster.ID(name), Name: name},
 		liqo: sellerLiqo{map[cluster.ID]bool{}}, records: readRecords{}, done: make(chan struct{}),
+		stock: 1 + w.r.Int64N(6), cores: 4 + w.r.Int64N(14), most: 3 + w.r.Int64N(6),
 	}
 	s.offer, err = offer.Parse(fmt.Appendf(nil, `{"party":%q,"id":%q,"revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small",
-		"plans":[{"id":%q,"range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"8","memory":"8Gi","pods":"100"},
+		"plans":[{"id":%q,"range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"%d","memory":"8Gi","pods":"100"},
 		"step":{"cpu":"1","memory":"1Gi","pods":"10"}},"price":{"amount":"0.1","currency":"EUR","period":"PT1H"},
 		"unitPrices":{"cpu":{"amount":"0.1","per":"1"}},"available":5,"notice":"PT10M"}]}`,
-		s.id, offerID, w.now.Add(-time.Hour).Format(time.RFC3339), w.now.Add(300*24*time.Hour).Format(time.RFC3339), planID))
+		s.id, offerID, w.now.Add(-time.Hour).Format(time.RFC3339), w.now.Add(300*24*time.Hour).Format(time.RFC3339), planID, s.most))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -126,9 +128,9 @@ func (s *seller) Offer(_ context.Context, id string) (negotiation.Listing, error
 }
 
 // Limits implements negotiation.Offers.
-func (*seller) Limits(context.Context, string, string) (ledger.Limits, error) {
-	return ledger.Limits{Stock: new(int64(stock)), Capacity: corev1.ResourceList{
-		"cpu": *resource.NewQuantity(cores, resource.DecimalSI), "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("10000"),
+func (s *seller) Limits(context.Context, string, string) (ledger.Limits, error) {
+	return ledger.Limits{Stock: &s.stock, Capacity: corev1.ResourceList{
+		"cpu": *resource.NewQuantity(s.cores, resource.DecimalSI), "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("10000"),
 	}}, nil
 }
 

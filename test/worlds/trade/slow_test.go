@@ -44,6 +44,7 @@ func (w *world) hurry() {
 		return
 	}
 	w.notef("%s goes on", s.what)
+	w.slow++
 	if _, goesOn := s.next(); !goesOn {
 		w.notef("%s is at its end", s.what)
 		w.forget(s)

@@ -44,6 +44,7 @@ func (w *world) play() {
 	}
 	w.calm = false
 	for range steps {
+		w.seen.steps++
 		w.happen()
 		w.fail()
 	}
@@ -93,14 +94,17 @@ func TestTrade(t *testing.T) {
 		w.play()
 		all.add(w.seen)
 	})
-	t.Logf("people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, %d sellers were restored",
-		all.ordered, all.active, all.changed, all.ended, all.kills, all.restored)
-	if all.worlds >= usual && all.ordered == 0 || all.worlds >= many && min(all.active, all.changed, all.ended, all.kills, all.restored) == 0 {
+	worlds.Say(t, "%d steps, people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, "+
+		"%d calls came from slow ones, %d sellers were restored",
+		all.steps, all.ordered, all.active, all.changed, all.ended, all.kills, all.slow, all.restored)
+	if all.worlds >= usual && all.ordered == 0 ||
+		all.worlds >= many && min(all.active, all.changed, all.ended, all.kills, all.slow, all.restored) == 0 {
 		t.Error("these worlds do not play what they are for")
 	}
 }
 
 func (s *seen) add(more seen) {
-	s.worlds, s.ordered, s.active = s.worlds+more.worlds, s.ordered+more.ordered, s.active+more.active
-	s.changed, s.ended, s.kills, s.restored = s.changed+more.changed, s.ended+more.ended, s.kills+more.kills, s.restored+more.restored
+	s.worlds, s.steps, s.ordered, s.active = s.worlds+more.worlds, s.steps+more.steps, s.ordered+more.ordered, s.active+more.active
+	s.changed, s.ended, s.kills = s.changed+more.changed, s.ended+more.ended, s.kills+more.kills
+	s.slow, s.restored = s.slow+more.slow, s.restored+more.restored
 }

@@ -25,6 +25,9 @@ import (
 	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
+// mostSellers and mostBuyers bound who is in a world.
+const mostSellers, mostBuyers = 3, 5
+
 // begin is when all worlds begin.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -53,7 +56,7 @@ type world struct {
 }
 
 // seen is what was seen, so that worlds in which nothing happens are noticed.
-type seen struct{ worlds, ordered, active, changed, ended, kills, restored int }
+type seen struct{ worlds, steps, ordered, active, changed, ended, kills, slow, restored int }
 
 // host is a cluster with its own clock.
 type host struct {
@@ -84,14 +87,14 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t.Fatal(err)
 	}
 	w.faults = anyFaults(w.r)
-	for i := range 2 {
+	for i := range 1 + w.r.IntN(mostSellers) {
 		w.newSeller(fmt.Sprint("seller-", i))
 	}
-	for i := range 3 {
+	for i := range 1 + w.r.IntN(mostBuyers) {
 		name := fmt.Sprint("buyer-", i)
 		id := cluster.Identity{ID: cluster.ID(name), Name: name}
-		if i == 2 && w.r.IntN(5) == 0 {
-			id = w.buyers[1].identity // Two parties for one cluster.
+		if i > 0 && w.r.IntN(10) == 0 {
+			id = w.buyers[i-1].identity // Two parties for one cluster.
 		}
 		w.newBuyer(name, id)
 	}
