@@ -246,7 +246,7 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		}
 	}
 	left := 0
-	if d.record.Peered {
+	if d.record.Peered || used.stays { // Pods can come to what is granted as soon as it is, where the clusters are peered for another contract.
 		if left, err = d.evict(ctx, id, used); err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 	if err != nil {
 		return nil, err
 	}
-	if used.stays && d.record.Peered { // What this contract gave must be free, also if nobody was there while it ended.
+	if used.stays { // What this contract gave must be free, also if nobody was there while it ended.
 		left, err := d.evict(ctx, id, used)
 		if err != nil {
 			return nil, err

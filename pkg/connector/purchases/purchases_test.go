@@ -977,6 +977,23 @@ func TestOneOfTwoAway(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoUnpeered ends one of two contracts for the same nodes before its buyer has peered for it: pods were there as soon as it was granted.
+func TestOneOfTwoUnpeered(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("base", s, nil)
+	w.until("base", connectorv1alpha1.ReasonActive, s)
+	w.create("top", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	w.clusters.unguarded = peering.ErrUnguarded
+	w.until("top", connectorv1alpha1.ReasonUnguarded, s)
+	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("5"), "pods": resource.MustParse("5")}
+	w.change("top", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+	w.until("top", connectorv1alpha1.ReasonEnded, s)
+	if w.clusters.requested.Cpu().Value() != 2 || reasonOf(w.get("base")) != connectorv1alpha1.ReasonActive {
+		t.Errorf("%s cores are used, the other is %s", w.clusters.requested.Cpu(), reasonOf(w.get("base")))
+	}
+}
+
 // TestForeign leaves a peering alone that people have made.
 func TestForeign(t *testing.T) {
 	s := open(t, remote())
