@@ -129,6 +129,15 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	if err != nil {
 		return err
 	}
+	nodes, err := d.nodes(ctx, seller.ID)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		if settled(&nodes[i]) {
+			return nil // What Fit keeps closed is opened when it is small enough: see Open.
+		}
+	}
 	return d.uncordon(ctx, seller.ID)
 }
 

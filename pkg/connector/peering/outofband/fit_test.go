@@ -85,6 +85,12 @@ func TestFit(t *testing.T) {
 	fit("3", 1, true, "agent", "idle", "important", "old")
 	fit("3", 0, true, "agent", "idle", "important", "old") // The pod that left may come again: the node has still four cores.
 	open("3", true)
+	for range 2 { // Another contract with the same seller begins: the first time makes the peering, in this test.
+		if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("3", true)
 	shrink("3")
 	open("3", false)
 	fit("500m", 2, true, "agent", "idle")
