@@ -46,7 +46,7 @@ func (s *seller) knowsNothing(out http.ResponseWriter, r *http.Request) bool {
 // notAlone: a buyer does without a seller that does not answer as it should, and comes back to one that does while the contract lasts.
 func (b *buyer) notAlone() error {
 	for _, p := range b.all() {
-		s, known := b.w.sellerOf(p), stored(p)
+		s, known := b.w.sellerOf(p), b.stored(p)
 		record := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID})
 		if parts := known.Purchase.Standing.Parts(); parts && record != nil && record.Key.ID != "" && record.State.InUse() && b.clock().Before(record.Ends) {
 			return fmt.Errorf("purchase %s stands %q, and its seller's contract is %s: %s", p.Name, known.Purchase.Standing, record.State, reasonOf(p.Status.Conditions))

@@ -30,6 +30,11 @@ type buyer struct {
 	leader   *shopper
 	// bought and asked count what people have made.
 	bought, asked int
+	// knew is what Purchases said, and progress what has become of those that are on their way, by UID.
+	knew     map[string]knew
+	progress map[string]*progress
+	// records are what Purchases have written down, by the versions of these.
+	records map[string]purchase
 }
 
 // shopper is one run of a buyer's connector.
@@ -43,7 +48,7 @@ type shopper struct {
 func (w *world) newBuyer(name string, id cluster.Identity) *buyer {
 	b := &buyer{
 		host: w.newHost(name), somebody: w.newParty(name, id.ID, ""), identity: id,
-		liqo: newBuyerLiqo(),
+		liqo: newBuyerLiqo(), knew: map[string]knew{}, progress: map[string]*progress{}, records: map[string]purchase{},
 	}
 	w.buyers = append(w.buyers, b)
 	b.lead()
@@ -109,10 +114,15 @@ func (b *buyer) wishes() []*connectorv1alpha1.CapacityRequest {
 
 // reconcile has the leader look at a Purchase.
 func (b *buyer) reconcile(name string) {
-	s := b.leading()
+	s, wrong := b.leading(), b.w.wrong
 	s.behind()
-	if err := s.reconcile(name); err != nil && b.w.calm {
+	err := s.reconcile(name)
+	if err != nil && b.w.calm {
 		b.w.failf("without any fault, purchase %s of %s: %v", name, b.name, err)
+	}
+	p, is := b.server.Stored(&connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: name}}).(*connectorv1alpha1.Purchase)
+	if err == nil && is && b.w.wrong == wrong {
+		b.w.lookedAt(b, p, b.w.sellerOf(p), false)
 	}
 }
 

@@ -35,4 +35,10 @@ func anyFaults(r *rand.Rand) faults {
 }
 
 // once reports whether something happens that does once in n times; never if n is 0, and while the world is calm.
-func (w *world) once(n int) bool { return !w.calm && n > 0 && w.r.IntN(n) == 0 }
+func (w *world) once(n int) bool {
+	happens := !w.calm && n > 0 && w.r.IntN(n) == 0
+	if happens {
+		w.wrong++
+	}
+	return happens
+}

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
-	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
 
 // sellerLiqo is the Liqo of a cluster that sells: to which clusters something is issued that opens it.
-type sellerLiqo struct{ issued map[cluster.ID]bool }
+// sellerLiqo.issued has who issued it last.
+type sellerLiqo struct{ issued map[cluster.ID]*process }
 
 func (l sellerLiqo) clone() sellerLiqo { return sellerLiqo{maps.Clone(l.issued)} }
 
@@ -33,8 +33,8 @@ var _ peering.Seller = liqoOfSeller{}
 // Issue implements peering.Seller.
 func (l liqoOfSeller) Issue(_ context.Context, buyer cluster.Identity) (peering.Credentials, error) {
 	err := l.p.call("issue", func() error {
-		l.p.w.notef("  %s issues to %s, before: %t", l.p.name, buyer.ID, l.s.liqo.issued[buyer.ID])
-		l.s.liqo.issued[buyer.ID] = true
+		l.p.w.notef("  %s issues to %s, before: %t", l.p.name, buyer.ID, l.s.liqo.issued[buyer.ID] != nil)
+		l.s.liqo.issued[buyer.ID] = l.p
 		return nil
 	})
 	if err != nil {
@@ -46,8 +46,8 @@ func (l liqoOfSeller) Issue(_ context.Context, buyer cluster.Identity) (peering.
 // Withdraw implements peering.Seller. What was issued opens nothing from the first call on; a cluster that is peered is seen to leave at the next.
 func (l liqoOfSeller) Withdraw(_ context.Context, buyer cluster.ID) (done bool, err error) {
 	err = l.p.call("withdraw", func() error {
-		l.p.w.notef("  %s withdraws from %s, before: %t", l.p.name, buyer, l.s.liqo.issued[buyer])
-		done = !l.s.liqo.issued[buyer] || !l.s.isPeered(buyer)
+		l.p.w.notef("  %s withdraws from %s, before: %t", l.p.name, buyer, l.s.liqo.issued[buyer] != nil)
+		done = l.s.liqo.issued[buyer] == nil || !l.s.isPeered(buyer)
 		delete(l.s.liqo.issued, buyer)
 		return nil
 	})
@@ -63,13 +63,27 @@ func (s *seller) isPeered(id cluster.ID) bool {
 type buyerLiqo struct {
 	// peered is how far its peerings are: 2 can be used.
 	peered map[cluster.ID]int
-	// cores are those that its pods request at other clusters, and closed are clusters where nothing new runs.
-	cores  map[cluster.ID]int64
-	closed map[cluster.ID]bool
+	// cores are those that its pods request at other clusters. Closed are clusters where nothing new runs, and settled are those of them that Fit keeps
+	// closed though nothing has to leave any more.
+	cores           map[cluster.ID]int64
+	closed, settled map[cluster.ID]bool
+	// late are cores that the nodes of a cluster still have, though what gave them is over or suspended: its Liqo takes them away later.
+	late map[cluster.ID]int64
+	// disturbed are clusters where an old leader has done something since they were left last. The document says what can be wrong with them then:
+	// a peering stays, a contract has no node, or its nodes are closed. It is gone when the peering ends.
+	disturbed map[cluster.ID]bool
 }
 
 func newBuyerLiqo() buyerLiqo {
-	return buyerLiqo{map[cluster.ID]int{}, map[cluster.ID]int64{}, map[cluster.ID]bool{}}
+	return buyerLiqo{
+		map[cluster.ID]int{}, map[cluster.ID]int64{}, map[cluster.ID]bool{}, map[cluster.ID]bool{}, map[cluster.ID]int64{}, map[cluster.ID]bool{},
+	}
+}
+
+// open opens the nodes of a cluster to new pods.
+func (l buyerLiqo) open(id cluster.ID) {
+	delete(l.closed, id)
+	delete(l.settled, id)
 }
 
 // liqoOfBuyer is how a process of a buyer uses it.
@@ -80,21 +94,28 @@ type liqoOfBuyer struct {
 
 var _ peering.Buyer = liqoOfBuyer{}
 
-// do does something to it. An old leader that is slow dies instead: what it writes is kept by versions from what others have written, but from
-// what it does to Liqo it is kept by its lease alone.
-func (l liqoOfBuyer) do(what string, deed func() error) error {
-	if l.p.pause != nil {
-		l.p.dead = true
-	}
-	return l.p.call(what, deed)
+// do does something to it. What an old leader writes is kept by versions from what others have written, but from what it does to Liqo it is kept
+// by its lease alone: nobody takes that back.
+func (l liqoOfBuyer) do(what string, id cluster.ID, deed func() error) error {
+	return l.p.call(what, func() error {
+		if l.p.pause != nil {
+			l.b.liqo.disturbed[id] = true
+			l.p.w.deeds++
+			l.p.w.notef("  %s is an old leader, and does late: %s, %s", l.p.name, what, id)
+		}
+		return deed()
+	})
 }
 
 // Peer implements peering.Buyer.
 func (l liqoOfBuyer) Peer(_ context.Context, with peering.Credentials) error {
-	return l.do("peer", func() error {
-		id := with.Cluster().ID
+	id := with.Cluster().ID
+	return l.do("peer", id, func() error {
 		l.b.liqo.peered[id] = min(l.b.liqo.peered[id]+1, 2)
-		l.b.liqo.closed[id] = false
+		if l.b.liqo.closed[id] && !l.b.liqo.settled[id] { // Drain has closed them. They are taken to be as small by now as what gives something.
+			l.b.liqo.open(id)
+			delete(l.b.liqo.late, id)
+		}
 		l.p.w.notef("  %s peers with %s", l.p.name, id)
 		return nil
 	})
@@ -107,7 +128,7 @@ func (l liqoOfBuyer) State(_ context.Context, id cluster.ID) (peering.State, err
 	}
 	state := peering.State{Exists: l.b.liqo.peered[id] > 0, Established: l.b.usable(id)}
 	if state.Established {
-		state.Nodes = []peering.Node{{Name: "node-" + string(id), Ready: true, Closed: l.b.liqo.closed[id]}}
+		state.Nodes = []peering.Node{{Name: "node-" + string(id), Ready: true, Closed: l.b.liqo.settled[id]}}
 	}
 	return state, nil
 }
@@ -116,7 +137,7 @@ func (l liqoOfBuyer) State(_ context.Context, id cluster.ID) (peering.State, err
 func (b *buyer) usable(id cluster.ID) bool {
 	for _, s := range b.w.sellers {
 		if s.identity.ID == id {
-			return b.liqo.peered[id] > 1 && s.liqo.issued[b.identity.ID]
+			return b.liqo.peered[id] > 1 && s.liqo.issued[b.identity.ID] != nil
 		}
 	}
 	return false
@@ -129,64 +150,100 @@ func (l liqoOfBuyer) Requested(_ context.Context, id cluster.ID) (corev1.Resourc
 
 // Drain implements peering.Buyer. A core is left each time.
 func (l liqoOfBuyer) Drain(_ context.Context, id cluster.ID) (left int, err error) {
-	return l.leave(id, 0, true)
-}
-
-// Fit implements peering.Buyer. A core is left each time.
-func (l liqoOfBuyer) Fit(_ context.Context, id cluster.ID, room corev1.ResourceList) (left int, err error) {
-	most, counts := room["cpu"]
-	if !counts {
-		most = *resource.NewQuantity(l.b.liqo.cores[id], resource.DecimalSI)
-	}
-	return l.leave(id, most.Value(), l.b.given(id) > most.Value())
-}
-
-// Open implements peering.Buyer.
-func (l liqoOfBuyer) Open(_ context.Context, id cluster.ID, room corev1.ResourceList) error {
-	return l.do("open nodes", func() error {
-		if most := room["cpu"]; l.b.liqo.closed[id] && l.b.given(id) <= most.Value() {
-			l.b.liqo.closed[id] = false
-		}
-		return nil
-	})
-}
-
-// given is how many cores the nodes of a cluster have: what the seller's Liqo gives.
-func (b *buyer) given(id cluster.ID) int64 {
-	for _, s := range b.w.sellers {
-		if s.identity.ID != id {
-			continue
-		}
-		book, err := sales.NewGrants(s.stored()).Book(context.Background())
-		if err != nil {
-			b.w.t.Fatal(err)
-		}
-		granted := book.Granted(b.identity.ID)
-		return granted.Cpu().Value()
-	}
-	return 0
-}
-
-// leave has pods leave a cluster until they request no more cores than most, and no others come meanwhile, or at all.
-func (l liqoOfBuyer) leave(id cluster.ID, most int64, closes bool) (left int, err error) {
-	err = l.do("have pods leave", func() error {
-		l.b.liqo.cores[id] = max(l.b.liqo.cores[id]-1, min(l.b.liqo.cores[id], most))
-		left = int(max(l.b.liqo.cores[id]-most, 0))
-		l.b.liqo.closed[id] = closes || left > 0
+	err = l.do("drain", id, func() error {
+		l.b.liqo.closed[id] = true
+		left = l.evict(id, 0)
 		return nil
 	})
 	return left, err
 }
 
-// work has pods come and go at a cluster, where they find room on its nodes. Nobody has more come than will fit when a contract becomes smaller.
+// Fit implements peering.Buyer. A core is left each time.
+func (l liqoOfBuyer) Fit(_ context.Context, id cluster.ID, room corev1.ResourceList) (left int, err error) {
+	err = l.do("fit", id, func() error {
+		most, counts := room["cpu"]
+		if !counts {
+			return nil
+		}
+		if left = l.evict(id, most.Value()); left == 0 && l.b.size(id) <= most.Value() {
+			l.b.liqo.open(id)
+			return nil
+		}
+		l.b.liqo.closed[id], l.b.liqo.settled[id] = true, left == 0
+		return nil
+	})
+	return left, err
+}
+
+// evict has a core leave, if more are requested than may be. It returns how many are too many.
+func (l liqoOfBuyer) evict(id cluster.ID, most int64) (left int) {
+	left = int(max(l.b.liqo.cores[id]-most, 0))
+	l.b.liqo.cores[id] -= min(int64(left), 1)
+	return left
+}
+
+// Open implements peering.Buyer.
+func (l liqoOfBuyer) Open(_ context.Context, id cluster.ID, room corev1.ResourceList) error {
+	return l.do("open nodes", id, func() error {
+		if most := room["cpu"]; l.b.liqo.settled[id] && l.b.size(id) <= most.Value() {
+			l.b.liqo.open(id)
+		}
+		return nil
+	})
+}
+
+// size is how many cores the nodes of a cluster have.
+func (b *buyer) size(id cluster.ID) int64 { return b.given(id) + b.liqo.late[id] }
+
+// given is how many cores the seller's Liqo gives.
+func (b *buyer) given(id cluster.ID) int64 {
+	for _, s := range b.w.sellers {
+		if s.identity.ID != id {
+			continue
+		}
+		granted := s.book().Granted(b.identity.ID)
+		return granted.Cpu().Value()
+	}
+	return 0
+}
+
+// shrinksLate notes that nodes keep for a while what a contract gave.
+func (s *seller) shrinksLate(was, is *contract.Record) {
+	if was == nil || was.State == contract.Signed || was.Granted() == nil || is.Granted() != nil {
+		return
+	}
+	for _, b := range s.w.buyers {
+		if b.identity.ID == is.Terms.Cluster.ID && b.liqo.peered[s.identity.ID] > 0 {
+			b.liqo.late[s.identity.ID] += was.Terms.Resources.Cpu().Value()
+		}
+	}
+}
+
+// shrink has the nodes of a seller become as small as its Liqo says.
+func (b *buyer) shrink(s *seller) {
+	if b.liqo.late[s.identity.ID] > 0 {
+		delete(b.liqo.late, s.identity.ID)
+		b.w.notef("the nodes of %s at %s have %d cores now", s.name, b.name, b.size(s.identity.ID))
+	}
+}
+
+// work has pods come and go at a cluster, where they find room on its nodes. Nobody has more come than will fit when a contract becomes smaller, nor to
+// what a contract gives before its buyer has begun to peer for it.
 func (b *buyer) work(s *seller) {
 	id := s.identity.ID
 	if !b.usable(id) || b.liqo.closed[id] {
 		return
 	}
-	room := b.given(id)
+	room := b.size(id)
 	for _, p := range b.all() {
-		if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() {
+		if b.w.sellerOf(p) != s {
+			continue
+		}
+		if r := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}); b.stored(p).Purchase.Peering == contract.Apart && r != nil &&
+			r.State != contract.Signed && r.Granted() != nil {
+			room -= r.Terms.Resources.Cpu().Value()
+		}
+		if contract.State(p.Status.State).InUse() {
 			wanted, given := p.Spec.Resources["cpu"], p.Status.Resources["cpu"]
 			room -= max(given.Value()-wanted.Value(), 0)
 		}
@@ -200,7 +257,7 @@ func (b *buyer) work(s *seller) {
 
 // Unpeer implements peering.Buyer.
 func (l liqoOfBuyer) Unpeer(_ context.Context, id cluster.ID) (done bool, err error) {
-	err = l.do("unpeer", func() error {
+	err = l.do("unpeer", id, func() error {
 		if l.b.liqo.peered[id]--; l.b.liqo.peered[id] > 0 {
 			return nil
 		}
@@ -208,7 +265,9 @@ func (l liqoOfBuyer) Unpeer(_ context.Context, id cluster.ID) (done bool, err er
 		l.p.w.notef("  %s parts from %s", l.p.name, id)
 		delete(l.b.liqo.peered, id)
 		delete(l.b.liqo.cores, id)
-		delete(l.b.liqo.closed, id)
+		delete(l.b.liqo.late, id)
+		l.b.liqo.open(id)
+		l.b.liqo.disturbed[id] = l.p.pause != nil
 		return nil
 	})
 	return done && err == nil, err

@@ -19,6 +19,9 @@ import (
 // authHost is where the clusters of all let others peer.
 const authHost = "auth.example"
 
+// mostRotated bounds how often a key is replaced: a chain of keys has an end.
+const mostRotated = 12
+
 // somebody is a party.
 type somebody struct {
 	// called is its name in the registry.
@@ -30,6 +33,8 @@ type somebody struct {
 	cluster cluster.ID
 	// endpoint is empty for one that sells nothing.
 	endpoint string
+	// rotated counts its keys after the first.
+	rotated int
 	// shown is what others know of it, which lags.
 	shown registryclient.Party
 }
@@ -73,6 +78,9 @@ func (p *somebody) show() {
 	}}
 }
 
+// shows reports whether the registry shows the key that a party has now.
+func (p *somebody) shows() bool { return p.shown.Keys.Current().Equal(p.key.Public()) }
+
 // showOne has the registry show what has changed of one party.
 func (w *world) showOne() { w.parties[w.r.IntN(len(w.parties))].show() }
 
@@ -81,6 +89,9 @@ func (b *buyer) rotate()  { b.w.rotate(b.somebody) }
 
 // rotate replaces the key of a party. The registry shows that later.
 func (w *world) rotate(p *somebody) {
+	if p.rotated++; p.rotated > mostRotated {
+		return
+	}
 	next := w.newKey()
 	keys, err := party.Rotate(p.keys, p.key, next)
 	if err != nil {

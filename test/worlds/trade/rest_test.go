@@ -5,17 +5,16 @@ package trade
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/party"
@@ -61,16 +60,22 @@ func (w *world) soothe() {
 
 // settle lets everybody look at everything, until nothing is written any more.
 func (w *world) settle() {
-	const rounds, quiet = 400, 3 // A seller forgets what nobody has signed in an hour.
+	rounds, quiet := 400, 3 // A seller forgets what nobody has signed in an hour.
+	if w.restored > 0 {
+		rounds = 150 // A buyer goes on asking a restored seller for what it had, until the end.
+	}
 	for round, still := 0, 0; still < quiet && w.failure == nil; round++ {
 		if round == rounds {
-			if w.restored == 0 { // A buyer goes on asking a restored seller for what it had, until the end.
+			if w.restored == 0 {
 				w.failf("it does not come to rest in %d rounds of 20 s", rounds)
 			}
 			return
 		}
 		before := w.version()
 		for _, b := range w.buyers {
+			for _, s := range w.sellers {
+				b.shrink(s)
+			}
 			b.everything()
 		}
 		for _, s := range w.sellers {
@@ -109,19 +114,17 @@ func (w *world) version() int {
 }
 
 // purchase is what a Purchase has written down of itself.
-type purchase struct {
-	Purchase struct {
-		Peering  contract.Peering
-		Standing contract.Standing
-		// Left is whether it takes the contract for over.
-		Left bool `json:"-"`
-	}
-}
+type purchase struct{ Purchase contract.Purchase }
 
-func stored(p *connectorv1alpha1.Purchase) purchase {
-	var read purchase
-	_ = json.Unmarshal([]byte(cmp.Or(p.Status.Record, "{}")), &read) //nolint:musttag // The names are those of the record, whatever the case.
-	read.Purchase.Left = read.Purchase.Standing == contract.Left || read.Purchase.Standing == contract.Closed
+// left reports whether it takes the contract for over, whatever its seller says.
+func (p purchase) left() bool { return p.Purchase.Standing == contract.Left || p.Purchase.Standing == contract.Closed }
+
+func (b *buyer) stored(p *connectorv1alpha1.Purchase) purchase {
+	read, known := b.records[p.ResourceVersion]
+	if !known {
+		_ = json.Unmarshal([]byte(cmp.Or(p.Status.Record, "{}")), &read) //nolint:musttag // The names are those of the record, whatever the case.
+		b.records[p.ResourceVersion] = read
+	}
 	return read
 }
 
@@ -155,7 +158,7 @@ func (b *buyer) agreesWithSellers() error {
 }
 
 func (b *buyer) agrees(p *connectorv1alpha1.Purchase) error {
-	s, known := b.w.sellerOf(p), stored(p)
+	s, known := b.w.sellerOf(p), b.stored(p)
 	record := s.soldTo(contract.Key{Buyer: string(b.id), ID: cmp.Or(p.Status.ContractID, string(p.UID))})
 	at, is := contract.None, contract.State(p.Status.State)
 	if record != nil {
@@ -166,15 +169,18 @@ func (b *buyer) agrees(p *connectorv1alpha1.Purchase) error {
 	case p.Status.Record == "" && at != contract.None && !at.Final():
 		return fmt.Errorf("it has not begun, and the seller's contract is %s", at)
 	case p.Status.Record == "":
-	case known.Purchase.Left && at != contract.None && at != contract.Terminating && !at.Final(): // The seller ends one that terminates.
+	case known.left() && at != contract.None && at != contract.Terminating && !at.Final(): // The seller ends one that terminates.
 		return fmt.Errorf("the buyer has left, and the seller's contract is %s", at)
-	case known.Purchase.Left, is.Final() && record == nil:
+	case known.left(), is.Final() && record == nil:
 	case is.Final() && at.Final() && !record.Signed(): // It was never signed, and a reservation that came late was another one.
 	case is != at:
 		return fmt.Errorf("the seller's contract is %q", at)
 	case is == contract.Active:
 		if id := s.identity.ID; !b.usable(id) {
-			return fmt.Errorf("pods cannot run at %s: peered to %d of 2, issued: %t", id, b.liqo.peered[id], s.liqo.issued[b.identity.ID])
+			if b.liqo.disturbed[id] && strings.HasPrefix(reasonOf(p.Status.Conditions), connectorv1alpha1.ReasonNodeNotReady) {
+				return nil
+			}
+			return fmt.Errorf("pods cannot run at %s: peered to %d of 2, issued: %t", id, b.liqo.peered[id], s.liqo.issued[b.identity.ID] != nil)
 		}
 	case !is.Final() && is != contract.Suspended && is != contract.Proposed:
 		return fmt.Errorf("it is stuck on both sides")
@@ -188,9 +194,9 @@ func (b *buyer) isPeeredForContracts() error {
 		needed := false
 		for _, p := range b.all() {
 			state := contract.State(p.Status.State)
-			needed = needed || b.w.sellerOf(p).identity.ID == id && !stored(p).Purchase.Left && (state.InUse() || state == contract.Suspended)
+			needed = needed || b.w.sellerOf(p).identity.ID == id && !b.stored(p).left() && (state.InUse() || state == contract.Suspended)
 		}
-		if !needed {
+		if !needed && !b.liqo.disturbed[id] {
 			return fmt.Errorf("it is peered with %s without a contract", id)
 		}
 	}
@@ -202,7 +208,7 @@ func (b *buyer) fitsIntoContracts() error {
 	for _, s := range b.w.sellers {
 		given := int64(0)
 		for _, p := range b.all() {
-			if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() && !stored(p).Purchase.Left {
+			if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() && !b.stored(p).left() {
 				cpu := p.Status.Resources["cpu"]
 				given += cpu.Value()
 			}
@@ -210,7 +216,7 @@ func (b *buyer) fitsIntoContracts() error {
 		if cores := b.liqo.cores[s.identity.ID]; cores > given {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
 		}
-		if given > 0 && b.liqo.closed[s.identity.ID] {
+		if given > 0 && b.liqo.closed[s.identity.ID] && !b.liqo.disturbed[s.identity.ID] {
 			return fmt.Errorf("the nodes of %s are closed, and contracts give %d cores", s.name, given)
 		}
 	}
@@ -220,17 +226,19 @@ func (b *buyer) fitsIntoContracts() error {
 // servesRequests: a CapacityRequest has at most one Purchase, and is ready if that is.
 func (b *buyer) servesRequests() error {
 	for _, r := range b.wishes() {
-		active := 0
+		active, disturbed := 0, false
 		for _, p := range b.all() {
 			switch {
 			case !metav1.IsControlledBy(p, r):
 			case p.Name != r.Status.Purchase && p.DeletionTimestamp.IsZero():
 				return fmt.Errorf("purchase %s is of request %s, which means %q", p.Name, r.Name, r.Status.Purchase)
-			case contract.State(p.Status.State) == contract.Active && !stored(p).Purchase.Left:
+			case b.liqo.disturbed[b.w.sellerOf(p).identity.ID]:
+				disturbed = true // It may have no node.
+			case contract.State(p.Status.State) == contract.Active && !b.stored(p).left():
 				active++
 			}
 		}
-		if ready := meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionReady); active > 1 || (active == 1) != ready {
+		if ready := meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionReady); active > 1 || !disturbed && (active == 1) != ready {
 			return fmt.Errorf("request %s has %d active purchases, and is ready: %t, %s", r.Name, active, ready, reasonOf(r.Status.Conditions))
 		}
 	}
@@ -239,10 +247,7 @@ func (b *buyer) servesRequests() error {
 
 // grantsWhatIsPaid: clusters are granted what their contracts say, and nothing else.
 func (s *seller) grantsWhatIsPaid() error {
-	book, err := sales.NewGrants(s.stored()).Book(context.Background())
-	if err != nil {
-		return err
-	}
+	book := s.book()
 	paid := map[cluster.ID]int64{}
 	for _, r := range s.sold() {
 		switch r.State { //nolint:exhaustive // Nothing is granted in the others.

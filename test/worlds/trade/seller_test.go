@@ -18,6 +18,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
@@ -27,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
@@ -52,14 +55,18 @@ type seller struct {
 	closed   bool
 	// stock is how many contracts it has, cores how many cores for all of them, and most how many of these for one.
 	stock, cores, most int64
-	liqo     sellerLiqo
-	leader   *replica
-	underway []message
+	liqo               sellerLiqo
+	leader             *replica
+	underway           []message
 	// backup is an older copy of its objects, and restored whether one has come back.
 	backup   *sellerBackup
 	vanished bool
 	restored bool
 	records  readRecords
+	// told is what it has written of its contracts, and granted what it grants, as of the version grantedAt.
+	told      map[contract.Key]*told
+	granted   *grant.Book
+	grantedAt int
 
 	web  *http.Server
 	done chan struct{}
@@ -87,7 +94,7 @@ func (w *world) newSeller(name string) *seller {
 	}
 	s := &seller{
 		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()), identity: cluster.Identity{ID: cluster.ID(name), Name: name},
-		liqo: sellerLiqo{map[cluster.ID]bool{}}, records: readRecords{}, done: make(chan struct{}),
+		liqo: sellerLiqo{map[cluster.ID]*process{}}, records: readRecords{}, told: map[contract.Key]*told{}, done: make(chan struct{}),
 		stock: 1 + w.r.Int64N(6), cores: 4 + w.r.Int64N(14), most: 3 + w.r.Int64N(6),
 	}
 	s.offer, err = offer.Parse(fmt.Appendf(nil, `{"party":%q,"id":%q,"revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small",
@@ -224,10 +231,27 @@ func (s *seller) all() []*connectorv1alpha1.Sale { return all(s.live, &connector
 
 // reconcile has the leader look at a Sale.
 func (s *seller) reconcile(name string) {
-	r := s.leading()
+	r, wrong := s.leading(), s.w.wrong
 	r.behind()
-	if err := r.reconcile(name); err != nil && s.w.calm {
+	like := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	sale, current := s.server.Stored(like).(*connectorv1alpha1.Sale)
+	current = current && r.cache.Seen(like) == client.Object(sale)
+	err := r.reconcile(name)
+	if err != nil && s.w.calm {
 		s.w.failf("without any fault, sale %s of %s: %v", name, s.name, err)
+	}
+	if err != nil || !current || s.w.wrong != wrong {
+		return
+	}
+	record, err := books.Record(sale)
+	if err != nil || record == nil {
+		return
+	}
+	if now := s.soldTo(record.Key); now != nil {
+		s.w.note(s.isInTime(now), s.name)
+	}
+	if b, p := s.w.purchaseOf(s, record.Key); p != nil {
+		s.w.lookedAt(b, p, s, true)
 	}
 }
 
@@ -248,13 +272,14 @@ func (s *seller) restore() {
 	if s.backup == nil {
 		s.backup = &sellerBackup{s.server.Backup(), s.liqo.clone()}
 		// An old leader may just be about to take back what it has issued. Nobody does when the copy comes back; nothing is given through it.
-		maps.DeleteFunc(s.backup.liqo.issued, func(id cluster.ID, _ bool) bool { return !s.entitled(id) })
+		maps.DeleteFunc(s.backup.liqo.issued, func(id cluster.ID, _ *process) bool { return !s.entitled(id) })
 		s.w.notef("%s is backed up", s.name)
 		return
 	}
 	s.server.Restore(s.backup.objects)
 	s.liqo, s.backup, s.restored = s.backup.liqo.clone(), nil, true
 	clear(s.records)
+	s.forgetPast()
 	s.w.notef("%s is restored from its backup", s.name)
 	s.w.restored++
 	s.lead()

@@ -14,13 +14,14 @@ const mostSlow = 4
 // slow is what a process does that is paused before each of its calls: that of an old leader that goes on, or of another replica.
 type slow struct {
 	what string
+	by   *process
 	next func() (string, bool)
 	stop func()
 }
 
 // slowly begins something in a process, up to its first call. Others go on then; it does as well when it is hurried.
 func (w *world) slowly(p *process, what string, do func()) {
-	s := &slow{what: p.name + ": " + what}
+	s := &slow{what: p.name + ": " + what, by: p}
 	s.next, s.stop = iter.Pull(func(yield func(string) bool) {
 		p.pause = func() bool { return yield(what) }
 		do()
@@ -49,6 +50,11 @@ func (w *world) hurry() {
 		w.notef("%s is at its end", s.what)
 		w.forget(s)
 	}
+}
+
+// isUnderway reports whether a process is in the middle of something.
+func (w *world) isUnderway(p *process) bool {
+	return !p.dead && slices.ContainsFunc(w.slows, func(s *slow) bool { return s.by == p })
 }
 
 func (w *world) forget(s *slow) {

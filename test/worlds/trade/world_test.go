@@ -42,6 +42,8 @@ type world struct {
 	// calm is whether nothing goes wrong any more.
 	calm   bool
 	habits []event
+	// wrong counts what has gone wrong.
+	wrong int
 
 	parties   []*somebody
 	sellers   []*seller
@@ -56,7 +58,7 @@ type world struct {
 }
 
 // seen is what was seen, so that worlds in which nothing happens are noticed.
-type seen struct{ worlds, steps, ordered, active, changed, ended, kills, slow, restored int }
+type seen struct{ worlds, steps, ordered, active, changed, ended, kills, slow, deeds, restored int }
 
 // host is a cluster with its own clock.
 type host struct {
@@ -122,7 +124,8 @@ func (w *world) events() []event {
 	by := func(do func(*buyer)) func(*seller, *buyer) { return func(_ *seller, b *buyer) { do(b) } }
 	usual := []event{
 		{34, by((*buyer).act)}, {20, at((*seller).act)}, {6, by((*buyer).serveOne)}, {8, always(w.pass)},
-		{3, by((*buyer).resize)}, {2, at((*seller).decide)}, {4, func(s *seller, b *buyer) { b.work(s) }},
+		{5, by((*buyer).resize)}, {2, at((*seller).decide)}, {6, func(s *seller, b *buyer) { b.work(s) }},
+		{3, func(s *seller, b *buyer) { b.shrink(s) }},
 	}
 	seldom := []event{
 		{2, by((*buyer).renew)}, {1, by((*buyer).leave)}, {1, by((*buyer).regret)}, {2, by((*buyer).ask)}, {1, by((*buyer).askNoMore)},
@@ -133,7 +136,7 @@ func (w *world) events() []event {
 		{1, at((*seller).tidy)}, {2, at((*seller).rekey)}, {2, at((*seller).takeOver)}, {1, by((*buyer).takeOver)},
 		{2, at((*seller).leap)}, {1, by((*buyer).leap)},
 		{1, at((*seller).shut)}, {1, at((*seller).rotate)}, {1, by((*buyer).rotate)}, {2, always(w.showOne)},
-		{4, by((*buyer).slowly)},
+		{9, by((*buyer).slowly)},
 	}
 	if w.r.IntN(5) == 0 {
 		seldom = append(seldom, event{1, at((*seller).restore)})
