@@ -70,7 +70,7 @@ type buyerLiqo struct {
 	// late are cores that the nodes of a cluster still have, though what gave them is over or suspended: its Liqo takes them away later.
 	late map[cluster.ID]int64
 	// disturbed are clusters where an old leader has done something since they were left last. The document says what can be wrong with them then:
-	// a peering stays, a contract has no node, or its nodes are closed. It is gone when the peering ends.
+	// a peering stays, a contract has no node, or its nodes are closed, or open for more than is paid. It is gone when the peering ends.
 	disturbed map[cluster.ID]bool
 }
 
@@ -212,10 +212,9 @@ func (s *seller) shrinksLate(was, is *contract.Record) {
 	if was == nil || was.State == contract.Signed || was.Granted() == nil || is.Granted() != nil {
 		return
 	}
-	for _, b := range s.w.buyers {
-		if b.identity.ID == is.Terms.Cluster.ID && b.liqo.peered[s.identity.ID] > 0 {
-			b.liqo.late[s.identity.ID] += was.Terms.Resources.Cpu().Value()
-		}
+	// Pods come to nothing for which a buyer has never begun to peer: see work.
+	if b, p := s.w.purchaseOf(s, is.Key); p != nil && p.Status.Cluster.ID != "" && b.liqo.peered[s.identity.ID] > 0 {
+		b.liqo.late[s.identity.ID] += was.Terms.Resources.Cpu().Value()
 	}
 }
 

@@ -229,7 +229,7 @@ func (b *buyer) runsWhatIsPaid() error {
 			paid += cpu.Value()
 			goesOn = goesOn || known.State().InUse() && !known.Ending && !known.Alone
 		}
-		if cores := b.liqo.cores[id]; goesOn && cores > paid {
+		if cores := b.liqo.cores[id]; goesOn && cores > paid && !b.liqo.disturbed[id] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, paid)
 		}
 	}

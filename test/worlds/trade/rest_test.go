@@ -213,7 +213,7 @@ func (b *buyer) fitsIntoContracts() error {
 				given += cpu.Value()
 			}
 		}
-		if cores := b.liqo.cores[s.identity.ID]; cores > given {
+		if cores := b.liqo.cores[s.identity.ID]; cores > given && !b.liqo.disturbed[s.identity.ID] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
 		}
 		if given > 0 && b.liqo.closed[s.identity.ID] && !b.liqo.disturbed[s.identity.ID] {
