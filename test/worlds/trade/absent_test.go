@@ -18,7 +18,7 @@ import (
 // meanwhile. Half of the time it passes until buyers leave.
 func (s *seller) vanish() {
 	w := s.w
-	s.vanished = !s.vanished
+	s.vanished, s.hid = !s.vanished, true
 	w.notef("%s knows no contract: %t", s.name, s.vanished)
 	if !s.vanished || w.r.IntN(2) == 0 {
 		return

@@ -194,7 +194,7 @@ func (b *buyer) follows(s *seller, was, is contract.Purchase) error {
 		return fmt.Errorf("it was %q before, and nothing leads from there to %q", was.State(), is.State())
 	case seen.Signed() && !is.Terms.Equal(seen.Terms):
 		return fmt.Errorf("its terms are not those that both have signed: %+v and %+v", is.Terms, seen.Terms)
-	case (is.Alone && !was.Alone || is.Left && !was.Left) && is.Committed() && !is.Ending && b.clock().Before(is.Ends().Add(-is.Terms.Drain)):
+	case is.Standing.Parts() && !was.Standing.Parts() && !s.hid && is.Committed() && !is.Ending && b.clock().Before(is.Ends().Add(-is.Terms.Drain)):
 		return fmt.Errorf("it leaves its seller before the end, at %s, and people want it: %s", is.Ends(), is.Doubt)
 	}
 	return nil
@@ -227,7 +227,7 @@ func (b *buyer) runsWhatIsPaid() error {
 			}
 			cpu := p.Status.Resources["cpu"]
 			paid += cpu.Value()
-			goesOn = goesOn || known.State().InUse() && !known.Ending && !known.Alone
+			goesOn = goesOn || known.State().InUse() && !known.Ending && !known.Standing.Parts()
 		}
 		if cores := b.liqo.cores[id]; goesOn && cores > paid && !b.liqo.disturbed[id] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, paid)

@@ -60,9 +60,10 @@ type seller struct {
 	underway           []message
 	// backup is an older copy of its objects, and restored whether one has come back.
 	backup   *sellerBackup
-	vanished bool
 	restored bool
-	records  readRecords
+	// vanished is whether it knows no contract now, and hid whether it ever has.
+	vanished, hid bool
+	records       readRecords
 	// told is what it has written of its contracts, and granted what it grants, as of the version grantedAt.
 	told      map[contract.Key]*told
 	granted   *grant.Book

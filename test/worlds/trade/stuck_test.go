@@ -27,11 +27,11 @@ type progress struct {
 // lookedAt is called when one side has looked at a contract, nothing went wrong meanwhile, and each knows the key of the other: it is not stuck.
 func (w *world) lookedAt(b *buyer, p *connectorv1alpha1.Purchase, s *seller, bySeller bool) {
 	record, known := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}), b.stored(p).Purchase
-	if s.restored || !b.shows() || !s.shows() || (b.skew-s.skew).Abs() > time.Minute || !onItsWay(p, known, record) {
+	if s.restored || s.vanished || !b.shows() || !s.shows() || (b.skew-s.skew).Abs() > time.Minute || !onItsWay(p, known, record) {
 		delete(b.progress, string(p.UID))
 		return
 	}
-	mark := fmt.Sprint(p.Status.ContractID, p.Spec.End != nil, p.DeletionTimestamp, known.State(), known.Seen.Version, known.Peering, known.Drained, known.Doubt, known.Alone,
+	mark := fmt.Sprint(p.Status.ContractID, p.Spec.End != nil, p.DeletionTimestamp, known.State(), known.Seen.Version, known.Peering, known.Drained, known.Doubt, known.Standing,
 		b.liqo.peered[s.identity.ID], b.liqo.cores[s.identity.ID], s.liqo.issued[b.identity.ID] != nil)
 	if record != nil {
 		mark += fmt.Sprint(record.Version, record.Withdrawn)
@@ -65,7 +65,7 @@ func onItsWay(p *connectorv1alpha1.Purchase, known contract.Purchase, record *co
 			return true
 		}
 	}
-	switch over := known.State().Final() || known.Left; {
+	switch over := known.State().Final() || (purchase{known}).left(); {
 	case over:
 		return known.Peering != contract.Apart
 	case p.Spec.End != nil || p.DeletionTimestamp != nil:
