@@ -117,7 +117,9 @@ func (w *world) version() int {
 type purchase struct{ Purchase contract.Purchase }
 
 // left reports whether it takes the contract for over, whatever its seller says.
-func (p purchase) left() bool { return p.Purchase.Standing == contract.Left || p.Purchase.Standing == contract.Closed }
+func (p purchase) left() bool {
+	return p.Purchase.Standing == contract.Left || p.Purchase.Standing == contract.Closed
+}
 
 func (b *buyer) stored(p *connectorv1alpha1.Purchase) purchase {
 	read, known := b.records[p.ResourceVersion]
