@@ -184,12 +184,19 @@ func TestTryInside(t *testing.T) {
 		}
 		return peering.Outside(host)
 	}
+	addressesPass := func(host string) error {
+		if _, err := netip.ParseAddr(host); err == nil {
+			return nil // As that of a Service, which may be one of another cluster as well.
+		}
+		return peering.Outside(host)
+	}
 	for name, tc := range map[string]struct {
 		admits func(string) error
 		at     peering.Endpoints
 	}{
 		"Address": {nil, peering.Endpoints{Cluster: "there", Auth: auth.URL, APIServer: api.URL, Gateway: gateway.LocalAddr().String()}},
 		"Inside":  {nil, peering.Endpoints{Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String())}},
+		"Service": {addressesPass, peering.Endpoints{Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String())}},
 		"Name":    {namesPass, peering.Endpoints{Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String())}},
 	} {
 		t.Run(name, func(t *testing.T) {
