@@ -207,14 +207,20 @@ func (b *buyer) given(id cluster.ID) int64 {
 	return 0
 }
 
-// shrinksLate notes that nodes keep for a while what a contract gave.
+// shrinksLate notes that nodes keep for a while what a contract gave. What is given next, or again, they have already.
 func (s *seller) shrinksLate(was, is *contract.Record) {
-	if was == nil || was.State == contract.Signed || was.Granted() == nil || is.Granted() != nil {
+	gave := was != nil && was.State != contract.Signed && was.Granted() != nil
+	gives := is.State != contract.Signed && is.Granted() != nil
+	if gave == gives {
 		return
+	}
+	change := is.Terms.Resources.Cpu().Value()
+	if gives {
+		change = -change
 	}
 	// Pods come to nothing for which a buyer has never begun to peer: see work.
 	if b, p := s.w.purchaseOf(s, is.Key); p != nil && p.Status.Cluster.ID != "" && b.liqo.peered[s.identity.ID] > 0 {
-		b.liqo.late[s.identity.ID] += was.Terms.Resources.Cpu().Value()
+		b.liqo.late[s.identity.ID] = max(b.liqo.late[s.identity.ID]+change, 0)
 	}
 }
 
