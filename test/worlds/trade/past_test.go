@@ -194,6 +194,7 @@ func (b *buyer) follows(s *seller, was, is contract.Purchase) error {
 		return fmt.Errorf("it was %q before, and nothing leads from there to %q", was.State(), is.State())
 	case seen.Signed() && !is.Terms.Equal(seen.Terms):
 		return fmt.Errorf("its terms are not those that both have signed: %+v and %+v", is.Terms, seen.Terms)
+	case s.soldTo(seen.Key) == nil && is.Doubt == contract.UnknownDoubt: // People at the seller have deleted it.
 	case is.Standing.Parts() && !was.Standing.Parts() && !s.hid && is.Committed() && !is.Ending && b.clock().Before(is.Ends().Add(-is.Terms.Drain)):
 		return fmt.Errorf("it leaves its seller before the end, at %s, and people want it: %s", is.Ends(), is.Doubt)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
@@ -197,8 +198,16 @@ func (s *seller) slowly() {
 	}
 }
 
+// slowly has an old leader begin to look at a Purchase, mostly at one whose clusters are about to peer or to part.
 func (b *buyer) slowly() {
-	if all := b.all(); len(all) > 0 && len(b.w.slows) < mostSlow {
+	all := b.all()
+	moving := slices.DeleteFunc(slices.Clone(all), func(p *connectorv1alpha1.Purchase) bool {
+		return b.stored(p).Purchase.Peering != contract.Begun && p.Status.State != string(contract.Provisioning) && p.Status.State != string(contract.Terminating)
+	})
+	if len(moving) > 0 && b.w.r.IntN(4) > 0 {
+		all = moving
+	}
+	if len(all) > 0 && len(b.w.slows) < mostSlow {
 		s, name := b.newShopper(), all[b.w.r.IntN(len(all))].Name
 		b.w.slowly(s.process, "look at "+name, func() { _ = s.reconcile(name) })
 	}
