@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,10 +76,10 @@ func (c *Cluster) LiqoAlone(ctx context.Context) (end func() error, err error) {
 	return end, nil
 }
 
-// WithoutPolicies takes the guard's policies from the API server of a cluster. [Federation.Guard] gives them back.
-func (c *Cluster) WithoutPolicies(ctx context.Context) error {
-	_, err := c.without(ctx, policyBinding)
-	return err
+// WithoutPolicies takes the guard's policies from the API server of a cluster. [Federation.Guard] gives them back, and the returned function has them
+// belong to who had installed them.
+func (c *Cluster) WithoutPolicies(ctx context.Context) (end func() error, err error) {
+	return c.without(ctx, policyBinding)
 }
 
 // WithoutWebhooks takes the guard's webhooks from the API server of a cluster, until the returned function is called, which can be repeated.
@@ -94,7 +95,7 @@ func (c *Cluster) without(ctx context.Context, kinds ...string) (end func() erro
 		for _, o := range taken {
 			o.SetResourceVersion("")
 			o.SetUID("")
-			errs = append(errs, client.IgnoreAlreadyExists(c.Create(context.WithoutCancel(ctx), o)))
+			errs = append(errs, c.putBack(context.WithoutCancel(ctx), o))
 		}
 		return errors.Join(errs...)
 	}
@@ -117,6 +118,22 @@ func (c *Cluster) without(ctx context.Context, kinds ...string) (end func() erro
 		}
 	}
 	return end, nil
+}
+
+// putBack creates an object, or has one that somebody else has created meanwhile belong to who had the first one.
+func (c *Cluster) putBack(ctx context.Context, o *unstructured.Unstructured) error {
+	err := c.Create(ctx, o.DeepCopy())
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	is := o.DeepCopy()
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), is); err != nil {
+		return err
+	}
+	before := client.MergeFrom(is.DeepCopy())
+	is.SetLabels(o.GetLabels())
+	is.SetAnnotations(o.GetAnnotations())
+	return c.Patch(ctx, is, before)
 }
 
 // unbounded has the guard's quotas on a cluster bound nothing until the returned function is called, which can be repeated. The guard looks at what is in

@@ -94,10 +94,10 @@ func TestTakenOver(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			guarded := false
+			guarded, policies := false, func() error { return nil }
 			guard := func(ctx context.Context) {
 				guarded = true
-				if err := errors.Join(webhooks(), fed.Guard(ctx, tc.at, federation.NewProgress(t.Output()))); err != nil {
+				if err := errors.Join(webhooks(), fed.Guard(ctx, tc.at, federation.NewProgress(t.Output())), policies()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -106,9 +106,11 @@ func TestTakenOver(t *testing.T) {
 					guard(context.WithoutCancel(t.Context()))
 				}
 			})
-			if err := tc.at.WithoutPolicies(t.Context()); err != nil {
+			end, err := tc.at.WithoutPolicies(t.Context())
+			if err != nil {
 				t.Fatal(err)
 			}
+			policies = end
 			eventually(t, time.Minute, can(refused)) // The API server needs a moment to ask nobody.
 			guard(t.Context())
 			eventually(t, time.Minute, can(nil))
