@@ -44,7 +44,7 @@ func (b buyers) Try(ctx context.Context, buyer party.ID, at negotiationv1.Endpoi
 		endpoint, failed := url.Parse(shown.Said.Endpoint)
 		auth, wrong := url.Parse(at.Auth)
 		if failed != nil || wrong != nil {
-			return []string{peering.AuthEndpoint}, nil
+			return []string{peering.AuthEndpoint}, nil //nolint:nilerr // It is at no host that has been announced.
 		}
 		if host := cmp.Or(shown.AuthHost(cluster.ID(at.Cluster)), strings.ToLower(endpoint.Hostname())); strings.ToLower(auth.Hostname()) != host {
 			return []string{peering.AuthEndpoint}, nil

@@ -46,7 +46,8 @@ func TestInlineCommandsAreRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What is run is taken as one text.
-	run := " "
+	var run strings.Builder
+	run.WriteString(" ")
 	for page, text := range pages {
 		blocks, err := docs.Commands(page, text)
 		if err != nil {
@@ -54,7 +55,7 @@ func TestInlineCommandsAreRun(t *testing.T) {
 		}
 		for _, b := range blocks {
 			if len(b.On) > 0 {
-				run += strings.Join(strings.Fields(b.Text), " ") + " "
+				run.WriteString(strings.Join(strings.Fields(b.Text), " ") + " ")
 			}
 		}
 	}
@@ -88,7 +89,7 @@ func TestInlineCommandsAreRun(t *testing.T) {
 			case who.test != "" && !strings.Contains(in[who.test], `"`+literal):
 				t.Errorf("%s: %s does not run %q", b, who.test, begins)
 			case who.test != "":
-				run += b.Text + " "
+				run.WriteString(b.Text + " ")
 			}
 		}
 	}
@@ -97,7 +98,7 @@ func TestInlineCommandsAreRun(t *testing.T) {
 		if target := makes.FindStringSubmatch(b.Text); target != nil && targets[target[1]] {
 			continue
 		}
-		if !strings.Contains(run, " "+b.Text+" ") {
+		if !strings.Contains(run.String(), " "+b.Text+" ") {
 			t.Errorf("%s: no test runs %q, and nothing says why not", b, b.Text)
 		}
 	}

@@ -108,7 +108,7 @@ func TestLiqoAlone(t *testing.T) {
 		}
 	}
 	for i := range both {
-		both[i].Peer.DryRun = true
+		both[i].DryRun = true
 		end, err := both[i].at.LiqoAlone(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func traders(t *testing.T) []trader {
 	}
 	offloads := &maps.Items[0]
 	both := []trader{
-		{Peer: intruder(t, buyer, seller, twinAt(t, seller, buyer, shared)), relay: &hostile.Relay{}, peer: buyer, at: seller},
+		{Peer: intruder(t, buyer, seller, twinAt(t, seller, buyer)), relay: &hostile.Relay{}, peer: buyer, at: seller},
 		{
 			Peer: intruder(t, seller, buyer, ""), relay: &hostile.Relay{Namespace: offloads.Namespace, Map: offloads.Name},
 			peer: seller, at: buyer,
@@ -219,18 +219,18 @@ func intruder(t *testing.T, peer, at *federation.Cluster, twin string) *hostile.
 	return p
 }
 
-// twinAt returns the twin of a peer's namespace at a cluster.
-func twinAt(t *testing.T, at, of *federation.Cluster, namespace string) string {
+// twinAt returns the twin of the shared namespace of a peer at a cluster.
+func twinAt(t *testing.T, at, of *federation.Cluster) string {
 	t.Helper()
 	var namespaces corev1.NamespaceList
 	if err := at.List(t.Context(), &namespaces, client.MatchingLabels{liqo.LabelRemoteClusterID: string(of.ID)}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range namespaces.Items {
-		if twin := &namespaces.Items[i]; liqo.OriginalName(twin) == namespace {
+		if twin := &namespaces.Items[i]; liqo.OriginalName(twin) == shared {
 			return twin.Name
 		}
 	}
-	t.Fatalf("%s has no twin of namespace %s of %s", at.Name, namespace, of.Name)
+	t.Fatalf("%s has no twin of namespace %s of %s", at.Name, shared, of.Name)
 	return ""
 }

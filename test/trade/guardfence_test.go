@@ -39,7 +39,7 @@ type host struct {
 // buyer reaches these.
 func TestGuestsAreFenced(t *testing.T) {
 	contracted(t)
-	at, namespace := fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared)
+	at, namespace := fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer)
 	guest := onlyPod(t, at, namespace)
 	var policy networkingv1.NetworkPolicy
 	eventually(t, time.Minute, func(ctx context.Context) error {

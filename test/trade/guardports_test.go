@@ -67,7 +67,7 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 		}
 		return pod
 	}
-	guest := onlyPod(t, fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared))
+	guest := onlyPod(t, fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer))
 	for _, side := range [][2]*federation.Cluster{{fed.ProviderB, fed.Consumer}, {fed.Consumer, fed.ProviderB}} {
 		of, peer := side[0], side[1]
 		for namespace, want := range map[string]map[int]answer{"liqo-broker-connector": connector, "liqo-broker-guard": guard} {

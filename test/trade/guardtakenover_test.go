@@ -44,7 +44,7 @@ func TestTakenOver(t *testing.T) {
 		byWebhook bool
 	}{
 		"liqo-broker-connector": {fed.Consumer, "", (*hostile.Program).Connector, true},
-		"liqo-broker-guard":     {fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer, shared), (*hostile.Program).Guard, false},
+		"liqo-broker-guard":     {fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer), (*hostile.Program).Guard, false},
 	} {
 		t.Run(account, func(t *testing.T) {
 			bait := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "hostile-bait"}}

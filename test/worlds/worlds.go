@@ -90,11 +90,11 @@ func run(t *testing.T, first uint64, world func(t *testing.T, seed uint64), goOn
 		}
 		seed++
 	}
-	Say(t, "%d worlds, from seed %d on", seed-first+1, first)
+	Sayf(t, "%d worlds, from seed %d on", seed-first+1, first)
 }
 
-// Say tells in the log of a test what it has looked at, and in the file of Record.
-func Say(t *testing.T, format string, args ...any) {
+// Sayf tells in the log of a test what it has looked at, and in the file of Record.
+func Sayf(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Logf(format, args...)
 	path := os.Getenv(Record)

@@ -81,7 +81,7 @@ func Kept(o any) (any, error) {
 	sale.ManagedFields, sale.Status.Superseded = nil, nil
 	record, err := Record(sale)
 	if err != nil || record == nil || !shorten(record) {
-		return o, nil
+		return o, nil //nolint:nilerr // It is kept as it is.
 	}
 	text, err := encode(*record)
 	if err != nil {

@@ -210,7 +210,7 @@ func TestTurns(t *testing.T) {
 						t.Fatalf("%q, %q, %v: it stands %q, by turn %d", standing, heard, holds, after, at)
 					}
 					happened[standing][heard][at] = true
-					promised := ""
+					var promised string
 					switch {
 					case heard == contract.NoDoubt && standing != contract.Closed && after != contract.Heard:
 						promised = "is undone when the seller answers"

@@ -34,7 +34,7 @@ const mostCores = 1 << 50
 func amountsOf(list corev1.ResourceList) amounts {
 	var all amounts
 	for name, quantity := range resources.Bounded(list) {
-		count := int64(0)
+		var count int64
 		switch {
 		case name != corev1.ResourceCPU:
 			count = quantity.Value()

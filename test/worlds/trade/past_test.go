@@ -148,7 +148,7 @@ func (s *seller) isInTime(r *contract.Record) error {
 	if now.Truncate(time.Second).Before(ends) {
 		return nil
 	}
-	return fmt.Errorf("contract %s was looked at at %s, and is still %s, which ended at %s", r.Key, now, r.State, ends)
+	return fmt.Errorf("contract %s is still %s when somebody looks at %s, and it ended at %s", r.Key, r.State, now, ends)
 }
 
 // knew is what a Purchase said before, in which version.

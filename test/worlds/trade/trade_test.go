@@ -44,7 +44,7 @@ func (w *world) play() {
 	}
 	w.calm = false
 	for range steps {
-		w.seen.steps++
+		w.steps++
 		w.happen()
 		w.fail()
 	}
@@ -94,7 +94,7 @@ func TestTrade(t *testing.T) {
 		w.play()
 		all.add(w.seen)
 	})
-	worlds.Say(t, "%d steps, people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, "+
+	worlds.Sayf(t, "%d steps, people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, "+
 		"%d calls came from slow ones, %d of them did something to a buyer's Liqo, %d sellers were restored",
 		all.steps, all.ordered, all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored)
 	if all.worlds >= usual && all.ordered == 0 ||

@@ -89,9 +89,9 @@ type QuoteRequest struct {
 
 // Endpoints are where a cluster is reached by one with which it is to peer. The other side tries them before it signs.
 type Endpoints struct {
-	Cluster   string `doc:"Liqo's ID of the cluster."                                                                        json:"cluster"             maxLength:"63"`
-	Auth      string `doc:"Liqo's authentication service, as https://HOST[:PORT]."                                           json:"auth,omitempty"      maxLength:"300"`
-	APIServer string `doc:"The API server, as https://HOST[:PORT]."                                                          json:"apiServer,omitempty" maxLength:"300"`
+	Cluster   string `doc:"Liqo's ID of the cluster."                                                                          json:"cluster"             maxLength:"63"`
+	Auth      string `doc:"Liqo's authentication service, as https://HOST[:PORT]."                                             json:"auth,omitempty"      maxLength:"300"`
+	APIServer string `doc:"The API server, as https://HOST[:PORT]."                                                            json:"apiServer,omitempty" maxLength:"300"`
 	Gateway   string `doc:"Liqo's gateway (UDP), as HOST:PORT. That of the buyer is not tried: one of two gateways is enough." json:"gateway,omitempty"   maxLength:"300"`
 }
 

@@ -50,15 +50,13 @@ func serve(t *testing.T, answer http.HandlerFunc) *served {
 	return s
 }
 
-// ids answers as liqo-auth of a cluster does.
-func ids(id string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/ids" || r.Method != http.MethodGet {
-			http.NotFound(w, r)
-			return
-		}
-		fmt.Fprintf(w, `{"clusterId":%q,"clusterName":"remote"}`, id)
+// ids answers as liqo-auth of the cluster "there" does.
+func ids(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/ids" || r.Method != http.MethodGet {
+		http.NotFound(w, r)
+		return
 	}
+	fmt.Fprintf(w, `{"clusterId":%q,"clusterName":"remote"}`, "there")
 }
 
 // anywhere admits all hosts.
@@ -86,14 +84,14 @@ func nobody(t *testing.T, network string) string {
 // TestTry tries clusters of which something is not where they say.
 func TestTry(t *testing.T) {
 	var followed atomic.Bool
-	elsewhere := serve(t, func(w http.ResponseWriter, r *http.Request) { followed.Store(true); ids("there")(w, r) })
-	auth, api := serve(t, ids("there")), serve(t, http.NotFound)
+	elsewhere := serve(t, func(w http.ResponseWriter, r *http.Request) { followed.Store(true); ids(w, r) })
+	auth, api := serve(t, ids), serve(t, http.NotFound)
 	gateway, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { gateway.Close() })
-	plain := httptest.NewServer(ids("there"))
+	plain := httptest.NewServer(http.HandlerFunc(ids))
 	t.Cleanup(plain.Close)
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,7 +160,7 @@ func TestTry(t *testing.T) {
 
 // TestTryInside connects to nothing that is not outside, also where a name leads inside.
 func TestTryInside(t *testing.T) {
-	auth, api := serve(t, ids("there")), serve(t, http.NotFound)
+	auth, api := serve(t, ids), serve(t, http.NotFound)
 	var heard atomic.Int32
 	gateway, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
@@ -180,7 +178,7 @@ func TestTryInside(t *testing.T) {
 	named := func(address string) string { return strings.Replace(address, "127.0.0.1", "localhost", 1) }
 	namesPass := func(host string) error {
 		if _, err := netip.ParseAddr(host); err != nil {
-			return nil // As one in the DNS of all, which leads here.
+			return nil //nolint:nilerr // As one in the DNS of all, which leads here.
 		}
 		return peering.Outside(host)
 	}
