@@ -72,7 +72,7 @@ func (r *record) text() (string, error) {
 func (r *record) reason(wanted bool) string {
 	p := r.Purchase
 	state := p.State()
-	left := p.Standing == contract.Left || p.Standing == contract.Closed
+	left := p.Standing.Over()
 	unknown := p.Doubt == contract.UnknownDoubt || p.Doubt == contract.OlderDoubt
 	over := left || state == contract.Ended
 	switch {

@@ -46,7 +46,10 @@ const (
 )
 
 // Parts reports whether a buyer does without its seller.
-func (s Standing) Parts() bool { return s == Alone || s == Left || s == Closed }
+func (s Standing) Parts() bool { return s == Alone || s.Over() }
+
+// Over reports whether the buyer takes the contract for over, whatever its seller says.
+func (s Standing) Over() bool { return s == Left || s == Closed }
 
 // Event is what can happen to a contract on the seller's side.
 type Event string

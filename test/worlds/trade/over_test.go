@@ -54,7 +54,7 @@ func (w *world) wait(some time.Duration) {
 // isOver: what was bought is over at the end.
 func (b *buyer) isOver() error {
 	for _, p := range b.all() {
-		if known := b.stored(p); !contract.State(p.Status.State).Final() && !known.left() && p.Status.Record != "" {
+		if known := b.stored(p); !contract.State(p.Status.State).Final() && !known.Purchase.Standing.Over() && p.Status.Record != "" {
 			return fmt.Errorf("after its end purchase %s is %s, %s", p.Name, p.Status.State, reasonOf(p.Status.Conditions))
 		}
 	}

@@ -116,11 +116,6 @@ func (w *world) version() int {
 // purchase is what a Purchase has written down of itself.
 type purchase struct{ Purchase contract.Purchase }
 
-// left reports whether it takes the contract for over, whatever its seller says.
-func (p purchase) left() bool {
-	return p.Purchase.Standing == contract.Left || p.Purchase.Standing == contract.Closed
-}
-
 func (b *buyer) stored(p *connectorv1alpha1.Purchase) purchase {
 	read, known := b.records[p.ResourceVersion]
 	if !known {
@@ -171,9 +166,9 @@ func (b *buyer) agrees(p *connectorv1alpha1.Purchase) error {
 	case p.Status.Record == "" && at != contract.None && !at.Final():
 		return fmt.Errorf("it has not begun, and the seller's contract is %s", at)
 	case p.Status.Record == "":
-	case known.left() && at != contract.None && at != contract.Terminating && !at.Final(): // The seller ends one that terminates.
+	case known.Purchase.Standing.Over() && at != contract.None && at != contract.Terminating && !at.Final(): // The seller ends one that terminates.
 		return fmt.Errorf("the buyer has left, and the seller's contract is %s", at)
-	case known.left(), is.Final() && record == nil:
+	case known.Purchase.Standing.Over(), is.Final() && record == nil:
 	case is.Final() && at.Final() && !record.Signed(): // It was never signed, and a reservation that came late was another one.
 	case is != at:
 		return fmt.Errorf("the seller's contract is %q", at)
@@ -196,7 +191,7 @@ func (b *buyer) isPeeredForContracts() error {
 		needed := false
 		for _, p := range b.all() {
 			state := contract.State(p.Status.State)
-			needed = needed || b.w.sellerOf(p).identity.ID == id && !b.stored(p).left() && (state.InUse() || state == contract.Suspended)
+			needed = needed || b.w.sellerOf(p).identity.ID == id && !b.stored(p).Purchase.Standing.Over() && (state.InUse() || state == contract.Suspended)
 		}
 		if !needed && !b.liqo.disturbed[id] {
 			return fmt.Errorf("it is peered with %s without a contract", id)
@@ -210,7 +205,7 @@ func (b *buyer) fitsIntoContracts() error {
 	for _, s := range b.w.sellers {
 		given := int64(0)
 		for _, p := range b.all() {
-			if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() && !b.stored(p).left() {
+			if b.w.sellerOf(p) == s && contract.State(p.Status.State).InUse() && !b.stored(p).Purchase.Standing.Over() {
 				cpu := p.Status.Resources["cpu"]
 				given += cpu.Value()
 			}
@@ -236,7 +231,7 @@ func (b *buyer) servesRequests() error {
 				return fmt.Errorf("purchase %s is of request %s, which means %q", p.Name, r.Name, r.Status.Purchase)
 			case b.liqo.disturbed[b.w.sellerOf(p).identity.ID]:
 				disturbed = true // It may have no node.
-			case contract.State(p.Status.State) == contract.Active && !b.stored(p).left():
+			case contract.State(p.Status.State) == contract.Active && !b.stored(p).Purchase.Standing.Over():
 				active++
 			}
 		}

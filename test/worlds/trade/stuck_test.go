@@ -65,7 +65,7 @@ func onItsWay(p *connectorv1alpha1.Purchase, known contract.Purchase, record *co
 			return true
 		}
 	}
-	switch over := known.State().Final() || (purchase{known}).left(); {
+	switch over := known.State().Final() || known.Standing.Over(); {
 	case over:
 		return known.Peering != contract.Apart
 	case p.Spec.End != nil || p.DeletionTimestamp != nil:
