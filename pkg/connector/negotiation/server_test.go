@@ -663,25 +663,14 @@ func TestLongSignature(t *testing.T) {
 	s := open(t, nil)
 	buyer := newParty(t)
 	c := s.client(t, buyer)
-	quoted, err := c.Quote(t.Context(), ask("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request := contract.Request{Event: contract.Reserve, Key: quoted.Terms.Key(), Terms: quoted.Terms}
-	if _, err := c.Do(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	plain, err := negotiation.SignTerms(buyer.key, quoted.Terms)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := reserve(t, c, buyer, "a")
+	plain := request.Signature
 	text, err := base64.RawURLEncoding.DecodeString(strings.Split(plain, ".")[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	begins := quoted.Terms.StartsAt.Format("2006-01-02T15:04:05")
+	begins := request.Terms.StartsAt.Format("2006-01-02T15:04:05")
 	long := strings.Replace(string(text), begins+"Z", begins+"."+strings.Repeat("0", 8<<10)+"Z", 1) // The same time.
-	request.Event = contract.Sign
 	if request.Signature, err = party.Sign(buyer.key, negotiationv1.TermsType, json.RawMessage(long)); err != nil {
 		t.Fatal(err)
 	}
