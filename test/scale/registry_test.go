@@ -27,7 +27,7 @@ import (
 // The goals: how long a change takes to be seen by all but one in a hundred, and a query; how long a restart takes, and the memory in MiB.
 const (
 	goalSeen, goalQuery, goalRestart = time.Second, 50 * time.Millisecond, 5 * time.Second
-	goalRegistry, goalConnector      = 256, 64
+	goalRegistry, goalConnector      = 256, 96
 )
 
 const (

@@ -108,7 +108,7 @@ func TestRest(t *testing.T) {
 		m.liqo(r)
 	}
 	m.seen(r, "... a look meanwhile")
-	m.resident("memory of the seller, all of this", p, goalSeller)
+	k.measure(m, "after all of this", p, goalSeller)
 	t.Logf("the seller:\n%s", &m.table)
 }
 

@@ -41,7 +41,7 @@ var (
 type Buyer interface {
 	Nodes
 
-	// Peer begins a peering, or goes on with it. The error is [ErrForeign] if there is one already.
+	// Peer begins a peering, or goes on with it. Nodes that are closed stay closed. The error is [ErrForeign] if there is one already.
 	Peer(ctx context.Context, with Credentials) error
 	// State returns how far a peering has come.
 	State(ctx context.Context, remote cluster.ID) (State, error)
@@ -60,7 +60,7 @@ type Nodes interface {
 	// does not count. It returns how many pods still have to leave. It leaves those alone that run on every node. The nodes stay closed to new pods
 	// while they are larger than the room, which pods that were evicted would fill again: see Open.
 	Fit(ctx context.Context, remote cluster.ID, room corev1.ResourceList) (left int, err error)
-	// Open opens the nodes of a cluster that Fit keeps closed, once they are no larger than the room, which is what contracts give.
+	// Open opens the nodes of a cluster that Drain or Fit has closed, if they are no larger than the room, which is what contracts give.
 	Open(ctx context.Context, remote cluster.ID, room corev1.ResourceList) error
 }
 
@@ -87,7 +87,7 @@ type State struct {
 // Node is a virtual node.
 type Node struct {
 	Name string
-	// Ready tells that pods can run on it, and Closed that Fit keeps it closed to new ones though nothing has to leave it any more.
+	// Ready tells that pods can run on it, and Closed that Drain or Fit has closed it to new ones.
 	Ready, Closed bool
 }
 

@@ -62,7 +62,7 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 			continue
 		}
 		switch state := read.Purchase.State(); {
-		case state.InUse():
+		case state.InUse(), state == contract.Provisioning: // The seller gives it from the moment at which it lets the cluster peer.
 			used.stays, used.inUse = true, true
 			resources.Add(used.shares, read.Purchase.Terms.Resources)
 		case state == contract.Suspended:
@@ -314,7 +314,7 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 	return nil, d.write(ctx)
 }
 
-// showPeering notes the nodes of a peering that is used, and opens those that are as small again as contracts say.
+// showPeering notes the nodes of a peering that is used, and opens those that are closed and no larger than contracts say.
 func (d *drive) showPeering(ctx context.Context) error {
 	if d.record.Purchase.Peering == contract.Apart {
 		return nil
@@ -330,7 +330,7 @@ func (d *drive) showPeering(ctx context.Context) error {
 	return d.open(ctx)
 }
 
-// open opens nodes that were closed when another contract for them ended, once they have no more than what contracts in use give.
+// open opens nodes that were closed when a contract for them ended or was suspended, once they have no more than what the others give.
 func (d *drive) open(ctx context.Context) error {
 	id := cluster.ID(d.record.Cluster.ID)
 	used, err := d.others(ctx, id)

@@ -994,6 +994,24 @@ func TestOneOfTwoUnpeered(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoProvisioned ends one of two contracts for the same nodes while the other is not yet active: what the other gives stays.
+func TestOneOfTwoProvisioned(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("top", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	w.until("top", connectorv1alpha1.ReasonActive, s)
+	w.clusters.size, w.clusters.requested = resource.MustParse("6"), corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("4")}
+	w.create("base", s, nil)
+	w.clusters.unguarded = peering.ErrUnguarded
+	w.until("base", connectorv1alpha1.ReasonUnguarded, s)
+	w.change("top", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+	w.until("top", connectorv1alpha1.ReasonEnded, s)
+	w.clusters.unguarded = nil
+	if w.until("base", connectorv1alpha1.ReasonActive, s); w.clusters.requested.Cpu().Value() != 2 || !w.clusters.closed {
+		t.Errorf("done: %q, %s cores are used, and the nodes are closed: %t", w.clusters.log, w.clusters.requested.Cpu(), w.clusters.closed)
+	}
+}
+
 // TestForeign leaves a peering alone that people have made.
 func TestForeign(t *testing.T) {
 	s := open(t, remote())

@@ -63,10 +63,9 @@ func (s *seller) isPeered(id cluster.ID) bool {
 type buyerLiqo struct {
 	// peered is how far its peerings are: 2 can be used.
 	peered map[cluster.ID]int
-	// cores are those that its pods request at other clusters. Closed are clusters where nothing new runs, and settled are those of them that Fit keeps
-	// closed though nothing has to leave any more.
-	cores           map[cluster.ID]int64
-	closed, settled map[cluster.ID]bool
+	// cores are those that its pods request at other clusters, and closed those clusters where nothing new runs.
+	cores  map[cluster.ID]int64
+	closed map[cluster.ID]bool
 	// late are cores that the nodes of a cluster still have, though what gave them is over or suspended: its Liqo takes them away later.
 	late map[cluster.ID]int64
 	// disturbed are clusters where an old leader has done something since they were left last. The document says what can be wrong with them then:
@@ -75,15 +74,7 @@ type buyerLiqo struct {
 }
 
 func newBuyerLiqo() buyerLiqo {
-	return buyerLiqo{
-		map[cluster.ID]int{}, map[cluster.ID]int64{}, map[cluster.ID]bool{}, map[cluster.ID]bool{}, map[cluster.ID]int64{}, map[cluster.ID]bool{},
-	}
-}
-
-// open opens the nodes of a cluster to new pods.
-func (l buyerLiqo) open(id cluster.ID) {
-	delete(l.closed, id)
-	delete(l.settled, id)
+	return buyerLiqo{map[cluster.ID]int{}, map[cluster.ID]int64{}, map[cluster.ID]bool{}, map[cluster.ID]int64{}, map[cluster.ID]bool{}}
 }
 
 // liqoOfBuyer is how a process of a buyer uses it.
@@ -112,10 +103,6 @@ func (l liqoOfBuyer) Peer(_ context.Context, with peering.Credentials) error {
 	id := with.Cluster().ID
 	return l.do("peer", id, func() error {
 		l.b.liqo.peered[id] = min(l.b.liqo.peered[id]+1, 2)
-		if l.b.liqo.closed[id] && !l.b.liqo.settled[id] { // Drain has closed them. They are taken to be as small by now as what gives something.
-			l.b.liqo.open(id)
-			delete(l.b.liqo.late, id)
-		}
 		l.p.w.notef("  %s peers with %s", l.p.name, id)
 		return nil
 	})
@@ -128,7 +115,7 @@ func (l liqoOfBuyer) State(_ context.Context, id cluster.ID) (peering.State, err
 	}
 	state := peering.State{Exists: l.b.liqo.peered[id] > 0, Established: l.b.usable(id)}
 	if state.Established {
-		state.Nodes = []peering.Node{{Name: "node-" + string(id), Ready: true, Closed: l.b.liqo.settled[id]}}
+		state.Nodes = []peering.Node{{Name: "node-" + string(id), Ready: true, Closed: l.b.liqo.closed[id]}}
 	}
 	return state, nil
 }
@@ -166,10 +153,10 @@ func (l liqoOfBuyer) Fit(_ context.Context, id cluster.ID, room corev1.ResourceL
 			return nil
 		}
 		if left = l.evict(id, most.Value()); left == 0 && l.b.size(id) <= most.Value() {
-			l.b.liqo.open(id)
+			delete(l.b.liqo.closed, id)
 			return nil
 		}
-		l.b.liqo.closed[id], l.b.liqo.settled[id] = true, left == 0
+		l.b.liqo.closed[id] = true
 		return nil
 	})
 	return left, err
@@ -185,8 +172,8 @@ func (l liqoOfBuyer) evict(id cluster.ID, most int64) (left int) {
 // Open implements peering.Buyer.
 func (l liqoOfBuyer) Open(_ context.Context, id cluster.ID, room corev1.ResourceList) error {
 	return l.do("open nodes", id, func() error {
-		if most := room["cpu"]; l.b.liqo.settled[id] && l.b.size(id) <= most.Value() {
-			l.b.liqo.open(id)
+		if most := room["cpu"]; l.b.size(id) <= most.Value() {
+			delete(l.b.liqo.closed, id)
 		}
 		return nil
 	})
@@ -271,7 +258,7 @@ func (l liqoOfBuyer) Unpeer(_ context.Context, id cluster.ID) (done bool, err er
 		delete(l.b.liqo.peered, id)
 		delete(l.b.liqo.cores, id)
 		delete(l.b.liqo.late, id)
-		l.b.liqo.open(id)
+		delete(l.b.liqo.closed, id)
 		l.b.liqo.disturbed[id] = l.p.pause != nil
 		return nil
 	})

@@ -42,12 +42,8 @@ const (
 	annotationSold   = "brokering.liqo.io/sold-by-contract"
 )
 
-const (
-	// annotationDrained is on nodes that Drain or Fit has closed, so that no others are opened.
-	annotationDrained = "brokering.liqo.io/drained-by-contract"
-	// annotationSettled is on nodes that Fit keeps closed though nothing has to leave them any more.
-	annotationSettled = "brokering.liqo.io/settled-by-contract"
-)
+// annotationDrained is on nodes that Drain or Fit has closed, so that no others are opened.
+const annotationDrained = "brokering.liqo.io/drained-by-contract"
 
 // annotationPeered is on foreign clusters that provide by contract: since when this cluster asks them to, in seconds since 1970.
 const annotationPeered = "brokering.liqo.io/peered-at"
@@ -125,20 +121,7 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 		}
 		return err
 	}
-	err = d.patch(ctx, fc, func() { d.provideHere(fc, with.AuthURL()) })
-	if err != nil {
-		return err
-	}
-	nodes, err := d.nodes(ctx, seller.ID)
-	if err != nil {
-		return err
-	}
-	for i := range nodes {
-		if settled(&nodes[i]) {
-			return nil // What Fit keeps closed is opened when it is small enough: see Open.
-		}
-	}
-	return d.uncordon(ctx, seller.ID)
+	return d.patch(ctx, fc, func() { d.provideHere(fc, with.AuthURL()) })
 }
 
 // resolves returns why the host of credentials leads where no other cluster is. A name is resolved as this process does: Liqo asks again, with
@@ -169,12 +152,11 @@ func (d *Driver) uncordon(ctx context.Context, remote cluster.ID) error {
 	}
 	for i := range nodes {
 		node := &nodes[i]
-		if node.Annotations[annotationDrained] == "" {
+		if !closed(node) {
 			continue
 		}
 		before := client.MergeFrom(node.DeepCopy())
 		delete(node.Annotations, annotationDrained)
-		delete(node.Annotations, annotationSettled)
 		node.Spec.Unschedulable = false
 		if err := d.client.Patch(ctx, node, before); err != nil {
 			return fmt.Errorf("uncordon node %s: %w", node.Name, err)
@@ -241,7 +223,7 @@ func (d *Driver) State(ctx context.Context, remote cluster.ID) (peering.State, e
 	}
 	var state peering.State
 	for i := range nodes {
-		node := peering.Node{Name: nodes[i].Name, Ready: liqo.NodeReadiness(&nodes[i]) == corev1.ConditionTrue, Closed: settled(&nodes[i])}
+		node := peering.Node{Name: nodes[i].Name, Ready: liqo.NodeReadiness(&nodes[i]) == corev1.ConditionTrue, Closed: closed(&nodes[i])}
 		state.Nodes = append(state.Nodes, node)
 	}
 	if fc != nil {
@@ -311,6 +293,9 @@ func (d *Driver) Drain(ctx context.Context, remote cluster.ID) (left int, err er
 	}
 	return left, errors.Join(failed...)
 }
+
+// closed reports whether Drain or Fit has closed a node to new pods.
+func closed(node *corev1.Node) bool { return node.Annotations[annotationDrained] != "" }
 
 // cordon closes a node to new pods, and notes that it was this driver.
 func (d *Driver) cordon(ctx context.Context, node *corev1.Node) error {

@@ -361,37 +361,47 @@ func TestSell(t *testing.T) {
 	}
 }
 
-// TestResume opens the nodes again that were drained, and no others.
+// TestResume opens the nodes again that were drained, and no others, once contracts give as much as they have.
 func TestResume(t *testing.T) {
 	w := newWorld(t)
 	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
 		t.Fatal(err)
 	}
-	drained := liqotest.VirtualNode(remote, true)
+	drained, people := liqotest.VirtualNode(remote, true), liqotest.VirtualNode(remote, true)
+	drained.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4")}
 	if err := w.client.Create(t.Context(), drained); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Drain(t.Context(), remote.ID); err != nil {
 		t.Fatal(err)
 	}
-	closed := liqotest.VirtualNode(remote, true)
-	closed.Name, closed.Spec.Unschedulable = "closed-by-people", true
-	if err := w.client.Create(t.Context(), closed); err != nil {
+	people.Name, people.Spec.Unschedulable = "closed-by-people", true
+	if err := w.client.Create(t.Context(), people); err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[*corev1.Node]bool{drained: true, closed: true} {
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.Unschedulable != want {
-			t.Errorf("drained: node %s is closed: %t, %v", node.Name, node.Spec.Unschedulable, err)
+	are := func(when string, want bool) {
+		t.Helper()
+		for node, want := range map[*corev1.Node]bool{drained: want, people: true} {
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.Unschedulable != want {
+				t.Errorf("%s: node %s is closed: %t, %v", when, node.Name, node.Spec.Unschedulable, err)
+			}
 		}
 	}
+	open := func(cores string) {
+		t.Helper()
+		if err := w.Open(t.Context(), remote.ID, corev1.ResourceList{"cpu": resource.MustParse(cores)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	are("drained", true)
 	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[*corev1.Node]bool{drained: false, closed: true} {
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.Unschedulable != want {
-			t.Errorf("resumed: node %s is closed: %t, %v", node.Name, node.Spec.Unschedulable, err)
-		}
-	}
+	are("peered for another contract", true)
+	open("3")
+	are("larger than what contracts give", true)
+	open("4")
+	are("as large", false)
 }
 
 // TestLeftovers forgets a cluster of a contract when nothing is shared with it any more, and no other.

@@ -7,12 +7,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -54,9 +52,6 @@ func (d *Driver) Fit(ctx context.Context, remote cluster.ID, room corev1.Resourc
 		if err := d.cordon(ctx, &nodes[i]); err != nil {
 			return 0, err
 		}
-		if err := d.settle(ctx, &nodes[i], len(leaving) == 0); err != nil {
-			return 0, err
-		}
 	}
 	var failed []error
 	for _, pod := range leaving {
@@ -74,33 +69,8 @@ func (d *Driver) Open(ctx context.Context, remote cluster.ID, room corev1.Resour
 	if larger(nodes, room) {
 		return nil
 	}
-	for i := range nodes {
-		if settled(&nodes[i]) {
-			return d.uncordon(ctx, remote)
-		}
-	}
-	return nil
+	return d.uncordon(ctx, remote)
 }
-
-// settle notes on a node that Fit keeps closed whether nothing has to leave it any more.
-func (d *Driver) settle(ctx context.Context, node *corev1.Node, done bool) error {
-	if settled(node) == done || node.Annotations[annotationDrained] == "" {
-		return nil
-	}
-	before := client.MergeFrom(node.DeepCopy())
-	if done {
-		node.Annotations[annotationSettled] = isTrue
-	} else {
-		delete(node.Annotations, annotationSettled)
-	}
-	if err := d.client.Patch(ctx, node, before); err != nil {
-		return fmt.Errorf("note on node %s whether pods have to leave: %w", node.Name, err)
-	}
-	return nil
-}
-
-// settled reports whether nothing has to leave a node that Fit keeps closed.
-func settled(node *corev1.Node) bool { return node.Annotations[annotationSettled] != "" }
 
 // larger reports whether nodes have more than the room of something that is in it.
 func larger(nodes []corev1.Node, room corev1.ResourceList) bool {
