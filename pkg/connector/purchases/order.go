@@ -274,6 +274,8 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	}
 	crowded := ""
 	if err == nil && event == contract.Resize {
+		d.joining.Lock() // Until it is written: another contract that ends leaves pods what this one keeps.
+		defer d.joining.Unlock()
 		var failed error
 		if crowded, failed = d.crowded(ctx, quoted.Terms.Resources); failed != nil {
 			*d.record = before

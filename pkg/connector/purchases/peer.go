@@ -34,7 +34,7 @@ type usage struct {
 	// and foreign the name of one of another seller.
 	any, stays, inUse bool
 	foreign           string
-	// shares is what those in use have bought.
+	// shares is what those in use have bought, and keep when they become smaller.
 	shares corev1.ResourceList
 }
 
@@ -64,12 +64,26 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 		switch state := read.Purchase.State(); {
 		case state.InUse(), state == contract.Provisioning: // The seller gives it from the moment at which it lets the cluster peer.
 			used.stays, used.inUse = true, true
-			resources.Add(used.shares, read.Purchase.Terms.Resources)
+			resources.Add(used.shares, kept(read.Purchase))
 		case state == contract.Suspended:
 			used.stays = true
 		}
 	}
 	return used, nil
+}
+
+// kept returns what a contract gives, also if the terms come into force that the buyer has proposed.
+func kept(p contract.Purchase) corev1.ResourceList {
+	least := p.Terms.Resources.DeepCopy()
+	if p.Proposal == nil {
+		return least
+	}
+	for name, now := range least {
+		if then := p.Proposal.Terms.Resources[name]; then.Cmp(now) < 0 {
+			least[name] = then
+		}
+	}
+	return least
 }
 
 // crowded returns why a contract cannot become smaller now; empty if it can. What the nodes are made smaller by can be sold to somebody else

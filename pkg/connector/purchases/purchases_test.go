@@ -994,6 +994,27 @@ func TestOneOfTwoUnpeered(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoSmaller ends one of two contracts for the same nodes while the other waits to become smaller: pods are left what it will give then.
+func TestOneOfTwoSmaller(t *testing.T) {
+	s, w := topped(t)
+	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("3"), "pods": resource.MustParse("3")}
+	w.change("base", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("1") })
+	handler := s.server.Handler
+	s.server.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut { // It gives quotes, and is not heard to take terms.
+			panic(http.ErrAbortHandler)
+		}
+		handler.ServeHTTP(rw, r)
+	})
+	w.once("base")
+	s.server.Handler = handler
+	w.change("top", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+	w.until("top", connectorv1alpha1.ReasonEnded, s)
+	if w.clusters.requested.Cpu().Value() != 1 {
+		t.Errorf("%s cores are used", w.clusters.requested.Cpu())
+	}
+}
+
 // TestOneOfTwoProvisioned ends one of two contracts for the same nodes while the other is not yet active: what the other gives stays.
 func TestOneOfTwoProvisioned(t *testing.T) {
 	s := open(t, remote())
