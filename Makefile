@@ -19,8 +19,8 @@ OUT          ?= dist
 REVISION     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
-BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker catalog connector
-IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-catalog
+BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker registry connector
+IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-registry
 PATCHED      := .build/patched/go.mod
 GOLANGCI     := .build/bin/golangci-lint
 GOLANGCI_VERSION := v2.11.4
@@ -59,9 +59,9 @@ CONFORMANCE := .build/conformance
 demo: deps build images bin/lab bin/demo ## Bring up a federation of four clusters with a working broker, and show it.
 	bin/demo up --kubernetes $(KUBERNETES)
 
-.PHONY: demo-catalog
-demo-catalog: deps build images bin/lab bin/demo bin/helm ## Have clusters that do not know each other find, buy, use and give back capacity, and show it.
-	bin/demo catalog --kubernetes $(KUBERNETES)
+.PHONY: demo-trade
+demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do not know each other find, buy, use and give back capacity, and show it.
+	bin/demo trade --kubernetes $(KUBERNETES)
 
 .PHONY: test
 test: deps test-unit test-chart test-release test-patched test-values test-e2e test-trade ## Run the unit tests, the chart, the release, the patches, bad values, and the journeys on four clusters, peered and not.
@@ -97,7 +97,7 @@ release: $(PATCHED) $(RELEASE) ## Write what people get to OUT, for VERSION=v1.2
 	rm -rf $(RELEASED)
 	build() { GOOS=$${1%/*} GOARCH=$${1#*/} $(GO_BUILD) "$${@:3}" -o $(RELEASED)/$${1/\//-}/$$2 ./cmd/$${2%.exe}; }; \
 	for platform in $(IMAGE_PLATFORMS); do \
-		for program in broker network-manager connector catalog; do build $$platform $$program; done; \
+		for program in broker network-manager connector registry; do build $$platform $$program; done; \
 		build $$platform virtual-kubelet -modfile=$(PATCHED); \
 	done; \
 	for platform in $(PLUGIN_PLATFORMS); do \
@@ -190,7 +190,7 @@ test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=70m -skip '$(ON_ITS_OWN)|$(FULL_ONLY)' ./test/e2e
 
 .PHONY: test-trade
-test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the catalog on four clusters that do not know each other, and a registry outside of them.
+test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$' ./test/trade
 
 .PHONY: test-cidrs
@@ -233,14 +233,14 @@ bench: deps bin/lab ## Print how long decisions and negotiations take, and what 
 			go test -run '^$$' -bench "$$benchmark$$" -benchtime 1x -timeout 1h -v ./cmd/broker; \
 	done
 
-# It fails where a goal is missed that docs/catalog/performance.md names.
-.PHONY: bench-catalog
-bench-catalog: deps bin/catalog bin/connector bin/lab ## Print what a registry and a connector do and hold with 10,000 offers of 1,000 parties and 1,000 watchers, and a seller with 2,048 contracts at rest.
+# It fails where a goal is missed that docs/trade/performance.md names.
+.PHONY: bench-registry
+bench-registry: deps bin/registry bin/connector bin/lab ## Print what a registry and a connector do and hold with 10,000 offers of 1,000 parties and 1,000 watchers, and a seller with 2,048 contracts at rest.
 	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
-	LIQO_BROKER_TEST_CATALOG=$(CURDIR)/bin LIQO_BROKER_TEST_PROGRAMS=$$programs \
+	LIQO_BROKER_TEST_REGISTRY=$(CURDIR)/bin LIQO_BROKER_TEST_PROGRAMS=$$programs \
 		go test -count=1 -timeout=40m -v -run '^(TestRegistry|TestConnector|TestRest)$$' ./test/scale
 
-# It fails where the goal is missed that docs/catalog/performance.md names.
+# It fails where the goal is missed that docs/trade/performance.md names.
 .PHONY: bench-trade
 bench-trade: deps build images bin/lab bin/helm ## Print how long contracts between real clusters take until both have signed.
 	go test -tags=e2e -count=1 -timeout=30m -v -run '^TestNegotiationSpeed$$' ./test/trade
@@ -279,7 +279,7 @@ verify: deps generate lint ## Check that generated files and go.mod are up to da
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
 	go vet -C build/release ./...
-	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-catalog pkg/api pkg/remoteipam/remoteipamv1 docs/api test/apiclient
+	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry pkg/api pkg/remoteipam/remoteipamv1 docs/api test/apiclient
 
 ##@ Help
 
@@ -328,7 +328,7 @@ bin/images/liqo-broker.tar: bin/broker
 bin/images/liqo-broker-vk.tar: bin/virtual-kubelet
 bin/images/liqo-broker-network-manager.tar: bin/network-manager
 bin/images/liqo-broker-connector.tar: bin/connector
-bin/images/liqo-broker-catalog.tar: bin/catalog
+bin/images/liqo-broker-registry.tar: bin/registry
 bin/images/%.tar: $(RELEASE)
 	@mkdir -p $(@D)
 	$(RELEASE) image -version '$(VERSION)' -revision '$(REVISION)' -epoch '$(SOURCE_DATE_EPOCH)' \

@@ -16,7 +16,7 @@ import (
 
 // charts returns the folders of the Helm charts by the names of the charts.
 func charts() map[string]string {
-	return map[string]string{project: "deploy/chart", project + "-connector": "deploy/chart-connector", project + "-catalog": "deploy/chart-catalog"}
+	return map[string]string{project: "deploy/chart", project + "-connector": "deploy/chart-connector", project + "-registry": "deploy/chart-registry"}
 }
 
 // packageCharts returns the Helm charts as `helm package` would write them, but for the times, which helm takes from the clock.

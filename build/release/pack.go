@@ -214,7 +214,7 @@ func (p packer) manifests() ([]artifact, error) {
 	for named, folder := range map[string]string{
 		project: "deploy", project + "-admission": "deploy/admission", project + "-connector": "deploy/connector",
 		project + "-guard": "deploy/guard", project + "-guard-policies": "deploy/guard/policies",
-		project + "-catalog": "deploy/catalog", project + "-catalog-postgres": "deploy/catalog/postgres",
+		project + "-registry": "deploy/registry", project + "-registry-postgres": "deploy/registry/postgres",
 	} {
 		text, err := manifests(p.Source, folder)
 		if err != nil {

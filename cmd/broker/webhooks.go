@@ -60,7 +60,7 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announ
 	return nil
 }
 
-// brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
+// brokeringPaths are where a daemon that is not only a registry serves further webhooks.
 func brokeringPaths() []string {
 	return []string{pods.Path, pods.ConfinePath, opaque.Path, offers.Path}
 }

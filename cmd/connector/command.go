@@ -92,7 +92,7 @@ func newCommand() *cobra.Command {
 		return usageError{fmt.Errorf("%w: see connector --help", err)}
 	})
 	flags := command.Flags()
-	flags.StringVar(&o.name, "name", "", "what the cluster calls itself in catalogs; what Liqo calls it if empty")
+	flags.StringVar(&o.name, "name", "", "what others see the cluster called; what Liqo calls it if empty")
 	flags.StringVar(&o.endpoint, "endpoint", "",
 		"https URL at which the connectors of others reach --address, such as https://203.0.113.7:30446; without it the cluster buys only")
 	flags.StringVar(&o.address, "address", defaultAddress, `address at which buyers negotiate, over TLS with the keys of both; "0" for none`)
@@ -111,7 +111,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	flags.StringVar(&o.namespace, "namespace", "",
-		"namespace of the connector's key, of the Secrets that CatalogRegistries name, and of the replicas' lease; that of the pod if empty")
+		"namespace of the connector's key, of the Secrets that Registries name, and of the replicas' lease; that of the pod if empty")
 	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
 		"name of this replica in the lease, which should survive a restart, such as the name of its pod; random if empty")
 	o.log.AddFlags(flags)

@@ -198,7 +198,7 @@ func (c *connector) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.log.Info("This cluster is a party of the catalog", "party", c.identity.ID(), "name", c.name, "endpoint", c.endpoint)
+	c.log.Info("This cluster is a party", "party", c.identity.ID(), "name", c.name, "endpoint", c.endpoint)
 
 	// The manager, and what the ports need of it.
 	managed := ctrl.Options{
@@ -239,7 +239,7 @@ func (c *connector) setup(ctx context.Context) error {
 		return err
 	}
 
-	// What the catalog shows, what is bought, and what is sold.
+	// What registries show, what is bought, and what is sold.
 	c.market, err = market.New(market.Config{
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Namespace: c.namespace, Identity: c.identity, Announcement: announcement,
 		Told: c.told, Changed: c.listed,

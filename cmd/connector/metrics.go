@@ -63,8 +63,8 @@ func newMetrics(reader client.Reader, now func() time.Time) *connectorMetrics {
 			"Contracts that were ordered more than 15 minutes ago and cannot be used yet, without those that wait for somebody's approval, by side.", "side"),
 		soldCPU:          desc("sold_cpu_cores", "What contracts hold of what this cluster sells: cores."),
 		soldMemory:       desc("sold_memory_bytes", "What contracts hold of what this cluster sells: memory in bytes."),
-		registryFollowed: desc("registry_followed", "1 if the catalog of a registry is followed, 0 if it is not, by the name of the CatalogRegistry.", "registry"),
-		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the CatalogRegistry.", "registry"),
+		registryFollowed: desc("registry_followed", "1 if a registry is followed, 0 if it is not, by the name of the Registry.", "registry"),
+		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the Registry.", "registry"),
 		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
 	}
 	for _, reason := range negotiation.Refusals() {
@@ -130,7 +130,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 	defer cancel()
 	var sales connectorv1alpha1.SaleList
 	var purchases connectorv1alpha1.PurchaseList
-	var registries connectorv1alpha1.CatalogRegistryList
+	var registries connectorv1alpha1.RegistryList
 	var offers connectorv1alpha1.OfferList
 	for _, list := range []client.ObjectList{&sales, &purchases, &registries, &offers} {
 		if err := m.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

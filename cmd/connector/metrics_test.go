@@ -41,10 +41,10 @@ func TestMetricTable(t *testing.T) {
 		sale("a", "Active", old), sale("b", "Provisioning", old), sale("c", "Signed", metav1.NewTime(now)), sale("d", "Ended", old),
 		sale("e", "Proposed", old), sale("f", "A state that nobody knows", old),
 		&connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "never answered", CreationTimestamp: old}},
-		&connectorv1alpha1.CatalogRegistry{
-			ObjectMeta: metav1.ObjectMeta{Name: "north"}, Status: connectorv1alpha1.CatalogRegistryStatus{Offers: 7, Conditions: following},
+		&connectorv1alpha1.Registry{
+			ObjectMeta: metav1.ObjectMeta{Name: "north"}, Status: connectorv1alpha1.RegistryStatus{Offers: 7, Conditions: following},
 		},
-		&connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "south"}},
+		&connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "south"}},
 		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Status: connectorv1alpha1.OfferStatus{Conditions: published}},
 		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "large"}},
 	).Build()

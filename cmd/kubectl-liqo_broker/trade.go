@@ -25,7 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
-// tradeCommands returns the commands of a cluster that trades on the catalog.
+// tradeCommands returns the commands of a cluster that trades.
 func (r *reading) tradeCommands() []*cobra.Command {
 	return []*cobra.Command{r.registryCommand(), r.catalogCommand(), r.offersCommand(), r.buyCommand(), r.contractsCommand()}
 }
@@ -33,7 +33,7 @@ func (r *reading) tradeCommands() []*cobra.Command {
 // trades says which cluster does not trade, if that is what an error means.
 func (r *reading) trades(err error) error {
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("%s does not trade: it has no connector. See docs/catalog", r.where())
+		return fmt.Errorf("%s does not trade: it has no connector. See docs/trade", r.where())
 	}
 	return r.clear(err)
 }
@@ -44,7 +44,7 @@ func (r *reading) registryCommand() *cobra.Command {
 		Use:     "registry",
 		Aliases: []string{"registries"},
 		Short:   "List the registries that this cluster uses, and how it stands with them",
-		Long: "List the registries of the catalog that this cluster uses: whether they have let it in, whether it follows what they show, and why not.\n" +
+		Long: "List the registries that this cluster uses: whether they have let it in, whether it follows what they show, and why not.\n" +
 			"The plugin calls no registry: it reads what the connector has written into this cluster.",
 		Example:           "  kubectl liqo-broker registry -o wide",
 		Args:              usage(cobra.NoArgs),
@@ -54,13 +54,13 @@ func (r *reading) registryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var list connectorv1alpha1.CatalogRegistryList
+			var list connectorv1alpha1.RegistryList
 			if err := listed("registries", c.List(command.Context(), &list)); err != nil {
 				return r.trades(err)
 			}
-			sortByName(list.Items, func(o *connectorv1alpha1.CatalogRegistry) string { return o.Name })
+			sortByName(list.Items, func(o *connectorv1alpha1.Registry) string { return o.Name })
 			if len(list.Items) == 0 && out.isText() {
-				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a CatalogRegistry, as in deploy/examples/catalog.")
+				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in deploy/examples/trade.")
 				return nil
 			}
 			return out.objects(r.Out, c.Scheme(), &list, overview.Registries(r.now(), list.Items))
@@ -74,8 +74,8 @@ func (r *reading) catalogCommand() *cobra.Command {
 	var out output
 	command := &cobra.Command{
 		Use:   "catalog",
-		Short: "List who sells on the catalog, as it was seen last",
-		Long: "List the parties that sell on the catalog, as this cluster has seen it last. What a party has not signed itself is not shown. Names are\n" +
+		Short: "List who sells, as it was seen last",
+		Long: "List the parties that sell, as this cluster has seen it last. What a party has not signed itself is not shown. Names are\n" +
 			"what parties call themselves: who it is, its party ID says (-o wide).",
 		Example:           "  kubectl liqo-broker catalog -o wide",
 		Args:              usage(cobra.NoArgs),
@@ -164,7 +164,7 @@ func (r *reading) ownOffers(ctx context.Context, c client.Client, out *output) e
 	}
 	sortByName(list.Items, func(o *connectorv1alpha1.Offer) string { return o.Name })
 	if len(list.Items) == 0 && out.isText() {
-		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in deploy/examples/catalog.")
+		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in deploy/examples/trade.")
 		return nil
 	}
 	return out.objects(r.Out, c.Scheme(), &list, overview.OwnOffers(r.now(), list.Items))

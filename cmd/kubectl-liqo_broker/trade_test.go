@@ -82,7 +82,7 @@ func market(t *testing.T) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu", CreationTimestamp: ago(48 * time.Hour)}}
+	registry := &connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "eu", CreationTimestamp: ago(48 * time.Hour)}}
 	registry.Spec.URL = "https://registry.example:8443"
 	registry.Status.Parties, registry.Status.Offers, registry.Status.Position = 3, 3, "epoch-42"
 	registry.Status.Conditions = []metav1.Condition{

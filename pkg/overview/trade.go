@@ -126,8 +126,8 @@ func (c *Contract) Side() string {
 }
 
 // Registries returns a row for each registry, in their order.
-func Registries(now time.Time, registries []connectorv1alpha1.CatalogRegistry) *metav1.Table {
-	type registry = *connectorv1alpha1.CatalogRegistry
+func Registries(now time.Time, registries []connectorv1alpha1.Registry) *metav1.Table {
+	type registry = *connectorv1alpha1.Registry
 	return table(pointers(registries), []column[registry]{
 		{name: "Name", cell: func(r registry) string { return r.Name }},
 		{name: "URL", cell: func(r registry) string { return r.Spec.URL }},

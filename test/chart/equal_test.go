@@ -38,9 +38,9 @@ func TestChartEqualsKustomize(t *testing.T) {
 			release: release{kubernetes: "v1.28.15", set: "namespace.create=true"}, dirs: []string{"deploy/connector", "deploy/guard"}},
 		"Guarded": {reason: "What another release brings is not brought twice.", chart: connector,
 			release: release{set: "namespace.create=true,guard.enabled=false"}, dirs: []string{"deploy/connector"}},
-		"SQLite": {reason: "A registry is the same, in the namespace of the release.", chart: catalog, dirs: []string{"deploy/catalog"}},
-		"PostgreSQL": {reason: "And with its state elsewhere.", chart: catalog, dirs: []string{"deploy/catalog/postgres"},
-			release: release{set: "replicas=2,postgres.existingSecret=liqo-broker-catalog-store,key.existingSecret=liqo-broker-catalog-key"}},
+		"SQLite": {reason: "A registry is the same, in the namespace of the release.", chart: registryChart, dirs: []string{"deploy/registry"}},
+		"PostgreSQL": {reason: "And with its state elsewhere.", chart: registryChart, dirs: []string{"deploy/registry/postgres"},
+			release: release{set: "replicas=2,postgres.existingSecret=liqo-broker-registry-store,key.existingSecret=liqo-broker-registry-key"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -50,8 +50,8 @@ func TestChartEqualsKustomize(t *testing.T) {
 			}
 			want := kustomized(t, dirs...)
 			c := load(t, tc.chart)
-			if tc.chart == catalog { // Helm makes its namespace.
-				delete(want, "Namespace/liqo-broker-catalog")
+			if tc.chart == registryChart { // Helm makes its namespace.
+				delete(want, "Namespace/liqo-broker-registry")
 			}
 			got, _ := tc.render(t, c)
 			for _, key := range slices.Sorted(maps.Keys(got)) {

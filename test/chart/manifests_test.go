@@ -65,10 +65,10 @@ func TestManifests(t *testing.T) {
 		help     string // Of the program, below cmd.
 		policies int    // How many network policies are about each pod.
 	}{
-		"deploy/connector":        {"connector/testdata/help.txt", 1},
-		"deploy/guard":            {"broker/testdata/help-guard.txt", 1},
-		"deploy/catalog":          {"catalog/testdata/help.txt", 2},
-		"deploy/catalog/postgres": {"catalog/testdata/help.txt", 1},
+		"deploy/connector":         {"connector/testdata/help.txt", 1},
+		"deploy/guard":             {"broker/testdata/help-guard.txt", 1},
+		"deploy/registry":          {"registry/testdata/help.txt", 2},
+		"deploy/registry/postgres": {"registry/testdata/help.txt", 1},
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects := kustomized(t, filepath.Join(root, dir))

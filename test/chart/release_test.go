@@ -127,7 +127,7 @@ func TestRelease(t *testing.T) {
 }
 
 // TestReleasesSideBySide installs all charts on one cluster, as one has them that sells what it aggregates and runs a registry. Each can
-// be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the catalog being lost. The broker's
+// be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the trade being lost. The broker's
 // chart brings the guard.
 func TestReleasesSideBySide(t *testing.T) {
 	c := startCluster(t)
@@ -140,7 +140,7 @@ func TestReleasesSideBySide(t *testing.T) {
 		c.install(one, false)
 	}
 	joined := object{
-		"apiVersion": "brokering.liqo.io/v1alpha1", "kind": "CatalogRegistry", "metadata": map[string]any{"name": "market"},
+		"apiVersion": "brokering.liqo.io/v1alpha1", "kind": "Registry", "metadata": map[string]any{"name": "market"},
 		"spec": map[string]any{"url": "https://registry.example:30443", "fingerprint": strings.Repeat("a", 52)},
 	}
 	c.eventually(func() error { return c.create(joined) })
@@ -153,12 +153,12 @@ func TestReleasesSideBySide(t *testing.T) {
 				}
 			}
 		}
-		if c.get("CatalogRegistry/market") == nil {
-			t.Errorf("%s the CatalogRegistry is gone", when)
+		if c.get("Registry/market") == nil {
+			t.Errorf("%s the Registry is gone", when)
 		}
 	}
 	whole("after they are installed")
-	for name, manifests := range map[string]string{"liqo-broker-connector": "deploy/connector", "liqo-broker-catalog": "deploy/catalog"} {
+	for name, manifests := range map[string]string{"liqo-broker-connector": "deploy/connector", "liqo-broker-registry": "deploy/registry"} {
 		c.uninstall(name)
 		c.applyAll(kustomized(t, filepath.Join(root, manifests)))
 		c.install(loaded[name], true)

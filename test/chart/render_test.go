@@ -23,16 +23,16 @@ import (
 
 // The charts: of the broker, of the connector of a cluster, and of a registry.
 const (
-	root      = "../.."
-	ours      = root + "/deploy/chart"
-	connector = root + "/deploy/chart-connector"
-	catalog   = root + "/deploy/chart-catalog"
+	root          = "../.."
+	ours          = root + "/deploy/chart"
+	connector     = root + "/deploy/chart-connector"
+	registryChart = root + "/deploy/chart-registry"
 
 	notes = "NOTES.txt"
 )
 
 // charts returns all charts.
-func charts() []string { return []string{ours, connector, catalog} }
+func charts() []string { return []string{ours, connector, registryChart} }
 
 // object is one of Kubernetes', as its manifest says.
 type object map[string]any

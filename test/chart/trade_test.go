@@ -92,25 +92,25 @@ func TestConnectorRefusals(t *testing.T) {
 
 // TestRegistrySwitches sets values of the registry's chart.
 func TestRegistrySwitches(t *testing.T) {
-	const set = "StatefulSet/liqo-broker-catalog/liqo-broker-catalog"
-	const deployment = "Deployment/liqo-broker-catalog/liqo-broker-catalog"
+	const set = "StatefulSet/liqo-broker-registry/liqo-broker-registry"
+	const deployment = "Deployment/liqo-broker-registry/liqo-broker-registry"
 	const sqlite = "^StatefulSet|NetworkPolicy/.*-egress$"
-	changes(t, catalog, map[string]change{
-		"Elsewhere": {release: release{namespace: "markets"}, reason: "A cluster may have several, each in a namespace of its own.", removes: "/liqo-broker-catalog/",
+	changes(t, registryChart, map[string]change{
+		"Elsewhere": {release: release{namespace: "markets"}, reason: "A cluster may have several, each in a namespace of its own.", removes: "/liqo-broker-registry/",
 			adds: []string{
-				"NetworkPolicy/markets/liqo-broker-catalog", "NetworkPolicy/markets/liqo-broker-catalog-egress", "PodDisruptionBudget/markets/liqo-broker-catalog",
-				"Service/markets/liqo-broker-catalog", "Service/markets/liqo-broker-catalog-metrics", "ServiceAccount/markets/liqo-broker-catalog",
-				"StatefulSet/markets/liqo-broker-catalog",
-			}, reworded: "kubectl -n markets exec statefulset/liqo-broker-catalog"},
+				"NetworkPolicy/markets/liqo-broker-registry", "NetworkPolicy/markets/liqo-broker-registry-egress", "PodDisruptionBudget/markets/liqo-broker-registry",
+				"Service/markets/liqo-broker-registry", "Service/markets/liqo-broker-registry-metrics", "ServiceAccount/markets/liqo-broker-registry",
+				"StatefulSet/markets/liqo-broker-registry",
+			}, reworded: "kubectl -n markets exec statefulset/liqo-broker-registry"},
 		"Volume": {release: release{set: "persistence.size=20Gi,persistence.storageClassName=fast"}, reason: "People choose the volume.", object: set,
 			has: `"resources":{"requests":{"storage":"20Gi"}},"storageClassName":"fast"`},
 		"Claim": {release: release{set: "persistence.existingClaim=mine"}, reason: "A volume that is there is not made.", object: set,
 			has: `"persistentVolumeClaim":{"claimName":"mine"}`, hasNot: "volumeClaimTemplates"},
 		"PostgreSQL": {release: release{set: "replicas=3,postgres.existingSecret=db,postgres.secretKey=uri,key.existingSecret=key"}, reason: "The state is elsewhere.",
 			removes: sqlite, adds: []string{deployment}, object: deployment, has: `"valueFrom":{"secretKeyRef":{"key":"uri","name":"db"}}`, hasNot: "sqlite",
-			reworded: "exec deployment/liqo-broker-catalog"},
+			reworded: "exec deployment/liqo-broker-registry"},
 		"Key": {release: release{set: "key.existingSecret=mine"}, reason: "A registry that moves brings its key.", object: set,
-			has: `"--key-file=/etc/liqo-broker/key/catalog.key"`, hasNot: `"--key-file=/var`},
+			has: `"--key-file=/etc/liqo-broker/key/registry.key"`, hasNot: `"--key-file=/var`},
 		"Certificate": {release: release{set: "tls.existingSecret=mine"}, reason: "An ordinary certificate needs no key.", object: set,
 			has: `"--tls-cert-file=/etc/liqo-broker/tls/tls.crt","--tls-private-key-file=/etc/liqo-broker/tls/tls.key"`, hasNot: "--key-file"},
 		"Authorities": {release: release{set: "authorities.existingConfigMap=cas"}, reason: "Authorities let parties in.", object: set,
@@ -119,19 +119,19 @@ func TestRegistrySwitches(t *testing.T) {
 			has: `"--anonymous-read","--anonymous-enrol"`, reworded: "Everybody who reaches the registry is let in"},
 		"Flags": {release: release{set: "extraArgs={--max-offers=50}"}, reason: "Every flag can be given.", object: set, has: `"--max-offers=50"]`},
 		"LoadBalancer": {release: release{set: "service.type=LoadBalancer,service.nodePort=0,service.port=443"}, reason: "Clouds have an address for it.",
-			object: "Service/liqo-broker-catalog/liqo-broker-catalog", has: `"ports":[{"name":"api","port":443,"targetPort":"api"}]`},
+			object: "Service/liqo-broker-registry/liqo-broker-registry", has: `"ports":[{"name":"api","port":443,"targetPort":"api"}]`},
 		"Inside": {release: release{set: "service.type=ClusterIP"}, reason: "Something else passes connections on.",
-			object: "Service/liqo-broker-catalog/liqo-broker-catalog", has: `"type":"ClusterIP"`, hasNot: "externalTrafficPolicy"},
+			object: "Service/liqo-broker-registry/liqo-broker-registry", has: `"type":"ClusterIP"`, hasNot: "externalTrafficPolicy"},
 		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "Both network policies go.", removes: `^NetworkPolicy/`},
 		"NoBudget":          {release: release{set: "podDisruptionBudget.enabled=false"}, reason: "The budget goes.", removes: `^PodDisruptionBudget/`},
 		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s"}, reason: "The operator reads the metrics.",
-			adds: []string{"PodMonitor/liqo-broker-catalog/liqo-broker-catalog"}, object: "PodMonitor/liqo-broker-catalog/liqo-broker-catalog", has: `"interval":"15s"`},
+			adds: []string{"PodMonitor/liqo-broker-registry/liqo-broker-registry"}, object: "PodMonitor/liqo-broker-registry/liqo-broker-registry", has: `"interval":"15s"`},
 	})
 }
 
 // TestRegistryRefusals holds that a typing error is refused before anything is applied.
 func TestRegistryRefusals(t *testing.T) {
-	refused(t, catalog, map[string]refusal{
+	refused(t, registryChart, map[string]refusal{
 		"Unknown":    {release: release{set: "store.dsn=x"}, reason: "A DSN is in a Secret.", err: "store"},
 		"Password":   {release: release{set: "postgres.password=x"}, reason: "And its password too.", err: "password"},
 		"Replicas":   {release: release{set: "replicas=2"}, reason: "SQLite has one process.", err: "postgres.existingSecret"},

@@ -290,12 +290,12 @@ func TestObjectsAreKubernetes(t *testing.T) {
 			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true," + pods + spread + volumes},
 		"Connector": {reason: "All that the connector has.", chart: connector, help: "connector/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "namespace.create=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," + pods + service},
-		"SQLite": {reason: "A registry with all that is mounted.", chart: catalog, help: "catalog/testdata/help.txt", unknown: []string{"PodMonitor"},
+		"SQLite": {reason: "A registry with all that is mounted.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k,authorities.existingConfigMap=c," +
 				"anonymous.read=true,anonymous.enrol=true," + pods + spread + volumes + service},
-		"Claim": {reason: "A volume that is there.", chart: catalog, help: "catalog/testdata/help.txt", unknown: []string{"PodMonitor"},
+		"Claim": {reason: "A volume that is there.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "persistence.existingClaim=c," + pods + spread + volumes + service},
-		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: catalog, help: "catalog/testdata/help.txt", unknown: []string{"PodMonitor"},
+		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "replicas=3,postgres.existingSecret=s,postgres.secretKey=uri,tls.existingSecret=t,authorities.existingConfigMap=c," + pods + spread + volumes + service},
 	}
 	for name, tc := range cases {

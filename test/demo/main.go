@@ -4,7 +4,7 @@
 // Demo shows on this machine what the project does, on a lab that it brings up and leaves up.
 //
 // `demo up` takes the steps of the README to a federation with a working broker, runs a web server on it, and shows where its pods are. Steps
-// that were taken before change nothing. `demo catalog` has clusters that do not know each other find, buy, use and give back capacity.
+// that were taken before change nothing. `demo trade` has clusters that do not know each other find, buy, use and give back capacity.
 package main
 
 import (
@@ -54,14 +54,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		return federate(ctx, f, progress, out)
-	case "catalog":
+	case "trade":
 		f, err := clusters(ctx, "four clusters with Liqo that do not know each other (bin/lab up)", *root, *kubernetes, "strangers", progress, out)
 		if err != nil {
 			return err
 		}
-		return catalog(ctx, f, progress, out)
+		return trade(ctx, f, progress, out)
 	}
-	return fmt.Errorf("there is no demo %q: up or catalog", what)
+	return fmt.Errorf("there is no demo %q: up or trade", what)
 }
 
 // clusters brings the clusters up unless they are, and connects to them.

@@ -123,7 +123,7 @@ func TestReader(t *testing.T) {
 // TestSaid runs commands in running text and in tables.
 func TestSaid(t *testing.T) {
 	repository := t.TempDir()
-	text := "Run `kubectl get pods --namespace\nNAMESPACE`, or `catalog`, `--set a=b`.\n\n| what | how |\n|---|---|\n| all | `kubectl get nodes` and `kubectl get nodes` |\n\n    kubectl get jobs\n\n" +
+	text := "Run `kubectl get pods --namespace\nNAMESPACE`, or `registry`, `--set a=b`.\n\n| what | how |\n|---|---|\n| all | `kubectl get nodes` and `kubectl get nodes` |\n\n    kubectl get jobs\n\n" +
 		"`kubectl get jobs --watch` and `kubectl get jobs`\n"
 	if err := os.WriteFile(filepath.Join(repository, "page.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -24,13 +24,13 @@ var runBy = map[string]struct{ test, reason string }{
 	"kubectl delete nodes":                                    {test: "TestTraders"},
 	"kubectl -n liqo rollout restart deployment liqo-gateway": {test: "TestTraders"},
 	"kubectl get resourcerequests --all-namespaces":           {test: "TestTraders"},
-	"catalog fingerprint":                                     {test: "TestOperator"},
-	"catalog migrate":                                         {test: "TestOperator"},
-	"catalog parties drop --pending":                          {test: "TestOperator"},
+	"registry fingerprint":                                    {test: "TestOperator"},
+	"registry migrate":                                        {test: "TestOperator"},
+	"registry parties drop --pending":                         {test: "TestOperator"},
 	"--set broker=true,guard.enabled=false":                   {test: "TestConnectorSwitches"},
 	"--set replicas=2,postgres.existingSecret=":               {test: "TestChartEqualsKustomize"},
 	"kubectl delete namespace liqo-broker-connector":          {reason: "kubectl delete -k deploy/connector removes it too, which TestTraders runs at the seller"},
-	"helm uninstall liqo-broker-catalog":                      {reason: "no journey installs the registry by Helm: the block that does says who tests the chart"},
+	"helm uninstall liqo-broker-registry":                     {reason: "no journey installs the registry by Helm: the block that does says who tests the chart"},
 	"kubectl drain":                                           {reason: "it is named, without the node that it needs"},
 	"liqoctl generate peer-command":                           {reason: "it is said what its answer is no good for"},
 	"go test -run TestWorlds ./pkg/core/contract":             {reason: "make test runs it, with all tests"},
@@ -70,7 +70,7 @@ func TestInlineCommandsAreRun(t *testing.T) {
 		return ""
 	}
 	for page, text := range pages {
-		if !strings.HasPrefix(page, "docs/catalog/") {
+		if !strings.HasPrefix(page, "docs/trade/") {
 			continue
 		}
 		found, err := docs.Inline(page, text)

@@ -37,7 +37,7 @@ var (
 	comment = regexp.MustCompile(`(?s)^\s*<!-- (.*?) -->\s*$`)
 	runOn   = regexp.MustCompile(`^(commands )?run on (\w[\w-]*(?:, \w[\w-]*)*)(?: in ([A-Z]\w*))?$`)
 	notRun  = regexp.MustCompile(`^(commands )?not run: (.+)$`)
-	program = regexp.MustCompile(`^\s*(?:sudo )?(?:(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|api|crane|promtool|sha256sum|tar|export|catalog) |[a-z_]+=\$?\()`)
+	program = regexp.MustCompile(`^\s*(?:sudo )?(?:(?:kubectl|helm|curl|make|liqoctl|jq|git|docker|kind|api|crane|promtool|sha256sum|tar|export|registry) |[a-z_]+=\$?\()`)
 )
 
 // Commands returns the blocks of a page that have commands, in their order.
@@ -90,7 +90,7 @@ func Commands(page, text string) ([]Block, error) {
 }
 
 // inline finds the commands in running text: flags of Helm too.
-var inline = regexp.MustCompile(`^(?:kubectl|helm|curl|make|liqoctl|docker|go|openssl|catalog|--set) \S`)
+var inline = regexp.MustCompile(`^(?:kubectl|helm|curl|make|liqoctl|docker|go|openssl|registry|--set) \S`)
 
 // Inline returns the commands that stand in the running text and the tables of a page, in their order, each in one line.
 func Inline(page, text string) ([]Block, error) {

@@ -30,8 +30,8 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
-// CatalogName is the name of the CatalogRegistry by which clusters use the registry of the market (deploy/examples/catalog/registry.yaml).
-const CatalogName = "my-registry"
+// RegistryName is the name of the Registry by which clusters use the registry of the market (deploy/examples/trade/registry.yaml).
+const RegistryName = "my-registry"
 
 const (
 	// connector is the Deployment of the connector, and its namespace; guard is that of the guard.
@@ -175,13 +175,13 @@ func (c *Cluster) unbounded(ctx context.Context) (end func() error, err error) {
 }
 
 // InstallMarket runs a registry on a machine of its own, and has the consumer buy and the providers sell: all of it by the commands of the pages. The
-// page for operators is docs/catalog/operator.md.
+// page for operators is docs/trade/operator.md.
 func (f *Federation) InstallMarket(ctx context.Context, progress *Progress) (*Registry, error) {
 	host, err := f.machine(ctx, registryName, registryAddress)
 	if err != nil {
 		return nil, err
 	}
-	serve, err := f.serve("docs/catalog/operator.md")
+	serve, err := f.serve("docs/trade/operator.md")
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +245,9 @@ func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) er
 // PagesOf returns the pages that somebody reads whose cluster trades, in their order.
 func (f *Federation) PagesOf(c *Cluster) []string {
 	if c == f.Consumer {
-		return []string{"docs/catalog/buyer.md", "docs/catalog/provider.md"} // A buyer joins a registry as sellers do.
+		return []string{"docs/trade/buyer.md", "docs/trade/provider.md"} // A buyer joins a registry as sellers do.
 	}
-	return []string{"docs/catalog/provider.md"}
+	return []string{"docs/trade/provider.md"}
 }
 
 func (f *Federation) doAsPageSays(ctx context.Context, page string, r *Registry, c *Cluster) (err error) {
@@ -280,7 +280,7 @@ func (f *Federation) ReadToJoin(ctx context.Context, page string, r *Registry, c
 }
 
 // exampleRegistry is the file in which people write where a registry is.
-const exampleRegistry = "deploy/examples/catalog/registry.yaml"
+const exampleRegistry = "deploy/examples/trade/registry.yaml"
 
 // soldAt is what stands in the place of a seller's endpoint in the pages, and joined what people write into the file of a registry.
 func soldAt(endpoint string) []string { return []string{"https://203.0.113.7:30446", endpoint} }
@@ -289,7 +289,7 @@ func joined(url, fingerprint string) []string {
 	return []string{"https://registry.example:30443", url, exampleParty, fingerprint}
 }
 
-// serve returns the commands by which the page for operators runs a registry. Its metrics are where deploy/catalog has them.
+// serve returns the commands by which the page for operators runs a registry. Its metrics are where deploy/registry has them.
 func (f *Federation) serve(page string) (string, error) {
 	blocks, err := docs.Read(f.root, page, "InstallMarket")
 	if err != nil {
@@ -299,7 +299,7 @@ func (f *Federation) serve(page string) (string, error) {
 		return "", fmt.Errorf("%s has %d blocks that run the registry, want 1", page, len(blocks))
 	}
 	// So that the registry itself is what is killed.
-	return strings.Replace(blocks[0].Text, "catalog serve", "exec catalog serve --metrics-address=:8445", 1), nil
+	return strings.Replace(blocks[0].Text, "registry serve", "exec registry serve --metrics-address=:8445", 1), nil
 }
 
 // Stranger returns a machine that is neither of a cluster nor of the registry, and its address.
@@ -330,7 +330,7 @@ func (f *Federation) Connector(c *Cluster) Process {
 	return Process{c, connector, connector, "connector"}
 }
 
-// Party returns who a cluster with a connector is as a party of the catalog.
+// Party returns who a cluster with a connector is as a party.
 func (f *Federation) Party(ctx context.Context, c *Cluster) (party.ID, error) {
 	id, err := c.Identity(ctx)
 	return id.ID(), err
@@ -341,7 +341,7 @@ func (c *Cluster) Identity(ctx context.Context) (identity.Identity, error) {
 	return identity.Load(ctx, c, connector)
 }
 
-// RotateKey has the connector of a cluster replace its key, as docs/catalog/provider.md says, and waits until it has begun again with the new one.
+// RotateKey has the connector of a cluster replace its key, as docs/trade/provider.md says, and waits until it has begun again with the new one.
 func (f *Federation) RotateKey(ctx context.Context, c *Cluster) (err error) {
 	before, err := c.Identity(ctx)
 	if err != nil {
@@ -351,7 +351,7 @@ func (f *Federation) RotateKey(ctx context.Context, c *Cluster) (err error) {
 	if err != nil {
 		return err
 	}
-	reader, err := f.ReadRelease("docs/catalog/provider.md", "RotateKey")
+	reader, err := f.ReadRelease("docs/trade/provider.md", "RotateKey")
 	if err != nil {
 		return err
 	}
@@ -395,7 +395,7 @@ func (c *Cluster) runningContainer(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("the connector of %s is not ready", c.Name)
 }
 
-// A Registry is a registry of the catalog on a machine of its own, outside of all clusters.
+// A Registry is a registry on a machine of its own, outside of all clusters.
 type Registry struct {
 	// URL is where it is, and Fingerprint is that of its key; both are known once it runs.
 	URL, Fingerprint string
@@ -408,7 +408,7 @@ type Registry struct {
 	log   *bytes.Buffer
 }
 
-// Run runs the registry, with the metrics where deploy/catalog has them, until it is killed, and waits until it answers.
+// Run runs the registry, with the metrics where deploy/registry has them, until it is killed, and waits until it answers.
 func (r *Registry) Run(ctx context.Context) error {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.end, r.done, r.log = end, make(chan error, 1), &bytes.Buffer{}
@@ -426,7 +426,7 @@ func (r *Registry) Run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the registry is not ready: %w: %s", err, answer)
 		}
-		key, err := r.run(ctx, "catalog", "fingerprint")
+		key, err := r.run(ctx, "registry", "fingerprint")
 		r.Fingerprint = strings.TrimSpace(key)
 		return err
 	})
@@ -456,7 +456,7 @@ func (r *Registry) Watches(ctx context.Context, how string) (int, error) {
 	}
 	for line := range strings.Lines(text) {
 		var n int
-		if _, err := fmt.Sscanf(line, `liqo_broker_catalog_watches_total{begin="`+how+`"} %d`, &n); err == nil {
+		if _, err := fmt.Sscanf(line, `liqo_broker_registry_watches_total{begin="`+how+`"} %d`, &n); err == nil {
 			return n, nil
 		}
 	}
@@ -465,7 +465,7 @@ func (r *Registry) Watches(ctx context.Context, how string) (int, error) {
 
 // Token makes a token that lets one party in.
 func (r *Registry) Token(ctx context.Context) (string, error) {
-	token, err := r.run(ctx, "catalog", "tokens", "create", "--uses=1")
+	token, err := r.run(ctx, "registry", "tokens", "create", "--uses=1")
 	if err != nil {
 		return "", fmt.Errorf("make a token: %w: %s", err, token)
 	}
@@ -474,7 +474,7 @@ func (r *Registry) Token(ctx context.Context) (string, error) {
 
 // Revoke takes a party out of the registry, with its offers.
 func (r *Registry) Revoke(ctx context.Context, id string) error {
-	if said, err := r.run(ctx, "catalog", "parties", "revoke", id); err != nil {
+	if said, err := r.run(ctx, "registry", "parties", "revoke", id); err != nil {
 		return fmt.Errorf("revoke party %s: %w: %s", id, err, said)
 	}
 	return nil

@@ -31,22 +31,22 @@ var allowedValues = []struct {
 	same        func(from, to string) bool
 	reason      string
 }{
-	{`deploy/(connector|catalog)/kustomization\.yaml`, `images\.0\.newTag`, isTag, "The images are those that were built last."},
+	{`deploy/(connector|registry)/kustomization\.yaml`, `images\.0\.newTag`, isTag, "The images are those that were built last."},
 	{`deploy/chart-connector/Chart\.yaml`, `appVersion`, isTag, "The same, by Helm."},
 	{`deploy/connector/deployment\.yaml`, `ConfigMap/liqo-broker-connector data\.share`, is("30", "90"), "The nodes of the lab are small: they sell nearly all that they have."},
 	{`deploy/chart-connector/values\.yaml`, `share`, is("30", "90"), "The same, by Helm."},
 	{`deploy/connector/deployment\.yaml`, `ConfigMap/liqo-broker-connector data\.drain`, is("5m", "20s"), "Journeys do not wait for workloads that have left."},
 	{`deploy/chart-connector/values\.yaml`, `drain`, is("5m", "20s"), "The same, by Helm."},
 	{
-		`deploy/examples/catalog/(offer|capacityrequest|purchase)\.yaml`, `(Offer|CapacityRequest|Purchase)/\w+ spec\.(plans\.\d\.)?(resources|range\.\w+|unitPrices)\.(cpu|memory)(\.per)?`,
+		`deploy/examples/trade/(offer|capacityrequest|purchase)\.yaml`, `(Offer|CapacityRequest|Purchase)/\w+ spec\.(plans\.\d\.)?(resources|range\.\w+|unitPrices)\.(cpu|memory)(\.per)?`,
 		isPart(8), "The small nodes of the lab sell eighths.",
 	},
 	{
-		`deploy/examples/catalog/(offer|capacityrequest|purchase)\.yaml`, `(Offer|CapacityRequest|Purchase)/\w+ spec\.(plans\.\d\.)?(resources|range\.\w+)\.pods`,
+		`deploy/examples/trade/(offer|capacityrequest|purchase)\.yaml`, `(Offer|CapacityRequest|Purchase)/\w+ spec\.(plans\.\d\.)?(resources|range\.\w+)\.pods`,
 		isPart(5), "They have room for few pods.",
 	},
-	{exampleRegistry, `CatalogRegistry/my-registry spec\.url`, is("https://registry.example:30443", registryURL), "Where the registry is, which people are told."},
-	{exampleRegistry, `CatalogRegistry/my-registry spec\.fingerprint`, is(exampleParty, registryKey), "By what it is known, which people are told."},
+	{exampleRegistry, `Registry/my-registry spec\.url`, is("https://registry.example:30443", registryURL), "Where the registry is, which people are told."},
+	{exampleRegistry, `Registry/my-registry spec\.fingerprint`, is(exampleParty, registryKey), "By what it is known, which people are told."},
 }
 
 // allowedTexts are the texts of commands that may be others, and nothing else of the commands.
@@ -232,7 +232,7 @@ func TestReleaseThatAdds(t *testing.T) {
 		"Image":    {"deploy/guard/deployment.yaml", "image: capacitorset/liqo-broker ", "image: lab.local/liqo-broker ", "image"},
 		"Object":   {"deploy/connector/namespace.yaml", "apiVersion: v1", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n---\napiVersion: v1", "ConfigMap/more"},
 		"Value":    {"deploy/connector/deployment.yaml", `share: "90"`, `share: "95"`, "data.share"},
-		"Size":     {"deploy/examples/catalog/purchase.yaml", "cpu: 375m", "cpu: 500m", "resources.cpu"},
+		"Size":     {"deploy/examples/trade/purchase.yaml", "cpu: 375m", "cpu: 500m", "resources.cpu"},
 		"Template": {"deploy/chart-connector/templates/NOTES.txt", "{{", "more {{", "becomes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestCommandsAreThoseOfPeople(t *testing.T) {
 	seen := 0
 	for _, page := range []string{"buyer", "provider", "operator", "registry"} {
 		for _, in := range []string{"InstallMarket", "TestTraders", "TestResell", "TestOperator", "RotateKey"} {
-			r, err := f.Read("docs/catalog/"+page+".md", in, append(soldAt(sellerURL), replaced(labTag)...)...)
+			r, err := f.Read("docs/trade/"+page+".md", in, append(soldAt(sellerURL), replaced(labTag)...)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -285,7 +285,7 @@ func TestCommandsAreThoseOfPeople(t *testing.T) {
 // TestRegistryIsThatOfPeople holds that the registry of the market is run by the command of the page, with one flag more, which the manifests have.
 func TestRegistryIsThatOfPeople(t *testing.T) {
 	f := &Federation{root: "../.."}
-	const page, metrics = "docs/catalog/operator.md", "--metrics-address=:8445"
+	const page, metrics = "docs/trade/operator.md", "--metrics-address=:8445"
 	run, err := f.serve(page)
 	if err != nil {
 		t.Fatal(err)
@@ -295,11 +295,11 @@ func TestRegistryIsThatOfPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Exec, so that the registry itself is what is killed.
-	if want := strings.Replace(blocks[0].Text, "catalog serve", "exec catalog serve "+metrics, 1); run != want {
+	if want := strings.Replace(blocks[0].Text, "registry serve", "exec registry serve "+metrics, 1); run != want {
 		t.Errorf("the registry is run by\n%s, want\n%s", run, want)
 	}
-	manifest, err := os.ReadFile(f.path("deploy", "catalog", "statefulset.yaml"))
+	manifest, err := os.ReadFile(f.path("deploy", "registry", "statefulset.yaml"))
 	if err != nil || !bytes.Contains(manifest, []byte("- "+metrics)) {
-		t.Errorf("deploy/catalog has no %s: %v", metrics, err)
+		t.Errorf("deploy/registry has no %s: %v", metrics, err)
 	}
 }

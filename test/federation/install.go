@@ -91,7 +91,7 @@ var ourImages = []struct {
 
 // images returns the options by which the images are installed as they were built last: their tag is made of their content.
 func (f *Federation) images() (install.Options, error) {
-	sum, names := sha256.New(), []string{connector, "liqo-broker-catalog"}
+	sum, names := sha256.New(), []string{connector, "liqo-broker-registry"}
 	for _, image := range ourImages {
 		names = append(names, image.name)
 	}

@@ -59,17 +59,17 @@ var exampleParty = strings.Repeat("a", 52)
 func inLab(version, tag string) map[string][]string {
 	return map[string][]string{
 		"deploy/connector/kustomization.yaml": {"newTag: " + version, "newTag: " + tag},
-		"deploy/catalog/kustomization.yaml":   {"newTag: " + version, "newTag: " + tag},
+		"deploy/registry/kustomization.yaml":  {"newTag: " + version, "newTag: " + tag},
 		"deploy/chart-connector/Chart.yaml":   {"appVersion: " + version, "appVersion: " + tag},
 		"deploy/connector/deployment.yaml":    {`share: "30"`, `share: "90"`, "drain: 5m", "drain: 20s"},
 		"deploy/chart-connector/values.yaml":  {"\nshare: 30\n", "\nshare: 90\n", "\ndrain: 5m\n", "\ndrain: 20s\n"},
-		"deploy/examples/catalog/offer.yaml": {
+		"deploy/examples/trade/offer.yaml": {
 			`cpu: "1"`, "cpu: 125m", `cpu: "2"`, "cpu: 250m", `cpu: "16"`, `cpu: "2"`, `pods: "10"`, `pods: "2"`, `pods: "30"`, `pods: "6"`, `pods: "110"`, `pods: "22"`,
 			`per: "1"`, "per: 125m", "per: 1Gi", "per: 128Mi",
 			"memory: 1Gi", "memory: 128Mi", "memory: 2Gi", "memory: 256Mi", "memory: 4Gi", "memory: 512Mi", "memory: 64Gi", "memory: 8Gi",
 		},
-		"deploy/examples/catalog/capacityrequest.yaml": {`cpu: "2"`, "cpu: 250m", "memory: 4Gi", "memory: 512Mi", `pods: "20"`, `pods: "4"`},
-		"deploy/examples/catalog/purchase.yaml":        {`cpu: "3"`, "cpu: 375m", "memory: 6Gi", "memory: 768Mi", `pods: "20"`, `pods: "4"`},
+		"deploy/examples/trade/capacityrequest.yaml": {`cpu: "2"`, "cpu: 250m", "memory: 4Gi", "memory: 512Mi", `pods: "20"`, `pods: "4"`},
+		"deploy/examples/trade/purchase.yaml":        {`cpu: "3"`, "cpu: 375m", "memory: 6Gi", "memory: 768Mi", `pods: "20"`, `pods: "4"`},
 	}
 }
 

@@ -41,7 +41,7 @@ func TestUnpack(t *testing.T) {
 		}
 	}
 	offer := &connectorv1alpha1.Offer{}
-	if err := yaml.UnmarshalStrict([]byte(text("examples/catalog/offer.yaml")), offer); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(text("examples/trade/offer.yaml")), offer); err != nil {
 		t.Fatal(err)
 	}
 	small, elastic := offer.Spec.Plans[0], offer.Spec.Plans[1]
@@ -51,7 +51,7 @@ func TestUnpack(t *testing.T) {
 	if step := elastic.Range.Step["memory"]; step.String() != "128Mi" {
 		t.Errorf("plan elastic is %+v", elastic)
 	}
-	if err := r.Edit("deploy/examples/catalog/offer.yaml", "no such text", ""); err == nil {
+	if err := r.Edit("deploy/examples/trade/offer.yaml", "no such text", ""); err == nil {
 		t.Error("what is not there is replaced")
 	}
 }
@@ -61,7 +61,7 @@ func TestReplacedIsInPages(t *testing.T) {
 	f := &Federation{root: "../.."}
 	var all strings.Builder
 	for _, page := range []string{"buyer", "provider", "operator"} {
-		text, err := os.ReadFile(f.path("docs", "catalog", page+".md"))
+		text, err := os.ReadFile(f.path("docs", "trade", page+".md"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,8 +46,8 @@ func (f *Federation) Published(ctx context.Context, providers ...*Cluster) error
 			return err
 		}
 	}
-	known := &connectorv1alpha1.CatalogRegistry{}
-	if err := f.Consumer.Get(ctx, client.ObjectKey{Name: CatalogName}, known); err != nil {
+	known := &connectorv1alpha1.Registry{}
+	if err := f.Consumer.Get(ctx, client.ObjectKey{Name: RegistryName}, known); err != nil {
 		return err
 	}
 	if int(known.Status.Offers) != len(providers) {
@@ -79,7 +79,7 @@ func ComputeOffer(price string) *connectorv1alpha1.Offer {
 	}
 }
 
-// Is fails unless an object of the catalog has a condition with a reason.
+// Is fails unless an object of the trade has a condition with a reason.
 func (c *Cluster) Is(ctx context.Context, object client.Object, name, condition, reason string) error {
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *Cluster) Is(ctx context.Context, object client.Object, name, condition,
 	switch o := object.(type) {
 	case *connectorv1alpha1.Offer:
 		conditions = o.Status.Conditions
-	case *connectorv1alpha1.CatalogRegistry:
+	case *connectorv1alpha1.Registry:
 		conditions = o.Status.Conditions
 	case *connectorv1alpha1.CapacityRequest:
 		conditions = o.Status.Conditions

@@ -87,7 +87,7 @@ func (p *Program) Connector() []Attempt {
 			p.patch("apps/v1", "Deployment", "liqo-broker-guard", "liqo-broker-guard", `[{"op": "replace", "path": "/spec/replicas", "value": 0}]`)},
 		{"give itself a role", "everything", NoRight, p.create("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", nil, nil)},
 		{"offer in the owner's name", "contracts that the owner does not want", NoRight, p.create(trading, "Offer", "", nil, map[string]any{})},
-		{"follow another registry", "sellers that the owner does not know", NoRight, p.create(trading, "CatalogRegistry", "", nil, map[string]any{})},
+		{"follow another registry", "sellers that the owner does not know", NoRight, p.create(trading, "Registry", "", nil, map[string]any{})},
 	}
 }
 

@@ -68,7 +68,7 @@ type metric struct {
 // programs have metrics, and this is where their tests write them.
 var programs = []struct{ name, folder string }{
 	{"broker", "cmd/broker"}, {"network-manager", "cmd/network-manager"}, {"virtual-kubelet", "pkg/virtualkubelet/serve"},
-	{"connector", "cmd/connector"}, {"catalog", "pkg/registry/server"},
+	{"connector", "cmd/connector"}, {"registry", "pkg/registry/server"},
 }
 
 func metrics(t *testing.T) map[string]metric {

@@ -56,7 +56,7 @@ func TestConnector(t *testing.T) {
 	program(t, "connector")
 	s := sized(t)
 	k := startKubernetes(t)
-	r := newRegistry(t, "sqlite:"+filepath.Join(t.TempDir(), "catalog.db"))
+	r := newRegistry(t, "sqlite:"+filepath.Join(t.TempDir(), "registry.db"))
 	c, _ := newCrowd(t, s, r)
 	m := &measurement{t: t}
 	m.table.value("offers, parties", fmt.Sprintf("%d, %d", s.parties*s.offersEach, s.parties))
@@ -201,9 +201,9 @@ func (k *kubernetes) join(r *registry, token string) {
 	k.t.Helper()
 	for _, o := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "token"}, Data: map[string][]byte{"token": []byte(token)}},
-		&connectorv1alpha1.CatalogRegistry{
+		&connectorv1alpha1.Registry{
 			ObjectMeta: metav1.ObjectMeta{Name: "large"},
-			Spec: connectorv1alpha1.CatalogRegistrySpec{
+			Spec: connectorv1alpha1.RegistrySpec{
 				URL: "https://" + r.address, Fingerprint: r.fingerprint, TokenSecret: connectorv1alpha1.SecretReference{Name: "token"},
 			},
 		},
@@ -234,7 +234,7 @@ const memoryLimit = "96MiB"
 func (k *kubernetes) await(c *crowd) {
 	k.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		var found connectorv1alpha1.CatalogRegistry
+		var found connectorv1alpha1.Registry
 		if err := k.Get(k.t.Context(), client.ObjectKey{Name: "large"}, &found); err != nil {
 			k.t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func (k *kubernetes) await(c *crowd) {
 // follows waits until the connector, which has begun again, watches the registry: it sees an offer that changes.
 func (k *kubernetes) follows(c *crowd, p *process) {
 	k.t.Helper()
-	var before connectorv1alpha1.CatalogRegistry
+	var before connectorv1alpha1.Registry
 	if err := k.Get(k.t.Context(), client.ObjectKey{Name: "large"}, &before); err != nil {
 		k.t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func (k *kubernetes) follows(c *crowd, p *process) {
 		k.t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		var found connectorv1alpha1.CatalogRegistry
+		var found connectorv1alpha1.Registry
 		if err := k.Get(k.t.Context(), client.ObjectKey{Name: "large"}, &found); err != nil {
 			k.t.Fatal(err)
 		}

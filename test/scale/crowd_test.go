@@ -20,7 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
-// size is how large a catalog is, and what is done with it.
+// size is how large a registry is, and what is done with it.
 type size struct {
 	parties, offersEach, watchers int
 	// single is how many offers change one after another, and burst how many at once.
@@ -51,7 +51,7 @@ func sized(tb testing.TB) size {
 // atOnce is how many parties are announced at the same time.
 const atOnce = 48
 
-// crowd is all parties of a catalog.
+// crowd is all parties of a registry.
 type crowd struct {
 	size
 

@@ -23,8 +23,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
-// programsVariable names the folder of the programs catalog and connector: without it, nothing is measured.
-const programsVariable = "LIQO_BROKER_TEST_CATALOG"
+// programsVariable names the folder of the programs registry and connector: without it, nothing is measured.
+const programsVariable = "LIQO_BROKER_TEST_REGISTRY"
 
 // program returns the path of a program that was built.
 func program(tb testing.TB, name string) string {
@@ -211,7 +211,7 @@ func newRegistry(tb testing.TB, dsn string) *registry {
 	tb.Helper()
 	r := &registry{tb: tb, dsn: dsn, folder: tb.TempDir(), address: free(tb), health: free(tb), metrics: free(tb)}
 	r.serve()
-	text, err := os.ReadFile(filepath.Join(r.folder, "catalog.key"))
+	text, err := os.ReadFile(filepath.Join(r.folder, "registry.key"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -227,8 +227,8 @@ func newRegistry(tb testing.TB, dsn string) *registry {
 func (r *registry) serve() time.Duration {
 	r.tb.Helper()
 	began := time.Now()
-	r.process = start(r.tb, r.environment(), program(r.tb, "catalog"), "serve", "--address="+r.address, "--health-address="+r.health, "--metrics-address="+r.metrics,
-		"--key-file="+filepath.Join(r.folder, "catalog.key"), "--max-connections-of-address=8192", "--max-requests=100000")
+	r.process = start(r.tb, r.environment(), program(r.tb, "registry"), "serve", "--address="+r.address, "--health-address="+r.health, "--metrics-address="+r.metrics,
+		"--key-file="+filepath.Join(r.folder, "registry.key"), "--max-connections-of-address=8192", "--max-requests=100000")
 	return r.await("http://"+r.health+"/readyz", began)
 }
 
@@ -254,15 +254,15 @@ func (r *registry) metric(name string) float64 {
 	return 0
 }
 
-// environment is as deploy/catalog has it.
+// environment is as deploy/registry has it.
 func (r *registry) environment() []string {
-	return []string{"CATALOG_STORE=" + r.dsn, "GOMEMLIMIT=400MiB"}
+	return []string{"REGISTRY_STORE=" + r.dsn, "GOMEMLIMIT=400MiB"}
 }
 
 // token returns a token that lets parties in.
 func (r *registry) token(uses int) string {
 	r.tb.Helper()
-	command := exec.CommandContext(r.tb.Context(), program(r.tb, "catalog"), "tokens", "create", "--uses="+strconv.Itoa(uses))
+	command := exec.CommandContext(r.tb.Context(), program(r.tb, "registry"), "tokens", "create", "--uses="+strconv.Itoa(uses))
 	command.Env = append(os.Environ(), r.environment()...)
 	out, err := command.CombinedOutput()
 	if err != nil {

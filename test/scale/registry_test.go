@@ -43,13 +43,13 @@ const (
 
 // TestRegistry measures the registry on SQLite and on PostgreSQL.
 func TestRegistry(t *testing.T) {
-	program(t, "catalog")
+	program(t, "registry")
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // A thousand watchers are this process: their garbage is not to be measured.
 	for _, store := range []struct {
 		name string
 		dsn  func(*testing.T) string
 	}{
-		{"SQLite", func(t *testing.T) string { t.Helper(); return "sqlite:" + filepath.Join(t.TempDir(), "catalog.db") }},
+		{"SQLite", func(t *testing.T) string { t.Helper(); return "sqlite:" + filepath.Join(t.TempDir(), "registry.db") }},
 		{"PostgreSQL", func(t *testing.T) string { t.Helper(); return postgrestest.Start(t).Database(t) }},
 	} {
 		t.Run(store.name, func(t *testing.T) {

@@ -136,7 +136,7 @@ func TestBuy(t *testing.T) {
 	// The registry is killed: everything but its news goes on. It comes back, and shows nothing anew.
 	registry.Kill()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
-		return fed.Consumer.Is(ctx, &connectorv1alpha1.CatalogRegistry{}, federation.CatalogName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonUnreachable)
+		return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonUnreachable)
 	})
 	if err := answers(t.Context()); err != nil {
 		t.Errorf("without the registry: %v", err)
@@ -146,7 +146,7 @@ func TestBuy(t *testing.T) {
 	}
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		for _, c := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
-			if err := c.Is(ctx, &connectorv1alpha1.CatalogRegistry{}, federation.CatalogName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing); err != nil {
+			if err := c.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing); err != nil {
 				return err
 			}
 		}

@@ -54,7 +54,7 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 		8081: {"http://%s/healthz", closed, "200"},       // Probes.
 		9443: {"https://%s/isolate-pods", closed, "405"}, // Webhooks: no address of a peer; all are for POST.
 	}
-	catalog := map[int]answer{
+	openAtRegistry := map[int]answer{
 		8443: {"https://%s/v1/offers", "401", "401"}, // The API.
 		8444: {"http://%s/healthz", "200", "200"},    // Probes.
 		8445: {"http://%s/metrics", "200", "200"},    // Metrics, which name nobody.
@@ -123,7 +123,7 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 	}
 	t.Run("registry", func(t *testing.T) {
 		t.Parallel()
-		checkPorts(t, ports, catalog, []asker{
+		checkPorts(t, ports, openAtRegistry, []asker{
 			{on: fed.Consumer, pod: tools(fed.Consumer), at: at.Hostname()}, {on: fed.ProviderB, pod: guest, guest: true, at: at.Hostname()},
 		})
 	})

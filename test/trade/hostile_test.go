@@ -219,8 +219,8 @@ func TestHostile(t *testing.T) {
 			registryv1.Upsert{Offer: &registryv1.Offer{Party: honest.ID, ID: "cheap", Revision: before.Revision, JWS: before.JWS}},
 			registryv1.Upsert{Offer: &before}, // It was true, and has been replaced.
 		)
-		liar := &connectorv1alpha1.CatalogRegistry{
-			ObjectMeta: metav1.ObjectMeta{Name: "liar"}, Spec: connectorv1alpha1.CatalogRegistrySpec{URL: url, Fingerprint: s.Key.Fingerprint()},
+		liar := &connectorv1alpha1.Registry{
+			ObjectMeta: metav1.ObjectMeta{Name: "liar"}, Spec: connectorv1alpha1.RegistrySpec{URL: url, Fingerprint: s.Key.Fingerprint()},
 		}
 		if err := fed.Consumer.Create(t.Context(), liar); err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestHostile(t *testing.T) {
 			}
 		})
 		eventually(t, time.Minute, func(ctx context.Context) error {
-			return fed.Consumer.Is(ctx, &connectorv1alpha1.CatalogRegistry{}, "liar", connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonMisbehaving)
+			return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, "liar", connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonMisbehaving)
 		})
 		// Nothing is as cheap as the liar says, nor as it was: what is bought costs what its seller says today, and is bought from it.
 		want := func(name, price, reason string) {

@@ -99,14 +99,14 @@ var anybody = strings.Repeat("a", 52)
 // TestOperator does what the pages say to who runs a registry: on a cluster, whose registry answers with the fingerprint that is printed, and on the
 // machine of the registry, where a token that was deleted lets nobody in, who waits is approved, and who is revoked is out.
 func TestOperator(t *testing.T) {
-	r := read(t, "docs/catalog/operator.md", "TestOperator")
+	r := read(t, "docs/trade/operator.md", "TestOperator")
 	volume(t, fed.Broker)
-	if err := fed.Load(t.Context(), "liqo-broker-catalog", fed.Broker); err != nil {
+	if err := fed.Load(t.Context(), "liqo-broker-registry", fed.Broker); err != nil {
 		t.Fatal(err)
 	}
-	r.next("kubectl apply -k deploy/catalog")
-	r.next("kubectl -n liqo-broker-catalog exec statefulset/liqo-broker-catalog -- /usr/bin/catalog parties list")
-	fingerprint := strings.TrimSpace(r.next("kubectl -n liqo-broker-catalog exec statefulset/liqo-broker-catalog -- /usr/bin/catalog fingerprint"))
+	r.next("kubectl apply -k deploy/registry")
+	r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry parties list")
+	fingerprint := strings.TrimSpace(r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry fingerprint"))
 	first, second := newStranger(t, newParty(t)), newStranger(t, newParty(t))
 	for _, s := range []*stranger{first, second} {
 		s.Clusters = []registryv1.Cluster{{ID: s.ID[:8]}}
@@ -117,13 +117,13 @@ func TestOperator(t *testing.T) {
 	})
 
 	// A token is worth nothing when it was deleted.
-	token, listed, _ := strings.Cut(r.next("catalog tokens create"), "\n")
+	token, listed, _ := strings.Cut(r.next("registry tokens create"), "\n")
 	id := store.Digest(token)[:12]
 	if !strings.Contains(listed, id) || !strings.Contains(listed, "for whom") {
 		t.Errorf("token %s is not listed:\n%s", id, listed)
 	}
 	r.Values["TOKEN_ID"] = id
-	r.next("catalog tokens delete")
+	r.next("registry tokens delete")
 	enrolled := func(s *stranger) string { return registryv1.Base + "/parties/" + s.ID }
 	atFirst := first.at(t, registry.URL, registry.Fingerprint)
 	if status, said, err := atFirst.call(t.Context(), http.MethodPut, enrolled(first), first.Enrolment(t, 1, token)); err != nil || status < 400 || status >= 500 {
@@ -133,12 +133,12 @@ func TestOperator(t *testing.T) {
 	// Who has none waits for the operator, who lets in and puts out.
 	atFirst.get(t, http.MethodPut, enrolled(first), first.Enrolment(t, 2, ""), nil)
 	r.Values["PARTY"] = first.ID
-	r.next("catalog parties revoke")
-	admits := read(t, "docs/catalog/registry.md", "TestOperator")
+	r.next("registry parties revoke")
+	admits := read(t, "docs/trade/registry.md", "TestOperator")
 	admits.Values["PARTY"] = second.ID
 	atSecond := second.at(t, registry.URL, registry.Fingerprint)
 	atSecond.get(t, http.MethodPut, enrolled(second), second.Enrolment(t, 1, ""), nil)
-	if said := admits.next("catalog tokens create"); !strings.Contains(said, second.ID+" approved") || strings.Contains(said, first.ID) {
+	if said := admits.next("registry tokens create"); !strings.Contains(said, second.ID+" approved") || strings.Contains(said, first.ID) {
 		t.Errorf("only %s waits, and is approved:\n%s", second.ID, said)
 	}
 	reads := func(of caller, status int) {
@@ -147,25 +147,25 @@ func TestOperator(t *testing.T) {
 	}
 	reads(atSecond, http.StatusOK)
 	reads(atFirst, http.StatusForbidden)
-	if said := admits.next("catalog parties revoke"); !strings.Contains(said, second.ID+" revoked") {
+	if said := admits.next("registry parties revoke"); !strings.Contains(said, second.ID+" revoked") {
 		t.Errorf("%s is not revoked:\n%s", second.ID, said)
 	}
 	reads(atSecond, http.StatusForbidden)
 	admits.end()
 
 	// What the text says besides: the schema is that of this program, and who waits is forgotten.
-	if said := strings.TrimSpace(admits.said("registry", "catalog fingerprint")); said != registry.Fingerprint {
+	if said := strings.TrimSpace(admits.said("registry", "registry fingerprint")); said != registry.Fingerprint {
 		t.Errorf("the fingerprint is %s, want %s", said, registry.Fingerprint)
 	}
-	r.said("registry", "catalog migrate")
+	r.said("registry", "registry migrate")
 	third := newStranger(t, newParty(t))
 	third.Clusters = []registryv1.Cluster{{ID: third.ID[:8]}}
 	third.at(t, registry.URL, registry.Fingerprint).get(t, http.MethodPut, enrolled(third), third.Enrolment(t, 1, ""), nil)
-	if said := r.said("registry", "catalog parties drop --pending"); !strings.Contains(said, "parties dropped") || strings.HasPrefix(said, "0 ") {
+	if said := r.said("registry", "registry parties drop --pending"); !strings.Contains(said, "parties dropped") || strings.HasPrefix(said, "0 ") {
 		t.Errorf("who waits is not forgotten:\n%s", said)
 	}
 
-	r.next("kubectl delete -k deploy/catalog")
+	r.next("kubectl delete -k deploy/registry")
 	r.end()
 }
 
@@ -211,7 +211,7 @@ spec:
 	}
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		if _, err := on.Kubectl(ctx, "delete", "namespace", "liqo-broker-catalog", "--ignore-not-found"); err != nil {
+		if _, err := on.Kubectl(ctx, "delete", "namespace", "liqo-broker-registry", "--ignore-not-found"); err != nil {
 			t.Error(err)
 		}
 		remove(ctx)
@@ -250,7 +250,7 @@ func TestTraders(t *testing.T) {
 			}
 		}
 	})
-	buys, sells := read(t, "docs/catalog/buyer.md", "TestTraders"), read(t, "docs/catalog/provider.md", "TestTraders")
+	buys, sells := read(t, "docs/trade/buyer.md", "TestTraders"), read(t, "docs/trade/provider.md", "TestTraders")
 
 	party := seller(t, fed.ProviderA)
 	if said := sells.next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, string(party)) {
@@ -259,12 +259,12 @@ func TestTraders(t *testing.T) {
 	if said := sells.next("kubectl liqo-broker diagnose"); !strings.Contains(said, "\nConnector\n") {
 		t.Errorf("nothing is said of the connector:\n%s", said)
 	}
-	sells.edit("deploy/examples/catalog/offer.yaml", anybody, string(seller(t, fed.Consumer)))
-	sells.next("kubectl apply -f deploy/examples/catalog/offer.yaml")
+	sells.edit("deploy/examples/trade/offer.yaml", anybody, string(seller(t, fed.Consumer)))
+	sells.next("kubectl apply -f deploy/examples/trade/offer.yaml")
 	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Published(ctx, fed.ProviderA) })
 
 	// What the consumer needs, what it sees and chooses, and what it orders from that seller, who has to agree.
-	buys.next("kubectl apply -f deploy/examples/catalog/capacityrequest.yaml")
+	buys.next("kubectl apply -f deploy/examples/trade/capacityrequest.yaml")
 	has := func(want v1alpha1.Quantities) {
 		t.Helper()
 		eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, fed.ProviderA, want) })
@@ -278,8 +278,8 @@ func TestTraders(t *testing.T) {
 		t.Errorf("the seller's party is not shown:\n%s", said)
 	}
 	end := time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
-	buys.edit("deploy/examples/catalog/purchase.yaml", anybody, string(party), "2027-01-31T18:00:00Z", end)
-	buys.next("kubectl apply -f deploy/examples/catalog/purchase.yaml")
+	buys.edit("deploy/examples/trade/purchase.yaml", anybody, string(party), "2027-01-31T18:00:00Z", end)
+	buys.next("kubectl apply -f deploy/examples/trade/purchase.yaml")
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		var sales connectorv1alpha1.SaleList
 		if err := fed.ProviderA.List(ctx, &sales); err != nil {
@@ -344,7 +344,7 @@ func TestTraders(t *testing.T) {
 	if said, err := fed.Consumer.Kubectl(t.Context(), "-n", "liqo", "rollout", "status", "deployment", "liqo-gateway", "--timeout=1m"); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	buys.next("kubectl delete catalogregistries")
+	buys.next("kubectl delete registries")
 	buys.end()
 	sells.next("kubectl delete offers,sales")
 	sells.next("kubectl delete -k deploy/connector")
@@ -374,7 +374,7 @@ func TestTraders(t *testing.T) {
 	for i, c := range both {
 		eventually(t, time.Minute, func(ctx context.Context) error { return fed.AsSetUp(ctx, c, before[i]) })
 		eventually(t, 2*time.Minute, func(ctx context.Context) error {
-			return c.Is(ctx, &connectorv1alpha1.CatalogRegistry{}, federation.CatalogName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing)
+			return c.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing)
 		})
 	}
 }

@@ -171,7 +171,7 @@ func TestResell(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		return fed.Consumer.HasBought(ctx, fed.Broker, federation.Sold("750m"))
 	})
-	buyer := read(t, "docs/catalog/buyer.md", "TestResell")
+	buyer := read(t, "docs/trade/buyer.md", "TestResell")
 	buyer.Values["BROKER"] = fed.Broker.Name
 	buyer.next("kubectl liqo-broker prepare --broker BROKER")
 	runWeb(t, "resold", fed.Broker)

@@ -118,13 +118,13 @@ var charts = []chart{
 	},
 	{
 		// A cluster may have several registries, each in a namespace of its own.
-		folder: "deploy/chart-catalog", labels: "liqo-broker-catalog.labels",
+		folder: "deploy/chart-registry", labels: "liqo-broker-registry.labels",
 		sources: []source{
-			{files: "deploy/catalog/common/serviceaccount.yaml"},
-			{files: "deploy/catalog/common/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
-			{files: "deploy/catalog/common/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
-			{files: "deploy/catalog/networkpolicy-egress.yaml", when: "and .Values.networkPolicies.enabled (not .Values.postgres.existingSecret)"},
+			{files: "deploy/registry/common/serviceaccount.yaml"},
+			{files: "deploy/registry/common/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
+			{files: "deploy/registry/common/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
+			{files: "deploy/registry/networkpolicy-egress.yaml", when: "and .Values.networkPolicies.enabled (not .Values.postgres.existingSecret)"},
 		},
-		substitutes: []substitute{{regexp.MustCompile(`(?m)^( *namespace:) liqo-broker-catalog$`), `${1} {{ .Release.Namespace }}`}},
+		substitutes: []substitute{{regexp.MustCompile(`(?m)^( *namespace:) liqo-broker-registry$`), `${1} {{ .Release.Namespace }}`}},
 	},
 }

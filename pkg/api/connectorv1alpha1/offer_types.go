@@ -9,7 +9,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 )
 
-// ConditionPublished is true while an offer stands in the catalogs of all registries that it is to stand in.
+// ConditionPublished is true while an offer stands in all registries that it is to stand in.
 const ConditionPublished = "Published"
 
 // Reasons of the condition Published of Offers.
@@ -17,7 +17,7 @@ const (
 	ReasonPublished = "Published"
 	// ReasonNotPublished: not all registries have the offer yet.
 	ReasonNotPublished = "NotPublished"
-	// ReasonNoRegistry: there is no CatalogRegistry to publish in.
+	// ReasonNoRegistry: there is no Registry to publish in.
 	ReasonNoRegistry = "NoRegistry"
 	// ReasonInvalidOffer: the offer makes no sense; the message names the field.
 	ReasonInvalidOffer = "InvalidOffer"

@@ -14,7 +14,7 @@ var GroupVersion = schema.GroupVersion{Group: "brokering.liqo.io", Version: "v1a
 
 // AddToScheme registers the objects of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &CatalogRegistry{}, &CatalogRegistryList{}, &CatalogPage{}, &CatalogPageList{}, &Offer{}, &OfferList{},
+	s.AddKnownTypes(GroupVersion, &Registry{}, &RegistryList{}, &CatalogPage{}, &CatalogPageList{}, &Offer{}, &OfferList{},
 		&Purchase{}, &PurchaseList{}, &Sale{}, &SaleList{}, &SalesLedger{}, &SalesLedgerList{}, &CapacityRequest{}, &CapacityRequestList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

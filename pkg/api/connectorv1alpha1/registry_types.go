@@ -10,7 +10,7 @@ import (
 // ConditionEnrolled is true while a registry knows this cluster as a party, and has approved it.
 const ConditionEnrolled = "Enrolled"
 
-// Reasons of the condition Enrolled of CatalogRegistries.
+// Reasons of the condition Enrolled of Registries.
 const (
 	ReasonEnrolled = "Enrolled"
 	// ReasonAwaitsAdmission: the administrator of the registry has to approve the cluster.
@@ -25,10 +25,10 @@ const (
 	ReasonInvalidRegistry = "InvalidRegistry"
 )
 
-// ConditionFollowing is true while the catalog of a registry is followed.
+// ConditionFollowing is true while the registry is followed.
 const ConditionFollowing = "Following"
 
-// Reasons of the condition Following of CatalogRegistries, besides ReasonUnreachable and ReasonInvalidRegistry.
+// Reasons of the condition Following of Registries, besides ReasonUnreachable and ReasonInvalidRegistry.
 const (
 	ReasonFollowing = "Following"
 	// ReasonMisbehaving: the registry has shown what its owner has not signed, or what is older than what was seen.
@@ -38,14 +38,14 @@ const (
 // ConditionComplete is false while a registry shows more than there is room for.
 const ConditionComplete = "Complete"
 
-// Reasons of the condition Complete of CatalogRegistries.
+// Reasons of the condition Complete of Registries.
 const (
 	ReasonAllKept = "AllKept"
 	// ReasonNoRoom: what came when there was no room for more is left out.
 	ReasonNoRoom = "NoRoom"
 )
 
-// CatalogRegistry is a registry that this cluster uses: it finds offers there, and publishes its own.
+// Registry is a registry that this cluster uses: it finds offers there, and publishes its own.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -57,7 +57,7 @@ const (
 // +kubebuilder:printcolumn:name="Parties",type=integer,JSONPath=`.status.parties`
 // +kubebuilder:printcolumn:name="Offers",type=integer,JSONPath=`.status.offers`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-type CatalogRegistry struct {
+type Registry struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is Kubernetes' own.
 	// +optional
@@ -65,21 +65,21 @@ type CatalogRegistry struct {
 
 	// spec is what people want.
 	// +required
-	Spec CatalogRegistrySpec `json:"spec"`
+	Spec RegistrySpec `json:"spec"`
 	// status is what the connector sees.
 	// +optional
-	Status CatalogRegistryStatus `json:"status,omitempty"`
+	Status RegistryStatus `json:"status,omitempty"`
 }
 
-// CatalogRegistrySpec says which registry it is, and for what it is used.
-type CatalogRegistrySpec struct {
+// RegistrySpec says which registry it is, and for what it is used.
+type RegistrySpec struct {
 	// url is where the registry is.
 	// +kubebuilder:validation:Pattern=`^https://[^/?#@]+(/[^?#]*)?$`
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	URL string `json:"url"`
-	// fingerprint is that of the registry's key, as `catalog serve` prints it. Without it, the certificate of the registry must be
+	// fingerprint is that of the registry's key, as `registry serve` prints it. Without it, the certificate of the registry must be
 	// signed by one of the authorities in caBundle, or else by one that the connector's image knows.
 	// +kubebuilder:validation:Pattern=`^[a-z2-7]{52}$`
 	// +kubebuilder:validation:MaxLength=52
@@ -108,9 +108,9 @@ type SecretReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// CatalogRegistryStatus is what the connector sees of a registry.
-type CatalogRegistryStatus struct {
-	// position is how far the catalog of the registry was followed; it counts together with the CatalogPages.
+// RegistryStatus is what the connector sees of a registry.
+type RegistryStatus struct {
+	// position is how far the registry was followed; it counts together with the CatalogPages.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Position string `json:"position,omitempty"`
@@ -134,13 +134,13 @@ type CatalogRegistryStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// CatalogRegistryList is a list of CatalogRegistries.
+// RegistryList is a list of Registries.
 //
 // +kubebuilder:object:root=true
-type CatalogRegistryList struct {
+type RegistryList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []CatalogRegistry `json:"items"`
+	Items           []Registry `json:"items"`
 }
 
 // CatalogPage is a part of what a registry has shown, as the connector remembers it, so that it knows the catalog without the registry. It
@@ -157,7 +157,7 @@ type CatalogPage struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// registry is the name of the CatalogRegistry.
+	// registry is the name of the Registry.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Registry string `json:"registry,omitempty"`

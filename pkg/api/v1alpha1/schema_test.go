@@ -286,7 +286,7 @@ func TestExamples(t *testing.T) {
 	all := definitions(t)
 	missing := map[string]bool{
 		"Consumer": true, "PlacementPolicy": true, "Provider": true, "ProviderQuery": true,
-		"CapacityRequest": true, "CatalogRegistry": true, "Offer": true, "Purchase": true,
+		"CapacityRequest": true, "Registry": true, "Offer": true, "Purchase": true,
 	}
 	err := filepath.WalkDir("../../../deploy/examples", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

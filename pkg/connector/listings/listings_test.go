@@ -143,7 +143,7 @@ func TestMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := heap()
 			watcher := registryclient.NewWatcher(registryclient.WatcherConfig{})
-			all, book := listings.New(), pages.New(&connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "u"}})
+			all, book := listings.New(), pages.New(&connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "u"}})
 			kept, leftOut := 0, 0
 			take := func(changes []registryclient.Change) {
 				out := all.MergeWithin("r", changes, listings.Bounds{Registry: most, Party: most / 8})

@@ -43,12 +43,12 @@ func TestDefaultBounds(t *testing.T) {
 			t.Errorf("each of %d registries has %+v, want %d bytes, and %d for each party", registries, got, want, party)
 		}
 	}
-	document, err := os.ReadFile("../../../docs/catalog/README.md")
+	document, err := os.ReadFile("../../../docs/trade/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`share 40 MiB of its memory equally, and each party gets\s+1\.25 MiB`).Match(document) {
-		t.Error("docs/catalog/README.md says something else")
+		t.Error("docs/trade/README.md says something else")
 	}
 	deployment, err := os.ReadFile("../../../deploy/connector/deployment.yaml")
 	if err != nil {

@@ -44,13 +44,13 @@ func (m *Market) SetupWithManager(mgr ctrl.Manager) error {
 	err := mgr.Add(m)
 	if err == nil {
 		err = ctrl.NewControllerManagedBy(mgr).
-			Named("catalogregistry").
-			For(&connectorv1alpha1.CatalogRegistry{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Named("registry").
+			For(&connectorv1alpha1.Registry{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			WatchesRawSource(&source.Channel{Source: m.woken}, &handler.EnqueueRequestForObject{}).
 			Complete(m)
 	}
 	if err != nil {
-		return fmt.Errorf("set up the controller of catalog registries: %w", err)
+		return fmt.Errorf("set up the controller of registries: %w", err)
 	}
 	return nil
 }
@@ -58,21 +58,21 @@ func (m *Market) SetupWithManager(mgr ctrl.Manager) error {
 // wake has a registry looked at soon. It does not block: one that is not woken is looked at in a few seconds anyway.
 func (m *Market) wake(registry string) {
 	select {
-	case m.woken <- event.GenericEvent{Object: &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: registry}}}:
+	case m.woken <- event.GenericEvent{Object: &connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: registry}}}:
 	default:
 	}
 }
 
-// Reconcile follows a registry as its CatalogRegistry says, remembers what it has shown, and says how that goes. It is for one worker.
+// Reconcile follows a registry as its Registry says, remembers what it has shown, and says how that goes. It is for one worker.
 func (m *Market) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	registry := &connectorv1alpha1.CatalogRegistry{}
+	registry := &connectorv1alpha1.Registry{}
 	err := m.cfg.Reader.Get(ctx, req.NamespacedName, registry)
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && !registry.DeletionTimestamp.IsZero():
 		m.leave(req.Name)
 		return ctrl.Result{}, nil // Its pages are deleted with it.
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("get catalog registry %s: %w", req.Name, err)
+		return ctrl.Result{}, fmt.Errorf("get registry %s: %w", req.Name, err)
 	}
 	stored := registry.Status.DeepCopy()
 	f, invalid, err := m.follow(ctx, registry)
@@ -92,14 +92,14 @@ func (m *Market) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	registry.Status.ObservedGeneration = registry.Generation
 	if !equality.Semantic.DeepEqual(stored, &registry.Status) {
 		if err := m.cfg.Client.Status().Update(ctx, registry); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return ctrl.Result{}, fmt.Errorf("write the status of catalog registry %s: %w", req.Name, err)
+			return ctrl.Result{}, fmt.Errorf("write the status of registry %s: %w", req.Name, err)
 		}
 	}
 	return ctrl.Result{RequeueAfter: flushInterval}, nil
 }
 
 // follow returns the follower of a registry, which has begun. Invalid is what is wrong with the spec.
-func (m *Market) follow(ctx context.Context, registry *connectorv1alpha1.CatalogRegistry) (f *follower, invalid, err error) {
+func (m *Market) follow(ctx context.Context, registry *connectorv1alpha1.Registry) (f *follower, invalid, err error) {
 	bounds, err := m.share(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -140,9 +140,9 @@ func (m *Market) follow(ctx context.Context, registry *connectorv1alpha1.Catalog
 
 // share returns how much may be kept of each registry that there is.
 func (m *Market) share(ctx context.Context) (listings.Bounds, error) {
-	all := &connectorv1alpha1.CatalogRegistryList{}
+	all := &connectorv1alpha1.RegistryList{}
 	if err := m.cfg.Client.List(ctx, all); err != nil {
-		return listings.Bounds{}, fmt.Errorf("list catalog registries: %w", err)
+		return listings.Bounds{}, fmt.Errorf("list registries: %w", err)
 	}
 	n := 0
 	for i := range all.Items {
@@ -182,7 +182,7 @@ func (m *Market) leave(name string) {
 }
 
 // flush writes the pages that have changed, if it is time for that, and puts into the status how far the registry was followed with them.
-func (m *Market) flush(ctx context.Context, f *follower, status *connectorv1alpha1.CatalogRegistryStatus) error {
+func (m *Market) flush(ctx context.Context, f *follower, status *connectorv1alpha1.RegistryStatus) error {
 	now := m.cfg.Now()
 	if now.Before(f.flushAt) {
 		return nil
@@ -197,7 +197,7 @@ func (m *Market) flush(ctx context.Context, f *follower, status *connectorv1alph
 }
 
 // describe says how the use of a registry goes.
-func (m *Market) describe(registry *connectorv1alpha1.CatalogRegistry, f *follower) {
+func (m *Market) describe(registry *connectorv1alpha1.Registry, f *follower) {
 	published, watched, status := f.publisher.Status(), f.watching(m.cfg.Now()), &registry.Status
 	if until := published.LeaseUntil; until.IsZero() {
 		status.LeaseTime = nil
@@ -258,7 +258,7 @@ func refused(err error) bool {
 }
 
 // say sets a condition.
-func (m *Market) say(registry *connectorv1alpha1.CatalogRegistry, condition string, value metav1.ConditionStatus, reason, message string) {
+func (m *Market) say(registry *connectorv1alpha1.Registry, condition string, value metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&registry.Status.Conditions, metav1.Condition{
 		Type: condition, Status: value, Reason: reason, Message: excerpt.Of(message, maxMessage), ObservedGeneration: registry.Generation,
 	})

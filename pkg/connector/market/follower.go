@@ -39,7 +39,7 @@ const (
 // follower is how the market uses one registry.
 type follower struct {
 	name      string
-	of        *connectorv1alpha1.CatalogRegistry
+	of        *connectorv1alpha1.Registry
 	publishes bool
 	client    *registryclient.Client
 	publisher *registryclient.Publisher
@@ -72,7 +72,7 @@ type watching struct {
 }
 
 // newFollower returns a follower that has not begun. The error is about the spec.
-func (m *Market) newFollower(registry *connectorv1alpha1.CatalogRegistry, token string, bounds listings.Bounds) (*follower, error) {
+func (m *Market) newFollower(registry *connectorv1alpha1.Registry, token string, bounds listings.Bounds) (*follower, error) {
 	config, err := m.tls(registry.Spec)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (m *Market) newFollower(registry *connectorv1alpha1.CatalogRegistry, token 
 }
 
 // tls returns how a registry is called, and known.
-func (m *Market) tls(spec connectorv1alpha1.CatalogRegistrySpec) (*tls.Config, error) {
+func (m *Market) tls(spec connectorv1alpha1.RegistrySpec) (*tls.Config, error) {
 	own := party.TLS{Current: m.cfg.Identity.Key, Peer: party.Pin(spec.Fingerprint), Now: m.cfg.Now}.Client()
 	if spec.Fingerprint != "" {
 		return own, nil

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package market is what a connector knows of the catalog: it follows the registries that CatalogRegistries name, each by itself, and makes
+// Package market is what a connector knows of the catalog: it follows the registries that Registries name, each by itself, and makes
 // one catalog of what they show, in which an offer is once. It publishes there what this cluster sells.
 //
 // Registries may be dead, or lie: what is in the catalog was verified against its owner's keys, and stays until it is over or withdrawn. The
@@ -44,7 +44,7 @@ type Config struct {
 	// Client writes, and may read from a cache; Reader reads from the API server.
 	Client client.Client
 	Reader client.Reader
-	// Namespace has the Secrets that CatalogRegistries name.
+	// Namespace has the Secrets that Registries name.
 	Namespace string
 	// Identity is who this cluster is, and Announcement what it has signed to say of itself.
 	Identity     identity.Identity

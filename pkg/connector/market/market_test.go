@@ -64,7 +64,7 @@ func newCluster(t *testing.T, objects ...client.Object) client.Client {
 	if err := errors.Join(connectorv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.CatalogRegistry{}).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Registry{}).WithObjects(objects...).Build()
 }
 
 // run runs the market of a cluster, until it is ended.
@@ -116,12 +116,12 @@ func runWithin(t *testing.T, c client.Client, memory int) (running *connector, e
 }
 
 // reconcile looks at a registry once, and returns it as it is then.
-func (c *connector) reconcile(name string) *connectorv1alpha1.CatalogRegistry {
+func (c *connector) reconcile(name string) *connectorv1alpha1.Registry {
 	c.t.Helper()
 	if _, err := c.Reconcile(c.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
 		c.t.Fatal(err)
 	}
-	registry := &connectorv1alpha1.CatalogRegistry{}
+	registry := &connectorv1alpha1.Registry{}
 	if err := c.Get(c.t.Context(), types.NamespacedName{Name: name}, registry); client.IgnoreNotFound(err) != nil {
 		c.t.Fatal(err)
 	}
@@ -171,10 +171,10 @@ func (c *connector) names(filter offer.Filter) []string {
 	return names
 }
 
-func registryOf(name, address, fingerprint string) *connectorv1alpha1.CatalogRegistry {
-	return &connectorv1alpha1.CatalogRegistry{
+func registryOf(name, address, fingerprint string) *connectorv1alpha1.Registry {
+	return &connectorv1alpha1.Registry{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1},
-		Spec:       connectorv1alpha1.CatalogRegistrySpec{URL: "https://" + address, Fingerprint: fingerprint},
+		Spec:       connectorv1alpha1.RegistrySpec{URL: "https://" + address, Fingerprint: fingerprint},
 	}
 }
 
@@ -346,7 +346,7 @@ func watches(t *testing.T, r *servertest.Registry, how string) float64 {
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				if family.GetName() == "liqo_broker_catalog_watches_total" && label.GetValue() == how {
+				if family.GetName() == "liqo_broker_registry_watches_total" && label.GetValue() == how {
 					return metric.GetCounter().GetValue()
 				}
 			}
@@ -362,7 +362,7 @@ func TestInvalid(t *testing.T) {
 	registry.Spec.TokenSecret.Name = "token"
 	cluster := newCluster(t, registry)
 	c, _ := run(t, cluster)
-	change := func(do func(*connectorv1alpha1.CatalogRegistrySpec)) {
+	change := func(do func(*connectorv1alpha1.RegistrySpec)) {
 		t.Helper()
 		registry := c.reconcile("r")
 		do(&registry.Spec)
@@ -385,25 +385,25 @@ func TestInvalid(t *testing.T) {
 	if err := c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "token"}, Data: map[string][]byte{"token": []byte("t")}}); err != nil {
 		t.Fatal(err)
 	}
-	change(func(s *connectorv1alpha1.CatalogRegistrySpec) {
+	change(func(s *connectorv1alpha1.RegistrySpec) {
 		s.TokenSecret.Name = ""
 		s.Fingerprint = ""
 		s.CABundle = "?"
 	})
 	invalid("spec.caBundle")
-	change(func(s *connectorv1alpha1.CatalogRegistrySpec) {
+	change(func(s *connectorv1alpha1.RegistrySpec) {
 		s.CABundle = ""
 		s.URL = "https://" + r.Address + "?a=b"
 	})
 	invalid("spec.url")
 
 	// Another key than that of the registry, and then its own.
-	change(func(s *connectorv1alpha1.CatalogRegistrySpec) {
+	change(func(s *connectorv1alpha1.RegistrySpec) {
 		s.URL = "https://" + r.Address
 		s.Fingerprint = strings.Repeat("a", 52)
 	})
 	c.until("a registry with another key is not called", func() bool { return c.condition("r", "Enrolled") == "False/Unreachable" }, "r")
-	change(func(s *connectorv1alpha1.CatalogRegistrySpec) { s.Fingerprint = r.Fingerprint })
+	change(func(s *connectorv1alpha1.RegistrySpec) { s.Fingerprint = r.Fingerprint })
 	c.until("the right one is", func() bool { return c.condition("r", "Enrolled") == "True/Enrolled" }, "r")
 }
 

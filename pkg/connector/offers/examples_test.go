@@ -24,7 +24,7 @@ import (
 // example reads an object of deploy/examples.
 func example(t *testing.T, file string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../../deploy/examples/catalog", file))
+	text, err := os.ReadFile(filepath.Join("../../../deploy/examples/trade", file))
 	if err != nil {
 		t.Fatal(err)
 	}

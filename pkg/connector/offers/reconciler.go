@@ -308,7 +308,7 @@ func (l *look) describe() {
 func (l *look) standing() (value metav1.ConditionStatus, reason, message string) {
 	at := l.cfg.Registries.Standings(l.offer.Name, l.listing.JWS)
 	if len(at) == 0 {
-		return metav1.ConditionFalse, connectorv1alpha1.ReasonNoRegistry, "There is no CatalogRegistry in which the cluster publishes."
+		return metav1.ConditionFalse, connectorv1alpha1.ReasonNoRegistry, "There is no Registry in which the cluster publishes."
 	}
 	var missing []string
 	reason = connectorv1alpha1.ReasonNotPublished

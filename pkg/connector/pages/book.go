@@ -59,8 +59,8 @@ type page struct {
 }
 
 // New returns the empty book of a registry, whose pages are deleted with it. The registry's name has at most MaxName characters.
-func New(registry *connectorv1alpha1.CatalogRegistry) *Book {
-	return &Book{owner: *metav1.NewControllerRef(registry, connectorv1alpha1.GroupVersion.WithKind("CatalogRegistry"))}
+func New(registry *connectorv1alpha1.Registry) *Book {
+	return &Book{owner: *metav1.NewControllerRef(registry, connectorv1alpha1.GroupVersion.WithKind("Registry"))}
 }
 
 // Stored is what the pages held when all of them were written.

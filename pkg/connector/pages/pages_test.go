@@ -26,7 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
-var registry = &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu", UID: "1"}}
+var registry = &connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "eu", UID: "1"}}
 
 func cluster(t *testing.T, hooks interceptor.Funcs) client.WithWatch {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
 
-var update = flag.Bool("update", false, "write the table of states and events into doc.go and docs/catalog/contract.md")
+var update = flag.Bool("update", false, "write the table of states and events into doc.go and docs/trade/contract.md")
 
 // name is a state for people.
 func name(state contract.State) string {
@@ -177,9 +177,9 @@ func TestDocuments(t *testing.T) {
 	cases := map[string]struct{ file, begin, end, want string }{
 		"doc comment":        {"doc.go", "// The table (same: it is so already):\n", "//\n// The buyer's table", "//\n" + comment()},
 		"doc comment, buyer": {"doc.go", "// its clusters have parted:\n", "package contract\n", "//\n" + leavingComment()},
-		"page":               {"../../../docs/catalog/contract.md", "<!-- states: go test ./pkg/core/contract -run Documents -update -->\n", "<!-- end of states -->\n", page()},
+		"page":               {"../../../docs/trade/contract.md", "<!-- states: go test ./pkg/core/contract -run Documents -update -->\n", "<!-- end of states -->\n", page()},
 		"page, buyer": {
-			"../../../docs/catalog/contract.md", "<!-- leaving: go test ./pkg/core/contract -run Documents -update -->\n", "<!-- end of leaving -->\n", leavingPage(),
+			"../../../docs/trade/contract.md", "<!-- leaving: go test ./pkg/core/contract -run Documents -update -->\n", "<!-- end of leaving -->\n", leavingPage(),
 		},
 	}
 	for name, c := range cases {

@@ -112,18 +112,18 @@ func (l *look) connectorKey(ctx context.Context) Check {
 
 // registries looks at how the use of registries goes.
 func (l *look) registries(ctx context.Context) []Check {
-	found, failed := l.trade(ctx, "CatalogRegistry")
+	found, failed := l.trade(ctx, "Registry")
 	if failed != nil {
 		return failed
 	}
 	if len(found) == 0 {
-		return []Check{one(connectorArea, Note, "Join one: docs/catalog/buyer.md", "There is no CatalogRegistry: offers of others are not known, and nobody knows those of this cluster")}
+		return []Check{one(connectorArea, Note, "Join one: docs/trade/buyer.md", "There is no Registry: offers of others are not known, and nobody knows those of this cluster")}
 	}
 	var all []Check
 	for i := range found {
-		var registry connectorv1alpha1.CatalogRegistry
+		var registry connectorv1alpha1.Registry
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[i].Object, &registry); err != nil {
-			all = append(all, cannot(connectorArea, "CatalogRegistry "+found[i].GetName(), err)...)
+			all = append(all, cannot(connectorArea, "Registry "+found[i].GetName(), err)...)
 			continue
 		}
 		good := true
@@ -131,14 +131,14 @@ func (l *look) registries(ctx context.Context) []Check {
 			switch c := meta.FindStatusCondition(registry.Status.Conditions, kind); {
 			case c == nil:
 				good = false
-				all = append(all, one(connectorArea, Problem, connectorLogs, "CatalogRegistry %s: the connector has not looked at it", registry.Name))
+				all = append(all, one(connectorArea, Problem, connectorLogs, "Registry %s: the connector has not looked at it", registry.Name))
 			case c.Status != metav1.ConditionTrue:
 				good = false
-				all = append(all, one(connectorArea, Problem, "kubectl describe catalogregistry "+registry.Name, "CatalogRegistry %s is not %s: %s: %s", registry.Name, kind, c.Reason, c.Message))
+				all = append(all, one(connectorArea, Problem, "kubectl describe registry "+registry.Name, "Registry %s is not %s: %s: %s", registry.Name, kind, c.Reason, c.Message))
 			}
 		}
 		if good {
-			all = append(all, one(connectorArea, OK, "", "CatalogRegistry %s is followed, and knows this cluster", registry.Name))
+			all = append(all, one(connectorArea, OK, "", "Registry %s is followed, and knows this cluster", registry.Name))
 		}
 	}
 	return all

@@ -40,7 +40,7 @@ func trader(t *testing.T, c client.Client) {
 	holder := "liqo-broker-connector-1"
 	lease := &coordinationv1.Lease{ObjectMeta: own}
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, &metav1.MicroTime{Time: now.Add(-10 * time.Second)}
-	registry := &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	registry := &connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
 	for _, kind := range []string{connectorv1alpha1.ConditionEnrolled, connectorv1alpha1.ConditionFollowing} {
 		registry.Status.Conditions = append(registry.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
 	}
@@ -222,7 +222,7 @@ func TestIllTrader(t *testing.T) {
 		lease := &coordinationv1.Lease{ObjectMeta: own}
 		return change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: at} })
 	}
-	d, registry := &appsv1.Deployment{ObjectMeta: own}, &connectorv1alpha1.CatalogRegistry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	d, registry := &appsv1.Deployment{ObjectMeta: own}, &connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-network-manager"}}
 	hooks := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
 	for name, tc := range map[string]struct {
@@ -235,11 +235,11 @@ func TestIllTrader(t *testing.T) {
 		"NeverLed":    {remove(&coordinationv1.Lease{ObjectMeta: own}), Problem, "No replica of the connector leads"},
 		"Clock":       {renewed(now.Add(time.Hour)), Problem, "The clock of the connector is 1h0m0s ahead"},
 		"KeyGone":     {remove(&corev1.Secret{ObjectMeta: own}), Problem, "There is no Secret liqo-broker-connector/liqo-broker-connector with the key"},
-		"NoRegistry":  {remove(registry.DeepCopy()), Note, "There is no CatalogRegistry"},
+		"NoRegistry":  {remove(registry.DeepCopy()), Note, "There is no Registry"},
 		"Pending": {change(registry, func() {
 			meta.SetStatusCondition(&registry.Status.Conditions, metav1.Condition{Type: "Enrolled", Status: metav1.ConditionFalse, Reason: "AwaitsAdmission", Message: "wait"})
-		}), Problem, "CatalogRegistry eu is not Enrolled: AwaitsAdmission: wait"},
-		"NewRegistry": {change(registry, func() { registry.Status.Conditions = nil }), Problem, "CatalogRegistry eu: the connector has not looked at it"},
+		}), Problem, "Registry eu is not Enrolled: AwaitsAdmission: wait"},
+		"NewRegistry": {change(registry, func() { registry.Status.Conditions = nil }), Problem, "Registry eu: the connector has not looked at it"},
 		"Nowhere":     {remove(&corev1.ConfigMap{ObjectMeta: own}), Problem, "buyers are not told where to negotiate"},
 		"NoFlag":      {func(t *testing.T, c client.Client) { t.Helper(); flags(t, c) }, Problem, "Liqo does not ask the connector what to offer"},
 		"OpenIPAM": {change(manager, func() {

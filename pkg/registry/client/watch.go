@@ -41,7 +41,7 @@ var errBehind = errors.New("it has not come yet to where it was")
 type Change struct {
 	Party *Party
 	Offer *Offer
-	// Gone is what is not in the catalog any more. With a party its offers are gone, each with a change of its own.
+	// Gone is what is not in the registry any more. With a party its offers are gone, each with a change of its own.
 	Gone *Key
 }
 
@@ -75,7 +75,7 @@ type WatcherConfig struct {
 	Now func() time.Time
 }
 
-// Watcher follows the catalog of one registry, and hands on what it has verified.
+// Watcher follows one registry, and hands on what it has verified.
 type Watcher struct {
 	cfg   WatcherConfig
 	after string

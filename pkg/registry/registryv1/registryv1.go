@@ -25,7 +25,7 @@ const (
 	PathWatch    = "/watch"
 )
 
-// PathV0 is where the catalog is in the form of the seed, which older user interfaces read.
+// PathV0 is where what is offered is in the form of the first prototype, which older user interfaces read.
 const PathV0 = "/catalog"
 
 // The paths of REAR, version 2.

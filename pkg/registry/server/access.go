@@ -41,7 +41,7 @@ func (n need) String() string {
 		certified: "Needs a client certificate of the party's current key.",
 		reads:     "Needs the client certificate of an approved party, unless the registry lets everybody read.",
 		owns:      "Needs the client certificate of the party that is named, which must be approved.",
-		itself:    "Needs the client certificate of the party that is named, or what it takes to read the catalog.",
+		itself:    "Needs the client certificate of the party that is named, or what it takes to read what is offered.",
 	}[n]
 }
 
@@ -140,7 +140,7 @@ func (s *Server) may(who caller, n need, named string) error {
 	case who.party.State == registryv1.Revoked:
 		return refusal(http.StatusForbidden, "the party "+who.party.ID+" is revoked")
 	case who.party.State != registryv1.Approved:
-		return refusal(http.StatusForbidden, "the party "+who.party.ID+" waits for the approval of an administrator of the registry: catalog parties approve "+who.party.ID)
+		return refusal(http.StatusForbidden, "the party "+who.party.ID+" waits for the approval of an administrator of the registry: registry parties approve "+who.party.ID)
 	case n == owns && !who.is(named):
 		return refusal(http.StatusForbidden, "the party "+who.party.ID+" may not write what belongs to "+named)
 	}

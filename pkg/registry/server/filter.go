@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 )
 
 // Filters are which offers are asked for. Several values of one mean any of them, and several of them mean all.
@@ -104,7 +104,7 @@ func (f *Filters) empty() bool {
 }
 
 // admits reports whether an offer passes, and what its expression has cost.
-func (f *filter) admits(view *catalog.View, e *catalog.Entry) (passes bool, cost int) {
+func (f *filter) admits(view *journal.View, e *journal.Entry) (passes bool, cost int) {
 	if f.alive != "" && (f.alive == "true") != aliveIn(view, e) {
 		return false, 0
 	}
@@ -112,7 +112,7 @@ func (f *filter) admits(view *catalog.View, e *catalog.Entry) (passes bool, cost
 }
 
 // passes is admits, whether the party is alive or not.
-func (f *filter) passes(e *catalog.Entry) (passes bool, cost int) {
+func (f *filter) passes(e *journal.Entry) (passes bool, cost int) {
 	if f.none {
 		return true, 0
 	}
@@ -139,11 +139,11 @@ func (s *Server) filtering(ctx context.Context, f *Filters) (compiled *filter, e
 }
 
 // wants returns the filter of a watch; nil if all offers pass. A watcher whose filter costs more than its share waits.
-func (s *Server) wants(ctx context.Context, who caller, f *filter) catalog.Filter {
+func (s *Server) wants(ctx context.Context, who caller, f *filter) journal.Filter {
 	if f.none {
 		return nil
 	}
-	return func(e *catalog.Entry) bool {
+	return func(e *journal.Entry) bool {
 		passes, cost := f.passes(e)
 		if cost > 0 {
 			_ = s.effort.wait(ctx, who, cost) // A watch that ends is noticed where it is sent.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
-	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
 )
@@ -32,13 +32,13 @@ const (
 	remembered = 20_000
 )
 
-// follower keeps the catalog as the store has it. Of one registry one goroutine runs it.
+// follower keeps the journal as the store has it. Of one registry one goroutine runs it.
 type follower struct {
 	s  *Server
 	ok atomic.Bool
-	// revision is up to which the catalog is as the store has it.
+	// revision is up to which the journal is as the store has it.
 	revision int64
-	// eras are those that the catalog knows.
+	// eras are those that the journal knows.
 	eras map[string]bool
 	// interner has offers share what they say alike.
 	interner offer.Interner
@@ -112,7 +112,7 @@ func (f *follower) changes(ctx context.Context, revision int64) error {
 		if err != nil {
 			return err
 		}
-		if f.wentBack(eras, f.s.catalog.View().Epoch) {
+		if f.wentBack(eras, f.s.journal.View().Epoch) {
 			return f.again(ctx)
 		}
 		news := f.news()
@@ -131,16 +131,16 @@ func (f *follower) changes(ctx context.Context, revision int64) error {
 	}
 }
 
-// wentBack reports whether eras are of another history than what the catalog has: one that it does not know has begun before what it has come to, or its own is missing.
+// wentBack reports whether eras are of another history than what the journal has: one that it does not know has begun before what it has come to, or its own is missing.
 func (f *follower) wentBack(eras []store.Era, own string) bool {
 	return slices.ContainsFunc(eras, func(e store.Era) bool { return e.From <= f.revision && !f.eras[e.Name] }) ||
 		!slices.ContainsFunc(eras, func(e store.Era) bool { return e.Name == own })
 }
 
-func erasOf(eras []store.Era) []catalog.Era {
-	all := make([]catalog.Era, len(eras))
+func erasOf(eras []store.Era) []journal.Era {
+	all := make([]journal.Era, len(eras))
 	for i, e := range eras {
-		all[i] = catalog.Era(e)
+		all[i] = journal.Era(e)
 	}
 	return all
 }
@@ -181,7 +181,7 @@ func (f *follower) deletions(ctx context.Context, n *news) error {
 		}
 		for _, c := range changes {
 			if c.Kind == store.Delete && c.RegistryRevision <= n.Revision {
-				n.gone(catalog.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
+				n.gone(journal.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
 			}
 			after = c.RegistryRevision
 		}
@@ -196,7 +196,7 @@ func (f *follower) deletions(ctx context.Context, n *news) error {
 // tell makes what is new what everybody sees.
 func (f *follower) tell(n *news) {
 	f.s.parties.all.Store(&n.parties)
-	f.s.catalog.Apply(n.Change)
+	f.s.journal.Apply(n.Change)
 	f.revision = n.Revision
 	f.eras = make(map[string]bool, len(n.Eras))
 	for _, e := range n.Eras {
@@ -207,7 +207,7 @@ func (f *follower) tell(n *news) {
 
 // news is what has changed since the follower last looked.
 type news struct {
-	catalog.Change
+	journal.Change
 
 	follower *follower
 	parties  directory
@@ -230,7 +230,7 @@ func (n *news) take(c *store.Change) {
 	case c.Kind == store.PartyUpsert && c.Party != nil:
 		n.party(c.Party)
 	case c.Kind == store.Delete:
-		n.gone(catalog.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
+		n.gone(journal.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
 	case c.Kind == store.PartyDeleted: // It was never shown.
 		n.forget(c.PartyID)
 	}
@@ -253,16 +253,16 @@ func (n *news) party(p *store.Party) {
 	n.forget(p.ID)
 	keys, err := party.ParseKeys(p.Keys)
 	if err != nil {
-		n.skip(err, catalog.Key{Party: p.ID}, p.RegistryRevision)
+		n.skip(err, journal.Key{Party: p.ID}, p.RegistryRevision)
 		return
 	}
 	k := &known{Party: partyOf(p), keys: keys, fingerprint: party.Fingerprint(keys.Current()), clusters: clustersOf(p.Announcement)}
 	n.parties.byID[k.ID], n.parties.byKey[k.fingerprint] = k, k
 	switch k.State { //nolint:exhaustive // A party that waits is not shown.
 	case registryv1.Approved:
-		n.add(catalog.NewParty(&k.Party))
+		n.add(journal.NewParty(&k.Party))
 	case registryv1.Revoked:
-		n.gone(catalog.Key{Party: k.ID}, p.RegistryRevision)
+		n.gone(journal.Key{Party: k.ID}, p.RegistryRevision)
 	}
 }
 
@@ -270,16 +270,16 @@ func (n *news) party(p *store.Party) {
 func (n *news) offer(o *store.StoredOffer) {
 	read, err := readOffer(o.JWS)
 	if err != nil {
-		n.skip(err, catalog.Key{Party: o.Party, Offer: o.ID}, o.RegistryRevision)
+		n.skip(err, journal.Key{Party: o.Party, Offer: o.ID}, o.RegistryRevision)
 		return
 	}
-	n.add(catalog.NewOffer(&catalog.Offer{JWS: o.JWS, Offer: n.follower.interner.Intern(read)}, o.RegistryRevision))
+	n.add(journal.NewOffer(&journal.Offer{JWS: o.JWS, Offer: n.follower.interner.Intern(read)}, o.RegistryRevision))
 }
 
 // gone takes into account that something is not there any more.
-func (n *news) gone(key catalog.Key, revision int64) { n.add(catalog.NewGone(key, revision)) }
+func (n *news) gone(key journal.Key, revision int64) { n.add(journal.NewGone(key, revision)) }
 
-func (n *news) add(e *catalog.Entry, err error) {
+func (n *news) add(e *journal.Entry, err error) {
 	if err != nil {
 		n.follower.s.cfg.Log.Error(err, "Cannot show what the store has")
 		return
@@ -289,7 +289,7 @@ func (n *news) add(e *catalog.Entry, err error) {
 }
 
 // skip leaves out what cannot be read, such as what another version of the program wrote.
-func (n *news) skip(err error, key catalog.Key, revision int64) {
+func (n *news) skip(err error, key journal.Key, revision int64) {
 	n.follower.s.cfg.Log.Error(err, "Cannot read what the store has; it is left out", "party", key.Party, "offer", key.Offer)
 	n.gone(key, revision)
 }

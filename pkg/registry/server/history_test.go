@@ -47,7 +47,7 @@ func TestRestoredStore(t *testing.T) {
 	phase("Before", func(t *testing.T, r *registry, publish func(string)) {
 		t.Helper()
 		publish("a")
-		before = r.catalog.View().ID()
+		before = r.journal.View().ID()
 		publish("b")
 	})
 	copied, err := os.ReadFile(file) // Nothing has it open.
@@ -56,7 +56,7 @@ func TestRestoredStore(t *testing.T) {
 	}
 	phase("Lost", func(_ *testing.T, r *registry, publish func(string)) {
 		publish("c")
-		lost = r.catalog.View().ID()
+		lost = r.journal.View().ID()
 	})
 	if err := os.WriteFile(file, copied, 0o600); err != nil {
 		t.Fatal(err)
@@ -107,17 +107,17 @@ func TestReplicaThatLags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the other one knows that a replica has begun", func() bool { return r.catalog.View().Epoch == behind.catalog.View().Epoch })
-	if err := behind.catchUp(t.Context(), r.catalog.View().ID()); err != nil {
+	until(t, "the other one knows that a replica has begun", func() bool { return r.journal.View().Epoch == behind.journal.View().Epoch })
+	if err := behind.catchUp(t.Context(), r.journal.View().ID()); err != nil {
 		t.Errorf("it is as far: %v", err)
 	}
 	if _, err := c.Publish(t.Context(), p.ID, "a", p.Offer(t, "a", 1)); err != nil {
 		t.Fatal(err)
 	}
-	id := r.catalog.View().ID()
+	id := r.journal.View().ID()
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := behind.catchUp(short, id); err == nil || behind.catalog.View().Covers(id) {
+	if err := behind.catchUp(short, id); err == nil || behind.journal.View().Covers(id) {
 		t.Errorf("it has not come to %s: %v", id, err)
 	}
 	refused := httptest.NewRecorder()
@@ -130,7 +130,7 @@ func TestReplicaThatLags(t *testing.T) {
 	if err := behind.follower.follow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil || !behind.catalog.View().Covers(id) {
+	if err := <-done; err != nil || !behind.journal.View().Covers(id) {
 		t.Errorf("then it has, and goes on: %v", err)
 	}
 }

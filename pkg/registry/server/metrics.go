@@ -22,39 +22,39 @@ type metrics struct {
 	cutOff   prometheus.Counter
 	sent     prometheus.Counter
 	swept    *prometheus.CounterVec
-	catalog  []prometheus.Collector
+	journal  []prometheus.Collector
 }
 
 func newMetrics(s *Server) *metrics {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "liqo_broker_catalog_" + name, Help: help}, value)
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "liqo_broker_registry_" + name, Help: help}, value)
 	}
 	return &metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "liqo_broker_catalog_request_duration_seconds", Help: "Time to answer requests, without watches, by operation and status.",
+			Name: "liqo_broker_registry_request_duration_seconds", Help: "Time to answer requests, without watches, by operation and status.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"operation", "code"}),
 		watches: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "liqo_broker_catalog_watches_total", Help: "Watches that have begun, by how: where the watcher was (resumed), with all that there is (snapshot), or not at all because there are too many (refused).",
+			Name: "liqo_broker_registry_watches_total", Help: "Watches that have begun, by how: where the watcher was (resumed), with all that there is (snapshot), or not at all because there are too many (refused).",
 		}, []string{"begin"}),
-		watching: prometheus.NewGauge(prometheus.GaugeOpts{Name: "liqo_broker_catalog_watchers", Help: "Watchers that are connected."}),
+		watching: prometheus.NewGauge(prometheus.GaugeOpts{Name: "liqo_broker_registry_watchers", Help: "Watchers that are connected."}),
 		cutOff: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "liqo_broker_catalog_watchers_cut_off_total", Help: "Watchers that were cut off, because they did not read in time or have gone.",
+			Name: "liqo_broker_registry_watchers_cut_off_total", Help: "Watchers that were cut off, because they did not read in time or have gone.",
 		}),
-		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "liqo_broker_catalog_watch_sent_bytes_total", Help: "Bytes of events that were sent to watchers."}),
+		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "liqo_broker_registry_watch_sent_bytes_total", Help: "Bytes of events that were sent to watchers."}),
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "liqo_broker_catalog_swept_total", Help: "What the registry has taken note of by the clock, by what: parties that became silent, offers that have expired or were dropped, parties that were never approved.",
+			Name: "liqo_broker_registry_swept_total", Help: "What the registry has taken note of by the clock, by what: parties that became silent, offers that have expired or were dropped, parties that were never approved.",
 		}, []string{"what"}),
-		catalog: []prometheus.Collector{
-			gauge("revision", "Revision of the catalog, which each change increases.", func() float64 { return float64(s.catalog.View().Revision) }),
-			gauge("offers", "Offers in the catalog.", func() float64 { return float64(s.catalog.View().Offers) }),
+		journal: []prometheus.Collector{
+			gauge("revision", "Revision of what is there, which each change increases.", func() float64 { return float64(s.journal.View().Revision) }),
+			gauge("offers", "Offers in the registry.", func() float64 { return float64(s.journal.View().Offers) }),
 			gauge("store_up", "Whether the store answered when it was last asked for changes.", func() float64 {
 				if s.follower != nil && s.follower.ready() {
 					return 1
 				}
 				return 0
 			}),
-			&partyCounts{s: s, desc: prometheus.NewDesc("liqo_broker_catalog_parties", "Parties, by state and by whether they are alive.", []string{"state", "alive"}, nil)},
+			&partyCounts{s: s, desc: prometheus.NewDesc("liqo_broker_registry_parties", "Parties, by state and by whether they are alive.", []string{"state", "alive"}, nil)},
 		},
 	}
 }
@@ -62,7 +62,7 @@ func newMetrics(s *Server) *metrics {
 // Collectors returns the metrics of the registry.
 func (s *Server) Collectors() []prometheus.Collector {
 	m := s.metrics
-	return append([]prometheus.Collector{m.requests, m.watches, m.watching, m.cutOff, m.sent, m.swept}, m.catalog...)
+	return append([]prometheus.Collector{m.requests, m.watches, m.watching, m.cutOff, m.sent, m.swept}, m.journal...)
 }
 
 // partyCounts counts parties when it is asked.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
-	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
 )
@@ -90,7 +90,7 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 	if err != nil {
 		return nil, s.fromStore(err, "body.offer.revision")
 	}
-	if _, err := s.catalog.At(ctx, kept.RegistryRevision); err != nil {
+	if _, err := s.journal.At(ctx, kept.RegistryRevision); err != nil {
 		return nil, err
 	}
 	return &shownOffer{registryv1.Offer{Party: kept.Party, ID: kept.ID, Revision: kept.Revision, Registered: kept.RegistryRevision, JWS: kept.JWS}}, nil
@@ -117,14 +117,14 @@ func (s *Server) withdraw(ctx context.Context, owner, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.catalog.At(ctx, revision)
+	_, err = s.journal.At(ctx, revision)
 	return err
 }
 
 // offer answers with an offer.
 func (s *Server) offer(in *NamedOffer) (*shownOffer, error) {
-	view := s.catalog.View()
-	found := view.Get(catalog.Key{Party: in.Party, Offer: in.Offer})
+	view := s.journal.View()
+	found := view.Get(journal.Key{Party: in.Party, Offer: in.Offer})
 	if found == nil {
 		return nil, refusal(http.StatusNotFound, "there is no offer "+in.Offer+" of the party "+in.Party)
 	}
@@ -133,7 +133,7 @@ func (s *Server) offer(in *NamedOffer) (*shownOffer, error) {
 }
 
 // show returns an offer as the API shows it, with what is signed as a readable document if that is asked for.
-func show(view *catalog.View, e *catalog.Entry, readable bool) (registryv1.Offer, error) {
+func show(view *journal.View, e *journal.Entry, readable bool) (registryv1.Offer, error) {
 	alive := aliveIn(view, e)
 	shown := registryv1.Offer{Party: e.Key.Party, ID: e.Key.Offer, Revision: e.Offer.Revision, Registered: e.Revision, JWS: e.Offer.JWS, Alive: &alive}
 	if !readable {
@@ -156,16 +156,16 @@ func (s *Server) listOffers(ctx context.Context, in *offersInput) (*listed[regis
 		return nil, err
 	}
 	defer end()
-	view := s.catalog.View()
+	view := s.journal.View()
 	return pageOf(ctx, s, in.Paging, request[registryv1.Offer]{
 		view: view, filters: f.text + strconv.FormatBool(in.Documents),
-		keep: func(e *catalog.Entry) (bool, int) {
+		keep: func(e *journal.Entry) (bool, int) {
 			if e.Offer == nil {
 				return false, 0
 			}
 			return f.admits(view, e)
 		},
-		show: func(e *catalog.Entry) (registryv1.Offer, int, error) {
+		show: func(e *journal.Entry) (registryv1.Offer, int, error) {
 			shown, err := show(view, e, in.Documents)
 			return shown, e.Size() + len(shown.Document), err
 		},
@@ -175,8 +175,8 @@ func (s *Server) listOffers(ctx context.Context, in *offersInput) (*listed[regis
 // listParties answers with a page of the parties that are approved.
 func (s *Server) listParties(ctx context.Context, in *partiesInput) (*listed[registryv1.Party], error) {
 	return pageOf(ctx, s, in.Paging, request[registryv1.Party]{
-		view: s.catalog.View(), filters: "parties",
-		keep: func(e *catalog.Entry) (bool, int) { return e.Party != nil, 0 },
-		show: func(e *catalog.Entry) (registryv1.Party, int, error) { return *e.Party, e.Size(), nil },
+		view: s.journal.View(), filters: "parties",
+		keep: func(e *journal.Entry) (bool, int) { return e.Party != nil, 0 },
+		show: func(e *journal.Entry) (registryv1.Party, int, error) { return *e.Party, e.Size(), nil },
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 )
 
 // Paging is what part of a list is asked for.
@@ -56,7 +56,7 @@ func (s *Server) once(ctx huma.Context, next func(huma.Context)) {
 // position is after which key a page begins, of which list.
 type position struct {
 	list string // What makes this list another one than others.
-	last catalog.Key
+	last journal.Key
 }
 
 func (p position) token() string {
@@ -64,28 +64,28 @@ func (p position) token() string {
 }
 
 // after returns the key after which a page begins.
-func (p position) after(token string) (catalog.Key, error) {
+func (p position) after(token string) (journal.Key, error) {
 	if token == "" {
-		return catalog.Key{}, nil
+		return journal.Key{}, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	key, ours := strings.CutPrefix(string(text), p.list+"/")
 	party, offer, whole := strings.Cut(key, "/")
 	if err != nil || !ours || !whole {
-		return catalog.Key{}, wrong(http.StatusBadRequest, "query.continue", fmt.Errorf("is not from a page of this list with the same filters"))
+		return journal.Key{}, wrong(http.StatusBadRequest, "query.continue", fmt.Errorf("is not from a page of this list with the same filters"))
 	}
-	return catalog.Key{Party: party, Offer: offer}, nil
+	return journal.Key{Party: party, Offer: offer}, nil
 }
 
 // request is what of which entries a page has.
 type request[T any] struct {
-	view *catalog.View
+	view *journal.View
 	// filters are as they are written, by which a page knows that the next one is of the same list.
 	filters string
 	// keep reports whether an entry is in the list, and what it has cost to find out.
-	keep func(*catalog.Entry) (keep bool, cost int)
+	keep func(*journal.Entry) (keep bool, cost int)
 	// show returns an item, and at least how many bytes it has as text.
-	show func(*catalog.Entry) (item T, size int, err error)
+	show func(*journal.Entry) (item T, size int, err error)
 }
 
 // pageOf answers with a page: it ends when it has as many items as are asked for, or maxPage bytes, or when effortOnce is spent. What is spent is the caller's.
@@ -145,8 +145,8 @@ func (s *Server) answering(ctx huma.Context, next func(huma.Context)) {
 }
 
 // aliveIn reports whether the party of an entry is alive.
-func aliveIn(view *catalog.View, e *catalog.Entry) bool {
-	owner := view.Get(catalog.Key{Party: e.Key.Party})
+func aliveIn(view *journal.View, e *journal.Entry) bool {
+	owner := view.Get(journal.Key{Party: e.Key.Party})
 	return owner != nil && owner.Party.Alive
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
@@ -153,8 +153,8 @@ func (s *Server) rear() {
 func (s *Server) neverTrades(location, flavor string) error {
 	id, rest, _ := strings.Cut(flavor, "_")
 	name, planID, _ := strings.Cut(rest, "_")
-	view := s.catalog.View()
-	owner, sold := view.Get(catalog.Key{Party: id}), view.Get(catalog.Key{Party: id, Offer: name})
+	view := s.journal.View()
+	owner, sold := view.Get(journal.Key{Party: id}), view.Get(journal.Key{Party: id, Offer: name})
 	if owner != nil && owner.Party != nil && sold != nil && sold.Offer != nil {
 		if _, ok := sold.Offer.Plan(planID); ok {
 			return tradesItself(owner.Party)
@@ -182,9 +182,9 @@ func (s *Server) listFlavors(ctx context.Context, in *flavorsInput) (*flavorsLis
 	if err != nil {
 		return nil, err
 	}
-	view := s.catalog.View()
-	flavors := func(e *catalog.Entry) []Flavor {
-		owner := view.Get(catalog.Key{Party: e.Key.Party})
+	view := s.journal.View()
+	flavors := func(e *journal.Entry) []Flavor {
+		owner := view.Get(journal.Key{Party: e.Key.Party})
 		if e.Offer == nil || owner == nil || owner.Party == nil {
 			return nil
 		}
@@ -192,8 +192,8 @@ func (s *Server) listFlavors(ctx context.Context, in *flavorsInput) (*flavorsLis
 	}
 	page, err := pageOf(ctx, s, in.Paging, request[[]Flavor]{
 		view: view, filters: text,
-		keep: func(e *catalog.Entry) (bool, int) { return len(flavors(e)) > 0, 0 },
-		show: func(e *catalog.Entry) ([]Flavor, int, error) {
+		keep: func(e *journal.Entry) (bool, int) { return len(flavors(e)) > 0, 0 },
+		show: func(e *journal.Entry) ([]Flavor, int, error) {
 			all, size := flavors(e), 0
 			for i := range all {
 				size += all[i].size()

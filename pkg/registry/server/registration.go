@@ -69,7 +69,7 @@ func (s *Server) registration() {
 
 // about returns what the registry says of itself.
 func (s *Server) about(who caller) registryv1.Registry {
-	view := s.catalog.View()
+	view := s.journal.View()
 	r := registryv1.Registry{
 		Epoch: view.Epoch, Revision: view.Revision, Parties: view.Parties, Offers: view.Offers, Version: s.cfg.Version,
 		LeaseSeconds: int64(s.cfg.Lease / time.Second), MaxOffers: s.cfg.Limits.Offers,
@@ -149,7 +149,7 @@ func (s *Server) admitted(ctx context.Context, p store.Party, in registryv1.Enro
 
 // enrolled withdraws what a party has signed with earlier keys, and returns the party once everybody sees it.
 func (s *Server) enrolled(ctx context.Context, kept store.Party, keys party.Keys) (*shownParty, error) {
-	view, err := s.catalog.At(ctx, kept.RegistryRevision)
+	view, err := s.journal.At(ctx, kept.RegistryRevision)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func (s *Server) renew(ctx context.Context, id string) (*struct{ Body registryv1
 		return nil, s.fromStore(err, "")
 	}
 	return &struct{ Body registryv1.Lease }{registryv1.Lease{
-		Until: until, Seconds: int64(s.cfg.Lease / time.Second), Offers: len(s.catalog.View().Of(id)),
+		Until: until, Seconds: int64(s.cfg.Lease / time.Second), Offers: len(s.journal.View().Of(id)),
 	}}, nil
 }
 

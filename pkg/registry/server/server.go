@@ -28,7 +28,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
@@ -54,7 +54,7 @@ type Config struct {
 	Log   logr.Logger
 	// Authorities returns those whose certificates let a party in without a token, at the moment; nil if nobody's do.
 	Authorities func() *x509.CertPool
-	// AnonymousRead lets everybody read the catalog, without a certificate.
+	// AnonymousRead lets everybody read what is offered, without a certificate.
 	AnonymousRead bool
 	// AnonymousEnrol lets everybody in who announces itself, without a token, a certificate or an approval.
 	AnonymousEnrol bool
@@ -72,7 +72,7 @@ type Config struct {
 type Server struct {
 	cfg      Config
 	timing   Timing
-	catalog  *catalog.Catalog
+	journal  *journal.Journal
 	parties  parties
 	follower *follower
 	watchers *source.Limit
@@ -101,10 +101,10 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.follower = newFollower(s)
 	if err := cfg.Store.BeginEra(ctx); err != nil {
-		return nil, fmt.Errorf("begin to show the catalog: %w", err)
+		return nil, fmt.Errorf("begin to show what is there: %w", err)
 	}
 	if err := s.follower.all(ctx); err != nil {
-		return nil, fmt.Errorf("read the catalog: %w", err)
+		return nil, fmt.Errorf("read the store: %w", err)
 	}
 	return s, nil
 }
@@ -121,7 +121,7 @@ func describe(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		expressions: newExpressions(maxExpressions, maxExpressionBytes, compiler.Compile),
-		cfg:         cfg, timing: cfg.Timing.orDefault(), mux: http.NewServeMux(), catalog: catalog.New(""),
+		cfg:         cfg, timing: cfg.Timing.orDefault(), mux: http.NewServeMux(), journal: journal.New(""),
 		watchers: source.NewLimit(cfg.Limits.Watchers, cfg.Limits.WatchersEach), pace: newPace(cfg.Limits.PerSecond),
 		effort: newEffort(effortEach), answers: source.NewLimit(answersAtOnce, answersEach),
 	}
@@ -163,7 +163,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, config *tls.Con
 // config returns how the API is described. There is nothing in it that a browser would load.
 func config() huma.Config {
 	c := huma.DefaultConfig("liqo-broker registry", "v1")
-	c.Info.Description = "A catalog of what clusters offer to each other: who they are, and their offers, which they have signed. " +
+	c.Info.Description = "What clusters offer to each other: who they are, and their offers, which they have signed. " +
 		"Errors are problem documents (RFC 9457) that name the field which is wrong."
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil

@@ -56,7 +56,7 @@ func TestStores(t *testing.T) {
 // newFileDSN is the DSN of a file of SQLite that is not there yet.
 func newFileDSN(tb testing.TB) string {
 	tb.Helper()
-	return "sqlite:" + filepath.Join(tb.TempDir(), "catalog.db")
+	return "sqlite:" + filepath.Join(tb.TempDir(), "registry.db")
 }
 
 // registry is a registry that runs on loopback, over TLS.
@@ -404,7 +404,7 @@ func refusals(t *testing.T, dsn string) {
 	if err != nil || len(offers) != 1 || offers[0].JWS != first {
 		t.Errorf("afterwards the offers are %+v, %v", offers, err)
 	}
-	// One tenant cannot fill the catalog.
+	// One tenant cannot fill the registry.
 	for i, id := range []string{"b", "c", "d"} {
 		a := r.call(t, &seller.Key, http.MethodPut, path(seller.ID, id), publication(t, seller.Offer(t, id, 1)))
 		if want := map[bool]int{true: http.StatusOK, false: http.StatusConflict}[i < 2]; a.status != want {
@@ -607,7 +607,7 @@ func listing(t *testing.T, dsn string) {
 	}
 
 	// The older form.
-	var older []CatalogV0
+	var older []OffersV0
 	a := r.call(t, nil, http.MethodGet, "/catalog", "")
 	if err := json.Unmarshal([]byte(a.body), &older); err != nil || len(older) != 1 || len(older[0].Offers) != 5 || older[0].ClusterID != seller.ID {
 		t.Fatalf("the older form is %s (%v)", a.body, err)
@@ -685,16 +685,16 @@ func counting(t *testing.T, dsn string) {
 		t.Errorf("%v, %v", problems, err)
 	}
 	want := `
-# HELP liqo_broker_catalog_parties Parties, by state and by whether they are alive.
-# TYPE liqo_broker_catalog_parties gauge
-liqo_broker_catalog_parties{alive="false",state="Approved"} 0
-liqo_broker_catalog_parties{alive="false",state="Pending"} 0
-liqo_broker_catalog_parties{alive="false",state="Revoked"} 0
-liqo_broker_catalog_parties{alive="true",state="Approved"} 1
-liqo_broker_catalog_parties{alive="true",state="Pending"} 0
-liqo_broker_catalog_parties{alive="true",state="Revoked"} 0
+# HELP liqo_broker_registry_parties Parties, by state and by whether they are alive.
+# TYPE liqo_broker_registry_parties gauge
+liqo_broker_registry_parties{alive="false",state="Approved"} 0
+liqo_broker_registry_parties{alive="false",state="Pending"} 0
+liqo_broker_registry_parties{alive="false",state="Revoked"} 0
+liqo_broker_registry_parties{alive="true",state="Approved"} 1
+liqo_broker_registry_parties{alive="true",state="Pending"} 0
+liqo_broker_registry_parties{alive="true",state="Revoked"} 0
 `
-	if err := testutil.GatherAndCompare(registered, strings.NewReader(want), "liqo_broker_catalog_parties"); err != nil {
+	if err := testutil.GatherAndCompare(registered, strings.NewReader(want), "liqo_broker_registry_parties"); err != nil {
 		t.Error(err)
 	}
 	if n := testutil.CollectAndCount(r.metrics.requests); n != 1 {

@@ -8,12 +8,12 @@ import (
 	"net/url"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/registry/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
-// CatalogV0 is what a cluster offers, in the form that older programs read. It has no token: what lets a buyer peer is given to it when both have signed.
-type CatalogV0 struct {
+// OffersV0 is what a cluster offers, in the form that older programs read. It has no token: what lets a buyer peer is given to it when both have signed.
+type OffersV0 struct {
 	ClusterID        string    `doc:"The party's ID."                                        json:"clusterID"`
 	ClusterName      string    `json:"clusterName"`
 	Endpoint         string    `doc:"Where the party's connector negotiates."                json:"endpoint"`
@@ -46,14 +46,14 @@ type PlanV0 struct {
 	Resources    map[string]string `json:"resources"`
 }
 
-// catalogV0Input is which part is asked for.
-type catalogV0Input struct{ Paging }
+// offersV0Input is which part is asked for.
+type offersV0Input struct{ Paging }
 
-// catalogV0Listed is the answer with it.
-type catalogV0Listed struct {
+// offersV0Listed is the answer with it.
+type offersV0Listed struct {
 	ETag string `header:"ETag"`
 	Link string `doc:"Where the next offers are, as the relation next (RFC 8288); missing if there are none." header:"Link"`
-	Body []CatalogV0
+	Body []OffersV0
 }
 
 // soldV0 is an offer with its seller.
@@ -63,27 +63,27 @@ type soldV0 struct {
 	offer OfferV0
 }
 
-// older registers the catalog in the older form.
+// older registers what is offered in the older form.
 func (s *Server) older() {
-	op := s.listing("getCatalogV0", registryv1.PathV0, "Get the catalog in the form of version 0")
+	op := s.listing("getOffersV0", registryv1.PathV0, "Get what is offered in the form of version 0")
 	op.Description += " A page is of as many offers as the parameter limit says; a party whose offers are in two of them is in both."
 	op.Deprecated = true
-	register(s, op, s.catalogV0)
+	register(s, op, s.offersV0)
 }
 
-// catalogV0 answers with a page in the older form. Parties without offers are left out.
-func (s *Server) catalogV0(ctx context.Context, in *catalogV0Input) (*catalogV0Listed, error) {
-	view := s.catalog.View()
-	owner := func(e *catalog.Entry) *registryv1.Party {
-		if found := view.Get(catalog.Key{Party: e.Key.Party}); found != nil {
+// offersV0 answers with a page in the older form. Parties without offers are left out.
+func (s *Server) offersV0(ctx context.Context, in *offersV0Input) (*offersV0Listed, error) {
+	view := s.journal.View()
+	owner := func(e *journal.Entry) *registryv1.Party {
+		if found := view.Get(journal.Key{Party: e.Key.Party}); found != nil {
 			return found.Party
 		}
 		return nil // Its party is on its way.
 	}
 	page, err := pageOf(ctx, s, in.Paging, request[soldV0]{
-		view: view, filters: "catalog",
-		keep: func(e *catalog.Entry) (bool, int) { return e.Offer != nil && owner(e) != nil, 0 },
-		show: func(e *catalog.Entry) (soldV0, int, error) {
+		view: view, filters: "v0",
+		keep: func(e *journal.Entry) (bool, int) { return e.Offer != nil && owner(e) != nil, 0 },
+		show: func(e *journal.Entry) (soldV0, int, error) {
 			by := owner(e)
 			sold := soldV0{owner: by, made: e.Offer.IssuedAt.Unix(), offer: offerV0(by, &e.Offer.Offer)}
 			const names = 1 << 9 // Of fields, and numbers; what else there is has the offer.
@@ -93,15 +93,15 @@ func (s *Server) catalogV0(ctx context.Context, in *catalogV0Input) (*catalogV0L
 	if err != nil {
 		return nil, err
 	}
-	return &catalogV0Listed{ETag: page.ETag, Body: v0(page.Body.Items), Link: nextPage(registryv1.PathV0, url.Values{}, in.Paging, page.Body.Continue)}, nil
+	return &offersV0Listed{ETag: page.ETag, Body: v0(page.Body.Items), Link: nextPage(registryv1.PathV0, url.Values{}, in.Paging, page.Body.Continue)}, nil
 }
 
 // v0 gathers offers by their sellers.
-func v0(sold []soldV0) []CatalogV0 {
-	all := []CatalogV0{}
+func v0(sold []soldV0) []OffersV0 {
+	all := []OffersV0{}
 	for _, one := range sold {
 		if n := len(all); n == 0 || all[n-1].ClusterID != one.owner.ID {
-			all = append(all, CatalogV0{ClusterID: one.owner.ID, ClusterName: one.owner.Name, Endpoint: one.owner.Endpoint, ContractEndpoint: one.owner.Endpoint})
+			all = append(all, OffersV0{ClusterID: one.owner.ID, ClusterName: one.owner.Name, Endpoint: one.owner.Endpoint, ContractEndpoint: one.owner.Endpoint})
 		}
 		of := &all[len(all)-1]
 		of.Created = max(of.Created, one.made)

@@ -47,7 +47,7 @@ type watchInput struct {
 
 // watching registers the watch.
 func (s *Server) watching() {
-	op := s.operation("watch", http.MethodGet, registryv1.PathWatch, reads, "Watch the catalog, by server-sent events")
+	op := s.operation("watch", http.MethodGet, registryv1.PathWatch, reads, "Watch what is offered, by server-sent events")
 	op.Description = "At first there is an event snapshot, an event upsert for each party and offer that there is, and an event bookmark. Then there are events " +
 		"upsert and delete, and a bookmark after some of them; and a heartbeat when nothing happens. A watcher that calls again with the last ID goes on where it was, and gets a heartbeat at once if nothing has happened since. " +
 		"If too much has happened since, or the registry has another history, all begins again with a snapshot. " +
@@ -98,7 +98,7 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	}
 
 	// The stream.
-	watcher := s.catalog.Watch(s.wants(living, who, filter), id)
+	watcher := s.journal.Watch(s.wants(living, who, filter), id)
 	s.metrics.watches.WithLabelValues(map[bool]string{true: "resumed", false: "snapshot"}[watcher.Resumes()]).Inc()
 	s.metrics.watching.Inc()
 	defer s.metrics.watching.Dec()
@@ -127,9 +127,9 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	}
 }
 
-// catchUp waits until the catalog is as the store is now, if it has not come to the ID of an event.
+// catchUp waits until the journal is as the store is now, if it has not come to the ID of an event.
 func (s *Server) catchUp(ctx context.Context, id string) error {
-	if id == "" || s.catalog.View().Covers(id) {
+	if id == "" || s.journal.View().Covers(id) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -138,7 +138,7 @@ func (s *Server) catchUp(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.catalog.At(ctx, revision)
+	_, err = s.journal.At(ctx, revision)
 	return err
 }
 

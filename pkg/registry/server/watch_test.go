@@ -154,7 +154,7 @@ func heartbeats(t *testing.T, dsn string) {
 	s := r.watch(t, buyer, nil)
 	s.want("At first there is everything.", "snapshot", "+buyer", "bookmark")
 	s.want("Then there are signs of life.", "heartbeat")
-	if id := r.catalog.View().ID(); s.last != id {
+	if id := r.journal.View().ID(); s.last != id {
 		t.Errorf("a sign of life has the ID %s, want %s", s.last, id)
 	}
 }
@@ -223,10 +223,10 @@ func slowWatcher(t *testing.T, dsn string) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "the registry knows them", func() bool { return r.catalog.View().Offers == 600 })
+	until(t, "the registry knows them", func() bool { return r.journal.View().Offers == 600 })
 	fast := r.watch(t, buyer, nil) // Not earlier: it is not read in the meantime, and would be cut off as well.
 	fast.words()
-	for fast.last != r.catalog.View().ID() {
+	for fast.last != r.journal.View().ID() {
 		if words := fast.words(); words[len(words)-1] != registryv1.EventBookmark {
 			t.Fatalf("the other watcher is told %v", words[len(words)-1])
 		}

@@ -38,7 +38,7 @@ type Registry struct {
 // New returns a registry that runs, until the test ends at the latest.
 func New(tb testing.TB) *Registry {
 	tb.Helper()
-	r := &Registry{dsn: "sqlite:" + filepath.Join(tb.TempDir(), "catalog.db"), Address: "127.0.0.1:0", key: registrytest.Key(tb)}
+	r := &Registry{dsn: "sqlite:" + filepath.Join(tb.TempDir(), "registry.db"), Address: "127.0.0.1:0", key: registrytest.Key(tb)}
 	r.Fingerprint = r.key.Fingerprint()
 	r.Begin(tb)
 	tb.Cleanup(func() { r.End() })

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The catalog that benchmarks use, with documents as large as a usual offer with three plans.
+// What benchmarks use, with documents as large as a usual offer with three plans.
 const (
 	benchParties  = 1_000
 	benchOffers   = 10_000

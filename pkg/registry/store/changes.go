@@ -38,7 +38,7 @@ func (s *Store) Snapshot(ctx context.Context) (Snapshot, error) {
 
 // counters returns the revision of the last change, and that of the last deletion that is forgotten.
 func counters(ctx context.Context, tx querier) (revision, compacted int64, err error) {
-	if err := tx.QueryRowContext(ctx, `SELECT revision, compacted FROM catalog`).Scan(&revision, &compacted); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT revision, compacted FROM registry`).Scan(&revision, &compacted); err != nil {
 		return 0, 0, fmt.Errorf("read the revision: %w", err)
 	}
 	return revision, compacted, nil
@@ -117,7 +117,7 @@ func (s *Store) Compact(ctx context.Context, keep int64) (forgotten int, err err
 		if _, err := w.ExecContext(ctx, `DELETE FROM deletions WHERE registry_revision <= $1`, last); err != nil {
 			return fmt.Errorf("forget deletions: %w", err)
 		}
-		if _, err := w.ExecContext(ctx, `UPDATE catalog SET compacted = $1`, last); err != nil {
+		if _, err := w.ExecContext(ctx, `UPDATE registry SET compacted = $1`, last); err != nil {
 			return fmt.Errorf("note the compaction: %w", err)
 		}
 		return nil

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps what a catalog registry must not lose: parties, their offers, enrolment tokens, and in which order they changed.
+// Package store keeps what a registry must not lose: parties, their offers, enrolment tokens, and in which order they changed.
 // It is SQL, on a file of SQLite or on PostgreSQL, with one schema and one code for both.
 //
 // It does not know what a document says, and verifies no signature: whoever calls has read the document and says who its owner is. It asks

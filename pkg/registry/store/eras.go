@@ -35,7 +35,7 @@ func (s *Store) BeginEra(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("write the eras: %w", err)
 		}
-		if _, err := w.ExecContext(ctx, `UPDATE catalog SET eras = $1`, string(text)); err != nil {
+		if _, err := w.ExecContext(ctx, `UPDATE registry SET eras = $1`, string(text)); err != nil {
 			return fmt.Errorf("begin an era: %w", err)
 		}
 		return nil
@@ -48,7 +48,7 @@ func (s *Store) Eras(ctx context.Context) ([]Era, error) { return readEras(ctx, 
 func readEras(ctx context.Context, from querier) ([]Era, error) {
 	var text string
 	var eras []Era
-	err := from.QueryRowContext(ctx, `SELECT eras FROM catalog`).Scan(&text)
+	err := from.QueryRowContext(ctx, `SELECT eras FROM registry`).Scan(&text)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &eras)
 	}

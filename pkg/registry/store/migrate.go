@@ -21,7 +21,7 @@ import (
 var migrations embed.FS
 
 // versions is the table of the migrations that a database has seen; it also says that the database is ours.
-const versions = "catalog_versions"
+const versions = "registry_versions"
 
 // migrator is how the schema of one kind of database is migrated.
 type migrator struct {

@@ -135,7 +135,7 @@ func TestForeignFiles(t *testing.T) {
 	if err == nil {
 		t.Error("a folder was opened")
 	}
-	_, err = Open(t.Context(), "sqlite:/nowhere/at/all/catalog.db")
+	_, err = Open(t.Context(), "sqlite:/nowhere/at/all/registry.db")
 	refused(t, "no folder", err, fs.ErrNotExist)
 }
 

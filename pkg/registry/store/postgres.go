@@ -19,7 +19,7 @@ import (
 
 const (
 	// channel is that of NOTIFY, in a database of PostgreSQL.
-	channel = "liqo_broker_catalog"
+	channel = "liqo_broker_registry"
 	// postgresConnections is how many one store opens, besides that which listens: writers queue for one row, so more would only wait.
 	postgresConnections = 8
 	// connectTimeout is how long a server may take to answer, if the DSN says nothing.
@@ -30,7 +30,7 @@ const (
 
 // parameters keep a replica that hangs, or whose machine was stopped, from holding the counter of revisions for ever. The DSN may set others.
 var parameters = map[string]string{
-	"application_name":                    "catalog",
+	"application_name":                    "registry",
 	"idle_in_transaction_session_timeout": "10s",
 	"lock_timeout":                        "20s",
 	"statement_timeout":                   "60s",

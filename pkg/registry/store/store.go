@@ -81,7 +81,7 @@ func (s *Store) SchemaVersion() int64 { return s.version }
 // Revision returns the revision of the last change.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	var revision int64
-	if err := s.reader.QueryRowContext(ctx, `SELECT revision FROM catalog`).Scan(&revision); err != nil {
+	if err := s.reader.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&revision); err != nil {
 		return 0, fmt.Errorf("read the revision: %w", err)
 	}
 	return revision, nil
@@ -119,7 +119,7 @@ func (s *Store) write(ctx context.Context, deed func(w *writing) error) error {
 
 	// The order of this lock is the order of commits.
 	w := &writing{Tx: tx}
-	if err := tx.QueryRowContext(ctx, `SELECT revision FROM catalog`+s.forUpdate).Scan(&w.before); err != nil { //nolint:gosec // forUpdate is a constant of the dialect.
+	if err := tx.QueryRowContext(ctx, `SELECT revision FROM registry`+s.forUpdate).Scan(&w.before); err != nil { //nolint:gosec // forUpdate is a constant of the dialect.
 		return fmt.Errorf("lock the counter of revisions: %w", err)
 	}
 	w.revision = w.before
@@ -127,7 +127,7 @@ func (s *Store) write(ctx context.Context, deed func(w *writing) error) error {
 		return err
 	}
 	if w.revision > w.before {
-		if _, err := tx.ExecContext(ctx, `UPDATE catalog SET revision = $1`, w.revision); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE registry SET revision = $1`, w.revision); err != nil {
 			return fmt.Errorf("count revision %d: %w", w.revision, err)
 		}
 		if s.notify != "" {

@@ -90,7 +90,7 @@ func publish(tb testing.TB, s *Store, offers ...StoredOffer) {
 	}
 }
 
-// contents is what a catalog holds, for comparisons: parties and offers with their revisions.
+// contents is what a store holds, for comparisons: parties and offers with their revisions.
 func contents(snapshot Snapshot) []string {
 	var found []string
 	for _, p := range snapshot.Parties {

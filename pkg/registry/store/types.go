@@ -33,7 +33,7 @@ var (
 	// ErrCompacted is about a revision from which changes cannot be told any more, or that this database has not reached: take a Snapshot.
 	ErrCompacted = errors.New("changes after this revision are not known")
 	// ErrForeign is about a database that holds something else.
-	ErrForeign = errors.New("not the database of a catalog registry")
+	ErrForeign = errors.New("not the database of a registry")
 	// ErrNewer is about a database that a newer program has migrated.
 	ErrNewer = errors.New("the schema of the database is newer than this program")
 )

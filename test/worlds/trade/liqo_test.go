@@ -237,7 +237,11 @@ func (b *buyer) work(s *seller) {
 		}
 		if contract.State(p.Status.State).InUse() {
 			wanted, given := p.Spec.Resources["cpu"], p.Status.Resources["cpu"]
-			room -= max(given.Value()-wanted.Value(), 0)
+			least := wanted.Value()
+			if proposed := b.stored(p).Purchase.Proposal; proposed != nil {
+				least = min(least, proposed.Terms.Resources.Cpu().Value())
+			}
+			room -= max(given.Value()-least, 0)
 		}
 	}
 	most := max(room, b.liqo.cores[id])

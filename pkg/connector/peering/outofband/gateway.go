@@ -33,7 +33,7 @@ const (
 )
 
 // Gateway restarts Liqo's gateway where it translates what it sends through a tunnel as it did for the last one that had the same addresses: that
-// tunnel would never come up (docs/catalog/buyer.md). It does so once for a tunnel, for all that wait together, not again within 10 minutes, and
+// tunnel would never come up (docs/trade/buyer.md). It does so once for a tunnel, for all that wait together, not again within 10 minutes, and
 // only if it has seen the last one end.
 type Gateway struct {
 	client    client.Client

@@ -55,7 +55,7 @@ func Start(tb testing.TB) *Server {
 			tb.Fatal(err)
 		}
 	}
-	s.run(tb, "initdb", "--pgdata="+s.data(), "--username=catalog", "--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
+	s.run(tb, "initdb", "--pgdata="+s.data(), "--username=registry", "--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
 
 	// The shell stops the server, and removes its folder, when the shell's input ends, which is when the test ends, however it does.
 	var log bytes.Buffer
@@ -149,15 +149,15 @@ func (s *Server) run(tb testing.TB, name string, args ...string) {
 
 // ready reports whether the server answers.
 func (s *Server) ready(ctx context.Context) bool {
-	return s.command(ctx, filepath.Join(s.programs, "pg_isready"), "--quiet", "--host="+s.folder, "--username=catalog").Run() == nil
+	return s.command(ctx, filepath.Join(s.programs, "pg_isready"), "--quiet", "--host="+s.folder, "--username=registry").Run() == nil
 }
 
 // Database creates an empty database, and returns its DSN.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
-	name := fmt.Sprintf("catalog%d", s.databases.Add(1))
-	s.run(tb, "createdb", "--host="+s.folder, "--username=catalog", name)
-	dsn := url.URL{Scheme: "postgres", User: url.UserPassword("catalog", Password), Path: "/" + name,
+	name := fmt.Sprintf("registry%d", s.databases.Add(1))
+	s.run(tb, "createdb", "--host="+s.folder, "--username=registry", name)
+	dsn := url.URL{Scheme: "postgres", User: url.UserPassword("registry", Password), Path: "/" + name,
 		RawQuery: url.Values{"host": {s.folder}}.Encode()}
 	return dsn.String()
 }
@@ -171,7 +171,7 @@ func (s *Server) DatabaseAhead(tb testing.TB, by time.Duration) string {
 		tb.Fatal(err)
 	}
 	name := strings.TrimPrefix(address.Path, "/")
-	s.run(tb, "psql", "--host="+s.folder, "--username=catalog", "--dbname="+name, "--quiet", "--set=ON_ERROR_STOP=1", "--command="+fmt.Sprintf(`
+	s.run(tb, "psql", "--host="+s.folder, "--username=registry", "--dbname="+name, "--quiet", "--set=ON_ERROR_STOP=1", "--command="+fmt.Sprintf(`
 		CREATE SCHEMA ahead;
 		CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
 			$$ SELECT pg_catalog.clock_timestamp() + make_interval(secs => %g) $$;
