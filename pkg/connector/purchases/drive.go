@@ -393,6 +393,11 @@ func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error)
 	case contract.Over, contract.Drain, contract.Unpeer:
 		return nil, d.write(ctx)
 	}
+	if !d.leaves() { // What runs goes on, and what was closed for another contract is opened.
+		if err := d.showPeering(ctx); err != nil {
+			return nil, err
+		}
+	}
 	reason := d.record.reason(!d.leaves())
 	switch {
 	case d.record.Purchase.Standing == contract.Left:

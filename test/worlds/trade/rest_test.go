@@ -213,7 +213,8 @@ func (b *buyer) fitsIntoContracts() error {
 		if cores := b.liqo.cores[s.identity.ID]; cores > given && !b.liqo.disturbed[s.identity.ID] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
 		}
-		if given > 0 && b.liqo.closed[s.identity.ID] && !b.liqo.disturbed[s.identity.ID] {
+		// A seller that was restored may give by terms that are not in force any more: nodes that are larger than the contracts stay closed.
+		if given > 0 && b.liqo.closed[s.identity.ID] && !b.liqo.disturbed[s.identity.ID] && !(s.restored && b.size(s.identity.ID) > given) {
 			return fmt.Errorf("the nodes of %s are closed, and contracts give %d cores", s.name, given)
 		}
 	}
