@@ -217,7 +217,8 @@ func reaches(from, to contract.State) bool {
 	return reached[to]
 }
 
-// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left.
+// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left, or than a seller gives
+// that was restored.
 func (b *buyer) runsWhatIsPaid() error {
 	for _, s := range b.w.sellers {
 		id, paid, goesOn := s.identity.ID, int64(0), false
@@ -229,6 +230,9 @@ func (b *buyer) runsWhatIsPaid() error {
 			cpu := p.Status.Resources["cpu"]
 			paid += cpu.Value()
 			goesOn = goesOn || known.State().InUse() && !known.Ending && !known.Standing.Parts()
+		}
+		if s.restored { // It gives by terms that may not be in force any more.
+			paid = max(paid, b.size(id))
 		}
 		if cores := b.liqo.cores[id]; goesOn && cores > paid && !b.liqo.disturbed[id] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, paid)

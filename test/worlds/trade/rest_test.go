@@ -210,7 +210,7 @@ func (b *buyer) fitsIntoContracts() error {
 				given += cpu.Value()
 			}
 		}
-		if cores := b.liqo.cores[s.identity.ID]; cores > given && !b.liqo.disturbed[s.identity.ID] {
+		if cores := b.liqo.cores[s.identity.ID]; cores > given && !(s.restored && cores <= b.size(s.identity.ID)) && !b.liqo.disturbed[s.identity.ID] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
 		}
 		// A seller that was restored may give by terms that are not in force any more: nodes that are larger than the contracts stay closed.
