@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
@@ -165,7 +166,7 @@ func (o *guardOptions) parse() (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	logging.Capture(log)
+	capture.Libraries(log)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register the API types: %w", err)
