@@ -20,7 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
 // lookedEvery is how often the plugin looks at what it waits for.
@@ -141,7 +141,7 @@ func (r *reading) wouldBuy(m *seenCatalog, p *purchasing, object client.Object) 
 		return err
 	}
 	if named {
-		plans = slices.DeleteFunc(plans, func(f overview.ForSale) bool {
+		plans = slices.DeleteFunc(plans, func(f show.ForSale) bool {
 			return f.Offer.ID != string(purchase.Spec.Offer) || f.Plan.ID != string(purchase.Spec.Plan)
 		})
 	}
@@ -150,7 +150,7 @@ func (r *reading) wouldBuy(m *seenCatalog, p *purchasing, object client.Object) 
 		return nil
 	}
 	var out output
-	return out.table(r.Out, overview.PlansForSale(r.now(), plans[:min(len(plans), 5)]))
+	return out.table(r.Out, show.PlansForSale(r.now(), plans[:min(len(plans), 5)]))
 }
 
 // request returns a CapacityRequest.

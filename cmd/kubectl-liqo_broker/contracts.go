@@ -20,7 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
 func (r *reading) contractsCommand() *cobra.Command {
@@ -41,7 +41,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 			if err != nil {
 				return r.trades(err)
 			}
-			shown := make([]overview.Contract, 0, len(all))
+			shown := make([]show.Contract, 0, len(all))
 			for _, one := range all {
 				shown = append(shown, one.Contract)
 			}
@@ -52,7 +52,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "This cluster has neither bought nor sold anything. See: kubectl liqo-broker offers, and buy")
 				return nil
 			}
-			return out.table(r.Out, overview.Contracts(r.now(), shown))
+			return out.table(r.Out, show.Contracts(r.now(), shown))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatWide)
@@ -65,7 +65,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 
 // theContract is a contract with its object: a Purchase or a Sale.
 type theContract struct {
-	overview.Contract
+	show.Contract
 
 	purchase *connectorv1alpha1.Purchase
 	sale     *connectorv1alpha1.Sale
@@ -92,11 +92,11 @@ func (r *reading) contracts(ctx context.Context, c client.Client) ([]theContract
 	var all []theContract
 	for i := range purchases.Items {
 		p := &purchases.Items[i]
-		all = append(all, theContract{Contract: overview.PurchaseOf(p), purchase: p})
+		all = append(all, theContract{Contract: show.PurchaseOf(p), purchase: p})
 	}
 	for i := range sales.Items {
 		s := &sales.Items[i]
-		all = append(all, theContract{Contract: overview.SaleOf(s), sale: s})
+		all = append(all, theContract{Contract: show.SaleOf(s), sale: s})
 	}
 	slices.SortStableFunc(all, func(a, b theContract) int {
 		if a.Sold != b.Sold {
@@ -183,7 +183,7 @@ func (r *reading) showContractCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(r.Out, "\nWhat became of it:")
-			return (&output{}).table(r.Out, overview.Transitions(trail))
+			return (&output{}).table(r.Out, show.Transitions(trail))
 		},
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Exit codes.
@@ -33,7 +33,7 @@ func main() {
 	err := run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", overview.Plain(err.Error()))
+		fmt.Fprintln(os.Stderr, "error:", sheet.Plain(err.Error()))
 		os.Exit(exitCode(err))
 	}
 }

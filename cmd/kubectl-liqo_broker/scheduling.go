@@ -15,7 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Values of --dry-run, as kubectl has them.
@@ -128,7 +128,7 @@ func (r *reading) set(
 	if err := c.Get(ctx, types.NamespacedName{Name: string(found.ID)}, o); err != nil {
 		return fmt.Errorf("get %s %s: %w", s.kind, found.ID, err)
 	}
-	called := s.kind + " " + overview.Plain(found.String())
+	called := s.kind + " " + sheet.Plain(found.String())
 	if *is == s.value || *is == "" && s.value == string(v1alpha1.SchedulingActive) {
 		fmt.Fprintf(r.Out, "%s is already %s\n", called, s.done)
 		return nil

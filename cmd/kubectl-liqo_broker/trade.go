@@ -21,8 +21,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
 // tradeCommands returns the commands of a cluster that trades.
@@ -63,7 +64,7 @@ func (r *reading) registryCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in deploy/examples/trade.")
 				return nil
 			}
-			return out.objects(r.Out, c.Scheme(), &list, overview.Registries(r.now(), list.Items))
+			return out.objects(r.Out, c.Scheme(), &list, show.Registries(r.now(), list.Items))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatName, formatWide)
@@ -98,7 +99,7 @@ func (r *reading) catalogCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "Nobody sells anything that this cluster has seen. See: kubectl liqo-broker registry")
 				return nil
 			}
-			return out.table(r.Out, overview.Sellers(sellers))
+			return out.table(r.Out, show.Sellers(sellers))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatWide)
@@ -147,7 +148,7 @@ func (r *reading) offersCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "Nothing that this cluster has seen fits.")
 				return nil
 			}
-			return out.table(r.Out, overview.PlansForSale(r.now(), plans))
+			return out.table(r.Out, show.PlansForSale(r.now(), plans))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatWide)
@@ -167,7 +168,7 @@ func (r *reading) ownOffers(ctx context.Context, c client.Client, out *output) e
 		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in deploy/examples/trade.")
 		return nil
 	}
-	return out.objects(r.Out, c.Scheme(), &list, overview.OwnOffers(r.now(), list.Items))
+	return out.objects(r.Out, c.Scheme(), &list, show.OwnOffers(r.now(), list.Items))
 }
 
 func sortByName[T any](items []T, name func(*T) string) {
@@ -217,7 +218,7 @@ func (n *need) price() (*offer.Price, error) {
 	if n.maxPrice == "" {
 		return nil, nil //nolint:nilnil // Anything is an answer.
 	}
-	price, err := overview.ParsePrice(n.maxPrice)
+	price, err := show.ParsePrice(n.maxPrice)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--max-price: %w", err)}
 	}
@@ -279,15 +280,15 @@ func (m *seenCatalog) remark(r *reading) {
 }
 
 // find returns the plans that fit, the best first.
-func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]overview.ForSale, error) {
+func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]show.ForSale, error) {
 	matcher, err := filter.Compile()
 	if err != nil {
 		return nil, usageError{err}
 	}
 	found := m.Find(matcher, m.self, now)
-	plans := make([]overview.ForSale, 0, len(found))
+	plans := make([]show.ForSale, 0, len(found))
 	for _, f := range found {
-		of := overview.ForSale{
+		of := show.ForSale{
 			Seller: sellerOf(f), Granted: f.Match.Granted, Price: f.Match.Price, Plan: f.Plan(), Offer: f.Entry.Offer,
 		}
 		for _, seen := range f.Entry.Seen {
@@ -298,13 +299,13 @@ func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]overview.ForSa
 	return plans, nil
 }
 
-func sellerOf(f listings.Found) overview.Seller {
-	return overview.Seller{ID: f.Seller.Said.Party, Name: f.Seller.Said.Name, Endpoint: f.Seller.Said.Endpoint, Alive: f.Seller.Alive}
+func sellerOf(f listings.Found) show.Seller {
+	return show.Seller{ID: f.Seller.Said.Party, Name: f.Seller.Said.Name, Endpoint: f.Seller.Said.Endpoint, Alive: f.Seller.Alive}
 }
 
 // sellers returns the parties that have offers, in the order of their names.
-func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
-	byID := map[string]*overview.Seller{}
+func (m *seenCatalog) sellers(now time.Time) []show.Seller {
+	byID := map[string]*show.Seller{}
 	for entry := range m.Offers() {
 		o := entry.Offer
 		p, known := m.Party(party.ID(o.Party))
@@ -313,7 +314,7 @@ func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
 		}
 		s := byID[o.Party]
 		if s == nil {
-			s = &overview.Seller{ID: o.Party, Name: p.Said.Name, Endpoint: p.Said.Endpoint, Alive: p.Alive}
+			s = &show.Seller{ID: o.Party, Name: p.Said.Name, Endpoint: p.Said.Endpoint, Alive: p.Alive}
 			byID[o.Party] = s
 		}
 		s.Offers++
@@ -321,12 +322,12 @@ func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
 			s.Regions = append(s.Regions, o.Region)
 		}
 	}
-	all := make([]overview.Seller, 0, len(byID))
+	all := make([]show.Seller, 0, len(byID))
 	for _, s := range byID {
 		slices.Sort(s.Regions)
 		all = append(all, *s)
 	}
-	slices.SortFunc(all, func(a, b overview.Seller) int {
+	slices.SortFunc(all, func(a, b show.Seller) int {
 		if a.Name != b.Name {
 			return strings.Compare(a.Name, b.Name)
 		}
@@ -377,5 +378,5 @@ func conditionText(conditions []metav1.Condition) string {
 	if ready == nil {
 		return "waits for the connector"
 	}
-	return overview.Sentence(ready.Reason + ": " + ready.Message)
+	return sheet.Sentence(ready.Reason + ": " + ready.Message)
 }
