@@ -34,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
@@ -95,16 +96,11 @@ func newGuardCommand() *cobra.Command {
 			"their pods request, how many objects there are, and where their pods reach.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q: see broker guard --help", args[0])}
-			}
-			return nil
-		},
+		Args:          program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			g, err := o.parse()
 			if err != nil {
-				return usageError{err}
+				return program.Usage(err)
 			}
 			if g.rest, err = ctrl.GetConfig(); err != nil {
 				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
@@ -112,9 +108,6 @@ func newGuardCommand() *cobra.Command {
 			return g.run(command.Context())
 		},
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w: see broker guard --help", err)}
-	})
 	flags := command.Flags()
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress, "address that serves the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",

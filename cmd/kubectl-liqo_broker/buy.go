@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
@@ -73,15 +74,15 @@ func (r *reading) buyCommand() *cobra.Command {
 func (p *purchasing) check(args []string) error {
 	switch {
 	case p.name == "":
-		return usageError{errors.New("--name is needed: it is how you end what you buy")}
+		return program.Usage(errors.New("--name is needed: it is how you end what you buy"))
 	case p.duration < time.Minute:
-		return usageError{errors.New("--for is needed, and at least 1m")}
+		return program.Usage(errors.New("--for is needed, and at least 1m"))
 	case p.dryRun != dryRunNone && p.dryRun != dryRunServer:
-		return usageError{fmt.Errorf("--dry-run=%s is none of %s, %s", p.dryRun, dryRunNone, dryRunServer)}
+		return program.Usage(fmt.Errorf("--dry-run=%s is none of %s, %s", p.dryRun, dryRunNone, dryRunServer))
 	case len(args) == 0 && (p.cpu == "" || p.memory == "" || p.pods == ""):
-		return usageError{errors.New("--cpu, --memory and --pods are needed, or PARTY/OFFER/PLAN")}
+		return program.Usage(errors.New("--cpu, --memory and --pods are needed, or PARTY/OFFER/PLAN"))
 	case len(args) > 0 && (p.regions != nil || p.arches != nil || p.sellers != nil || p.expression != ""):
-		return usageError{errors.New("--region, --architecture, --seller and --filter are for what is looked for: PARTY/OFFER/PLAN is found already")}
+		return program.Usage(errors.New("--region, --architecture, --seller and --filter are for what is looked for: PARTY/OFFER/PLAN is found already"))
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func (p *purchasing) compiled() (offer.Matcher, error) {
 	}
 	matcher, err := filter.Compile()
 	if err != nil {
-		return offer.Matcher{}, usageError{err}
+		return offer.Matcher{}, program.Usage(err)
 	}
 	return matcher, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
@@ -129,9 +130,9 @@ func (r *reading) contract(ctx context.Context, c client.Client, name string) (*
 		return &found[0], nil
 	}
 	if found[0].sale == nil && found[1].sale == nil {
-		return nil, usageError{fmt.Errorf("the capacity request %s has several purchases: name one, such as %s", name, found[0].Name)}
+		return nil, program.Usage(fmt.Errorf("the capacity request %s has several purchases: name one, such as %s", name, found[0].Name))
 	}
-	return nil, usageError{fmt.Errorf("a purchase and a sale have the name %s: use kubectl", name)}
+	return nil, program.Usage(fmt.Errorf("a purchase and a sale have the name %s: use kubectl", name))
 }
 
 // ofRequest returns what a capacity request has bought, and has not given up.
@@ -273,7 +274,7 @@ var deeds = []deed{
 				return err
 			}
 			if len(wanted) == 0 {
-				return usageError{errors.New("--cpu, --memory or --pods is needed")}
+				return program.Usage(errors.New("--cpu, --memory or --pods is needed"))
 			}
 			if c.purchase.Spec.Resources == nil {
 				c.purchase.Spec.Resources = quantities(nil)
@@ -293,10 +294,10 @@ var deeds = []deed{
 			}
 			end, err := time.Parse(time.RFC3339, o.until)
 			if err != nil {
-				return usageError{fmt.Errorf("--until=%.40q is not a time such as 2030-01-31T12:00:00Z", o.until)}
+				return program.Usage(fmt.Errorf("--until=%.40q is not a time such as 2030-01-31T12:00:00Z", o.until))
 			}
 			if now := c.purchase.Status.EndTime; now != nil && !end.After(now.Time) {
-				return usageError{fmt.Errorf("the contract ends at %s: a contract is not made shorter", now.UTC().Format(time.RFC3339))}
+				return program.Usage(fmt.Errorf("the contract ends at %s: a contract is not made shorter", now.UTC().Format(time.RFC3339)))
 			}
 			c.purchase.Spec.EndTime = &metav1.Time{Time: end}
 			return nil
@@ -344,7 +345,7 @@ func (c *theContract) decide(decision connectorv1alpha1.Decision, reason string,
 	case terms != 0 && terms != pending:
 		return fmt.Errorf("terms %d of contract %s do not wait for a decision, but %s", terms, c.Name, waits)
 	case terms == 0 && decision == connectorv1alpha1.DecisionApprove && c.Status.State != string(contract.Proposed):
-		return usageError{fmt.Errorf("contract %s would change. Its buyer asks for %s; approve them with --terms=%d", c.Name, waits, pending)}
+		return program.Usage(fmt.Errorf("contract %s would change. Its buyer asks for %s; approve them with --terms=%d", c.Name, waits, pending))
 	}
 	c.sale.Spec.Decision, c.sale.Spec.DecisionRevision, c.sale.Spec.Reason = decision, c.sale.Status.PendingRevision, reason
 	return nil

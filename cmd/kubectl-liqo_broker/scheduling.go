@@ -15,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -99,7 +100,7 @@ func (r *reading) settingCommand(
 		ValidArgsFunction: r.complete(names, 1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if dryRun != dryRunNone && dryRun != dryRunServer {
-				return usageError{fmt.Errorf("--dry-run=%s is none of %s, %s", dryRun, dryRunNone, dryRunServer)}
+				return program.Usage(fmt.Errorf("--dry-run=%s is none of %s, %s", dryRun, dryRunNone, dryRunServer))
 			}
 			c, err := r.open()
 			if err != nil {

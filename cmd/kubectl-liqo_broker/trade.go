@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"github.com/capacitorset/liqo-broker/pkg/show"
 )
@@ -206,7 +207,7 @@ func (n *need) resources() (offer.Resources, error) {
 		}
 		quantity, err := offer.ParseQuantity(of.text)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--%s: %w", of.name, err)}
+			return nil, program.Usage(fmt.Errorf("--%s: %w", of.name, err))
 		}
 		needed[of.name] = quantity
 	}
@@ -220,7 +221,7 @@ func (n *need) price() (*offer.Price, error) {
 	}
 	price, err := show.ParsePrice(n.maxPrice)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--max-price: %w", err)}
+		return nil, program.Usage(fmt.Errorf("--max-price: %w", err))
 	}
 	return &price, nil
 }
@@ -283,7 +284,7 @@ func (m *seenCatalog) remark(r *reading) {
 func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]show.ForSale, error) {
 	matcher, err := filter.Compile()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, program.Usage(err)
 	}
 	found := m.Find(matcher, m.self, now)
 	plans := make([]show.ForSale, 0, len(found))
@@ -340,7 +341,7 @@ func (m *seenCatalog) sellers(now time.Time) []show.Seller {
 func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		return offer.Key{}, "", usageError{fmt.Errorf("%.80q is not PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it", text)}
+		return offer.Key{}, "", program.Usage(fmt.Errorf("%.80q is not PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it", text))
 	}
 	var sellers []string
 	for _, id := range m.Parties() {
@@ -353,10 +354,10 @@ func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 		return offer.Key{}, "", fmt.Errorf("no party that this cluster has seen has an ID that begins with %.60q", parts[0])
 	case 1:
 	default:
-		return offer.Key{}, "", usageError{fmt.Errorf("%d parties have an ID that begins with %.60q", len(sellers), parts[0])}
+		return offer.Key{}, "", program.Usage(fmt.Errorf("%d parties have an ID that begins with %.60q", len(sellers), parts[0]))
 	}
 	if party.ID(sellers[0]) == m.self {
-		return offer.Key{}, "", usageError{fmt.Errorf("party %s is this cluster itself", sellers[0])}
+		return offer.Key{}, "", program.Usage(fmt.Errorf("party %s is this cluster itself", sellers[0]))
 	}
 	key := offer.Key{Party: sellers[0], ID: parts[1]}
 	entry, known := m.Offer(key)
