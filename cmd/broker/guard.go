@@ -251,7 +251,7 @@ func (g *guard) setup(ctx context.Context) error {
 		return err
 	}
 	err = errors.Join(
-		g.mgr.Add(everyReplica(certificate.Run)), g.mgr.Add(everyReplica(announcer.Keep)), g.mgr.Add(everyReplica(g.tally.Run)),
+		g.mgr.Add(lease.EveryReplica(certificate.Run)), g.mgr.Add(lease.EveryReplica(announcer.Keep)), g.mgr.Add(lease.EveryReplica(g.tally.Run)),
 		quota.Setup(g.mgr, quota.Config{Client: g.mgr.GetClient(), Bounds: g.bounds()}),
 		fence.Setup(g.mgr, fence.Config{Client: g.mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)
