@@ -215,7 +215,7 @@ func (b *broker) setupAPI(ctx context.Context, direct client.Client) (err error)
 	if err := b.api.Watch(ctx, b.mgr.GetCache()); err != nil {
 		return err
 	}
-	if err := errors.Join(b.mgr.Add(everyReplica(b.certificate.run)), b.mgr.Add(everyReplica(b.api.Start))); err != nil {
+	if err := errors.Join(b.mgr.Add(lease.EveryReplica(b.certificate.run)), b.mgr.Add(lease.EveryReplica(b.api.Start))); err != nil {
 		return fmt.Errorf("add the HTTP API: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -45,8 +46,17 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 )
+
+// run carries out a command line.
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	command := newCommand()
+	command.SetArgs(args)
+	command.SetOut(stdout)
+	return command.ExecuteContext(ctx)
+}
 
 func TestCommandLine(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -58,55 +68,55 @@ func TestCommandLine(t *testing.T) {
 		err    string
 	}{
 		"NoMode": {
-			reason: "A daemon without a mode does nothing, so it does not start.", code: exitUsage,
+			reason: "A daemon without a mode does nothing, so it does not start.", code: program.ExitUsage,
 			err: "no mode is given: use at least one of --with-catalog, --with-orchestrator and --with-aggregator",
 		},
 		"UnknownFlag": {
-			reason: "An unknown flag is named.", args: []string{"--with-catalogue"}, code: exitUsage,
+			reason: "An unknown flag is named.", args: []string{"--with-catalogue"}, code: program.ExitUsage,
 			err: "unknown flag: --with-catalogue: see broker --help",
 		},
 		"Argument": {
-			reason: "There are no arguments.", args: []string{"--with-catalog", "now"}, code: exitUsage,
+			reason: "There are no arguments.", args: []string{"--with-catalog", "now"}, code: program.ExitUsage,
 			err: `unexpected argument "now": see broker --help`,
 		},
 		"Address": {
-			reason: "A bad address names the flag.", args: []string{"--with-catalog", "--api-address=8000"}, code: exitUsage,
+			reason: "A bad address names the flag.", args: []string{"--with-catalog", "--api-address=8000"}, code: program.ExitUsage,
 			err: "--api-address=8000 is not [HOST]:PORT: address 8000: missing port in address",
 		},
 		"HalfACertificate": {
-			reason: "A certificate needs its key.", args: []string{"--with-catalog", "--tls-cert-file=tls.crt"}, code: exitUsage,
+			reason: "A certificate needs its key.", args: []string{"--with-catalog", "--tls-cert-file=tls.crt"}, code: program.ExitUsage,
 			err: "--tls-cert-file and --tls-private-key-file need each other",
 		},
 		"AnyAudience": {
-			reason: "Tokens for the API server must not be asked for by accident.", args: []string{"--with-catalog", "--api-audience="}, code: exitUsage,
+			reason: "Tokens for the API server must not be asked for by accident.", args: []string{"--with-catalog", "--api-audience="}, code: program.ExitUsage,
 			err: "--api-audience must not be empty",
 		},
 		"Origin": {
-			reason: "All origins cannot be allowed.", args: []string{"--with-catalog", "--api-cors-origin=*"}, code: exitUsage,
+			reason: "All origins cannot be allowed.", args: []string{"--with-catalog", "--api-cors-origin=*"}, code: program.ExitUsage,
 			err: "--api-cors-origin=* is not SCHEME://HOST[:PORT], such as https://dashboard.example.com",
 		},
 		"OriginWithPath": {
-			reason: "A browser sends no path.", args: []string{"--with-catalog", "--api-cors-origin=https://a.example/"}, code: exitUsage,
+			reason: "A browser sends no path.", args: []string{"--with-catalog", "--api-cors-origin=https://a.example/"}, code: program.ExitUsage,
 			err: "--api-cors-origin=https://a.example/ is not SCHEME://HOST[:PORT], such as https://dashboard.example.com",
 		},
 		"PlainAddress": {
-			reason: "A bad second address names the flag.", args: []string{"--with-catalog", "--plain-api-address=8001"}, code: exitUsage,
+			reason: "A bad second address names the flag.", args: []string{"--with-catalog", "--plain-api-address=8001"}, code: program.ExitUsage,
 			err: "--plain-api-address=8001 is not [HOST]:PORT: address 8001: missing port in address",
 		},
 		"Allow": {
-			reason: "A bad prefix names the flag.", args: []string{"--with-catalog", "--webhook-allow=node"}, code: exitUsage,
+			reason: "A bad prefix names the flag.", args: []string{"--with-catalog", "--webhook-allow=node"}, code: program.ExitUsage,
 			err: `invalid argument "node" for "--webhook-allow" flag: netip.ParsePrefix("node"): no '/': see broker --help`,
 		},
 		"Mapping": {
-			reason: "A bad strategy names the flag.", args: []string{"--with-catalog", "--namespace-mapping-strategy=any"}, code: exitUsage,
+			reason: "A bad strategy names the flag.", args: []string{"--with-catalog", "--namespace-mapping-strategy=any"}, code: program.ExitUsage,
 			err: `--namespace-mapping-strategy: unknown namespace mapping strategy "any": use one of [DefaultName EnforceSameName]`,
 		},
 		"LogLevel": {
-			reason: "A bad level names the flag.", args: []string{"--with-catalog", "--log-level=loud"}, code: exitUsage,
+			reason: "A bad level names the flag.", args: []string{"--with-catalog", "--log-level=loud"}, code: program.ExitUsage,
 			err: "--log-level=loud: must be debug, info or error",
 		},
 		"NoCluster": {
-			reason: "Without a cluster the command line is right and the daemon fails.", args: []string{"--with-catalog"}, code: exitFailure,
+			reason: "Without a cluster the command line is right and the daemon fails.", args: []string{"--with-catalog"}, code: program.ExitFailure,
 			err: "find the Kubernetes API, by KUBECONFIG or a pod's service account: ",
 		},
 	}
@@ -116,7 +126,7 @@ func TestCommandLine(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), tc.err) || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("%s\nrun(): %v, want %s", tc.reason, err, tc.err)
 			}
-			if got := exitCode(err); got != tc.code {
+			if got := program.ExitCode(err); got != tc.code {
 				t.Errorf("%s\nexit code %d, want %d", tc.reason, got, tc.code)
 			}
 		})

@@ -19,7 +19,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -157,32 +159,27 @@ func newCommand() *cobra.Command {
 		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q: see broker --help", args[0])}
-			}
-			return nil
-		},
+		Args:          program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			strategy, err := o.validate()
 			if err != nil {
-				return usageError{err}
+				return program.Usage(err)
 			}
 			log, err := logging.New(o.log)
 			if err != nil {
-				return usageError{err}
+				return program.Usage(err)
 			}
-			logging.Capture(log)
+			capture.Libraries(log)
 			config, err := ctrl.GetConfig()
 			if err != nil {
 				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
 			}
 			if err := o.findNamespaces(ownNamespaceFile); err != nil {
-				return usageError{err}
+				return program.Usage(err)
 			}
 			asker, err := promquery.NewAsker(o.prometheus)
 			if err != nil {
-				return usageError{fmt.Errorf("--prometheus: %w", err)}
+				return program.Usage(fmt.Errorf("--prometheus: %w", err))
 			}
 			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log, asker: asker})
 			if err != nil {
@@ -191,9 +188,7 @@ func newCommand() *cobra.Command {
 			return b.run(command.Context())
 		},
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w: see broker --help", err)}
-	})
+	program.ExplainFlags(command)
 	flags := command.Flags()
 	flags.BoolVar(&o.catalog, "with-catalog", false, "serve the list of clusters on /api/clusters")
 	flags.BoolVar(&o.orchestrator, "with-orchestrator", false,

@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
+	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -51,7 +52,7 @@ type inEveryReplica struct{ mgr manager.Manager }
 
 // Add implements callers.Runner.
 func (r inEveryReplica) Add(runnable manager.Runnable) error {
-	return r.mgr.Add(everyReplica(runnable.Start))
+	return r.mgr.Add(lease.EveryReplica(runnable.Start))
 }
 
 // apiTLS serves the HTTP API with the daemon's certificate. Clients may show a certificate, which is looked at when they ask for

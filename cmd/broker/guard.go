@@ -31,8 +31,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
@@ -94,16 +96,11 @@ func newGuardCommand() *cobra.Command {
 			"their pods request, how many objects there are, and where their pods reach.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q: see broker guard --help", args[0])}
-			}
-			return nil
-		},
+		Args:          program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			g, err := o.parse()
 			if err != nil {
-				return usageError{err}
+				return program.Usage(err)
 			}
 			if g.rest, err = ctrl.GetConfig(); err != nil {
 				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
@@ -111,9 +108,6 @@ func newGuardCommand() *cobra.Command {
 			return g.run(command.Context())
 		},
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w: see broker guard --help", err)}
-	})
 	flags := command.Flags()
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress, "address that serves the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",
@@ -165,7 +159,7 @@ func (o *guardOptions) parse() (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	logging.Capture(log)
+	capture.Libraries(log)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register the API types: %w", err)
@@ -257,7 +251,7 @@ func (g *guard) setup(ctx context.Context) error {
 		return err
 	}
 	err = errors.Join(
-		g.mgr.Add(everyReplica(certificate.Run)), g.mgr.Add(everyReplica(announcer.Keep)), g.mgr.Add(everyReplica(g.tally.Run)),
+		g.mgr.Add(lease.EveryReplica(certificate.Run)), g.mgr.Add(lease.EveryReplica(announcer.Keep)), g.mgr.Add(lease.EveryReplica(g.tally.Run)),
 		quota.Setup(g.mgr, quota.Config{Client: g.mgr.GetClient(), Bounds: g.bounds()}),
 		fence.Setup(g.mgr, fence.Config{Client: g.mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)

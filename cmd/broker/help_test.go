@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -49,7 +49,7 @@ func TestGuardUsage(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		err := run(t.Context(), []string{"guard", flag}, &out)
-		if usage := (usageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err == nil || program.ExitCode(err) != program.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}

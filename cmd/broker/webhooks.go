@@ -12,11 +12,11 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
@@ -54,7 +54,7 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announ
 			mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: admission.HandlerFunc(leaveAlone)})
 		}
 	}
-	if err := errors.Join(mgr.Add(everyReplica(certificate.Run)), mgr.Add(everyReplica(announcer.Keep))); err != nil {
+	if err := errors.Join(mgr.Add(lease.EveryReplica(certificate.Run)), mgr.Add(lease.EveryReplica(announcer.Keep))); err != nil {
 		return fmt.Errorf("add the certificate of the webhook: %w", err)
 	}
 	return nil
@@ -84,14 +84,3 @@ func newCertificate(direct client.Client) (*selfsigned.Certificate, *webhook.Ann
 	announcer := &webhook.Announcer{Client: direct, Configuration: webhookConfiguration}
 	return selfsigned.New(webhookName, announcer.Announce), announcer
 }
-
-// everyReplica runs also where another replica leads.
-type everyReplica func(context.Context) error
-
-var _ manager.LeaderElectionRunnable = everyReplica(nil)
-
-// Start implements manager.Runnable.
-func (run everyReplica) Start(ctx context.Context) error { return run(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everyReplica) NeedLeaderElection() bool { return false }

@@ -17,7 +17,9 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -61,22 +63,17 @@ func newCommand() *cobra.Command {
 		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q: see connector --help", args[0])}
-			}
-			return nil
-		},
+		Args:          program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			o.pluginAsked = command.Flags().Changed("resource-plugin-address") && o.pluginAddress != "0"
 			if err := errors.Join(o.findNamespace(ownNamespaceFile), o.validate()); err != nil {
-				return usageError{err}
+				return program.Usage(err)
 			}
 			log, err := logging.New(o.log)
 			if err != nil {
-				return usageError{err}
+				return program.Usage(err)
 			}
-			logging.Capture(log)
+			capture.Libraries(log)
 			config, err := ctrl.GetConfig()
 			if err != nil {
 				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
@@ -88,9 +85,7 @@ func newCommand() *cobra.Command {
 			return c.run(command.Context())
 		},
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w: see connector --help", err)}
-	})
+	program.ExplainFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&o.name, "name", "", "what others see the cluster called; what Liqo calls it if empty")
 	flags.StringVar(&o.endpoint, "endpoint", "",

@@ -5,13 +5,23 @@ package main
 
 import (
 	"bytes"
-	"errors"
+	"context"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
+
+// run carries out a command line.
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	command := newCommand()
+	command.SetArgs(args)
+	command.SetOut(stdout)
+	return command.ExecuteContext(ctx)
+}
 
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
@@ -39,7 +49,7 @@ func TestUsage(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		err := run(t.Context(), []string{"--namespace=connector", flag}, &out)
-		if usage := (usageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err == nil || program.ExitCode(err) != program.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v", flag, err)
 		}
 	}
@@ -52,9 +62,8 @@ func TestUsage(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		err := run(t.Context(), append([]string{"--namespace=connector"}, strings.Fields(flags)...), &out)
-		usage := usageError{}
 		for _, flag := range want {
-			if !errors.As(err, &usage) || !strings.Contains(err.Error(), flag) {
+			if err == nil || program.ExitCode(err) != program.ExitUsage || !strings.Contains(err.Error(), flag) {
 				t.Errorf("%s: %v: it does not name %s", flags, err, flag)
 			}
 		}

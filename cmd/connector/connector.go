@@ -224,14 +224,14 @@ func (c *connector) setup(ctx context.Context) error {
 	}
 	c.readers = delegatedauth.New(direct)
 	c.certificate = selfsigned.New("localhost", func(context.Context, []byte) error { return nil })
-	if err := c.mgr.Add(everyReplica(c.certificate.Run)); err != nil {
+	if err := c.mgr.Add(lease.EveryReplica(c.certificate.Run)); err != nil {
 		return fmt.Errorf("add the certificate of the metrics: %w", err)
 	}
 	keeper := identity.Keeper{Client: direct, Namespace: c.namespace, InUse: c.identity, Log: c.log.WithName("identity")}
-	if err := c.mgr.Add(everyReplica(keeper.Run)); err != nil {
+	if err := c.mgr.Add(lease.EveryReplica(keeper.Run)); err != nil {
 		return fmt.Errorf("add the keeper of the key: %w", err)
 	}
-	if err := c.mgr.Add(everyReplica(func(ctx context.Context) error { return c.keepAuthHost(ctx, direct, clusters[0].Auth) })); err != nil {
+	if err := c.mgr.Add(lease.EveryReplica(func(ctx context.Context) error { return c.keepAuthHost(ctx, direct, clusters[0].Auth) })); err != nil {
 		return fmt.Errorf("add what looks where Liqo authenticates: %w", err)
 	}
 	c.measured = newMetrics(c.mgr.GetClient(), time.Now)
@@ -495,12 +495,3 @@ func kept(pod *corev1.Pod) *corev1.Pod {
 	small.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: podcapacity.Requests(&pod.Spec)}}}
 	return small
 }
-
-// everyReplica runs also where another replica leads.
-type everyReplica func(context.Context) error
-
-// Start implements manager.Runnable.
-func (r everyReplica) Start(ctx context.Context) error { return r(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everyReplica) NeedLeaderElection() bool { return false }

@@ -5,43 +5,6 @@
 // and buys what is wanted, by contracts that it negotiates with the connectors of others and that Liqo obeys.
 package main
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"syscall"
-)
+import "github.com/capacitorset/liqo-broker/pkg/program"
 
-// Exit codes.
-const (
-	exitFailure = 1
-	exitUsage   = 2 // The command line cannot be understood.
-)
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "connector:", err)
-		if usage := (usageError{}); errors.As(err, &usage) {
-			os.Exit(exitUsage)
-		}
-		os.Exit(exitFailure)
-	}
-}
-
-func run(ctx context.Context, args []string, stdout io.Writer) error {
-	command := newCommand() //nolint:contextcheck // cobra hands the context to the command.
-	command.SetArgs(args)
-	command.SetOut(stdout)
-	return command.ExecuteContext(ctx)
-}
-
-// usageError is an error of whoever wrote the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
+func main() { program.Main("connector", newCommand().ExecuteContext) }

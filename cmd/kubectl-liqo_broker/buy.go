@@ -20,7 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
 // lookedEvery is how often the plugin looks at what it waits for.
@@ -73,15 +74,15 @@ func (r *reading) buyCommand() *cobra.Command {
 func (p *purchasing) check(args []string) error {
 	switch {
 	case p.name == "":
-		return usageError{errors.New("--name is needed: it is how you end what you buy")}
+		return program.Usage(errors.New("--name is needed: it is how you end what you buy"))
 	case p.duration < time.Minute:
-		return usageError{errors.New("--for is needed, and at least 1m")}
+		return program.Usage(errors.New("--for is needed, and at least 1m"))
 	case p.dryRun != dryRunNone && p.dryRun != dryRunServer:
-		return usageError{fmt.Errorf("--dry-run=%s is none of %s, %s", p.dryRun, dryRunNone, dryRunServer)}
+		return program.Usage(fmt.Errorf("--dry-run=%s is none of %s, %s", p.dryRun, dryRunNone, dryRunServer))
 	case len(args) == 0 && (p.cpu == "" || p.memory == "" || p.pods == ""):
-		return usageError{errors.New("--cpu, --memory and --pods are needed, or PARTY/OFFER/PLAN")}
+		return program.Usage(errors.New("--cpu, --memory and --pods are needed, or PARTY/OFFER/PLAN"))
 	case len(args) > 0 && (p.regions != nil || p.arches != nil || p.sellers != nil || p.expression != ""):
-		return usageError{errors.New("--region, --architecture, --seller and --filter are for what is looked for: PARTY/OFFER/PLAN is found already")}
+		return program.Usage(errors.New("--region, --architecture, --seller and --filter are for what is looked for: PARTY/OFFER/PLAN is found already"))
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func (r *reading) wouldBuy(m *seenCatalog, p *purchasing, object client.Object) 
 		return err
 	}
 	if named {
-		plans = slices.DeleteFunc(plans, func(f overview.ForSale) bool {
+		plans = slices.DeleteFunc(plans, func(f show.ForSale) bool {
 			return f.Offer.ID != string(purchase.Spec.Offer) || f.Plan.ID != string(purchase.Spec.Plan)
 		})
 	}
@@ -150,7 +151,7 @@ func (r *reading) wouldBuy(m *seenCatalog, p *purchasing, object client.Object) 
 		return nil
 	}
 	var out output
-	return out.table(r.Out, overview.PlansForSale(r.now(), plans[:min(len(plans), 5)]))
+	return out.table(r.Out, show.PlansForSale(r.now(), plans[:min(len(plans), 5)]))
 }
 
 // request returns a CapacityRequest.
@@ -183,7 +184,7 @@ func (p *purchasing) compiled() (offer.Matcher, error) {
 	}
 	matcher, err := filter.Compile()
 	if err != nil {
-		return offer.Matcher{}, usageError{err}
+		return offer.Matcher{}, program.Usage(err)
 	}
 	return matcher, nil
 }

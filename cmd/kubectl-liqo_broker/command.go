@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -49,7 +50,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetIn(streams.In)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return program.Usage(err) })
 	s.to.add(command.PersistentFlags())
 	addInstallation(command, s)
 	command.AddCommand(newReading(s).commands()...)

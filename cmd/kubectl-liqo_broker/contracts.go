@@ -20,7 +20,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
 func (r *reading) contractsCommand() *cobra.Command {
@@ -41,7 +42,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 			if err != nil {
 				return r.trades(err)
 			}
-			shown := make([]overview.Contract, 0, len(all))
+			shown := make([]show.Contract, 0, len(all))
 			for _, one := range all {
 				shown = append(shown, one.Contract)
 			}
@@ -52,7 +53,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "This cluster has neither bought nor sold anything. See: kubectl liqo-broker offers, and buy")
 				return nil
 			}
-			return out.table(r.Out, overview.Contracts(r.now(), shown))
+			return out.table(r.Out, show.Contracts(r.now(), shown))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatWide)
@@ -65,7 +66,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 
 // theContract is a contract with its object: a Purchase or a Sale.
 type theContract struct {
-	overview.Contract
+	show.Contract
 
 	purchase *connectorv1alpha1.Purchase
 	sale     *connectorv1alpha1.Sale
@@ -92,11 +93,11 @@ func (r *reading) contracts(ctx context.Context, c client.Client) ([]theContract
 	var all []theContract
 	for i := range purchases.Items {
 		p := &purchases.Items[i]
-		all = append(all, theContract{Contract: overview.PurchaseOf(p), purchase: p})
+		all = append(all, theContract{Contract: show.PurchaseOf(p), purchase: p})
 	}
 	for i := range sales.Items {
 		s := &sales.Items[i]
-		all = append(all, theContract{Contract: overview.SaleOf(s), sale: s})
+		all = append(all, theContract{Contract: show.SaleOf(s), sale: s})
 	}
 	slices.SortStableFunc(all, func(a, b theContract) int {
 		if a.Sold != b.Sold {
@@ -129,9 +130,9 @@ func (r *reading) contract(ctx context.Context, c client.Client, name string) (*
 		return &found[0], nil
 	}
 	if found[0].sale == nil && found[1].sale == nil {
-		return nil, usageError{fmt.Errorf("the capacity request %s has several purchases: name one, such as %s", name, found[0].Name)}
+		return nil, program.Usage(fmt.Errorf("the capacity request %s has several purchases: name one, such as %s", name, found[0].Name))
 	}
-	return nil, usageError{fmt.Errorf("a purchase and a sale have the name %s: use kubectl", name)}
+	return nil, program.Usage(fmt.Errorf("a purchase and a sale have the name %s: use kubectl", name))
 }
 
 // ofRequest returns what a capacity request has bought, and has not given up.
@@ -183,7 +184,7 @@ func (r *reading) showContractCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(r.Out, "\nWhat became of it:")
-			return (&output{}).table(r.Out, overview.Transitions(trail))
+			return (&output{}).table(r.Out, show.Transitions(trail))
 		},
 	}
 }
@@ -273,7 +274,7 @@ var deeds = []deed{
 				return err
 			}
 			if len(wanted) == 0 {
-				return usageError{errors.New("--cpu, --memory or --pods is needed")}
+				return program.Usage(errors.New("--cpu, --memory or --pods is needed"))
 			}
 			if c.purchase.Spec.Resources == nil {
 				c.purchase.Spec.Resources = quantities(nil)
@@ -293,10 +294,10 @@ var deeds = []deed{
 			}
 			end, err := time.Parse(time.RFC3339, o.until)
 			if err != nil {
-				return usageError{fmt.Errorf("--until=%.40q is not a time such as 2030-01-31T12:00:00Z", o.until)}
+				return program.Usage(fmt.Errorf("--until=%.40q is not a time such as 2030-01-31T12:00:00Z", o.until))
 			}
 			if now := c.purchase.Status.EndTime; now != nil && !end.After(now.Time) {
-				return usageError{fmt.Errorf("the contract ends at %s: a contract is not made shorter", now.UTC().Format(time.RFC3339))}
+				return program.Usage(fmt.Errorf("the contract ends at %s: a contract is not made shorter", now.UTC().Format(time.RFC3339)))
 			}
 			c.purchase.Spec.EndTime = &metav1.Time{Time: end}
 			return nil
@@ -344,7 +345,7 @@ func (c *theContract) decide(decision connectorv1alpha1.Decision, reason string,
 	case terms != 0 && terms != pending:
 		return fmt.Errorf("terms %d of contract %s do not wait for a decision, but %s", terms, c.Name, waits)
 	case terms == 0 && decision == connectorv1alpha1.DecisionApprove && c.Status.State != string(contract.Proposed):
-		return usageError{fmt.Errorf("contract %s would change. Its buyer asks for %s; approve them with --terms=%d", c.Name, waits, pending)}
+		return program.Usage(fmt.Errorf("contract %s would change. Its buyer asks for %s; approve them with --terms=%d", c.Name, waits, pending))
 	}
 	c.sale.Spec.Decision, c.sale.Spec.DecisionRevision, c.sale.Spec.Reason = decision, c.sale.Status.PendingRevision, reason
 	return nil

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/install/diagnosis"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 // stock is a cluster with nothing but Liqo.
@@ -36,21 +37,21 @@ func stock() client.Object {
 func TestDiagnose(t *testing.T) {
 	c := newCLI(t, stock())
 	out, _, err := c.run(t, "diagnose")
-	if !errors.Is(err, errUnhealthy) || exitCode(err) != exitUnhealthy || !strings.Contains(out, "neither a broker nor a consumer") || !strings.Contains(out, "Kubernetes v1.34.0") {
+	if !errors.Is(err, errUnhealthy) || program.ExitCode(err) != exitUnhealthy || !strings.Contains(out, "neither a broker nor a consumer") || !strings.Contains(out, "Kubernetes v1.34.0") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	var d diagnosis.Diagnosis
-	if out, _, err = c.run(t, "diagnose -o json"); json.Unmarshal([]byte(out), &d) != nil || d.Healthy || d.Liqo != "v0.9.4" || len(d.Checks) < 5 || exitCode(err) != exitUnhealthy {
+	if out, _, err = c.run(t, "diagnose -o json"); json.Unmarshal([]byte(out), &d) != nil || d.Healthy || d.Liqo != "v0.9.4" || len(d.Checks) < 5 || program.ExitCode(err) != exitUnhealthy {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	file := filepath.Join(t.TempDir(), "report.tar.gz")
-	if _, errOut, err := c.run(t, "diagnose --bundle "+file); exitCode(err) != exitUnhealthy || !strings.Contains(errOut, "Look at it before you send it") {
+	if _, errOut, err := c.run(t, "diagnose --bundle "+file); program.ExitCode(err) != exitUnhealthy || !strings.Contains(errOut, "Look at it before you send it") {
 		t.Errorf("%v: %s", err, errOut)
 	}
 	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, _, err := c.run(t, "diagnose --bundle "+file); exitCode(err) != exitFailure || !errors.Is(err, os.ErrExist) {
+	if _, _, err := c.run(t, "diagnose --bundle "+file); program.ExitCode(err) != program.ExitFailure || !errors.Is(err, os.ErrExist) {
 		t.Errorf("the file is there: %v", err)
 	}
 }
@@ -75,7 +76,7 @@ func TestInstallationFaults(t *testing.T) {
 				},
 			})}
 			out, _, err := c.run(t, line)
-			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || exitCode(err) != exitFailure || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || program.ExitCode(err) != program.ExitFailure || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s, %s: %q, %v", name, line, out, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 // installation is a command that changes the installation of a cluster.
@@ -96,7 +97,7 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 	}
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := options.Validate(); err != nil {
-			return usageError{err}
+			return program.Usage(err)
 		}
 		cluster, err := s.open()
 		if err != nil {

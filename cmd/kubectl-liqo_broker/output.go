@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 // Formats of what is printed, besides a text for people.
@@ -46,7 +48,7 @@ func (o *output) add(command *cobra.Command, formats ...string) {
 	}
 	command.PreRunE = func(*cobra.Command, []string) error {
 		if o.format != "" && !slices.Contains(formats, o.format) {
-			return usageError{fmt.Errorf("--output=%s is none of %s", o.format, strings.Join(formats, ", "))}
+			return program.Usage(fmt.Errorf("--output=%s is none of %s", o.format, strings.Join(formats, ", ")))
 		}
 		return nil
 	}

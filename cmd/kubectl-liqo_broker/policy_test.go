@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -102,13 +103,13 @@ func TestPolicyCheckRefused(t *testing.T) {
 		prints   string
 		exitCode int
 	}{
-		"Empty":      {content: "# Nothing\n", says: "has no PlacementPolicy", exitCode: exitFailure},
-		"OtherKind":  {content: "apiVersion: v1\nkind: Pod\n", says: `has a Pod of "v1", and not only PlacementPolicies`, exitCode: exitFailure},
-		"NotYAML":    {content: "a: [", says: "is not YAML", exitCode: exitFailure},
-		"Misspelt":   {content: header + "spec: {filter: [x]}\n", says: `unknown field "filter"`, exitCode: exitFailure},
+		"Empty":      {content: "# Nothing\n", says: "has no PlacementPolicy", exitCode: program.ExitFailure},
+		"OtherKind":  {content: "apiVersion: v1\nkind: Pod\n", says: `has a Pod of "v1", and not only PlacementPolicies`, exitCode: program.ExitFailure},
+		"NotYAML":    {content: "a: [", says: "is not YAML", exitCode: program.ExitFailure},
+		"Misspelt":   {content: header + "spec: {filter: [x]}\n", says: `unknown field "filter"`, exitCode: program.ExitFailure},
 		"Invalid":    {content: good, err: apierrors.NewInvalid(kind, "fastest", nil), says: errUnhealthy.Error(), prints: "! The API server refuses it: ", exitCode: exitUnhealthy},
 		"MayNot":     {content: good, err: apierrors.NewForbidden(schema.GroupResource{}, "", nil), prints: "* You may not write placement policies"},
-		"OtherFault": {content: good, err: errors.New("broken"), says: "check placement policy fastest: broken", exitCode: exitFailure},
+		"OtherFault": {content: good, err: errors.New("broken"), says: "check placement policy fastest: broken", exitCode: program.ExitFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -122,8 +123,8 @@ func TestPolicyCheckRefused(t *testing.T) {
 			if !strings.Contains(out, c.prints) || (err == nil) != (c.says == "") {
 				t.Errorf("%q, %v", out, err)
 			}
-			if err != nil && (!strings.Contains(err.Error(), c.says) || exitCode(err) != c.exitCode) {
-				t.Errorf("%v, exit code %d", err, exitCode(err))
+			if err != nil && (!strings.Contains(err.Error(), c.says) || program.ExitCode(err) != c.exitCode) {
+				t.Errorf("%v, exit code %d", err, program.ExitCode(err))
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install/bundle"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 // completionTimeout is how long a shell waits for names.
@@ -86,7 +87,7 @@ func find(all []cluster.Identity, text string) (cluster.Identity, error) {
 	id, err := overview.Find(all, text)
 	ambiguous := &overview.AmbiguousError{}
 	if errors.As(err, &ambiguous) {
-		return id, usageError{err}
+		return id, program.Usage(err)
 	}
 	return id, err
 }
@@ -169,7 +170,7 @@ func (r *reading) completing(most int, offer func(ctx context.Context, c client.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if err := check(command, args); err != nil {
-			return usageError{fmt.Errorf("%w: see %s --help", err, command.CommandPath())}
+			return program.Usage(fmt.Errorf("%w: see %s --help", err, command.CommandPath()))
 		}
 		return nil
 	}

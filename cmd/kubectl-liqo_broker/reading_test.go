@@ -32,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -180,12 +181,12 @@ func TestFinds(t *testing.T) {
 		"mi":            {means: "11111111-aaaa"},
 		"22222222-bbbb": {means: "22222222-bbbb"},
 		"22222222-b":    {means: "22222222-bbbb"},
-		"2222":          {says: `"2222" can mean several clusters: oslo?[31m? (22222222-cccc), turin (22222222-bbbb)`, code: exitUsage},
-		"athens":        {says: `no cluster is called "athens": there are milan (11111111-aaaa), oslo?[31m? (22222222-cccc), turin (22222222-bbbb)`, code: exitFailure},
+		"2222":          {says: `"2222" can mean several clusters: oslo?[31m? (22222222-cccc), turin (22222222-bbbb)`, code: program.ExitUsage},
+		"athens":        {says: `no cluster is called "athens": there are milan (11111111-aaaa), oslo?[31m? (22222222-cccc), turin (22222222-bbbb)`, code: program.ExitFailure},
 	} {
 		out, _, err := newCLI(t, federation()...).run(t, "providers -o name "+argument)
 		if want.says != "" {
-			if err == nil || err.Error() != want.says || exitCode(err) != want.code {
+			if err == nil || err.Error() != want.says || program.ExitCode(err) != want.code {
 				t.Errorf("%s: %v", argument, err)
 			}
 			continue
@@ -254,8 +255,8 @@ func TestUsage(t *testing.T) {
 		"consumers --bogus":             "unknown flag: --bogus",
 	} {
 		_, _, err := newCLI(t, federation()...).run(t, line)
-		if err == nil || err.Error() != says || exitCode(err) != exitUsage {
-			t.Errorf("%s: %v, exit code %d", line, err, exitCode(err))
+		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage {
+			t.Errorf("%s: %v, exit code %d", line, err, program.ExitCode(err))
 		}
 	}
 }
@@ -280,7 +281,7 @@ func TestFaults(t *testing.T) {
 				},
 			})}
 			out, _, err := c.run(t, line)
-			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || exitCode(err) != exitFailure || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || program.ExitCode(err) != program.ExitFailure || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s at %v: %q, %v", line, fault.err, out, err)
 			}
 		}

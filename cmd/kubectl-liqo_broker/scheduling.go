@@ -15,7 +15,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Values of --dry-run, as kubectl has them.
@@ -99,7 +100,7 @@ func (r *reading) settingCommand(
 		ValidArgsFunction: r.complete(names, 1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if dryRun != dryRunNone && dryRun != dryRunServer {
-				return usageError{fmt.Errorf("--dry-run=%s is none of %s, %s", dryRun, dryRunNone, dryRunServer)}
+				return program.Usage(fmt.Errorf("--dry-run=%s is none of %s, %s", dryRun, dryRunNone, dryRunServer))
 			}
 			c, err := r.open()
 			if err != nil {
@@ -128,7 +129,7 @@ func (r *reading) set(
 	if err := c.Get(ctx, types.NamespacedName{Name: string(found.ID)}, o); err != nil {
 		return fmt.Errorf("get %s %s: %w", s.kind, found.ID, err)
 	}
-	called := s.kind + " " + overview.Plain(found.String())
+	called := s.kind + " " + sheet.Plain(found.String())
 	if *is == s.value || *is == "" && s.value == string(v1alpha1.SchedulingActive) {
 		fmt.Fprintf(r.Out, "%s is already %s\n", called, s.done)
 		return nil

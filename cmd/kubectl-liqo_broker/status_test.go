@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -89,7 +90,7 @@ func TestStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, _, err := newCLI(t, c.objects...).run(t, c.args)
-			if healthy := err == nil; healthy != c.healthy || !healthy && (!errors.Is(err, errUnhealthy) || exitCode(err) != exitUnhealthy) {
+			if healthy := err == nil; healthy != c.healthy || !healthy && (!errors.Is(err, errUnhealthy) || program.ExitCode(err) != exitUnhealthy) {
 				t.Errorf("error %v, healthy %t", err, c.healthy)
 			}
 			if strings.ContainsAny(out, "\x1b\u202e") {

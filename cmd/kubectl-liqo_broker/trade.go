@@ -21,8 +21,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/show"
 )
 
 // tradeCommands returns the commands of a cluster that trades.
@@ -63,7 +65,7 @@ func (r *reading) registryCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in deploy/examples/trade.")
 				return nil
 			}
-			return out.objects(r.Out, c.Scheme(), &list, overview.Registries(r.now(), list.Items))
+			return out.objects(r.Out, c.Scheme(), &list, show.Registries(r.now(), list.Items))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatName, formatWide)
@@ -98,7 +100,7 @@ func (r *reading) catalogCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "Nobody sells anything that this cluster has seen. See: kubectl liqo-broker registry")
 				return nil
 			}
-			return out.table(r.Out, overview.Sellers(sellers))
+			return out.table(r.Out, show.Sellers(sellers))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatWide)
@@ -147,7 +149,7 @@ func (r *reading) offersCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "Nothing that this cluster has seen fits.")
 				return nil
 			}
-			return out.table(r.Out, overview.PlansForSale(r.now(), plans))
+			return out.table(r.Out, show.PlansForSale(r.now(), plans))
 		},
 	}
 	out.add(command, formatJSON, formatYAML, formatWide)
@@ -167,7 +169,7 @@ func (r *reading) ownOffers(ctx context.Context, c client.Client, out *output) e
 		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in deploy/examples/trade.")
 		return nil
 	}
-	return out.objects(r.Out, c.Scheme(), &list, overview.OwnOffers(r.now(), list.Items))
+	return out.objects(r.Out, c.Scheme(), &list, show.OwnOffers(r.now(), list.Items))
 }
 
 func sortByName[T any](items []T, name func(*T) string) {
@@ -205,7 +207,7 @@ func (n *need) resources() (offer.Resources, error) {
 		}
 		quantity, err := offer.ParseQuantity(of.text)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--%s: %w", of.name, err)}
+			return nil, program.Usage(fmt.Errorf("--%s: %w", of.name, err))
 		}
 		needed[of.name] = quantity
 	}
@@ -217,9 +219,9 @@ func (n *need) price() (*offer.Price, error) {
 	if n.maxPrice == "" {
 		return nil, nil //nolint:nilnil // Anything is an answer.
 	}
-	price, err := overview.ParsePrice(n.maxPrice)
+	price, err := show.ParsePrice(n.maxPrice)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--max-price: %w", err)}
+		return nil, program.Usage(fmt.Errorf("--max-price: %w", err))
 	}
 	return &price, nil
 }
@@ -279,15 +281,15 @@ func (m *seenCatalog) remark(r *reading) {
 }
 
 // find returns the plans that fit, the best first.
-func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]overview.ForSale, error) {
+func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]show.ForSale, error) {
 	matcher, err := filter.Compile()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, program.Usage(err)
 	}
 	found := m.Find(matcher, m.self, now)
-	plans := make([]overview.ForSale, 0, len(found))
+	plans := make([]show.ForSale, 0, len(found))
 	for _, f := range found {
-		of := overview.ForSale{
+		of := show.ForSale{
 			Seller: sellerOf(f), Granted: f.Match.Granted, Price: f.Match.Price, Plan: f.Plan(), Offer: f.Entry.Offer,
 		}
 		for _, seen := range f.Entry.Seen {
@@ -298,13 +300,13 @@ func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]overview.ForSa
 	return plans, nil
 }
 
-func sellerOf(f listings.Found) overview.Seller {
-	return overview.Seller{ID: f.Seller.Said.Party, Name: f.Seller.Said.Name, Endpoint: f.Seller.Said.Endpoint, Alive: f.Seller.Alive}
+func sellerOf(f listings.Found) show.Seller {
+	return show.Seller{ID: f.Seller.Said.Party, Name: f.Seller.Said.Name, Endpoint: f.Seller.Said.Endpoint, Alive: f.Seller.Alive}
 }
 
 // sellers returns the parties that have offers, in the order of their names.
-func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
-	byID := map[string]*overview.Seller{}
+func (m *seenCatalog) sellers(now time.Time) []show.Seller {
+	byID := map[string]*show.Seller{}
 	for entry := range m.Offers() {
 		o := entry.Offer
 		p, known := m.Party(party.ID(o.Party))
@@ -313,7 +315,7 @@ func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
 		}
 		s := byID[o.Party]
 		if s == nil {
-			s = &overview.Seller{ID: o.Party, Name: p.Said.Name, Endpoint: p.Said.Endpoint, Alive: p.Alive}
+			s = &show.Seller{ID: o.Party, Name: p.Said.Name, Endpoint: p.Said.Endpoint, Alive: p.Alive}
 			byID[o.Party] = s
 		}
 		s.Offers++
@@ -321,12 +323,12 @@ func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
 			s.Regions = append(s.Regions, o.Region)
 		}
 	}
-	all := make([]overview.Seller, 0, len(byID))
+	all := make([]show.Seller, 0, len(byID))
 	for _, s := range byID {
 		slices.Sort(s.Regions)
 		all = append(all, *s)
 	}
-	slices.SortFunc(all, func(a, b overview.Seller) int {
+	slices.SortFunc(all, func(a, b show.Seller) int {
 		if a.Name != b.Name {
 			return strings.Compare(a.Name, b.Name)
 		}
@@ -339,7 +341,7 @@ func (m *seenCatalog) sellers(now time.Time) []overview.Seller {
 func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		return offer.Key{}, "", usageError{fmt.Errorf("%.80q is not PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it", text)}
+		return offer.Key{}, "", program.Usage(fmt.Errorf("%.80q is not PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it", text))
 	}
 	var sellers []string
 	for _, id := range m.Parties() {
@@ -352,10 +354,10 @@ func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 		return offer.Key{}, "", fmt.Errorf("no party that this cluster has seen has an ID that begins with %.60q", parts[0])
 	case 1:
 	default:
-		return offer.Key{}, "", usageError{fmt.Errorf("%d parties have an ID that begins with %.60q", len(sellers), parts[0])}
+		return offer.Key{}, "", program.Usage(fmt.Errorf("%d parties have an ID that begins with %.60q", len(sellers), parts[0]))
 	}
 	if party.ID(sellers[0]) == m.self {
-		return offer.Key{}, "", usageError{fmt.Errorf("party %s is this cluster itself", sellers[0])}
+		return offer.Key{}, "", program.Usage(fmt.Errorf("party %s is this cluster itself", sellers[0]))
 	}
 	key := offer.Key{Party: sellers[0], ID: parts[1]}
 	entry, known := m.Offer(key)
@@ -377,5 +379,5 @@ func conditionText(conditions []metav1.Condition) string {
 	if ready == nil {
 		return "waits for the connector"
 	}
-	return overview.Sentence(ready.Reason + ": " + ready.Message)
+	return sheet.Sentence(ready.Reason + ": " + ready.Message)
 }

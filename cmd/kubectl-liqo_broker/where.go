@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 func (r *reading) whereCommand() *cobra.Command {
@@ -66,9 +67,9 @@ func (r *reading) namespace(args []string, all bool) (string, error) {
 	named := r.to.overrides.Context.Namespace
 	switch {
 	case len(args) > 0 && named != "" && args[0] != named:
-		return "", usageError{fmt.Errorf("NAMESPACE is %q and --namespace is %q", args[0], named)}
+		return "", program.Usage(fmt.Errorf("NAMESPACE is %q and --namespace is %q", args[0], named))
 	case all && (len(args) > 0 || named != ""):
-		return "", usageError{errors.New("--all-namespaces and a namespace exclude each other")}
+		return "", program.Usage(errors.New("--all-namespaces and a namespace exclude each other"))
 	case len(args) > 0:
 		return args[0], nil
 	default:

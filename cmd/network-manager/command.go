@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
@@ -66,7 +67,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			logging.Capture(log)
+			capture.Libraries(log)
 			config, err := ctrl.GetConfig()
 			if err != nil {
 				return fmt.Errorf("find the Kubernetes API: %w", err)

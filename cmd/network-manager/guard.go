@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard/nftables"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 )
 
@@ -68,7 +69,7 @@ func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 	if c.shut {
 		return nftables.Install(rule(c.allow, 0))
 	}
-	logging.Capture(log)
+	capture.Libraries(log)
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API: %w", err)

@@ -7,23 +7,6 @@
 // on clusters that trade.
 package main
 
-import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-)
+import "github.com/capacitorset/liqo-broker/pkg/program"
 
-func main() {
-	if err := execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "network-manager:", err)
-		os.Exit(1)
-	}
-}
-
-func execute() error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	return newCommand().ExecuteContext(ctx)
-}
+func main() { program.Main("network-manager", newCommand().ExecuteContext) }

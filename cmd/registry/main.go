@@ -5,23 +5,6 @@
 // needs no Kubernetes. Its administrators let clusters in and put them out with its other commands, on the database itself.
 package main
 
-import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-)
+import "github.com/capacitorset/liqo-broker/pkg/program"
 
-func main() {
-	if err := execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "registry:", err)
-		os.Exit(1)
-	}
-}
-
-func execute() error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	return newCommand().ExecuteContext(ctx)
-}
+func main() { program.Main("registry", newCommand().ExecuteContext) }

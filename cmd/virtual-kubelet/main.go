@@ -6,32 +6,16 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/log/klogv2"
 	"k8s.io/klog/v2"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet"
 )
 
-func main() {
-	if err := execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "virtual-kubelet:", err)
-		os.Exit(1)
-	}
-}
-
-func execute() error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	return newCommand().ExecuteContext(ctx)
-}
+func main() { program.Main("virtual-kubelet", newCommand().ExecuteContext) }
 
 func newCommand() *cobra.Command {
 	options := virtualkubelet.NewOptions()

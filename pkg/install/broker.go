@@ -26,8 +26,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/deploy"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // The daemon, as deploy/broker has it.
@@ -355,7 +355,7 @@ func (i *Installer) allReached(ctx context.Context) error {
 	}
 	_, err = i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
 		if liqo.HasNode(n) && !slices.ContainsFunc(maps, func(m liqo.NamespaceMap) bool { return m.Namespace == n.Namespace && liqo.Wanted(&m, liqoNamespace) }) {
-			return nil, fmt.Errorf("peer %s has not been offered the remote IPAM yet", overview.Plain(liqo.StandsFor(n).Name))
+			return nil, fmt.Errorf("peer %s has not been offered the remote IPAM yet", sheet.Plain(liqo.StandsFor(n).Name))
 		}
 		return nil, nil
 	})

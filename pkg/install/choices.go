@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // withChoices returns manifests with what people have chosen since they were installed: the replicas, modes and further flags of the
@@ -31,7 +31,7 @@ func (i *Installer) withChoices(ctx context.Context, wanted []*unstructured.Unst
 		case kindDeployment:
 			err = keep(ctx, i.objects, chosen[n], func(want, live *appsv1.Deployment) {
 				for _, flag := range keepDaemon(want, live, i.options.modesGiven, flagsOf(want.Name)) {
-					fmt.Fprintf(i.run.out, "      without %s, which this version of the broker does not have\n", overview.Plain(flag))
+					fmt.Fprintf(i.run.out, "      without %s, which this version of the broker does not have\n", sheet.Plain(flag))
 				}
 			})
 		case "ConfigMap":

@@ -16,7 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // consumerSteps are those of a consumer.
@@ -81,7 +81,7 @@ func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error 
 
 // called returns what a cluster is called, which chooses its name itself.
 func called(c cluster.Identity) string {
-	return fmt.Sprintf("%s (%s)", overview.Plain(c.Name), overview.Plain(string(c.ID)))
+	return fmt.Sprintf("%s (%s)", sheet.Plain(c.Name), sheet.Plain(string(c.ID)))
 }
 
 // flagOfRemoteIPAM begins the flags of Liqo's controller manager that name a broker's remote IPAM.

@@ -13,7 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // A step brings a part of the cluster into a state. It can be taken any number of times, and begins where another one was interrupted.
@@ -156,7 +156,7 @@ func (r *runner) wait(ctx context.Context, settled func(context.Context) error) 
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
-		if why := overview.Plain(firstLine(last.Error())); why != said {
+		if why := sheet.Plain(firstLine(last.Error())); why != said {
 			said = why
 			fmt.Fprintf(r.out, "      waiting: %s\n", why)
 		}

@@ -15,8 +15,6 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Options are the choices of the command line. The zero value is valid: lines
@@ -65,11 +63,4 @@ func New(o Options) (logr.Logger, error) {
 		return logr.Discard(), fmt.Errorf("make the logger: %w", err)
 	}
 	return zapr.NewLogger(z), nil
-}
-
-// Capture makes log the destination of what controller-runtime, client-go and
-// Liqo's packages log. It is called once, by main.
-func Capture(log logr.Logger) {
-	ctrl.SetLogger(log)
-	klog.SetLogger(log.WithName("klog"))
 }

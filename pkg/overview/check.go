@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // PolicyCheck is what was found of a policy that may not be applied yet.
@@ -44,16 +45,16 @@ func (c *PolicyCheck) Print(w io.Writer, tables TablePrinter) error {
 	if !c.Good {
 		verdict = "has problems"
 	}
-	fmt.Fprintf(w, "Policy %s %s\n", Plain(c.Name), verdict)
+	fmt.Fprintf(w, "Policy %s %s\n", sheet.Plain(c.Name), verdict)
 	for _, text := range c.Problems {
-		fmt.Fprintf(w, "! %s\n", Sentence(text))
+		fmt.Fprintf(w, "! %s\n", sheet.Sentence(text))
 	}
 	for _, text := range c.Notes {
-		fmt.Fprintf(w, "* %s\n", Sentence(text))
+		fmt.Fprintf(w, "* %s\n", sheet.Sentence(text))
 	}
 	for i := range c.Decisions {
 		d := &c.Decisions[i]
-		fmt.Fprintf(w, "\nIt would choose for %s:\n", Plain(forWhom(d.Consumer)))
+		fmt.Fprintf(w, "\nIt would choose for %s:\n", sheet.Plain(forWhom(d.Consumer)))
 		if err := tables(candidates(d.Providers)); err != nil {
 			return err
 		}

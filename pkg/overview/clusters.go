@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // ProviderIdentity returns what a provider is called.
@@ -42,31 +42,35 @@ func SortConsumers(consumers []v1alpha1.Consumer) {
 
 // Providers returns a row for each provider, in their order.
 func Providers(now time.Time, providers []v1alpha1.Provider) *metav1.Table {
-	items, ids := pointers(providers), make([]string, 0, len(providers))
-	for _, p := range items {
-		ids = append(ids, p.Name)
+	ids := make([]string, 0, len(providers))
+	for i := range providers {
+		ids = append(ids, providers[i].Name)
 	}
-	short := shortener(ids)
-	return table(items, []column[*v1alpha1.Provider]{
-		{name: "Name", cell: func(p *v1alpha1.Provider) string { return p.Status.ClusterName }},
-		{name: "ID", cell: func(p *v1alpha1.Provider) string { return short(p.Name) }},
-		{name: "Scheduling", cell: func(p *v1alpha1.Provider) string { return string(p.EffectiveScheduling()) }},
-		{name: "Ready", cell: func(p *v1alpha1.Provider) string { return state(p.Status.Conditions, v1alpha1.ConditionReady) }},
-		{name: "Reason", cell: func(p *v1alpha1.Provider) string { return reason(p.Status.Conditions, v1alpha1.ConditionReady) }},
-		{name: "Reachable", cell: func(p *v1alpha1.Provider) string { return state(p.Status.Conditions, v1alpha1.ConditionReachable) }},
-		{name: "Offered", cell: func(p *v1alpha1.Provider) string { return amount(p.Status.Offered) }},
-		{name: "Used", cell: func(p *v1alpha1.Provider) string { return amount(p.Status.Used) }},
-		{name: "Free", cell: func(p *v1alpha1.Provider) string { return amount(p.Status.Free) }},
-		{name: "Round trip", cell: kpiOf(now, kpi.RoundTripTime)},
-		{name: "Up 24h", cell: kpiOf(now, kpi.Availability24h)},
-		{name: "Age", cell: func(p *v1alpha1.Provider) string { return since(now, p.CreationTimestamp) }},
-		{name: "Cluster ID", wide: true, cell: func(p *v1alpha1.Provider) string { return p.Name }},
-		{name: "Largest pod", wide: true, cell: func(p *v1alpha1.Provider) string { return amount(p.Status.LargestPod) }},
-		{name: "Draining", wide: true, cell: func(p *v1alpha1.Provider) string { return reason(p.Status.Conditions, v1alpha1.ConditionDraining) }},
-		{name: "Start-up p90", wide: true, cell: kpiOf(now, kpi.StartupP90)},
-		{name: "Failures", wide: true, cell: kpiOf(now, kpi.FailureRate)},
-		{name: "CPU price", wide: true, cell: kpiOf(now, kpi.PriceCPU)},
-		{name: "Carbon", wide: true, cell: kpiOf(now, kpi.Carbon)},
+	short := sheet.Shortener(ids)
+	return sheet.Table(providers, []sheet.Column[v1alpha1.Provider]{
+		{Name: "Name", Cell: func(p *v1alpha1.Provider) string { return p.Status.ClusterName }},
+		{Name: "ID", Cell: func(p *v1alpha1.Provider) string { return short(p.Name) }},
+		{Name: "Scheduling", Cell: func(p *v1alpha1.Provider) string { return string(p.EffectiveScheduling()) }},
+		{Name: "Ready", Cell: func(p *v1alpha1.Provider) string { return sheet.State(p.Status.Conditions, v1alpha1.ConditionReady) }},
+		{Name: "Reason", Cell: func(p *v1alpha1.Provider) string { return sheet.Reason(p.Status.Conditions, v1alpha1.ConditionReady) }},
+		{Name: "Reachable", Cell: func(p *v1alpha1.Provider) string {
+			return sheet.State(p.Status.Conditions, v1alpha1.ConditionReachable)
+		}},
+		{Name: "Offered", Cell: func(p *v1alpha1.Provider) string { return sheet.Amount(p.Status.Offered) }},
+		{Name: "Used", Cell: func(p *v1alpha1.Provider) string { return sheet.Amount(p.Status.Used) }},
+		{Name: "Free", Cell: func(p *v1alpha1.Provider) string { return sheet.Amount(p.Status.Free) }},
+		{Name: "Round trip", Cell: kpiOf(now, kpi.RoundTripTime)},
+		{Name: "Up 24h", Cell: kpiOf(now, kpi.Availability24h)},
+		{Name: "Age", Cell: func(p *v1alpha1.Provider) string { return sheet.Since(now, p.CreationTimestamp) }},
+		{Name: "Cluster ID", Wide: true, Cell: func(p *v1alpha1.Provider) string { return p.Name }},
+		{Name: "Largest pod", Wide: true, Cell: func(p *v1alpha1.Provider) string { return sheet.Amount(p.Status.LargestPod) }},
+		{Name: "Draining", Wide: true, Cell: func(p *v1alpha1.Provider) string {
+			return sheet.Reason(p.Status.Conditions, v1alpha1.ConditionDraining)
+		}},
+		{Name: "Start-up p90", Wide: true, Cell: kpiOf(now, kpi.StartupP90)},
+		{Name: "Failures", Wide: true, Cell: kpiOf(now, kpi.FailureRate)},
+		{Name: "CPU price", Wide: true, Cell: kpiOf(now, kpi.PriceCPU)},
+		{Name: "Carbon", Wide: true, Cell: kpiOf(now, kpi.Carbon)},
 	})
 }
 
@@ -76,27 +80,27 @@ func kpiOf(now time.Time, name string) func(*v1alpha1.Provider) string {
 
 // Consumers returns a row for each consumer, in their order.
 func Consumers(now time.Time, consumers []v1alpha1.Consumer) *metav1.Table {
-	items, ids := pointers(consumers), make([]string, 0, len(consumers))
-	for _, c := range items {
-		ids = append(ids, c.Name)
+	ids := make([]string, 0, len(consumers))
+	for i := range consumers {
+		ids = append(ids, consumers[i].Name)
 	}
-	short := shortener(ids)
-	return table(items, []column[*v1alpha1.Consumer]{
-		{name: "Name", cell: func(c *v1alpha1.Consumer) string { return c.Status.ClusterName }},
-		{name: "ID", cell: func(c *v1alpha1.Consumer) string { return short(c.Name) }},
-		{name: "Mode", cell: func(c *v1alpha1.Consumer) string { return string(c.Status.Mode) }},
-		{name: "Scheduling", cell: consumerScheduling},
-		{name: "Ready", cell: func(c *v1alpha1.Consumer) string { return state(c.Status.Conditions, v1alpha1.ConditionReady) }},
-		{name: "Reason", cell: func(c *v1alpha1.Consumer) string { return reason(c.Status.Conditions, v1alpha1.ConditionReady) }},
-		{name: "Offered", cell: func(c *v1alpha1.Consumer) string { return amount(c.Status.Offered) }},
-		{name: "Used", cell: func(c *v1alpha1.Consumer) string { return amount(c.Status.Used) }},
-		{name: "Nodes", cell: func(c *v1alpha1.Consumer) string { return string(c.Status.Nodes) }},
-		{name: "Age", cell: func(c *v1alpha1.Consumer) string { return since(now, c.CreationTimestamp) }},
-		{name: "Cluster ID", wide: true, cell: func(c *v1alpha1.Consumer) string { return c.Name }},
-		{name: "Granted", wide: true, cell: func(c *v1alpha1.Consumer) string { return amount(c.Status.Granted) }},
-		{name: "Share", wide: true, cell: func(c *v1alpha1.Consumer) string { return rounded(float64(c.Spec.Capacity.Share()), 0) + "%" }},
-		{name: "Reservation", wide: true, cell: func(c *v1alpha1.Consumer) string {
-			return reason(c.Status.Conditions, v1alpha1.ConditionReservationMet)
+	short := sheet.Shortener(ids)
+	return sheet.Table(consumers, []sheet.Column[v1alpha1.Consumer]{
+		{Name: "Name", Cell: func(c *v1alpha1.Consumer) string { return c.Status.ClusterName }},
+		{Name: "ID", Cell: func(c *v1alpha1.Consumer) string { return short(c.Name) }},
+		{Name: "Mode", Cell: func(c *v1alpha1.Consumer) string { return string(c.Status.Mode) }},
+		{Name: "Scheduling", Cell: consumerScheduling},
+		{Name: "Ready", Cell: func(c *v1alpha1.Consumer) string { return sheet.State(c.Status.Conditions, v1alpha1.ConditionReady) }},
+		{Name: "Reason", Cell: func(c *v1alpha1.Consumer) string { return sheet.Reason(c.Status.Conditions, v1alpha1.ConditionReady) }},
+		{Name: "Offered", Cell: func(c *v1alpha1.Consumer) string { return sheet.Amount(c.Status.Offered) }},
+		{Name: "Used", Cell: func(c *v1alpha1.Consumer) string { return sheet.Amount(c.Status.Used) }},
+		{Name: "Nodes", Cell: func(c *v1alpha1.Consumer) string { return string(c.Status.Nodes) }},
+		{Name: "Age", Cell: func(c *v1alpha1.Consumer) string { return sheet.Since(now, c.CreationTimestamp) }},
+		{Name: "Cluster ID", Wide: true, Cell: func(c *v1alpha1.Consumer) string { return c.Name }},
+		{Name: "Granted", Wide: true, Cell: func(c *v1alpha1.Consumer) string { return sheet.Amount(c.Status.Granted) }},
+		{Name: "Share", Wide: true, Cell: func(c *v1alpha1.Consumer) string { return sheet.Rounded(float64(c.Spec.Capacity.Share()), 0) + "%" }},
+		{Name: "Reservation", Wide: true, Cell: func(c *v1alpha1.Consumer) string {
+			return sheet.Reason(c.Status.Conditions, v1alpha1.ConditionReservationMet)
 		}},
 	})
 }
@@ -108,26 +112,19 @@ func consumerScheduling(c *v1alpha1.Consumer) string {
 	return string(v1alpha1.ConsumerActive)
 }
 
-// state returns whether a condition is true, false or unknown, which it also is without the condition.
-func state(conditions []metav1.Condition, of string) string {
-	if c := meta.FindStatusCondition(conditions, of); c != nil {
-		return string(c.Status)
-	}
-	return string(metav1.ConditionUnknown)
-}
-
-// reason returns the reason of a condition; nothing without the condition.
-func reason(conditions []metav1.Condition, of string) string {
-	if c := meta.FindStatusCondition(conditions, of); c != nil {
-		return c.Reason
+// known returns a KPI that counts at a time, with its unit; nothing if it is missing, no number or expired.
+func known(now time.Time, kpis []v1alpha1.KPI, name string) string {
+	for i := range kpis {
+		if kpis[i].Name != name {
+			continue
+		}
+		switch k := kpis[i].Decode(); {
+		case !k.Known(now):
+		case k.Unit == kpi.Ratio:
+			return sheet.Rounded(100*k.Value, 2) + "%"
+		default:
+			return sheet.Rounded(k.Value, 3) + " " + k.Unit
+		}
 	}
 	return ""
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -150,7 +151,7 @@ func Decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
 		}
 		for _, better := range d.Better {
 			if better.ID == c.ID {
-				c.Why = append(c.Why, "better than a chosen one for "+since(now, better.SinceTime)+", and takes its place when that has lasted")
+				c.Why = append(c.Why, "better than a chosen one for "+sheet.Since(now, better.SinceTime)+", and takes its place when that has lasted")
 			}
 		}
 		e.Providers = append(e.Providers, c)
@@ -184,7 +185,7 @@ func Decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
 func remarks(now time.Time, c *v1alpha1.ChosenProvider) []string {
 	var all []string
 	if c.AwaySinceTime != nil {
-		all = append(all, "cannot be used for "+since(now, *c.AwaySinceTime)+", and keeps its place for a while")
+		all = append(all, "cannot be used for "+sheet.Since(now, *c.AwaySinceTime)+", and keeps its place for a while")
 	}
 	if c.Substitute {
 		all = append(all, "stands in for one that cannot be used")
@@ -288,7 +289,7 @@ func waiting(consumer *v1alpha1.Consumer, e *ExplainedNamespace) string {
 	switch {
 	case consumer != nil && consumer.IsSuspended():
 		return "The consumer is suspended: kubectl liqo-broker resume " + consumer.Name
-	case consumer != nil && reason(consumer.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonModeNotServed:
+	case consumer != nil && sheet.Reason(consumer.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonModeNotServed:
 		return "The broker does not run the mode of the consumer"
 	case slices.ContainsFunc(e.Providers, func(c Candidate) bool { return c.Chosen }):
 		return ""

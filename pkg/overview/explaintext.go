@@ -5,6 +5,7 @@ package overview
 
 import (
 	"fmt"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"io"
 	"strings"
 
@@ -35,14 +36,14 @@ func (e *Explanation) Print(w io.Writer, tables TablePrinter) error {
 func (p *ExplainedPolicy) write(w io.Writer, tables TablePrinter) error {
 	fmt.Fprintf(w, "Policy %s: scope %s, priority %d\n", p.Name, p.Scope, p.Priority)
 	for _, c := range p.Conditions {
-		fmt.Fprintf(w, "  %s is %s (%s): %s\n", c.Type, c.Status, c.Reason, Sentence(c.Message))
+		fmt.Fprintf(w, "  %s is %s (%s): %s\n", c.Type, c.Status, c.Reason, sheet.Sentence(c.Message))
 	}
 	if len(p.Decisions) == 0 {
 		fmt.Fprintln(w, "It has decided nothing.")
 	}
 	for i := range p.Decisions {
 		d := &p.Decisions[i]
-		fmt.Fprintf(w, "\nFor consumer %s:\n", Plain(d.Consumer.String()))
+		fmt.Fprintf(w, "\nFor consumer %s:\n", sheet.Plain(d.Consumer.String()))
 		if err := tables(candidates(d.Providers)); err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func (p *ExplainedPolicy) write(w io.Writer, tables TablePrinter) error {
 }
 
 func (n *ExplainedNamespace) write(w io.Writer, tables TablePrinter) error {
-	fmt.Fprintf(w, "Namespace %s of consumer %s, which is %s here\n", Plain(n.Name), Plain(n.Consumer.String()), n.Twin)
+	fmt.Fprintf(w, "Namespace %s of consumer %s, which is %s here\n", sheet.Plain(n.Name), sheet.Plain(n.Consumer.String()), n.Twin)
 	if n.Policy == "" {
 		fmt.Fprintln(w, "It follows no policy: all providers are used that can be.")
 	} else {
@@ -72,11 +73,11 @@ func (n *ExplainedNamespace) write(w io.Writer, tables TablePrinter) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	return tables(table(n.Pods, []column[Explained]{
-		{name: "Pod", cell: func(p Explained) string { return p.Pod }},
-		{name: "Provider", cell: func(p Explained) string { return p.Provider.called() }},
-		{name: "Status", cell: func(p Explained) string { return p.Status }},
-		{name: "Why", long: true, cell: func(p Explained) string { return p.Why }},
+	return tables(sheet.Table(n.Pods, []sheet.Column[Explained]{
+		{Name: "Pod", Cell: func(p *Explained) string { return p.Pod }},
+		{Name: "Provider", Cell: func(p *Explained) string { return p.Provider.called() }},
+		{Name: "Status", Cell: func(p *Explained) string { return p.Status }},
+		{Name: "Why", Long: true, Cell: func(p *Explained) string { return p.Why }},
 	}))
 }
 
@@ -87,12 +88,12 @@ func incomplete(w io.Writer, complete bool) {
 }
 
 func candidates(of []Candidate) *metav1.Table {
-	return table(of, []column[Candidate]{
-		{name: "Provider", cell: func(c Candidate) string { return c.called() }},
-		{name: "ID", cell: func(c Candidate) string { return c.ID }},
-		{name: "Chosen", cell: func(c Candidate) string { return map[bool]string{true: "yes", false: "no"}[c.Chosen] }},
-		{name: "Score", cell: func(c Candidate) string { return c.Score }},
-		{name: "Why", long: true, cell: func(c Candidate) string { return strings.Join(c.Why, "; ") }},
+	return sheet.Table(of, []sheet.Column[Candidate]{
+		{Name: "Provider", Cell: func(c *Candidate) string { return c.called() }},
+		{Name: "ID", Cell: func(c *Candidate) string { return c.ID }},
+		{Name: "Chosen", Cell: func(c *Candidate) string { return map[bool]string{true: "yes", false: "no"}[c.Chosen] }},
+		{Name: "Score", Cell: func(c *Candidate) string { return c.Score }},
+		{Name: "Why", Long: true, Cell: func(c *Candidate) string { return strings.Join(c.Why, "; ") }},
 	})
 }
 

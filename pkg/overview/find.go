@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
-
-// shortID is how much of an ID is shown where that is enough to tell it from the others.
-const shortID = 8
 
 // AmbiguousError says that a text can mean several clusters.
 type AmbiguousError struct {
@@ -44,7 +42,7 @@ const maxListed = 10
 func list(clusters []cluster.Identity) string {
 	var names []string
 	for _, c := range clusters[:min(len(clusters), maxListed)] {
-		names = append(names, Plain(c.String()))
+		names = append(names, sheet.Plain(c.String()))
 	}
 	if more := len(clusters) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
@@ -90,11 +88,11 @@ func Completions(clusters []cluster.Identity, begun string) []string {
 	}
 	var offered []string
 	for _, c := range sorted(clusters) {
-		switch usable := c.Name != "" && Plain(c.Name) == c.Name && !strings.ContainsAny(c.Name, " :") && count[c.Name] == 1; {
+		switch usable := c.Name != "" && sheet.Plain(c.Name) == c.Name && !strings.ContainsAny(c.Name, " :") && count[c.Name] == 1; {
 		case usable && strings.HasPrefix(c.Name, begun):
 			offered = append(offered, c.Name+"\t"+string(c.ID))
 		case strings.HasPrefix(string(c.ID), begun):
-			offered = append(offered, string(c.ID)+"\t"+Plain(c.Name))
+			offered = append(offered, string(c.ID)+"\t"+sheet.Plain(c.Name))
 		}
 	}
 	return offered
@@ -104,18 +102,4 @@ func sorted(clusters []cluster.Identity) []cluster.Identity {
 	return slices.SortedFunc(slices.Values(clusters), func(a, b cluster.Identity) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-}
-
-// shortener returns how IDs are shown: their beginning, and the whole where several begin like that.
-func shortener(ids []string) func(id string) string {
-	count := map[string]int{}
-	for _, id := range ids {
-		count[id[:min(len(id), shortID)]]++
-	}
-	return func(id string) string {
-		if short := id[:min(len(id), shortID)]; count[short] <= 1 {
-			return short
-		}
-		return id
-	}
 }

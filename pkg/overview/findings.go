@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Finding is something that should be looked at.
@@ -198,9 +199,9 @@ func mainFinding(of string, conditions []metav1.Condition, remedies map[string]r
 }
 
 func notSeen(of string) Finding {
-	return Finding{true, Sentence(of + ": the broker has not looked at it yet"), "If it stays so, the daemon does not run. " + lookAtLog}
+	return Finding{true, sheet.Sentence(of + ": the broker has not looked at it yet"), "If it stays so, the daemon does not run. " + lookAtLog}
 }
 
 func found(of string, c *metav1.Condition, r remedy) Finding {
-	return Finding{r.problem, Sentence(fmt.Sprintf("%s: %s (%s)", of, c.Message, c.Reason)), r.do}
+	return Finding{r.problem, sheet.Sentence(fmt.Sprintf("%s: %s (%s)", of, c.Message, c.Reason)), r.do}
 }

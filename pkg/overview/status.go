@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Observed is what a cluster has of a broker.
@@ -158,7 +159,7 @@ func group[T any](items []T, conditions func(*T) []metav1.Condition, of string) 
 		if g.States == nil {
 			g.States = map[string]int{}
 		}
-		why := reason(conditions(&items[i]), of)
+		why := sheet.Reason(conditions(&items[i]), of)
 		if why == "" {
 			why = unknown
 		}
@@ -171,7 +172,7 @@ func group[T any](items []T, conditions func(*T) []metav1.Condition, of string) 
 func (s *Status) String() string {
 	var out strings.Builder
 	line := func(name, format string, values ...any) {
-		fmt.Fprintf(&out, "%-11s%s\n", name, Plain(fmt.Sprintf(format, values...)))
+		fmt.Fprintf(&out, "%-11s%s\n", name, sheet.Plain(fmt.Sprintf(format, values...)))
 	}
 	if s.Broker.Installed {
 		line("Broker", "%d of %d replicas ready, image %s", s.Broker.Ready, s.Broker.Wanted, s.Broker.Image)
@@ -187,7 +188,7 @@ func (s *Status) String() string {
 	line("Offers", "%d of %d accepted from providers, %d of %d accepted by consumers",
 		s.Offers.FromProviders.Accepted, s.Offers.FromProviders.Total, s.Offers.ToConsumers.Accepted, s.Offers.ToConsumers.Total)
 	if len(s.Capacity.Offered) > 0 {
-		line("Capacity", "%s offered; %s used; %s free", amount(s.Capacity.Offered), cpuAndMemory(s.Capacity.Used), cpuAndMemory(s.Capacity.Free))
+		line("Capacity", "%s offered; %s used; %s free", sheet.Amount(s.Capacity.Offered), cpuAndMemory(s.Capacity.Used), cpuAndMemory(s.Capacity.Free))
 	}
 	if len(s.Next) == 0 {
 		out.WriteString("\nNext: nothing, all is well\n")
@@ -211,7 +212,7 @@ func (s *Status) String() string {
 const maxFindings = 20
 
 func cpuAndMemory(of corev1.ResourceList) string {
-	if text := amount(of); text != "" {
+	if text := sheet.Amount(of); text != "" {
 		return text
 	}
 	return "nothing"

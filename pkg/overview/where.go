@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Placed is where one pod runs. What is not known is empty.
@@ -181,22 +182,22 @@ func order(all []Placed) []Placed {
 
 // Pods returns a row for each pod, in their order: with the consumer on the broker, and with the path on a consumer.
 func Pods(now time.Time, pods []Placed, broker bool) *metav1.Table {
-	usual := func(name string, cell func(Placed) string) column[Placed] {
-		return column[Placed]{name: name, cell: cell}
+	usual := func(name string, cell func(*Placed) string) sheet.Column[Placed] {
+		return sheet.Column[Placed]{Name: name, Cell: cell}
 	}
-	wide := func(name string, cell func(Placed) string) column[Placed] {
-		return column[Placed]{name: name, wide: true, cell: cell}
+	wide := func(name string, cell func(*Placed) string) sheet.Column[Placed] {
+		return sheet.Column[Placed]{Name: name, Wide: true, Cell: cell}
 	}
-	namespace, pod := usual("Namespace", func(p Placed) string { return p.Namespace }), usual("Pod", func(p Placed) string { return p.Pod })
-	provider := usual("Provider", func(p Placed) string { return p.Provider.called() })
-	status, ready := usual("Status", func(p Placed) string { return p.Status }), usual("Ready", func(p Placed) string { return map[bool]string{true: "True", false: "False"}[p.Ready] })
-	address, at := usual("Address", func(p Placed) string { return p.Address }), usual("Since", func(p Placed) string { return since(now, p.Since) })
-	node := wide("Node", func(p Placed) string { return p.Node })
+	namespace, pod := usual("Namespace", func(p *Placed) string { return p.Namespace }), usual("Pod", func(p *Placed) string { return p.Pod })
+	provider := usual("Provider", func(p *Placed) string { return p.Provider.called() })
+	status, ready := usual("Status", func(p *Placed) string { return p.Status }), usual("Ready", func(p *Placed) string { return map[bool]string{true: "True", false: "False"}[p.Ready] })
+	address, at := usual("Address", func(p *Placed) string { return p.Address }), usual("Since", func(p *Placed) string { return sheet.Since(now, p.Since) })
+	node := wide("Node", func(p *Placed) string { return p.Node })
 	if !broker {
-		path := usual("Path", func(p Placed) string { return p.Path })
-		return table(pods, []column[Placed]{namespace, pod, provider, path, status, ready, address, at, node})
+		path := usual("Path", func(p *Placed) string { return p.Path })
+		return sheet.Table(pods, []sheet.Column[Placed]{namespace, pod, provider, path, status, ready, address, at, node})
 	}
-	consumer := usual("Consumer", func(p Placed) string { return p.Consumer.called() })
-	twin := wide("Here", func(p Placed) string { return p.Twin })
-	return table(pods, []column[Placed]{consumer, namespace, pod, provider, status, ready, address, at, node, twin})
+	consumer := usual("Consumer", func(p *Placed) string { return p.Consumer.called() })
+	twin := wide("Here", func(p *Placed) string { return p.Twin })
+	return sheet.Table(pods, []sheet.Column[Placed]{consumer, namespace, pod, provider, status, ready, address, at, node, twin})
 }

@@ -9,7 +9,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -37,14 +36,7 @@ var liqoImporters = []string{"pkg/liqo", "pkg/virtualkubelet", "cmd/virtual-kube
 
 // TestCoreImportsNoEdge checks that what decides takes values and returns values: the folder is the rule.
 func TestCoreImportsNoEdge(t *testing.T) {
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./pkg/core/...")
-	list.Dir = root
-	output, err := list.Output()
-	if err != nil {
-		t.Fatalf("list what pkg/core imports: %v", err)
-	}
-	for dependency := range strings.Lines(string(output)) {
-		dependency = strings.TrimSpace(dependency)
+	for _, dependency := range dependencies(t, "./pkg/core/...") {
 		if slices.ContainsFunc(edges, func(edge string) bool { return within(edge, dependency) }) {
 			t.Errorf("pkg/core depends on %s: the core does no input or output", dependency)
 		}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // State is how a thing is that was looked at.
@@ -158,7 +159,7 @@ func (d *Diagnosis) String() string {
 	is := strings.Join(d.Roles, " and ")
 	fmt.Fprintf(&out, "This cluster is: %s\n", cmp.Or(is, "neither a broker nor a consumer, and does not trade"))
 	fmt.Fprintf(&out, "Versions: Liqo %s, Kubernetes %s, plugin %s\n",
-		overview.Plain(cmp.Or(d.Liqo, "unknown")), overview.Plain(cmp.Or(d.Kubernetes, "unknown")), overview.Plain(cmp.Or(d.Plugin, "unknown")))
+		sheet.Plain(cmp.Or(d.Liqo, "unknown")), sheet.Plain(cmp.Or(d.Kubernetes, "unknown")), sheet.Plain(cmp.Or(d.Plugin, "unknown")))
 	area := ""
 	count := map[State]int{}
 	for _, c := range d.Checks {
@@ -167,9 +168,9 @@ func (d *Diagnosis) String() string {
 			fmt.Fprintf(&out, "\n%s\n", area)
 		}
 		count[c.State]++
-		fmt.Fprintf(&out, "%s %s\n", marks[c.State], overview.Sentence(c.What))
+		fmt.Fprintf(&out, "%s %s\n", marks[c.State], sheet.Sentence(c.What))
 		if c.Do != "" {
-			fmt.Fprintf(&out, "  %s\n", overview.Plain(c.Do))
+			fmt.Fprintf(&out, "  %s\n", sheet.Plain(c.Do))
 		}
 	}
 	fmt.Fprintf(&out, "\n%d problems (!), %d unknown (?), %d notes (*), %d as they should be\n", count[Problem], count[Unknown], count[Note], count[OK])

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 )
 
@@ -30,12 +29,17 @@ const (
 	readyTimeout = 500 * time.Millisecond
 )
 
+// Readers knows who may read metrics, as a delegatedauth.Reviewer does.
+type Readers interface {
+	// Protect returns a handler that passes on the requests of those who may make them, and refuses all others.
+	Protect(next http.Handler) http.Handler
+}
+
 // Metrics are what Prometheus reads. They name clusters, so that not everybody may read them.
 type Metrics struct {
 	Gatherer prometheus.Gatherer
-	// Readers knows who may read them.
-	Readers *delegatedauth.Reviewer
-	TLS     *tls.Config
+	Readers  Readers
+	TLS      *tls.Config
 	// Admits says from which addresses callers are heard at all.
 	Admits func(netip.Addr) bool
 }

@@ -5,6 +5,7 @@
 package lease
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // A leader that cannot renew its lease ends, so that it has time for an API server that is slow and not away. A replica that ends
@@ -23,6 +25,17 @@ const (
 	renewDeadline = 50 * time.Second
 	renewTimeout  = 10 * time.Second
 )
+
+// EveryReplica is what a manager runs also where another replica leads.
+type EveryReplica func(context.Context) error
+
+var _ manager.LeaderElectionRunnable = EveryReplica(nil)
+
+// Start implements manager.Runnable.
+func (run EveryReplica) Start(ctx context.Context) error { return run(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (EveryReplica) NeedLeaderElection() bool { return false }
 
 // Lease is that of the replicas of a program.
 type Lease struct {

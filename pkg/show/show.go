@@ -1,7 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package overview
+// Package show puts what a cluster trades into what people read at a glance: registries, sellers, plans, offers and contracts as tables, one
+// contract in lines, and prices, which it also reads. It works on values, with the time as an argument.
+//
+// It does not know where the objects come from, nor how a terminal or a script is written to.
+package show
 
 import (
 	"encoding/json"
@@ -18,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Seller is a party of the catalog.
@@ -79,7 +84,7 @@ type Asked struct {
 
 // String returns the terms for people.
 func (a *Asked) String() string {
-	return Sentence(fmt.Sprintf("terms %d, until %s, for %s: %s", a.Revision, a.EndTime.UTC().Format(time.RFC3339), statusPrice(&a.Price), sizes(a.Resources)))
+	return sheet.Sentence(fmt.Sprintf("terms %d, until %s, for %s: %s", a.Revision, a.EndTime.UTC().Format(time.RFC3339), statusPrice(&a.Price), sizes(a.Resources)))
 }
 
 // asked returns what waits for a decision.
@@ -127,18 +132,20 @@ func (c *Contract) Side() string {
 
 // Registries returns a row for each registry, in their order.
 func Registries(now time.Time, registries []connectorv1alpha1.Registry) *metav1.Table {
-	type registry = *connectorv1alpha1.Registry
-	return table(pointers(registries), []column[registry]{
-		{name: "Name", cell: func(r registry) string { return r.Name }},
-		{name: "URL", cell: func(r registry) string { return r.Spec.URL }},
-		{name: "Enrolled", cell: func(r registry) string { return state(r.Status.Conditions, connectorv1alpha1.ConditionEnrolled) }},
-		{name: "Following", cell: func(r registry) string { return state(r.Status.Conditions, connectorv1alpha1.ConditionFollowing) }},
-		{name: "Reason", cell: func(r registry) string { return firstFalse(r.Status.Conditions) }},
-		{name: "Parties", cell: func(r registry) string { return strconv.Itoa(int(r.Status.Parties)) }},
-		{name: "Offers", cell: func(r registry) string { return strconv.Itoa(int(r.Status.Offers)) }},
-		{name: "Age", cell: func(r registry) string { return since(now, r.CreationTimestamp) }},
-		{name: "Position", wide: true, cell: func(r registry) string { return r.Status.Position }},
-		{name: "Message", wide: true, long: true, cell: func(r registry) string {
+	type registry = connectorv1alpha1.Registry
+	return sheet.Table(registries, []sheet.Column[registry]{
+		{Name: "Name", Cell: func(r *registry) string { return r.Name }},
+		{Name: "URL", Cell: func(r *registry) string { return r.Spec.URL }},
+		{Name: "Enrolled", Cell: func(r *registry) string { return sheet.State(r.Status.Conditions, connectorv1alpha1.ConditionEnrolled) }},
+		{Name: "Following", Cell: func(r *registry) string {
+			return sheet.State(r.Status.Conditions, connectorv1alpha1.ConditionFollowing)
+		}},
+		{Name: "Reason", Cell: func(r *registry) string { return firstFalse(r.Status.Conditions) }},
+		{Name: "Parties", Cell: func(r *registry) string { return strconv.Itoa(int(r.Status.Parties)) }},
+		{Name: "Offers", Cell: func(r *registry) string { return strconv.Itoa(int(r.Status.Offers)) }},
+		{Name: "Age", Cell: func(r *registry) string { return sheet.Since(now, r.CreationTimestamp) }},
+		{Name: "Position", Wide: true, Cell: func(r *registry) string { return r.Status.Position }},
+		{Name: "Message", Wide: true, Long: true, Cell: func(r *registry) string {
 			for _, c := range r.Status.Conditions {
 				if c.Status != metav1.ConditionTrue {
 					return c.Message
@@ -165,15 +172,15 @@ func Sellers(sellers []Seller) *metav1.Table {
 	for i := range sellers {
 		ids = append(ids, sellers[i].ID)
 	}
-	short := shortener(ids)
-	return table(pointers(sellers), []column[*Seller]{
-		{name: "Name", cell: func(s *Seller) string { return s.Name }},
-		{name: "Party", cell: func(s *Seller) string { return short(s.ID) }},
-		{name: "Alive", cell: func(s *Seller) string { return strconv.FormatBool(s.Alive) }},
-		{name: "Offers", cell: func(s *Seller) string { return strconv.Itoa(s.Offers) }},
-		{name: "Regions", cell: func(s *Seller) string { return strings.Join(s.Regions, ",") }},
-		{name: "Party ID", wide: true, cell: func(s *Seller) string { return s.ID }},
-		{name: "Endpoint", wide: true, cell: func(s *Seller) string { return s.Endpoint }},
+	short := sheet.Shortener(ids)
+	return sheet.Table(sellers, []sheet.Column[Seller]{
+		{Name: "Name", Cell: func(s *Seller) string { return s.Name }},
+		{Name: "Party", Cell: func(s *Seller) string { return short(s.ID) }},
+		{Name: "Alive", Cell: func(s *Seller) string { return strconv.FormatBool(s.Alive) }},
+		{Name: "Offers", Cell: func(s *Seller) string { return strconv.Itoa(s.Offers) }},
+		{Name: "Regions", Cell: func(s *Seller) string { return strings.Join(s.Regions, ",") }},
+		{Name: "Party ID", Wide: true, Cell: func(s *Seller) string { return s.ID }},
+		{Name: "Endpoint", Wide: true, Cell: func(s *Seller) string { return s.Endpoint }},
 	})
 }
 
@@ -184,44 +191,44 @@ func PlansForSale(now time.Time, plans []ForSale) *metav1.Table {
 		ids = append(ids, plans[i].Offer.Party)
 	}
 	slices.Sort(ids)
-	short := shortener(slices.Compact(ids))
-	return table(pointers(plans), []column[*ForSale]{
-		{name: "Seller", cell: func(f *ForSale) string { return f.Seller.Name }},
-		{name: "Plan", long: true, cell: func(f *ForSale) string { return short(f.Offer.Party) + "/" + f.Offer.ID + "/" + f.Plan.ID }},
-		{name: "Gives", cell: func(f *ForSale) string { return amount(f.Granted.List()) }},
-		{name: "Price", cell: func(f *ForSale) string { return PriceText(f.Price) }},
-		{name: "Region", cell: func(f *ForSale) string { return f.Offer.Region }},
-		{name: "Left", cell: func(f *ForSale) string { return strconv.FormatInt(f.Plan.Available, 10) }},
-		{name: "Valid for", cell: func(f *ForSale) string { return duration.HumanDuration(f.Offer.ValidUntil.Sub(now)) }},
-		{name: "Alive", cell: func(f *ForSale) string { return strconv.FormatBool(f.Seller.Alive) }},
-		{name: "Kind", wide: true, cell: func(f *ForSale) string { return string(f.Offer.Kind) }},
-		{name: "Architectures", wide: true, cell: func(f *ForSale) string { return strings.Join(f.Offer.Architectures, ",") }},
-		{name: "Title", wide: true, cell: func(f *ForSale) string { return f.Offer.Name }},
-		{name: "Registries", wide: true, cell: func(f *ForSale) string { return strings.Join(f.Registries, ",") }},
-		{name: "Party ID", wide: true, cell: func(f *ForSale) string { return f.Offer.Party }},
+	short := sheet.Shortener(slices.Compact(ids))
+	return sheet.Table(plans, []sheet.Column[ForSale]{
+		{Name: "Seller", Cell: func(f *ForSale) string { return f.Seller.Name }},
+		{Name: "Plan", Long: true, Cell: func(f *ForSale) string { return short(f.Offer.Party) + "/" + f.Offer.ID + "/" + f.Plan.ID }},
+		{Name: "Gives", Cell: func(f *ForSale) string { return sheet.Amount(f.Granted.List()) }},
+		{Name: "Price", Cell: func(f *ForSale) string { return PriceText(f.Price) }},
+		{Name: "Region", Cell: func(f *ForSale) string { return f.Offer.Region }},
+		{Name: "Left", Cell: func(f *ForSale) string { return strconv.FormatInt(f.Plan.Available, 10) }},
+		{Name: "Valid for", Cell: func(f *ForSale) string { return duration.HumanDuration(f.Offer.ValidUntil.Sub(now)) }},
+		{Name: "Alive", Cell: func(f *ForSale) string { return strconv.FormatBool(f.Seller.Alive) }},
+		{Name: "Kind", Wide: true, Cell: func(f *ForSale) string { return string(f.Offer.Kind) }},
+		{Name: "Architectures", Wide: true, Cell: func(f *ForSale) string { return strings.Join(f.Offer.Architectures, ",") }},
+		{Name: "Title", Wide: true, Cell: func(f *ForSale) string { return f.Offer.Name }},
+		{Name: "Registries", Wide: true, Cell: func(f *ForSale) string { return strings.Join(f.Registries, ",") }},
+		{Name: "Party ID", Wide: true, Cell: func(f *ForSale) string { return f.Offer.Party }},
 	})
 }
 
 // OwnOffers returns a row for each Offer of this cluster, in their order.
 func OwnOffers(now time.Time, offers []connectorv1alpha1.Offer) *metav1.Table {
-	type own = *connectorv1alpha1.Offer
-	return table(pointers(offers), []column[own]{
-		{name: "Name", cell: func(o own) string { return o.Name }},
-		{name: "Title", cell: func(o own) string { return o.Spec.Title }},
-		{name: "Sale", cell: func(o own) string { return string(o.Spec.Sale) }},
-		{name: "Published", cell: func(o own) string { return state(o.Status.Conditions, connectorv1alpha1.ConditionPublished) }},
-		{name: "Reason", cell: func(o own) string { return firstFalse(o.Status.Conditions) }},
-		{name: "Sold", cell: func(o own) string { return strconv.Itoa(int(o.Status.Sold)) }},
-		{name: "Left", cell: func(o own) string {
+	type own = connectorv1alpha1.Offer
+	return sheet.Table(offers, []sheet.Column[own]{
+		{Name: "Name", Cell: func(o *own) string { return o.Name }},
+		{Name: "Title", Cell: func(o *own) string { return o.Spec.Title }},
+		{Name: "Sale", Cell: func(o *own) string { return string(o.Spec.Sale) }},
+		{Name: "Published", Cell: func(o *own) string { return sheet.State(o.Status.Conditions, connectorv1alpha1.ConditionPublished) }},
+		{Name: "Reason", Cell: func(o *own) string { return firstFalse(o.Status.Conditions) }},
+		{Name: "Sold", Cell: func(o *own) string { return strconv.Itoa(int(o.Status.Sold)) }},
+		{Name: "Left", Cell: func(o *own) string {
 			var left []string
 			for _, p := range o.Status.Plans {
 				left = append(left, fmt.Sprintf("%s: %d", p.ID, p.Available))
 			}
 			return strings.Join(left, ", ")
 		}},
-		{name: "Age", cell: func(o own) string { return since(now, o.CreationTimestamp) }},
-		{name: "Revision", wide: true, cell: func(o own) string { return strconv.FormatInt(o.Status.Revision, 10) }},
-		{name: "Message", wide: true, long: true, cell: func(o own) string {
+		{Name: "Age", Cell: func(o *own) string { return sheet.Since(now, o.CreationTimestamp) }},
+		{Name: "Revision", Wide: true, Cell: func(o *own) string { return strconv.FormatInt(o.Status.Revision, 10) }},
+		{Name: "Message", Wide: true, Long: true, Cell: func(o *own) string {
 			for _, c := range o.Status.Conditions {
 				if c.Status != metav1.ConditionTrue {
 					return c.Message
@@ -234,21 +241,21 @@ func OwnOffers(now time.Time, offers []connectorv1alpha1.Offer) *metav1.Table {
 
 // Contracts returns a row for each contract, in their order.
 func Contracts(now time.Time, contracts []Contract) *metav1.Table {
-	return table(pointers(contracts), []column[*Contract]{
-		{name: "Name", long: true, cell: func(c *Contract) string { return c.Name }},
-		{name: "Side", cell: func(c *Contract) string { return c.Side() }},
-		{name: "With", cell: func(c *Contract) string { return c.PartyName }},
-		{name: "Offer", cell: func(c *Contract) string { return strings.Trim(c.Offer+"/"+c.Plan, "/") }},
-		{name: "State", cell: func(c *Contract) string { return c.Status.State }},
-		{name: "Ready", cell: func(c *Contract) string { return state(c.Status.Conditions, connectorv1alpha1.ConditionReady) }},
-		{name: "Reason", cell: func(c *Contract) string { return reason(c.Status.Conditions, connectorv1alpha1.ConditionReady) }},
-		{name: "Size", cell: func(c *Contract) string { return amount(c.Status.Resources) }},
-		{name: "Price", cell: func(c *Contract) string { return statusPrice(c.Status.Price) }},
-		{name: "Ends in", cell: func(c *Contract) string { return until(now, c.Status.EndTime) }},
-		{name: "Node", wide: true, cell: func(c *Contract) string { return strings.Join(c.Nodes, ",") }},
-		{name: "Cluster", wide: true, cell: func(c *Contract) string { return c.Status.Cluster.Name }},
-		{name: "Party ID", wide: true, cell: func(c *Contract) string { return c.Party }},
-		{name: "Age", wide: true, cell: func(c *Contract) string { return since(now, c.Created) }},
+	return sheet.Table(contracts, []sheet.Column[Contract]{
+		{Name: "Name", Long: true, Cell: func(c *Contract) string { return c.Name }},
+		{Name: "Side", Cell: func(c *Contract) string { return c.Side() }},
+		{Name: "With", Cell: func(c *Contract) string { return c.PartyName }},
+		{Name: "Offer", Cell: func(c *Contract) string { return strings.Trim(c.Offer+"/"+c.Plan, "/") }},
+		{Name: "State", Cell: func(c *Contract) string { return c.Status.State }},
+		{Name: "Ready", Cell: func(c *Contract) string { return sheet.State(c.Status.Conditions, connectorv1alpha1.ConditionReady) }},
+		{Name: "Reason", Cell: func(c *Contract) string { return sheet.Reason(c.Status.Conditions, connectorv1alpha1.ConditionReady) }},
+		{Name: "Size", Cell: func(c *Contract) string { return sheet.Amount(c.Status.Resources) }},
+		{Name: "Price", Cell: func(c *Contract) string { return statusPrice(c.Status.Price) }},
+		{Name: "Ends in", Cell: func(c *Contract) string { return until(now, c.Status.EndTime) }},
+		{Name: "Node", Wide: true, Cell: func(c *Contract) string { return strings.Join(c.Nodes, ",") }},
+		{Name: "Cluster", Wide: true, Cell: func(c *Contract) string { return c.Status.Cluster.Name }},
+		{Name: "Party ID", Wide: true, Cell: func(c *Contract) string { return c.Party }},
+		{Name: "Age", Wide: true, Cell: func(c *Contract) string { return sheet.Since(now, c.Created) }},
 	})
 }
 
@@ -311,7 +318,7 @@ func ParsePrice(text string) (offer.Price, error) {
 func (c *Contract) Describe(now time.Time) string {
 	var text strings.Builder
 	line := func(name, value string) {
-		if value = Sentence(value); value != "" {
+		if value = sheet.Sentence(value); value != "" {
 			fmt.Fprintf(&text, "%-10s %s\n", name+":", value)
 		}
 	}
@@ -352,12 +359,12 @@ func sizes(of corev1.ResourceList) string {
 
 // Transitions returns a row for each step of a contract, in their order.
 func Transitions(steps []contract.Transition) *metav1.Table {
-	return table(pointers(steps), []column[*contract.Transition]{
-		{name: "Time", cell: func(t *contract.Transition) string { return t.At.UTC().Format(time.RFC3339) }},
-		{name: "Event", cell: func(t *contract.Transition) string { return string(t.Event) }},
-		{name: "From", cell: func(t *contract.Transition) string { return string(t.From) }},
-		{name: "To", cell: func(t *contract.Transition) string { return string(t.To) }},
-		{name: "Terms", cell: func(t *contract.Transition) string { return strconv.FormatInt(t.Revision, 10) }},
-		{name: "Reason", long: true, cell: func(t *contract.Transition) string { return t.Reason }},
+	return sheet.Table(steps, []sheet.Column[contract.Transition]{
+		{Name: "Time", Cell: func(t *contract.Transition) string { return t.At.UTC().Format(time.RFC3339) }},
+		{Name: "Event", Cell: func(t *contract.Transition) string { return string(t.Event) }},
+		{Name: "From", Cell: func(t *contract.Transition) string { return string(t.From) }},
+		{Name: "To", Cell: func(t *contract.Transition) string { return string(t.To) }},
+		{Name: "Terms", Cell: func(t *contract.Transition) string { return strconv.FormatInt(t.Revision, 10) }},
+		{Name: "Reason", Long: true, Cell: func(t *contract.Transition) string { return t.Reason }},
 	})
 }

@@ -1,0 +1,90 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	// trade is what buys and sells.
+	trade = []string{
+		"pkg/api/connectorv1alpha1", "pkg/core/contract", "pkg/core/grant", "pkg/core/ledger", "pkg/core/offer",
+		"pkg/connector", "pkg/party", "pkg/registry", "pkg/show",
+	}
+	// brokering is what stands between consumers and providers.
+	brokering = []string{"pkg/controller", "pkg/httpapi", "pkg/overview", "pkg/snapshot", "pkg/webhook"}
+	// clients are what reaches Kubernetes, and Liqo in it.
+	clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", liqo}
+)
+
+// programs say what each of them must not link, directly or not.
+var programs = map[string]struct {
+	reason  string
+	without []string
+}{
+	"broker":              {"the daemon and the guard do the same whether their cluster trades or not", slices.Concat(trade, []string{"pkg/virtualkubelet"})},
+	"connector":           {"it sells by the objects of a broker, and is none", slices.Concat(brokering, []string{"pkg/registry/server", "pkg/registry/store"})},
+	"kubectl-liqo_broker": {"whoever uses the plugin may see and change both, and it serves nobody", []string{"pkg/registry/server", "pkg/registry/store", "pkg/serving/ports"}},
+	"network-manager":     {"it runs in a pod of Liqo, and is about addresses alone", slices.Concat(trade, brokering, []string{"pkg/virtualkubelet"})},
+	"registry":            {"it needs no Kubernetes", slices.Concat(clients, brokering, []string{"pkg/api", "pkg/connector"})},
+	"virtual-kubelet":     {"it runs on consumers too, which have none of our objects", slices.Concat(trade, brokering, []string{"pkg/api"})},
+}
+
+// TestPrograms checks what each program links, so that a package which imports a little too much is seen before its users are.
+func TestPrograms(t *testing.T) {
+	folders, err := os.ReadDir(filepath.Join(root, "cmd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string]bool{} // Of what must not be linked, that which some program links.
+	for _, folder := range folders {
+		program, known := programs[folder.Name()]
+		if !known {
+			t.Errorf("cmd/%s is no program that links_test.go knows: say there what it must not link", folder.Name())
+		}
+		for _, dependency := range dependencies(t, "./cmd/"+folder.Name()) {
+			dependency = strings.TrimPrefix(dependency, module+"/")
+			for _, p := range programs {
+				for _, other := range p.without {
+					linked[other] = linked[other] || within(other, dependency)
+				}
+			}
+			if slices.ContainsFunc(program.without, func(other string) bool { return within(other, dependency) }) {
+				t.Errorf("cmd/%s links %s: %s", folder.Name(), dependency, program.reason)
+			}
+		}
+	}
+	for name, p := range programs {
+		for _, other := range p.without {
+			if !linked[other] {
+				t.Errorf("cmd/%s must not link %s, which no program links: is it called otherwise now?", name, other)
+			}
+		}
+	}
+	if len(folders) != len(programs) {
+		t.Errorf("there are %d programs, and links_test.go knows %d", len(folders), len(programs))
+	}
+}
+
+// dependencies returns all packages that some packages link, themselves included.
+func dependencies(t *testing.T, packages string) []string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", packages)
+	list.Dir, list.Env = root, append(os.Environ(), "CGO_ENABLED=0") // As programs are built.
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("list what %s links: %v", packages, err)
+	}
+	var found []string
+	for dependency := range strings.Lines(string(output)) {
+		found = append(found, strings.TrimSpace(dependency))
+	}
+	return found
+}
