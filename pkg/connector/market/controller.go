@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,16 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
-	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
 
 const (
-	// maxMessage bounds what is written of a registry's words.
-	maxMessage = 1024
 	// leaseStep is how much later a lease must end to be written.
 	leaseStep = time.Minute
 	// tokenKey is the key of an enrolment token in its Secret.
@@ -259,7 +256,5 @@ func refused(err error) bool {
 
 // say sets a condition.
 func (m *Market) say(registry *connectorv1alpha1.Registry, condition string, value metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&registry.Status.Conditions, metav1.Condition{
-		Type: condition, Status: value, Reason: reason, Message: excerpt.Of(message, maxMessage), ObservedGeneration: registry.Generation,
-	})
+	conditions.Set(&registry.Status.Conditions, registry.Generation, metav1.Condition{Type: condition, Status: value, Reason: reason, Message: message})
 }

@@ -16,21 +16,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 )
-
-// maxMessage bounds the message of a condition.
-const maxMessage = 1024
 
 // Reconcile looks at all offers: it signs what has changed, writes that, and then has it listed. It is for one worker. What fails with one
 // offer keeps no other one back.
@@ -299,8 +295,8 @@ func (l *look) describe() {
 		value, reason, message = l.standing()
 	}
 	l.offer.Status.ObservedGeneration = l.offer.Generation
-	meta.SetStatusCondition(&l.offer.Status.Conditions, metav1.Condition{
-		Type: connectorv1alpha1.ConditionPublished, Status: value, Reason: reason, Message: excerpt.Of(message, maxMessage), ObservedGeneration: l.offer.Generation,
+	conditions.Set(&l.offer.Status.Conditions, l.offer.Generation, metav1.Condition{
+		Type: connectorv1alpha1.ConditionPublished, Status: value, Reason: reason, Message: message,
 	})
 }
 

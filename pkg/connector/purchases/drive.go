@@ -19,19 +19,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 const (
 	// mostSteps is how much is done for a purchase before others have their turn.
 	mostSteps = 24
-	// maxMessage bounds what a condition says, in bytes.
-	maxMessage = 1024
 	// stepAgain is how soon peering and draining are looked at again, lookAgain what nobody wakes for, and orderAgain what was refused.
 	stepAgain  = 3 * time.Second
 	lookAgain  = 30 * time.Second
@@ -493,9 +491,8 @@ func (d *drive) say(reason, message string) {
 	if reason == connectorv1alpha1.ReasonActive {
 		status = metav1.ConditionTrue
 	}
-	meta.SetStatusCondition(&d.object.Status.Conditions, metav1.Condition{
-		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: excerpt.Of(message, maxMessage),
-		ObservedGeneration: d.object.Generation,
+	conditions.Set(&d.object.Status.Conditions, d.object.Generation, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: message,
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
@@ -36,8 +37,8 @@ const (
 	patience, setUpFor = 5 * time.Minute, 15 * time.Minute
 	// lookAgain is how soon it looks for offers again.
 	lookAgain = 30 * time.Second
-	// maxTried, maxReason and maxMessage bound what is written, as the API does.
-	maxTried, maxReason, maxMessage = 64, 256, 1024
+	// maxTried and maxReason bound what is written, as the API does.
+	maxTried, maxReason = 64, 256
 	// maxPrefix bounds the part of a purchase's name that is the request's.
 	maxPrefix = 200
 	// shortest is the shortest contract, as the API has it.
@@ -417,9 +418,8 @@ func (s *serving) say(reason, message string) {
 	if reason == connectorv1alpha1.ReasonActive {
 		status = metav1.ConditionTrue
 	}
-	meta.SetStatusCondition(&s.request.Status.Conditions, metav1.Condition{
-		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: excerpt.Of(message, maxMessage),
-		ObservedGeneration: s.request.Generation,
+	conditions.Set(&s.request.Status.Conditions, s.request.Generation, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: message,
 	})
 }
 

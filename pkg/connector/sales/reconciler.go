@@ -12,17 +12,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
-	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 // maxSteps bounds what is done for a contract in one go: time, a decision, the end, a suspension and a duty.
@@ -294,9 +293,8 @@ func (r *Reconciler) tell(
 		buyer := record.Terms.Cluster
 		sale.Status.Cluster = connectorv1alpha1.ClusterStatus{ID: string(buyer.ID), Name: buyer.Name}
 	}
-	meta.SetStatusCondition(&sale.Status.Conditions, metav1.Condition{
-		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, ObservedGeneration: sale.Generation,
-		Message: excerpt.Of(message, maxMessage), LastTransitionTime: metav1.NewTime(r.cfg.Applier.Now()),
+	conditions.Set(&sale.Status.Conditions, sale.Generation, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(r.cfg.Applier.Now()),
 	})
 	if equality.Semantic.DeepEqual(was, &sale.Status) {
 		return nil
@@ -314,9 +312,6 @@ func (r *Reconciler) tell(
 	sale.ResourceVersion = whole.ResourceVersion
 	return nil
 }
-
-// maxMessage bounds the message of a condition, in bytes.
-const maxMessage = 1024
 
 // release lets a Sale be deleted when nothing is left of its contract.
 func (r *Reconciler) release(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) error {

@@ -12,12 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
@@ -138,9 +138,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	c.Status.Nodes = c.EffectiveNodes()
 	setAmounts(c, snap, granted)
 	for _, condition := range []metav1.Condition{ready(state, c), reservation(c, snap)} {
-		condition.ObservedGeneration = c.Generation
-		condition.Message = excerpt.Of(condition.Message, v1alpha1.MaxMessage)
-		meta.SetStatusCondition(&c.Status.Conditions, condition)
+		conditions.Set(&c.Status.Conditions, c.Generation, condition)
 	}
 	if equality.Semantic.DeepEqual(before.Status, c.Status) {
 		return nil

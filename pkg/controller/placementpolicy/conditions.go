@@ -11,13 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
-	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 // shadowed reports which other policies go before one.
@@ -40,7 +39,7 @@ func shadowed(shadows []binding.Shadow) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionShadowed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOtherPolicy,
-		Message: excerpt.Of("Other policies of the same scope go before this one, by priority or else by name: "+strings.Join(by, "; "), v1alpha1.MaxMessage),
+		Message: "Other policies of the same scope go before this one, by priority or else by name: " + strings.Join(by, "; "),
 	}
 }
 
@@ -66,23 +65,19 @@ func (s *roster) kpisKnown(now time.Time, weights map[string]v1alpha1.Weight) (c
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionKPIsKnown, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnknownKPI,
-		Message: excerpt.Of(fmt.Sprintf("No provider has %s, which has a weight and counts as the worst for all. There are %s",
-			strings.Join(unknown, ", "), strings.Join(slices.Sorted(maps.Keys(known)), ", ")), v1alpha1.MaxMessage),
+		Message: fmt.Sprintf("No provider has %s, which has a weight and counts as the worst for all. There are %s",
+			strings.Join(unknown, ", "), strings.Join(slices.Sorted(maps.Keys(known)), ", ")),
 	}, true
 }
 
-// announce says which conditions of a policy have changed.
-func (r *Reconciler) announce(before, after *v1alpha1.PlacementPolicy) {
-	for _, is := range after.Status.Conditions {
-		was := meta.FindStatusCondition(before.Status.Conditions, is.Type)
-		usual := is.Reason == v1alpha1.ReasonNotShadowed || is.Reason == v1alpha1.ReasonKPIsKnown
-		if was != nil && was.Status == is.Status && was.Reason == is.Reason || was == nil && usual {
-			continue
-		}
-		kind := corev1.EventTypeNormal
-		if good := is.Status == metav1.ConditionTrue; good == (is.Type == v1alpha1.ConditionShadowed) {
-			kind = corev1.EventTypeWarning
-		}
-		r.recorder.Event(after, kind, is.Reason, is.Message)
+// kind returns the type of the event of a condition that has changed. One that is as usual from the beginning has none.
+func kind(change conditions.Change) string {
+	is := change.Is
+	switch usual := is.Reason == v1alpha1.ReasonNotShadowed || is.Reason == v1alpha1.ReasonKPIsKnown; {
+	case change.Was == nil && usual:
+		return ""
+	case (is.Status == metav1.ConditionTrue) == (is.Type == v1alpha1.ConditionShadowed):
+		return corev1.EventTypeWarning
 	}
+	return corev1.EventTypeNormal
 }

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/choice"
@@ -155,9 +156,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if before := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDecided); before != nil {
 			next.Status.Conditions = append(next.Status.Conditions, *before)
 		}
-		meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+		conditions.Set(&next.Status.Conditions, p.Generation, metav1.Condition{
 			Type: v1alpha1.ConditionDecided, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotStored,
-			Message: brief(failed) + ". The last good decision stays", ObservedGeneration: p.Generation,
+			Message: brief(failed) + ". The last good decision stays",
 		})
 	}
 	if err := r.writeStatus(ctx, now, s, p, next, scores); err != nil || failed != nil {
@@ -185,7 +186,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, now time.Time, s *state, p
 	if scores {
 		s.written = now
 	}
-	r.announce(p, next)
+	conditions.Recorder{Events: r.recorder, Kind: kind}.Tell(ctx, next, p.Status.Conditions, next.Status.Conditions)
 	return nil
 }
 
@@ -307,10 +308,7 @@ func (r *Reconciler) decide(
 		condition.Message = fmt.Sprintf("%s. The last good decision stays", brief(s.err))
 	}
 	status.Consumers, status.Summary = int32(len(decisions)), summaryOf(decisions) //nolint:gosec // There are no billions.
-	set := func(c metav1.Condition) {
-		c.ObservedGeneration = p.Generation
-		meta.SetStatusCondition(&status.Conditions, c)
-	}
+	set := func(c metav1.Condition) { conditions.Set(&status.Conditions, p.Generation, c) }
 	set(condition)
 	set(shadowed(to.shadows))
 	if known, said := roster.kpisKnown(now, p.Spec.Weights); said {

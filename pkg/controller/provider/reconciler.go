@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
@@ -332,13 +333,11 @@ func (r *Reconciler) ensureStatus(
 	p.Status.ObservedGeneration = p.Generation
 	account(&p.Status, seen, measured)
 	for _, c := range []metav1.Condition{ready, seen.reachable, drain(seen), refusal(seen)} {
-		c.Message = excerpt.Of(c.Message, v1alpha1.MaxMessage)
-		c.ObservedGeneration = p.Generation
 		if c.Status == "" {
 			meta.RemoveStatusCondition(&p.Status.Conditions, c.Type)
 			continue
 		}
-		meta.SetStatusCondition(&p.Status.Conditions, c)
+		conditions.Set(&p.Status.Conditions, p.Generation, c)
 		if !c.LastTransitionTime.IsZero() { // The time that is kept may be in the future.
 			meta.FindStatusCondition(p.Status.Conditions, c.Type).LastTransitionTime = c.LastTransitionTime
 		}

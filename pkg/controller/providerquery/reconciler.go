@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -22,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/controller/measure"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
-	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 )
 
@@ -40,7 +39,7 @@ const (
 // Reconciler keeps the KPIs of one query.
 type Reconciler struct {
 	client   client.Client
-	recorder record.EventRecorder
+	recorder conditions.Recorder
 	clock    clock.PassiveClock
 	asker    promquery.Asker
 }
@@ -55,7 +54,7 @@ type Config struct {
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{client: cfg.Client, recorder: cfg.Recorder, clock: cfg.Clock, asker: cfg.Asker}
+	return &Reconciler{client: cfg.Client, recorder: conditions.Recorder{Events: cfg.Recorder, Kind: kind}, clock: cfg.Clock, asker: cfg.Asker}
 }
 
 // Reconcile asks one query, and writes the values into the status of the Providers.
@@ -204,10 +203,7 @@ func (r *Reconciler) tell(
 	before := q.DeepCopy()
 	q.Status.Providers = int32(min(known, math.MaxInt32)) //nolint:gosec // It is bounded.
 	q.Status.ObservedGeneration = q.Generation
-	changed := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionMeasured)
-	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: excerpt.Of(message, v1alpha1.MaxMessage), ObservedGeneration: q.Generation,
-	})
+	conditions.Set(&q.Status.Conditions, q.Generation, metav1.Condition{Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: message})
 	result := ctrl.Result{RequeueAfter: duration(q.Spec.Interval, defaultInterval)}
 	if equality.Semantic.DeepEqual(before.Status, q.Status) {
 		return result, nil
@@ -215,14 +211,16 @@ func (r *Reconciler) tell(
 	if err := r.client.Status().Patch(ctx, q, client.MergeFrom(before)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("patch the status of the query %s: %w", q.Name, err)
 	}
-	if changed == nil || changed.Reason != reason {
-		kind := corev1.EventTypeNormal
-		if status != metav1.ConditionTrue {
-			kind = corev1.EventTypeWarning
-		}
-		r.recorder.Event(q, kind, reason, message)
-	}
+	r.recorder.Tell(ctx, q, before.Status.Conditions, q.Status.Conditions)
 	return result, nil
+}
+
+// kind returns the type of the event of a condition that has changed.
+func kind(change conditions.Change) string {
+	if change.Is.Status != metav1.ConditionTrue {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
 }
 
 func duration(d *metav1.Duration, otherwise time.Duration) time.Duration {
