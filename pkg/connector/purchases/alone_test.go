@@ -101,7 +101,7 @@ func TestKnownAgain(t *testing.T) {
 	}
 	s.restore(t, *record)
 	p := w.until("p", connectorv1alpha1.ReasonActive, s)
-	if want := []string{"peer a", "drain a", "peer a"}; !slices.Equal(w.clusters.log, want) || messageOf(p) != "" {
+	if want := []string{"peer a", "drain a", "peer a"}; !slices.Equal(w.clusters.log, want) || messageOf(p) != "The contract is in use." {
 		t.Errorf("known again: %q, %q", w.clusters.log, messageOf(p))
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/readiness"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 )
@@ -126,7 +127,7 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 		if d.record.Purchase.State().Final() && !d.record.Unreached { // Else the note says more.
 			message = d.record.Purchase.Seen.Reason
 		}
-		return d.over(ctx, d.record.reason(!d.leaves()), message)
+		return d.over(ctx, d.reason(), message)
 	case contract.SignTerms:
 		return nil, d.sign(ctx, action)
 	case contract.Drain:
@@ -310,7 +311,7 @@ func (d *drive) left(ctx context.Context) (*ctrl.Result, error) {
 	case deleted && d.record.Purchase.Doubt == contract.OlderDoubt:
 		return d.wait(ctx, lookAgain, "", "")
 	case deleted:
-		return d.over(ctx, d.record.reason(!d.leaves()), "")
+		return d.over(ctx, d.reason(), "")
 	}
 	d.watches.stop(d.object.Name)
 	return d.wait(ctx, seldom, "", "")
@@ -396,7 +397,7 @@ func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error)
 			return nil, err
 		}
 	}
-	reason := d.record.reason(!d.leaves())
+	reason := d.reason()
 	switch {
 	case d.record.Purchase.Standing == contract.Left:
 		return d.left(ctx)
@@ -478,21 +479,28 @@ func (d *drive) unreadable(ctx context.Context, cause error) (ctrl.Result, error
 	return *result, nil
 }
 
+// reason returns the reason of the condition Ready that follows from the record.
+func (d *drive) reason() string {
+	reason, _ := readiness.OfPurchase(d.record.Purchase, !d.leaves(), d.record.Unreached)
+	return reason
+}
+
 // say sets the condition Ready. An empty reason is that which follows from the record.
 func (d *drive) say(reason, message string) {
+	usual := ""
 	if d.record != nil {
-		reason = cmp.Or(reason, d.record.reason(!d.leaves()))
+		follows, said := readiness.OfPurchase(d.record.Purchase, !d.leaves(), d.record.Unreached)
+		reason = cmp.Or(reason, follows)
 		message = cmp.Or(message, d.record.Note, d.record.Purchase.Seen.Reason)
+		if reason == follows {
+			usual = said
+		}
 	}
 	if reason == connectorv1alpha1.ReasonActive && d.unready {
-		reason, message = connectorv1alpha1.ReasonNodeNotReady, cmp.Or(message, "The clusters are peered, but no virtual node of the seller's cluster is ready.")
-	}
-	status := metav1.ConditionFalse
-	if reason == connectorv1alpha1.ReasonActive {
-		status = metav1.ConditionTrue
+		reason, usual = connectorv1alpha1.ReasonNodeNotReady, "The clusters are peered, but no virtual node of the seller's cluster is ready."
 	}
 	conditions.Set(&d.object.Status.Conditions, d.object.Generation, metav1.Condition{
-		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: message,
+		Type: connectorv1alpha1.ConditionReady, Status: readiness.Status(reason), Reason: reason, Message: cmp.Or(message, usual),
 	})
 }
 

@@ -833,7 +833,7 @@ func TestSmaller(t *testing.T) {
 	w.once("p")
 	p = w.get("p")
 	ready = meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady)
-	if p.Status.Resources.Cpu().Value() != 2 || ready.Message != "" {
+	if p.Status.Resources.Cpu().Value() != 2 || ready.Message != "The contract is in use." {
 		t.Errorf("after they left: %s, %s", p.Status.Resources.Cpu(), ready.Message)
 	}
 	// Another contract for the same cluster has a part of what the nodes have.

@@ -68,47 +68,6 @@ func (r *record) text() (string, error) {
 	return string(text), nil
 }
 
-// reason returns the reason of the condition Ready that follows from the record, and from whether people still want the contract.
-func (r *record) reason(wanted bool) string {
-	p := r.Purchase
-	state := p.State()
-	left := p.Standing.Over()
-	unknown := p.Doubt == contract.UnknownDoubt || p.Doubt == contract.OlderDoubt
-	over := left || state == contract.Ended
-	switch {
-	case over && wanted && p.Signature == "": // The seller has not decided in time.
-		return connectorv1alpha1.ReasonExpired
-	case over && !p.Ending && (left && unknown || !p.Seen.Ends.IsZero() && p.Seen.Ends.Before(p.Terms.EndsAt)):
-		return connectorv1alpha1.ReasonEndedEarly
-	case over:
-		return connectorv1alpha1.ReasonEnded
-	case !state.Final() && p.Doubt == contract.UnknownDoubt && p.Committed():
-		return connectorv1alpha1.ReasonContractUnknown
-	case !state.Final() && (p.Ending || p.Standing == contract.Alone):
-		return connectorv1alpha1.ReasonEnding
-	case state == contract.Reserved && r.Unreached:
-		return connectorv1alpha1.ReasonNotReachable
-	case !state.Final() && state != contract.Terminating && (p.Restored || p.Doubt == contract.OlderDoubt):
-		return connectorv1alpha1.ReasonSellerRestored
-	case state.InUse() && p.Peering == contract.Joined && !p.Drained:
-		return connectorv1alpha1.ReasonActive
-	}
-	if reason, is := reasons[state]; is {
-		return reason
-	}
-	return connectorv1alpha1.ReasonNegotiating
-}
-
-// reasons of states; those of which it says nothing are negotiated.
-var reasons = map[contract.State]string{
-	contract.Proposed: connectorv1alpha1.ReasonAwaitsApproval, contract.Signed: connectorv1alpha1.ReasonSettingUp,
-	contract.Provisioning: connectorv1alpha1.ReasonSettingUp, contract.Active: connectorv1alpha1.ReasonSettingUp,
-	contract.Resizing: connectorv1alpha1.ReasonSettingUp, contract.Suspended: connectorv1alpha1.ReasonContractSuspended,
-	contract.Terminating: connectorv1alpha1.ReasonEnding, contract.Ended: connectorv1alpha1.ReasonEnded,
-	contract.Rejected: connectorv1alpha1.ReasonRejected, contract.Expired: connectorv1alpha1.ReasonExpired,
-	contract.Failed: connectorv1alpha1.ReasonFailed,
-}
-
 // tooExpensive returns why a price is more than people pay; empty if it is not. That is spec.maxPrice, or else what was listed.
 func tooExpensive(spec *connectorv1alpha1.PurchaseSpec, asked contract.Price) (string, error) {
 	most, field := spec.MaxPrice, "spec.maxPrice"

@@ -23,6 +23,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
+	"github.com/capacitorset/liqo-broker/pkg/connector/readiness"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
@@ -414,12 +415,8 @@ func (s *serving) wait(ctx context.Context, after time.Duration, reason, message
 
 // say sets the condition Ready.
 func (s *serving) say(reason, message string) {
-	status := metav1.ConditionFalse
-	if reason == connectorv1alpha1.ReasonActive {
-		status = metav1.ConditionTrue
-	}
 	conditions.Set(&s.request.Status.Conditions, s.request.Generation, metav1.Condition{
-		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: message,
+		Type: connectorv1alpha1.ConditionReady, Status: readiness.Status(reason), Reason: reason, Message: message,
 	})
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/connector/readiness"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 )
 
 // maxSteps bounds what is done for a contract in one go: time, a decision, the end, a suspension and a duty.
@@ -48,7 +48,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	record, err := books.Record(sale)
 	switch {
 	case err != nil:
-		return ctrl.Result{}, r.tell(ctx, sale, metav1.ConditionFalse, connectorv1alpha1.ReasonUnreadable, err.Error())
+		return ctrl.Result{}, r.tell(ctx, sale, connectorv1alpha1.ReasonUnreadable, err.Error())
 	case record == nil:
 		return r.abandon(ctx, sale)
 	}
@@ -243,50 +243,14 @@ func due(record contract.Record, now time.Time) (after time.Duration, timed bool
 	return after, timed
 }
 
-// reasonOf returns the condition Ready that follows from the state of a contract.
-func reasonOf(record contract.Record) (status metav1.ConditionStatus, reason string) {
-	status = metav1.ConditionFalse
-	switch record.State { //nolint:exhaustive // None has no record.
-	case contract.Proposed:
-		reason = connectorv1alpha1.ReasonAwaitsApproval
-	case contract.Reserved:
-		reason = connectorv1alpha1.ReasonNegotiating
-	case contract.Signed, contract.Provisioning:
-		reason = connectorv1alpha1.ReasonSettingUp
-	case contract.Suspended:
-		reason = connectorv1alpha1.ReasonContractSuspended
-	case contract.Terminating:
-		reason = connectorv1alpha1.ReasonEnding
-	case contract.Ended:
-		reason = connectorv1alpha1.ReasonEnded
-	case contract.Rejected:
-		reason = connectorv1alpha1.ReasonRejected
-	case contract.Expired:
-		reason = connectorv1alpha1.ReasonExpired
-	case contract.Failed:
-		reason = connectorv1alpha1.ReasonFailed
-		if record.Reason == grant.ErrTaken.Error() {
-			reason = connectorv1alpha1.ReasonClusterTaken
-		}
-	default:
-		status, reason = metav1.ConditionTrue, connectorv1alpha1.ReasonActive
-	}
-	if record.Duty() == contract.WithdrawDuty {
-		reason = connectorv1alpha1.ReasonWithdrawing
-	}
-	return status, reason
-}
-
 // report writes how a contract is into the conditions of its Sale.
 func (r *Reconciler) report(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) error {
-	status, reason := reasonOf(record)
-	return r.tell(ctx, sale, status, reason, cmp.Or(record.Reason, "The contract is "+string(record.State)))
+	reason, message := readiness.OfSale(record)
+	return r.tell(ctx, sale, reason, message)
 }
 
 // tell writes the condition Ready, if it differs.
-func (r *Reconciler) tell(
-	ctx context.Context, sale *connectorv1alpha1.Sale, status metav1.ConditionStatus, reason, message string,
-) error {
+func (r *Reconciler) tell(ctx context.Context, sale *connectorv1alpha1.Sale, reason, message string) error {
 	was := sale.Status.DeepCopy()
 	sale.Status.ObservedGeneration = sale.Generation
 	if record, err := books.Record(sale); err == nil && record != nil {
@@ -294,7 +258,8 @@ func (r *Reconciler) tell(
 		sale.Status.Cluster = connectorv1alpha1.ClusterStatus{ID: string(buyer.ID), Name: buyer.Name}
 	}
 	conditions.Set(&sale.Status.Conditions, sale.Generation, metav1.Condition{
-		Type: connectorv1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(r.cfg.Applier.Now()),
+		Type: connectorv1alpha1.ConditionReady, Status: readiness.Status(reason), Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(r.cfg.Applier.Now()),
 	})
 	if equality.Semantic.DeepEqual(was, &sale.Status) {
 		return nil
