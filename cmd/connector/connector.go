@@ -29,6 +29,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/connector/guarded"
@@ -61,8 +62,8 @@ import (
 )
 
 const (
-	// leaseName is the name of the replicas' lease.
-	leaseName = "liqo-broker-connector"
+	// leaseName is the name of the replicas' lease, and component the source of the connector's events.
+	leaseName, component = "liqo-broker-connector", "liqo-broker-connector"
 	// The connector's calls to the API server per second.
 	callsPerSecond, callsAtOnce = 50, 100
 	// memoryPercent is how much more memory than what is in use may be garbage: less than usual, since most of what is in use, the catalog, stays.
@@ -81,6 +82,7 @@ type connector struct {
 	// watching is closed when what follows is set and all caches are registered.
 	watching    chan struct{}
 	mgr         ctrl.Manager
+	events      conditions.Events
 	peers       peernet.Peers
 	clusters    clusters
 	identity    identity.Identity
@@ -211,6 +213,7 @@ func (c *connector) setup(ctx context.Context) error {
 	if c.mgr, err = ctrl.NewManager(c.rest, managed); err != nil {
 		return fmt.Errorf("make the manager for %s: %w", c.rest.Host, err)
 	}
+	c.events = c.mgr.GetEventRecorderFor(component)
 	if c.plugin != nil {
 		if err := c.clusters.follow(ctx, c.mgr.GetCache(), c.plugin.Changed); err != nil {
 			return err
@@ -242,7 +245,7 @@ func (c *connector) setup(ctx context.Context) error {
 	// What registries show, what is bought, and what is sold.
 	c.market, err = market.New(market.Config{
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Namespace: c.namespace, Identity: c.identity, Announcement: announcement,
-		Told: c.told, Changed: c.listed,
+		Told: c.told, Changed: c.listed, Events: c.events,
 	})
 	if err != nil {
 		return err
@@ -291,14 +294,14 @@ func (c *connector) keepAuthHost(ctx context.Context, direct client.Client, anno
 
 // setupBuyer makes what buys.
 func (c *connector) setupBuyer(own cluster.Identity, driver *outofband.Driver) error {
-	asking, err := requests.New(requests.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Offers: c.candidates})
+	asking, err := requests.New(requests.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Offers: c.candidates, Events: c.events})
 	if err != nil {
 		return err
 	}
 	buyer, err := purchases.New(purchases.Config{
 		Fits:   asking.Fits,
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: guarded.NewBuyer(driver, c.guarded), Cluster: own,
-		Reach: c.reach, Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key,
+		Reach: c.reach, Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key, Events: c.events,
 	})
 	if err != nil {
 		return err
@@ -364,6 +367,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
 		Tidy:    store.Tidy,
 		Ledger:  store.Lately,
+		Events:  c.events,
 	}))
 	if err != nil || c.address == "0" {
 		return err
@@ -407,7 +411,8 @@ func owns(registries purchases.Parties, store *books.Store) func(ctx context.Con
 func (c *connector) offersConfig(store *books.Store) offers.Config {
 	config := offers.Config{
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Lately, Registries: c.market, Guarded: c.guarded.Check,
-		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
+		Events: c.events,
+		Kind:   connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
 	}
 	if c.broker {
 		config.Measured = measured.OfBroker(c.mgr.GetClient(), c.identity.ID())

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -45,10 +45,15 @@ func Changes(before, after []metav1.Condition) []Change {
 	return all
 }
 
+// Events writes events about objects: a record.EventRecorder. It is called concurrently.
+type Events interface {
+	Event(object runtime.Object, kind, reason, message string)
+}
+
 // Recorder tells people which conditions have changed. It can be used concurrently.
 type Recorder struct {
 	// Events writes the events; nil writes none.
-	Events record.EventRecorder
+	Events Events
 	// Kind returns the type of the event of a change, corev1.EventTypeNormal or corev1.EventTypeWarning; none is written if it is empty.
 	Kind func(Change) string
 }

@@ -19,7 +19,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
+	"github.com/capacitorset/liqo-broker/pkg/connector/readiness"
 	"github.com/capacitorset/liqo-broker/test/golden"
 	"github.com/capacitorset/liqo-broker/test/metrictable"
 )
@@ -246,10 +251,26 @@ func TestEvents(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("# Events\n\n" + written +
 		"What the programs write about objects: `kubectl get events -A --field-selector reason=REASON`. A PlacementPolicy or ProviderQuery\n" +
-		"whose [condition](conditions.md) changes has an event with the reason of the condition, too. Events of a twin namespace are shown to its\n" +
-		"consumer, and name no provider.\n\n" +
+		"whose [condition](conditions.md) changes has an event with the reason of the condition, too, and so has [what is traded](#conditions-of-what-is-traded).\n" +
+		"Events of a twin namespace are shown to its consumer, and name no provider.\n\n" +
 		"| reason | type | object | written by | when | what to do |\n|---|---|---|---|---|---|\n")
 	printRows(&out, table(t, "events.txt", 6))
+	out.WriteString("\n## Conditions of what is traded\n\n" +
+		"The connector writes one event when a [condition](conditions.md) of one of these objects gets another status or another reason, with the reason and the\n" +
+		"message of the condition. The objects are in no namespace, and their events are in namespace `default`. A Sale has events once it is signed, or waits for\n" +
+		"somebody's approval. A CapacityRequest has the reasons of its Purchase, too.\n\n" +
+		"| object | normal | warning |\n|---|---|---|\n")
+	traded := map[string]map[string][]string{"Registry": {}, "Offer": {}, "Purchase": {}, "Sale": {}, "CapacityRequest": {}}
+	for _, row := range table(t, "conditions.txt", 6) {
+		of, reason, status := row[0], row[2], metav1.ConditionStatus(row[3])
+		kind := readiness.Kind(conditions.Change{Is: metav1.Condition{Reason: reason, Status: status}})
+		if by := traded[of]; by != nil && !slices.Contains(by[kind], reason) && (of != "Sale" || reason != connectorv1alpha1.ReasonNegotiating) {
+			by[kind] = append(by[kind], reason)
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(traded)) {
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", of, code(traded[of][corev1.EventTypeNormal]), code(traded[of][corev1.EventTypeWarning]))
+	}
 	golden.Check(t, page("events.md"), out.String())
 }
 

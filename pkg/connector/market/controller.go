@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
+	"github.com/capacitorset/liqo-broker/pkg/connector/readiness"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
@@ -90,6 +91,8 @@ func (m *Market) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if !equality.Semantic.DeepEqual(stored, &registry.Status) {
 		if err := m.cfg.Client.Status().Update(ctx, registry); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, fmt.Errorf("write the status of registry %s: %w", req.Name, err)
+		} else if err == nil {
+			conditions.Recorder{Events: m.cfg.Events, Kind: readiness.Kind}.Tell(ctx, registry, stored.Conditions, registry.Status.Conditions)
 		}
 	}
 	return ctrl.Result{RequeueAfter: flushInterval}, nil

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
@@ -39,7 +40,7 @@ const (
 	partiesFill = 32
 )
 
-// Config is what a Market needs. All but Backoff, Memory, Told, Changed and Now must be there.
+// Config is what a Market needs. All but Backoff, Memory, Told, Changed, Events and Now must be there.
 type Config struct {
 	// Client writes, and may read from a cache; Reader reads from the API server.
 	Client client.Client
@@ -57,6 +58,8 @@ type Config struct {
 	Told func()
 	// Changed is called after a registry has shown something new; nil does nothing. It must not block.
 	Changed func()
+	// Events are written about objects when their conditions change; nil writes none.
+	Events conditions.Events
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

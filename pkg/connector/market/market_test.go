@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -55,6 +56,7 @@ type connector struct {
 	id identity.Identity
 	// changes has a value after something was shown.
 	changes chan struct{}
+	events  *record.FakeRecorder
 }
 
 // newCluster returns the API server of a cluster.
@@ -84,9 +86,9 @@ func runWithin(t *testing.T, c client.Client, memory int) (running *connector, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := make(chan struct{}, 1)
+	changes, events := make(chan struct{}, 1), record.NewFakeRecorder(1000)
 	m, err := market.New(market.Config{
-		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick, Memory: memory,
+		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick, Memory: memory, Events: events,
 		Changed: func() {
 			select {
 			case changes <- struct{}{}:
@@ -112,7 +114,7 @@ func runWithin(t *testing.T, c client.Client, memory int) (running *connector, e
 		}
 	}
 	t.Cleanup(end)
-	return &connector{Client: c, Market: m, t: t, id: id, changes: changes}, end
+	return &connector{Client: c, Market: m, t: t, id: id, changes: changes, events: events}, end
 }
 
 // reconcile looks at a registry once, and returns it as it is then.
@@ -382,6 +384,12 @@ func TestInvalid(t *testing.T) {
 		}
 	}
 	invalid("spec.tokenSecret")
+	invalid("spec.tokenSecret")
+	for range 2 { // One for each of its conditions, and none when that is seen again.
+		if event := <-c.events.Events; !strings.HasPrefix(event, "Warning InvalidRegistry ") || len(c.events.Events) > 1 {
+			t.Errorf("event %q, and %d more", event, len(c.events.Events))
+		}
+	}
 	if err := c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "token"}, Data: map[string][]byte{"token": []byte("t")}}); err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/connector/market"
 	"github.com/capacitorset/liqo-broker/pkg/connector/measured"
@@ -63,7 +64,7 @@ type Registries interface {
 	Standings(id, signed string) map[string]market.Standing
 }
 
-// Config is what a Shop needs. All but Guarded, Measured and Now must be there.
+// Config is what a Shop needs. All but Guarded, Measured, Events and Now must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server.
 	Client client.Client
@@ -81,6 +82,8 @@ type Config struct {
 	Guarded func(context.Context) error
 	// Measured returns what a broker tells of what it sells; nil tells nothing.
 	Measured measured.Source
+	// Events are written about objects when their conditions change; nil writes none.
+	Events conditions.Events
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

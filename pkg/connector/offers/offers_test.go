@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -50,6 +51,7 @@ type world struct {
 	kpis     []offer.KPI
 	// unguarded is what does not keep buyers in bounds; nil if all does.
 	unguarded error
+	events    *record.FakeRecorder
 
 	mu     sync.Mutex
 	listed map[string]string
@@ -86,7 +88,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	w := &world{
 		t: t, seller: registrytest.NewParty(t, "seller"), now: time.Unix(1_800_000_000, 0), has: corev1.ResourceList(list("8", "64Gi", "100")),
-		standing: market.Standing{Listed: true}, seen: map[string]string{},
+		standing: market.Standing{Listed: true}, seen: map[string]string{}, events: record.NewFakeRecorder(1000),
 	}
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&connectorv1alpha1.Offer{}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -112,6 +114,7 @@ func (w *world) open() {
 		Registries: w, Now: func() time.Time { return w.now },
 		Measured: func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
 		Guarded:  func(context.Context) error { return w.unguarded },
+		Events:   w.events,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -416,8 +419,15 @@ func TestUnguarded(t *testing.T) {
 		t.Errorf("%s: %s; signed %q", reason, message, signed)
 	}
 	w.unguarded = nil
-	w.look()
+	for range 3 {
+		w.look()
+	}
 	sold("guarded", true)
+	for _, want := range []string{"Warning Unguarded ", "Normal Published "} {
+		if event := <-w.events.Events; !strings.HasPrefix(event, want) || len(w.events.Events) > 1 {
+			t.Errorf("event %q and %d more, want %s", event, len(w.events.Events), want)
+		}
+	}
 
 	// What is missing is soon there, also while something is reserved.
 	w.unguarded = errors.New("the API server does not answer")

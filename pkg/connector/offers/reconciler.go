@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/connector/readiness"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
@@ -331,6 +332,7 @@ func (l *look) write(ctx context.Context) error {
 	if err := l.cfg.Client.Status().Update(ctx, l.offer); err != nil {
 		return fmt.Errorf("write the status of offer %s: %w", l.offer.Name, err)
 	}
+	conditions.Recorder{Events: l.cfg.Events, Kind: readiness.Kind}.Tell(ctx, l.offer, l.stored.Conditions, l.offer.Status.Conditions)
 	l.stored = l.offer.Status.DeepCopy()
 	return nil
 }

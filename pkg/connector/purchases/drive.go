@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
@@ -541,6 +542,10 @@ func (d *drive) writeStatus(ctx context.Context) error {
 	if err := d.cfg.Client.Status().Update(ctx, d.object); err != nil {
 		return kubernetesError{fmt.Errorf("write the status: %w", err)}
 	}
+	if from, to := d.stored.State, status.State; from != to {
+		log.FromContext(ctx).Info("Contract", "seller", d.object.Spec.Seller, "id", status.ContractID, "from", from, "to", to, "why", d.record.Purchase.Seen.Reason)
+	}
+	conditions.Recorder{Events: d.cfg.Events, Kind: readiness.Kind}.Tell(ctx, d.object, d.stored.Conditions, status.Conditions)
 	d.stored = d.object.Status.DeepCopy()
 	return nil
 }

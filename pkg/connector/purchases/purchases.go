@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
@@ -55,7 +56,7 @@ type Parties interface {
 	Owns(id party.ID, cluster cluster.ID) bool
 }
 
-// Config is what a Reconciler needs. All but Guarded, Now and Elapsed must be there.
+// Config is what a Reconciler needs. All but Guarded, Events, Now and Elapsed must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
 	Client client.Client
@@ -76,6 +77,8 @@ type Config struct {
 	// Guarded returns an error that says what would not keep a seller in bounds here, which is peering.ErrUnguarded: nothing is bought then. Nil is for
 	// a cluster that is guarded.
 	Guarded func(ctx context.Context) error
+	// Events are written about objects when their conditions change; nil writes none.
+	Events conditions.Events
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Elapsed is a clock that never leaps: how much time has passed since some moment; nil is that of the process.

@@ -1,7 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readiness says what people are told of contracts: the condition Ready of a Sale and of a Purchase, by the state of the contract.
+// Package readiness says what people are told of contracts: the condition Ready of a Sale and of a Purchase, by the state of the contract, and which
+// changes of conditions they are warned of.
 //
 // It takes values and returns values.
 package readiness

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	// Offers returns the plans that pass a filter, the best one first. An error means that the filter makes no sense, and names the field.
 	// It is called concurrently.
 	Offers func(filter offer.Filter) ([]Candidate, error)
+	// Events are written about objects when their conditions change; nil writes none.
+	Events conditions.Events
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

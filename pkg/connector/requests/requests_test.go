@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -39,6 +41,7 @@ type world struct {
 	filter     offer.Filter
 	now        time.Time
 	kill       func() error
+	events     *record.FakeRecorder
 	reconciler *requests.Reconciler
 }
 
@@ -48,7 +51,7 @@ func newWorld(t *testing.T, plans ...string) *world {
 	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, now: time.Now().Truncate(time.Second), kill: func() error { return nil }}
+	w := &world{t: t, now: time.Now().Truncate(time.Second), kill: func() error { return nil }, events: record.NewFakeRecorder(1000)}
 	for _, plan := range plans {
 		w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: strings.Repeat("a", 52), ID: "small"}, Plan: plan})
 	}
@@ -83,7 +86,7 @@ func newWorld(t *testing.T, plans ...string) *world {
 		}).Build()
 	var err error
 	w.reconciler, err = requests.New(requests.Config{
-		Client: w.client, Reader: w.client, Now: func() time.Time { return w.now },
+		Client: w.client, Reader: w.client, Events: w.events, Now: func() time.Time { return w.now },
 		Offers: func(filter offer.Filter) ([]requests.Candidate, error) {
 			w.filter = filter
 			return w.candidates, w.invalid
@@ -181,6 +184,14 @@ func TestServe(t *testing.T) {
 	}
 	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 0 {
 		t.Errorf("tidied up after the end: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+	close(w.events.Events)
+	var told []string
+	for event := range w.events.Events {
+		told = append(told, strings.Join(strings.Fields(event)[:2], " "))
+	}
+	if want := []string{"Normal Negotiating", "Normal Active", "Normal Ended"}; !slices.Equal(told, want) {
+		t.Errorf("events: %q, want %q", told, want)
 	}
 }
 

@@ -429,6 +429,7 @@ func (s *serving) write(ctx context.Context) error {
 	if err := s.cfg.Client.Status().Update(ctx, s.request); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
+	conditions.Recorder{Events: s.cfg.Events, Kind: readiness.Kind}.Tell(ctx, s.request, s.stored.Conditions, s.request.Status.Conditions)
 	s.stored = s.request.Status.DeepCopy()
 	return nil
 }

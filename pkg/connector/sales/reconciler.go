@@ -275,6 +275,7 @@ func (r *Reconciler) tell(ctx context.Context, sale *connectorv1alpha1.Sale, rea
 		return fmt.Errorf("update the status of sale %s: %w", sale.Name, err)
 	}
 	sale.ResourceVersion = whole.ResourceVersion
+	conditions.Recorder{Events: r.cfg.Events, Kind: readiness.KindOfSale}.Tell(ctx, whole, was.Conditions, told.Conditions)
 	return nil
 }
 

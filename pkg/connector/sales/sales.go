@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
@@ -36,7 +37,7 @@ func DefaultRetention() Retention {
 	return Retention{Signed: 7 * 24 * time.Hour, Unsigned: time.Hour}
 }
 
-// Config is what the controller needs. All but Tidy, Changed and Ledger must be there.
+// Config is what the controller needs. All but Tidy, Changed, Ledger and Events must be there.
 type Config struct {
 	// Client writes, and may read from a cache that keeps books.Kept.
 	Client client.Client
@@ -55,6 +56,8 @@ type Config struct {
 	// Ledger returns the ledger, as it was a moment ago, to find out that a contract rests; nil applies the time to each contract that is looked at,
 	// which reads all from the API server. It is for books.Store.Lately.
 	Ledger func(ctx context.Context) (ledger.Ledger, error)
+	// Events are written about objects when their conditions change; nil writes none.
+	Events conditions.Events
 }
 
 // Reconciler drives the sales. It is for one worker, so that two contracts for one cluster are not granted at once.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
@@ -103,6 +105,8 @@ type seller struct {
 	// dies is how many writes there are before the controller is killed; negative is never.
 	dies    int
 	changes int
+	// events are written for people; nil is nobody.
+	events conditions.Events
 	// ledger is what the controller is told of the ledger, and read how often that was read from the API server.
 	ledger func(context.Context) (ledger.Ledger, error)
 	read   int
@@ -188,7 +192,7 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: cached{s.api}, Reader: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger})
+	controller, err := sales.New(sales.Config{Client: cached{s.api}, Reader: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger, Events: s.events})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -395,6 +399,31 @@ func TestSale(t *testing.T) {
 		}
 		if s.changes == 0 {
 			t.Error("the resource plugin was not told")
+		}
+	}
+}
+
+// TestEvents holds that people are told once of each step of a sale, and of none that strangers can take alone.
+func TestEvents(t *testing.T) {
+	s := newSeller(t)
+	events := record.NewFakeRecorder(100)
+	s.events = events
+	s.ask(bob, "x", contract.Reserve, contract.Accept)
+	s.settle(bob, "x")
+	s.ask(bob, "x", contract.Terminate, "")
+	s.settle(bob, "x")
+	if len(events.Events) > 0 {
+		t.Errorf("of what nobody has signed people read %q", <-events.Events)
+	}
+	s.signed(alice, "x")
+	s.settle(alice, "x")
+	s.ask(alice, "x", contract.Peered, "")
+	for range 3 {
+		s.settle(alice, "x")
+	}
+	for _, want := range []string{"Normal SettingUp ", "Normal Active "} {
+		if event := <-events.Events; !strings.HasPrefix(event, want) || len(events.Events) > 1 {
+			t.Errorf("event %q and %d more, want %s", event, len(events.Events), want)
 		}
 	}
 }
