@@ -244,15 +244,16 @@ func (n *need) filter() (offer.Filter, error) {
 
 // seenCatalog is the catalog, as this cluster has seen it last.
 type seenCatalog struct {
-	pages.Remembered
-
+	listings *listings.Listings
+	// leftOut is how much is not among the listings.
+	leftOut int
 	// self is this cluster as a party; empty if it offers nothing.
 	self party.ID
 }
 
 // seen reads the catalog, and verifies it.
 func (r *reading) seen(ctx context.Context, c client.Client) (*seenCatalog, error) {
-	remembered, err := pages.Read(ctx, c, r.now())
+	all, leftOut, err := pages.Read(ctx, c, r.now())
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +261,7 @@ func (r *reading) seen(ctx context.Context, c client.Client) (*seenCatalog, erro
 	if err := listed("offers", c.List(ctx, &own)); err != nil {
 		return nil, err
 	}
-	m := &seenCatalog{Remembered: remembered}
+	m := &seenCatalog{listings: all, leftOut: leftOut}
 	for i := range own.Items {
 		payload, err := party.Payload(own.Items[i].Status.Signed)
 		if err != nil {
@@ -275,8 +276,8 @@ func (r *reading) seen(ctx context.Context, c client.Client) (*seenCatalog, erro
 
 // remark says what is not shown.
 func (m *seenCatalog) remark(r *reading) {
-	if m.LeftOut > 0 {
-		fmt.Fprintf(r.ErrOut, "%d parties or offers are not shown: they are over, or not what their owners have signed.\n", m.LeftOut)
+	if m.leftOut > 0 {
+		fmt.Fprintf(r.ErrOut, "%d parties or offers are not shown: they are over, or not what their owners have signed.\n", m.leftOut)
 	}
 }
 
@@ -286,7 +287,7 @@ func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]show.ForSale, 
 	if err != nil {
 		return nil, program.Usage(err)
 	}
-	found := m.Find(matcher, m.self, now)
+	found := m.listings.Find(matcher, m.self, now)
 	plans := make([]show.ForSale, 0, len(found))
 	for _, f := range found {
 		of := show.ForSale{
@@ -307,9 +308,9 @@ func sellerOf(f listings.Found) show.Seller {
 // sellers returns the parties that have offers, in the order of their names.
 func (m *seenCatalog) sellers(now time.Time) []show.Seller {
 	byID := map[string]*show.Seller{}
-	for entry := range m.Offers() {
+	for entry := range m.listings.Offers() {
 		o := entry.Offer
-		p, known := m.Party(party.ID(o.Party))
+		p, known := m.listings.Party(party.ID(o.Party))
 		if !known || !now.Before(o.ValidUntil) {
 			continue
 		}
@@ -344,7 +345,7 @@ func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 		return offer.Key{}, "", program.Usage(fmt.Errorf("%.80q is not PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it", text))
 	}
 	var sellers []string
-	for _, id := range m.Parties() {
+	for _, id := range m.listings.Parties() {
 		if strings.HasPrefix(string(id), parts[0]) {
 			sellers = append(sellers, string(id))
 		}
@@ -360,7 +361,7 @@ func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 		return offer.Key{}, "", program.Usage(fmt.Errorf("party %s is this cluster itself", sellers[0]))
 	}
 	key := offer.Key{Party: sellers[0], ID: parts[1]}
-	entry, known := m.Offer(key)
+	entry, known := m.listings.Offer(key)
 	if !known {
 		return offer.Key{}, "", fmt.Errorf("party %s has no offer %.63q that this cluster has seen", key.Party, key.ID)
 	}

@@ -69,7 +69,7 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 		if !of.DeletionTimestamp.IsZero() {
 			continue
 		}
-		l := &look{Shop: s, offer: of, stored: of.Status.DeepCopy(), kpis: known, now: now, again: lookAgain, unguarded: unguarded}
+		l := &look{shop: s, offer: of, stored: of.Status.DeepCopy(), kpis: known, now: now, again: lookAgain, unguarded: unguarded}
 		if err := l.sign(ctx, books, has); err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}
@@ -109,7 +109,8 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 
 // look is a look at one offer.
 type look struct {
-	*Shop
+	// shop has what is the same in every look.
+	shop *Shop
 
 	offer  *connectorv1alpha1.Offer
 	stored *connectorv1alpha1.OfferStatus
@@ -152,9 +153,9 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 		return l.unsign(ctx)
 	}
 
-	key := l.cfg.Key()
+	key := l.shop.cfg.Key()
 	before, signed := read(status.Signed, key)
-	if signed && before.Party == string(l.cfg.Party) && before.ID == l.offer.Name {
+	if signed && before.Party == string(l.shop.cfg.Party) && before.ID == l.offer.Name {
 		l.listing = negotiation.Listing{Offer: before, JWS: status.Signed}
 		due := l.due(before, wanted)
 		if l.outdated() {
@@ -177,7 +178,7 @@ func (l *look) unsign(ctx context.Context) error {
 
 // outdated reports whether a registry wants a higher revision.
 func (l *look) outdated() bool {
-	for _, at := range l.cfg.Registries.Standings(l.offer.Name, l.offer.Status.Signed) {
+	for _, at := range l.shop.cfg.Registries.Standings(l.offer.Name, l.offer.Status.Signed) {
 		if at.Outdated {
 			return true
 		}
@@ -190,10 +191,10 @@ func (l *look) wanted(books ledger.Ledger, has corev1.ResourceList) (offer.Offer
 	if unreadable := lenient.Unreadable(l.offer); unreadable != "" {
 		return offer.Offer{}, nil, errors.New(unreadable)
 	}
-	if kind := l.offer.Spec.Kind; kind != l.cfg.Kind && kind != "" {
-		return offer.Offer{}, nil, fmt.Errorf("spec.kind: this connector sells as a %s, not as a %s: see its flag --broker", l.cfg.Kind, kind)
+	if kind := l.offer.Spec.Kind; kind != l.shop.cfg.Kind && kind != "" {
+		return offer.Offer{}, nil, fmt.Errorf("spec.kind: this connector sells as a %s, not as a %s: see its flag --broker", l.shop.cfg.Kind, kind)
 	}
-	wanted, rest, err := document(l.cfg.Party, l.offer, books, has, l.now)
+	wanted, rest, err := document(l.shop.cfg.Party, l.offer, books, has, l.now)
 	if err != nil {
 		return offer.Offer{}, nil, err
 	}
@@ -255,11 +256,11 @@ func withoutAvailability(plans []offer.Plan) []offer.Plan {
 // ahead for a while, they leap, each time further.
 func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) error {
 	status, unsigned := &l.offer.Status, l.offer.Status.DeepCopy()
-	wanted.Revision = max(status.Revision+1, l.revisions[l.offer.Name]+1, l.now.Unix())
+	wanted.Revision = max(status.Revision+1, l.shop.revisions[l.offer.Name]+1, l.now.Unix())
 	if ahead := time.Duration(status.Revision-l.now.Unix()) * time.Second; l.outdated() && ahead < maxAhead {
 		wanted.Revision = max(wanted.Revision, l.now.Add(min(maxAhead, leap*max(ahead, outdatedPause))).Unix())
 	}
-	l.revisions[l.offer.Name] = wanted.Revision
+	l.shop.revisions[l.offer.Name] = wanted.Revision
 	wanted.IssuedAt = l.now.UTC().Truncate(time.Second)
 	wanted.ValidUntil = wanted.IssuedAt.Add(l.validity())
 	text, err := offer.Encode(wanted)
@@ -303,7 +304,7 @@ func (l *look) describe() {
 
 // standing says how the offer stands at all registries together.
 func (l *look) standing() (value metav1.ConditionStatus, reason, message string) {
-	at := l.cfg.Registries.Standings(l.offer.Name, l.listing.JWS)
+	at := l.shop.cfg.Registries.Standings(l.offer.Name, l.listing.JWS)
 	if len(at) == 0 {
 		return metav1.ConditionFalse, connectorv1alpha1.ReasonNoRegistry, "There is no Registry in which the cluster publishes."
 	}
@@ -329,10 +330,10 @@ func (l *look) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(l.stored, &l.offer.Status) {
 		return nil
 	}
-	if err := l.cfg.Client.Status().Update(ctx, l.offer); err != nil {
+	if err := l.shop.cfg.Client.Status().Update(ctx, l.offer); err != nil {
 		return fmt.Errorf("write the status of offer %s: %w", l.offer.Name, err)
 	}
-	conditions.Recorder{Events: l.cfg.Events, Kind: readiness.Kind}.Tell(ctx, l.offer, l.stored.Conditions, l.offer.Status.Conditions)
+	conditions.Recorder{Events: l.shop.cfg.Events, Kind: readiness.Kind}.Tell(ctx, l.offer, l.stored.Conditions, l.offer.Status.Conditions)
 	l.stored = l.offer.Status.DeepCopy()
 	return nil
 }

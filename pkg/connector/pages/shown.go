@@ -18,29 +18,21 @@ import (
 	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
 )
 
-// Remembered is what the pages of all registries hold.
-type Remembered struct {
-	*listings.Listings
-
-	// LeftOut is how many parties and offers are not among the listings: they are over, cannot be read, or are not what their owners have
-	// signed.
-	LeftOut int
-}
-
 // Read returns what is remembered of all registries and is true at a time. It verifies everything: who may write pages need not be believed. It is
-// for those who look at the catalog and do not follow it.
-func Read(ctx context.Context, reader client.Reader, now time.Time) (Remembered, error) {
+// for those who look at the catalog and do not follow it. LeftOut is how many parties and offers are not among them: they are over, cannot be read, or
+// are not what their owners have signed.
+func Read(ctx context.Context, reader client.Reader, now time.Time) (all *listings.Listings, leftOut int, err error) {
 	stored := map[string][][]byte{}
-	all := Remembered{Listings: listings.New()}
+	all = listings.New()
 	list := &connectorv1alpha1.CatalogPageList{}
 	for next := true; next; next = list.Continue != "" {
 		if err := reader.List(ctx, list, client.Limit(listed), client.Continue(list.Continue)); err != nil {
-			return Remembered{}, fmt.Errorf("list catalog pages: %w", err)
+			return nil, 0, fmt.Errorf("list catalog pages: %w", err)
 		}
 		for i := range list.Items {
 			page := &list.Items[i]
 			if _, err := Decode(page.Data); err != nil {
-				all.LeftOut += max(1, int(page.Offers))
+				leftOut += max(1, int(page.Offers))
 				continue
 			}
 			stored[page.Registry] = append(stored[page.Registry], page.Data)
@@ -49,9 +41,9 @@ func Read(ctx context.Context, reader client.Reader, now time.Time) (Remembered,
 	for _, registry := range slices.Sorted(maps.Keys(stored)) {
 		// A watcher that has not begun verifies what an earlier one knew.
 		verifier := registryclient.NewWatcher(registryclient.WatcherConfig{Now: func() time.Time { return now }})
-		all.LeftOut += Restore(verifier, decoded(stored[registry]), func(restored []registryclient.Change) { all.Merge(registry, restored) })
+		leftOut += Restore(verifier, decoded(stored[registry]), func(restored []registryclient.Change) { all.Merge(registry, restored) })
 	}
-	return all, nil
+	return all, leftOut, nil
 }
 
 // decoded returns what was decoded before.

@@ -51,7 +51,8 @@ const (
 
 // drive is one pass over a purchase.
 type drive struct {
-	*Reconciler
+	// purchases has what is the same in every pass.
+	purchases *Reconciler
 
 	object *connectorv1alpha1.Purchase
 	// stored is the status as the API server has it.
@@ -67,7 +68,7 @@ type drive struct {
 }
 
 // now is the time in the form of terms.
-func (d *drive) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Second) }
+func (d *drive) now() time.Time { return d.purchases.cfg.Now().UTC().Truncate(time.Second) }
 
 // id is what the contract is called. Other terms that are ordered have another name, so that its seller never has others by this one.
 func (d *drive) id() string {
@@ -153,7 +154,7 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 // sign signs terms, and writes the signature before anybody sees it.
 func (d *drive) sign(ctx context.Context, action contract.Action) error {
 	d.record.Purchase = d.record.Purchase.Begin(action)
-	signature, err := negotiation.SignTerms(d.cfg.Key(), action.Request.Terms)
+	signature, err := negotiation.SignTerms(d.purchases.cfg.Key(), action.Request.Terms)
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (d *drive) heard(c *negotiation.Client, view contract.View, err error) erro
 	}
 	d.record.Purchase = d.record.Purchase.Hear(answer, view, before.ClocksAt(d.now(), seller))
 	if after := d.record.Purchase; after.Doubt != before.Doubt || after.Standing != before.Standing {
-		d.passed.begin(d.object.UID, d.cfg.Elapsed())
+		d.purchases.passed.begin(d.object.UID, d.purchases.cfg.Elapsed())
 	}
 	d.tell(before, cmp.Or(wrong, err))
 	return wrong
@@ -259,7 +260,7 @@ func (d *drive) pass() {
 		return
 	}
 	least := min(max(d.record.Purchase.Terms.Drain/countsOfDrain, time.Second), time.Minute)
-	d.record.Purchase = d.record.Purchase.Pass(d.passed.since(d.object.UID, d.cfg.Elapsed(), least))
+	d.record.Purchase = d.record.Purchase.Pass(d.purchases.passed.since(d.object.UID, d.purchases.cfg.Elapsed(), least))
 }
 
 // answerOf returns what an error says of a seller that has shown no contract.
@@ -314,7 +315,7 @@ func (d *drive) left(ctx context.Context) (*ctrl.Result, error) {
 	case deleted:
 		return d.over(ctx, d.reason(), "")
 	}
-	d.watches.stop(d.object.Name)
+	d.purchases.watches.stop(d.object.Name)
 	return d.wait(ctx, seldom, "", "")
 }
 
@@ -365,7 +366,7 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	}
 	after := watched
 	//nolint:contextcheck // It waits longer than this pass takes.
-	if !d.watches.start(d.object.Name, c, d.id(), d.record.Purchase.Seen.Version) {
+	if !d.purchases.watches.start(d.object.Name, c, d.id(), d.record.Purchase.Seen.Version) {
 		after = lookAgain
 	}
 	switch {
@@ -430,15 +431,15 @@ func (d *drive) retry(ctx context.Context, reason, message string) (*ctrl.Result
 
 // over says that nothing happens any more, and lets go of an object that is being deleted.
 func (d *drive) over(ctx context.Context, reason, message string) (*ctrl.Result, error) {
-	d.watches.stop(d.object.Name)
-	d.passed.forget(d.object.UID)
+	d.purchases.watches.stop(d.object.Name)
+	d.purchases.passed.forget(d.object.UID)
 	d.object.Status.Nodes, d.object.Status.PodsLeft = nil, 0
 	d.say(reason, message)
 	if err := d.writeStatus(ctx); err != nil {
 		return nil, err
 	}
 	if !d.object.DeletionTimestamp.IsZero() && controllerutil.RemoveFinalizer(d.object, connectorv1alpha1.Finalizer) {
-		if err := d.cfg.Client.Update(ctx, d.object); err != nil {
+		if err := d.purchases.cfg.Client.Update(ctx, d.object); err != nil {
 			return nil, fmt.Errorf("let go of it: %w", err)
 		}
 	}
@@ -453,14 +454,14 @@ func (d *drive) unreadable(ctx context.Context, cause error) (ctrl.Result, error
 		return *result, err
 	}
 	if id := cluster.ID(d.object.Status.Cluster.ID); id != "" {
-		d.joining.Lock()
-		defer d.joining.Unlock()
+		d.purchases.joining.Lock()
+		defer d.purchases.joining.Unlock()
 		used, err := d.others(ctx, id)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		if !used.any {
-			done, err := d.cfg.Peering.Unpeer(ctx, id)
+			done, err := d.purchases.cfg.Peering.Unpeer(ctx, id)
 			if err != nil || !done {
 				return ctrl.Result{RequeueAfter: stepAgain}, err
 			}
@@ -468,7 +469,7 @@ func (d *drive) unreadable(ctx context.Context, cause error) (ctrl.Result, error
 	}
 	message := cause.Error()
 	if c, err := d.seller(); err == nil {
-		key := contract.Key{Buyer: string(d.cfg.Keys().ID()), ID: d.id()}
+		key := contract.Key{Buyer: string(d.purchases.cfg.Keys().ID()), ID: d.id()}
 		if _, err := c.Do(ctx, contract.Request{Event: contract.Terminate, Key: key}); err != nil {
 			message += "; the seller was not told: " + err.Error()
 		}
@@ -539,13 +540,13 @@ func (d *drive) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(d.stored, status) {
 		return nil
 	}
-	if err := d.cfg.Client.Status().Update(ctx, d.object); err != nil {
+	if err := d.purchases.cfg.Client.Status().Update(ctx, d.object); err != nil {
 		return kubernetesError{fmt.Errorf("write the status: %w", err)}
 	}
 	if from, to := d.stored.State, status.State; from != to {
 		log.FromContext(ctx).Info("Contract", "seller", d.object.Spec.Seller, "id", status.ContractID, "from", from, "to", to, "why", d.record.Purchase.Seen.Reason)
 	}
-	conditions.Recorder{Events: d.cfg.Events, Kind: readiness.Kind}.Tell(ctx, d.object, d.stored.Conditions, status.Conditions)
+	conditions.Recorder{Events: d.purchases.cfg.Events, Kind: readiness.Kind}.Tell(ctx, d.object, d.stored.Conditions, status.Conditions)
 	d.stored = d.object.Status.DeepCopy()
 	return nil
 }

@@ -43,7 +43,7 @@ var errOtherParty = errors.New("the contract ends at its time, and cannot be cha
 // seller returns a client of the seller, and keeps in the status who that is. A party whose keys do not follow those that were seen is not
 // believed: the old ones stay.
 func (d *drive) seller() (*negotiation.Client, error) {
-	if d.record != nil && d.record.Purchase.Terms.Buyer != string(d.cfg.Keys().ID()) {
+	if d.record != nil && d.record.Purchase.Terms.Buyer != string(d.purchases.cfg.Keys().ID()) {
 		return nil, fmt.Errorf("%w: %s", errOtherParty, d.record.Purchase.Terms.Buyer)
 	}
 	status := &d.object.Status.Seller
@@ -54,7 +54,7 @@ func (d *drive) seller() (*negotiation.Client, error) {
 			return nil, fmt.Errorf("status.seller.keys are not those of party %s: %w", d.object.Spec.Seller, err)
 		}
 	}
-	shown, is := d.cfg.Parties.Party(party.ID(d.object.Spec.Seller))
+	shown, is := d.purchases.cfg.Parties.Party(party.ID(d.object.Spec.Seller))
 	if is && shown.Keys.ID() == party.ID(d.object.Spec.Seller) && shown.Keys.Continues(keys) && shown.Said.Endpoint != "" &&
 		len(shown.Said.Endpoint) <= maxEndpoint {
 		keys = shown.Keys
@@ -63,7 +63,9 @@ func (d *drive) seller() (*negotiation.Client, error) {
 	if keys.Current() == nil {
 		return nil, errUnknownSeller
 	}
-	c, err := d.sellers.client(negotiation.ClientConfig{Endpoint: status.Endpoint, Seller: keys, Buyer: d.cfg.Keys(), Key: d.cfg.Key, Elapsed: d.cfg.Elapsed})
+	c, err := d.purchases.sellers.client(negotiation.ClientConfig{
+		Endpoint: status.Endpoint, Seller: keys, Buyer: d.purchases.cfg.Keys(), Key: d.purchases.cfg.Key, Elapsed: d.purchases.cfg.Elapsed,
+	})
 	if err == nil && c.Seller().Continues(keys) {
 		status.Keys = c.Seller().Chain() // It may have shown a new one.
 	}
@@ -84,7 +86,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	if d.leaves() {
 		return d.over(ctx, connectorv1alpha1.ReasonEnded, "Nothing was ordered.")
 	}
-	if err := d.cfg.Guarded(ctx); errors.Is(err, peering.ErrUnguarded) {
+	if err := d.purchases.cfg.Guarded(ctx); errors.Is(err, peering.ErrUnguarded) {
 		return d.wait(ctx, guardedAgain, connectorv1alpha1.ReasonUnguarded, err.Error())
 	} else if err != nil {
 		return nil, kubernetesError{err}
@@ -161,7 +163,7 @@ func (d *drive) chosen(ctx context.Context, quoted negotiation.Quoted) error {
 	case terms.Notice < listed.Notice.Duration:
 		return fmt.Errorf("its notice is %s now, and %s was listed: %w", terms.Notice, listed.Notice.Duration, contract.ErrTerms)
 	}
-	fits, err := d.cfg.Fits(ctx, d.object, quoted.Offer)
+	fits, err := d.purchases.cfg.Fits(ctx, d.object, quoted.Offer)
 	if err == nil && !fits {
 		err = fmt.Errorf("the offer has changed, and does not fit the request any more: %w", contract.ErrTerms)
 	} else if err != nil {
@@ -179,7 +181,7 @@ func (d *drive) ask(resources map[corev1.ResourceName]resource.Quantity, starts,
 		}
 	}
 	return negotiationv1.QuoteRequest{
-		ID: d.id(), Cluster: negotiationv1.Cluster{ID: string(d.cfg.Cluster.ID), Name: d.cfg.Cluster.Name},
+		ID: d.id(), Cluster: negotiationv1.Cluster{ID: string(d.purchases.cfg.Cluster.ID), Name: d.purchases.cfg.Cluster.Name},
 		Offer: string(d.object.Spec.Offer), Plan: string(d.object.Spec.Plan), Resources: texts, StartsAt: starts, EndsAt: ends,
 	}
 }
@@ -274,8 +276,8 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	}
 	crowded := ""
 	if err == nil && event == contract.Resize {
-		d.joining.Lock() // Until it is written: another contract that ends leaves pods what this one keeps.
-		defer d.joining.Unlock()
+		d.purchases.joining.Lock() // Until it is written: another contract that ends leaves pods what this one keeps.
+		defer d.purchases.joining.Unlock()
 		var failed error
 		if crowded, failed = d.crowded(ctx, quoted.Terms.Resources); failed != nil {
 			*d.record = before

@@ -41,7 +41,7 @@ type usage struct {
 // others returns who else uses the peering with a cluster.
 func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 	all := &connectorv1alpha1.PurchaseList{}
-	if err := d.cfg.Reader.List(ctx, all); err != nil {
+	if err := d.purchases.cfg.Reader.List(ctx, all); err != nil {
 		return usage{}, kubernetesError{fmt.Errorf("list purchases: %w", err)}
 	}
 	used := usage{shares: corev1.ResourceList{}}
@@ -103,7 +103,7 @@ func (d *drive) crowded(ctx context.Context, smaller corev1.ResourceList) (strin
 	if err != nil {
 		return "", err
 	}
-	requested, err := d.cfg.Peering.Requested(ctx, id)
+	requested, err := d.purchases.cfg.Peering.Requested(ctx, id)
 	if err != nil {
 		return "", kubernetesError{err}
 	}
@@ -153,7 +153,7 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	case err != nil:
 		return nil, err
 	}
-	state, err := d.cfg.Peering.State(ctx, remote.ID)
+	state, err := d.purchases.cfg.Peering.State(ctx, remote.ID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -183,11 +183,11 @@ func (d *drive) believe(id cluster.ID, at string) error {
 		return fmt.Errorf("read the endpoint of the seller: %w", err)
 	}
 	host := strings.ToLower(endpoint.Hostname())
-	shown, is := d.cfg.Parties.Party(seller)
+	shown, is := d.purchases.cfg.Parties.Party(seller)
 	switch {
 	case !is && d.record.Cluster.ID != string(id):
 		return fmt.Errorf("the seller names cluster %.63q, and no registry shows which clusters it has", id)
-	case is && !d.cfg.Parties.Owns(seller, id):
+	case is && !d.purchases.cfg.Parties.Owns(seller, id):
 		return fmt.Errorf("the seller names cluster %.63q, which it does not announce, or another party has announced before", id)
 	case is:
 		host = cmp.Or(shown.AuthHost(id), host)
@@ -202,8 +202,8 @@ func (d *drive) believe(id cluster.ID, at string) error {
 
 // join makes one step of peering, while nobody else begins or ends one. The error is peering.ErrForeign if the cluster is another seller's.
 func (d *drive) join(ctx context.Context, credentials peering.Credentials, action contract.Action) error {
-	d.joining.Lock()
-	defer d.joining.Unlock()
+	d.purchases.joining.Lock()
+	defer d.purchases.joining.Unlock()
 	remote := credentials.Cluster()
 	used, err := d.others(ctx, remote.ID)
 	switch {
@@ -217,7 +217,7 @@ func (d *drive) join(ctx context.Context, credentials peering.Credentials, actio
 	if err := d.write(ctx); err != nil {
 		return err
 	}
-	if err := d.cfg.Peering.Peer(ctx, credentials); err != nil || d.record.Peered {
+	if err := d.purchases.cfg.Peering.Peer(ctx, credentials); err != nil || d.record.Peered {
 		return err
 	}
 	d.record.Peered = true
@@ -236,9 +236,9 @@ func (d *drive) room(used usage) corev1.ResourceList {
 // evict has the pods leave that do not fit into what the other contracts in use give, which can be nothing. It returns how many are left of them.
 func (d *drive) evict(ctx context.Context, id cluster.ID, used usage) (left int, err error) {
 	if used.inUse {
-		return d.cfg.Peering.Fit(ctx, id, d.room(used))
+		return d.purchases.cfg.Peering.Fit(ctx, id, d.room(used))
 	}
-	return d.cfg.Peering.Drain(ctx, id)
+	return d.purchases.cfg.Peering.Drain(ctx, id)
 }
 
 // podsLeft is a number of pods as the status has it.
@@ -291,8 +291,8 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 
 // unpeer ends a peering that nobody else uses.
 func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Result, error) {
-	d.joining.Lock()
-	defer d.joining.Unlock()
+	d.purchases.joining.Lock()
+	defer d.purchases.joining.Unlock()
 	id := cluster.ID(d.record.Cluster.ID)
 	used, err := d.others(ctx, id)
 	if err != nil {
@@ -314,7 +314,7 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 		if err := d.write(ctx); err != nil {
 			return nil, err
 		}
-		done, err = d.cfg.Peering.Unpeer(ctx, id)
+		done, err = d.purchases.cfg.Peering.Unpeer(ctx, id)
 		if err != nil && !errors.Is(err, peering.ErrForeign) {
 			return nil, err
 		}
@@ -333,7 +333,7 @@ func (d *drive) showPeering(ctx context.Context) error {
 	if d.record.Purchase.Peering == contract.Apart {
 		return nil
 	}
-	state, err := d.cfg.Peering.State(ctx, cluster.ID(d.record.Cluster.ID))
+	state, err := d.purchases.cfg.Peering.State(ctx, cluster.ID(d.record.Cluster.ID))
 	if err != nil {
 		return kubernetesError{err}
 	}
@@ -353,7 +353,7 @@ func (d *drive) open(ctx context.Context) error {
 	}
 	room := d.room(used)
 	resources.Add(room, d.record.Purchase.Terms.Resources)
-	if err := d.cfg.Peering.Open(ctx, id, room); err != nil {
+	if err := d.purchases.cfg.Peering.Open(ctx, id, room); err != nil {
 		return kubernetesError{err}
 	}
 	d.closed = true // It is looked at again soon, until it is open.

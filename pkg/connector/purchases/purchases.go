@@ -164,7 +164,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	var result ctrl.Result
 	if err == nil {
-		result, err = (&drive{Reconciler: r, object: object, stored: object.Status.DeepCopy()}).run(ctx)
+		result, err = (&drive{purchases: r, object: object, stored: object.Status.DeepCopy()}).run(ctx)
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

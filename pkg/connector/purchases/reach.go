@@ -18,7 +18,7 @@ import (
 // reaches returns why the clusters cannot peer, as far as this side sees it: the error is peering.ErrNotReachable if the seller's is not reached where
 // it says, or nobody is told where this one is. Nothing is dialled at a host that credentials would not be followed to.
 func (d *drive) reaches(ctx context.Context, at peering.Endpoints) error {
-	if own, err := d.cfg.Reach.Own(ctx); own.Auth == "" || own.APIServer == "" {
+	if own, err := d.purchases.cfg.Reach.Own(ctx); own.Auth == "" || own.APIServer == "" {
 		if err == nil {
 			err = errors.New("liqo does not tell")
 		}
@@ -31,7 +31,7 @@ func (d *drive) reaches(ctx context.Context, at peering.Endpoints) error {
 	if err := d.believe(cluster.ID(at.Cluster), host); err != nil {
 		return fmt.Errorf("%w: %w", peering.ErrNotReachable, err)
 	}
-	if err := d.cfg.Reach.Try(ctx, at); err != nil {
+	if err := d.purchases.cfg.Reach.Try(ctx, at); err != nil {
 		return fmt.Errorf("this cluster does not reach the seller's: %w", err)
 	}
 	return nil
@@ -39,7 +39,7 @@ func (d *drive) reaches(ctx context.Context, at peering.Endpoints) error {
 
 // own returns where this cluster is reached, as the seller is told. What is missing the seller does not reach.
 func (d *drive) own(ctx context.Context) *negotiationv1.Endpoints {
-	own, _ := d.cfg.Reach.Own(ctx)
+	own, _ := d.purchases.cfg.Reach.Own(ctx)
 	told := negotiationv1.Endpoints(own)
 	return &told
 }

@@ -72,7 +72,8 @@ var interrupted = map[string]bool{
 
 // serving is one pass over a request.
 type serving struct {
-	*Reconciler
+	// requests has what is the same in every pass.
+	requests *Reconciler
 
 	request *connectorv1alpha1.CapacityRequest
 	stored  *connectorv1alpha1.CapacityRequestStatus
@@ -92,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !request.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // Its Purchase is deleted with it, and ends the contract.
 	}
-	s := &serving{Reconciler: r, request: request, stored: request.Status.DeepCopy(), now: r.cfg.Now()}
+	s := &serving{requests: r, request: request, stored: request.Status.DeepCopy(), now: r.cfg.Now()}
 	result, err := s.run(ctx)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -113,7 +114,7 @@ func (s *serving) run(ctx context.Context) (ctrl.Result, error) {
 		return s.choose(ctx)
 	}
 	purchase := &connectorv1alpha1.Purchase{}
-	err := s.cfg.Reader.Get(ctx, types.NamespacedName{Name: name}, purchase)
+	err := s.requests.cfg.Reader.Get(ctx, types.NamespacedName{Name: name}, purchase)
 	switch {
 	case apierrors.IsNotFound(err) && s.ended():
 		return ctrl.Result{}, nil // It was over, and somebody has tidied up.
@@ -230,7 +231,7 @@ func waitAfter(failed int32) time.Duration {
 // tidy deletes the purchases of the request that are not meant any more, which ends them.
 func (s *serving) tidy(ctx context.Context) error {
 	all := &connectorv1alpha1.PurchaseList{}
-	if err := s.cfg.Reader.List(ctx, all); err != nil {
+	if err := s.requests.cfg.Reader.List(ctx, all); err != nil {
 		return fmt.Errorf("list purchases: %w", err)
 	}
 	for i := range all.Items {
@@ -238,7 +239,7 @@ func (s *serving) tidy(ctx context.Context) error {
 		if old.Name == s.request.Status.Purchase || !metav1.IsControlledBy(old, s.request) || !old.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := s.cfg.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
+		if err := s.requests.cfg.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete purchase %s: %w", old.Name, err)
 		}
 	}
@@ -251,7 +252,7 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
 	}
-	candidates, err := s.cfg.Offers(filter)
+	candidates, err := s.requests.cfg.Offers(filter)
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
 	}
@@ -278,7 +279,7 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	if err := s.write(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := s.cfg.Client.Create(ctx, purchase); err != nil {
+	if err := s.requests.cfg.Client.Create(ctx, purchase); err != nil {
 		return ctrl.Result{}, fmt.Errorf("create purchase %s: %w", purchase.Name, err)
 	}
 	return ctrl.Result{}, nil
@@ -339,7 +340,7 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 			},
 		},
 	}
-	if err := controllerutil.SetControllerReference(s.request, purchase, s.cfg.Client.Scheme()); err != nil {
+	if err := controllerutil.SetControllerReference(s.request, purchase, s.requests.cfg.Client.Scheme()); err != nil {
 		return nil, fmt.Errorf("own purchase %s: %w", purchase.Name, err)
 	}
 	return purchase, nil
@@ -426,10 +427,10 @@ func (s *serving) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(s.stored, &s.request.Status) {
 		return nil
 	}
-	if err := s.cfg.Client.Status().Update(ctx, s.request); err != nil {
+	if err := s.requests.cfg.Client.Status().Update(ctx, s.request); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	conditions.Recorder{Events: s.cfg.Events, Kind: readiness.Kind}.Tell(ctx, s.request, s.stored.Conditions, s.request.Status.Conditions)
+	conditions.Recorder{Events: s.requests.cfg.Events, Kind: readiness.Kind}.Tell(ctx, s.request, s.stored.Conditions, s.request.Status.Conditions)
 	s.stored = s.request.Status.DeepCopy()
 	return nil
 }
