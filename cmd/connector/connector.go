@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -243,9 +244,9 @@ func (c *connector) setup(ctx context.Context) error {
 	}
 
 	// What registries show, what is bought, and what is sold.
-	c.market, err = market.New(market.Config{
+	c.market, err = market.Setup(c.mgr, market.Config{
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Namespace: c.namespace, Identity: c.identity, Announcement: announcement,
-		Told: c.told, Changed: c.listed, Events: c.events,
+		Told: c.told, Changed: c.listed, Events: c.events, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return err
@@ -253,10 +254,7 @@ func (c *connector) setup(ctx context.Context) error {
 	driver := outofband.New(direct, c.liqoNamespace)
 	c.guarded = guarded.New(direct, c.liqoNamespace, time.Now)
 	c.reach = outofband.NewReach(direct, c.liqoNamespace, nil)
-	err = errors.Join(c.market.SetupWithManager(c.mgr), c.setupBuyer(own, driver), c.setupSeller(ctx, driver),
-		prices.New(c.mgr.GetClient()).Setup(c.mgr), outofband.NewTunnels(c.mgr.GetClient()).Setup(c.mgr),
-		outofband.NewGateway(c.mgr.GetClient(), c.liqoNamespace, nil).Setup(c.mgr), outofband.NewLeftovers(driver).Setup(c.mgr),
-		outofband.NewArrivals(driver).Setup(c.mgr))
+	err = errors.Join(c.setupBuyer(own, driver), c.setupSeller(ctx, driver), prices.Setup(c.mgr), outofband.Setup(c.mgr, driver))
 	if err != nil {
 		return err
 	}
@@ -294,20 +292,18 @@ func (c *connector) keepAuthHost(ctx context.Context, direct client.Client, anno
 
 // setupBuyer makes what buys.
 func (c *connector) setupBuyer(own cluster.Identity, driver *outofband.Driver) error {
-	asking, err := requests.New(requests.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Offers: c.candidates, Events: c.events})
-	if err != nil {
-		return err
-	}
-	buyer, err := purchases.New(purchases.Config{
-		Fits:   asking.Fits,
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: guarded.NewBuyer(driver, c.guarded), Cluster: own,
-		Reach: c.reach, Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key, Events: c.events,
+	asking, err := requests.Setup(c.mgr, requests.Config{
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Offers: c.candidates, Events: c.events, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return err
 	}
 	c.asking.Store(asking)
-	return errors.Join(buyer.SetupWithManager(c.mgr), asking.SetupWithManager(c.mgr))
+	return purchases.Setup(c.mgr, purchases.Config{
+		Fits:   asking.Fits,
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: guarded.NewBuyer(driver, c.guarded), Cluster: own,
+		Reach: c.reach, Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key, Events: c.events, Clock: clock.RealClock{},
+	})
 }
 
 // candidates returns the plans that pass a filter, the best one first.
@@ -333,7 +329,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		return err
 	}
 	c.grants = sales.NewGrants(store)
-	shop, err := offers.New(c.offersConfig(store))
+	shop, err := offers.Setup(c.mgr, c.offersConfig(store))
 	if err != nil {
 		return err
 	}
@@ -355,14 +351,14 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	}
 	var issuer peering.Seller = guarded.NewSeller(driver, c.guarded)
 	if c.broker {
-		consumers := sales.NewConsumers(c.mgr.GetClient(), c.mgr.GetAPIReader(), driver)
-		if err := consumers.Setup(c.mgr); err != nil {
+		consumers, err := sales.SetupConsumers(c.mgr, driver)
+		if err != nil {
 			return err
 		}
 		issuer = consumers.Seller(issuer)
 	}
 	peerings := sales.NewPeerings(c.mgr.GetAPIReader(), store, issuer)
-	err = errors.Join(store.Watch(ctx, c.mgr.GetCache()), shop.SetupWithManager(c.mgr), sales.Setup(c.mgr, sales.Config{
+	err = errors.Join(store.Watch(ctx, c.mgr.GetCache()), sales.Setup(c.mgr, sales.Config{
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Peerings: peerings, Changed: changed, Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: audit, Now: time.Now},
 		Tidy:    store.Tidy,
@@ -411,8 +407,8 @@ func owns(registries purchases.Parties, store *books.Store) func(ctx context.Con
 func (c *connector) offersConfig(store *books.Store) offers.Config {
 	config := offers.Config{
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Lately, Registries: c.market, Guarded: c.guarded.Check,
-		Events: c.events,
-		Kind:   connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
+		Events: c.events, Clock: clock.RealClock{},
+		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
 	}
 	if c.broker {
 		config.Measured = measured.OfBroker(c.mgr.GetClient(), c.identity.ID())

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,23 +91,32 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestControllersAreSetUpAlike checks that who has seen one controller being added to a manager has seen all.
+// TestControllersAreSetUpAlike checks that who has seen one controller being added to a manager has seen all. Those of the connector also return what
+// other parts ask.
 func TestControllersAreSetUpAlike(t *testing.T) {
-	const want = "func Setup(mgr ctrl.Manager, cfg Config) error {\n"
-	seen := 0
+	shapes := map[string]*regexp.Regexp{
+		"pkg/controller": regexp.MustCompile(`^func Setup\(mgr ctrl\.Manager, cfg Config\) error {\n`),
+		"pkg/connector":  regexp.MustCompile(`^func Setup\w*\(mgr ctrl\.Manager(, \w+ \*?\w+)?\) (error|\(\*\w+, error\)) {\n`),
+	}
+	methods, seen := regexp.MustCompile(`\nfunc \([^)]*\) Setup`), map[string]int{}
 	for file, source := range goFiles(t) {
-		if !within("pkg/controller", file) || strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		if _, after, found := strings.Cut(source.text, "\nfunc Setup"); found {
-			seen++
-			if !strings.HasPrefix("func Setup"+after, want) {
-				t.Errorf("%s has another Setup than %s", file, strings.TrimSpace(want))
+		for below, shape := range shapes {
+			if !within(below, file) || strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			if methods.MatchString(source.text) {
+				t.Errorf("%s has a method that sets a controller up, not a function", file)
+			}
+			if _, after, found := strings.Cut(source.text, "\nfunc Setup"); found {
+				seen[below]++
+				if !shape.MatchString("func Setup" + after) {
+					t.Errorf("%s has another Setup than %s", file, shape)
+				}
 			}
 		}
 	}
-	if seen < 9 {
-		t.Errorf("only %d controllers are found", seen)
+	if seen["pkg/controller"] < 9 || seen["pkg/connector"] < 8 {
+		t.Errorf("only %v controllers are found", seen)
 	}
 }
 

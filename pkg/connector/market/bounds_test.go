@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
@@ -33,7 +34,7 @@ func TestDefaultBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(Config{Client: c, Reader: c, Namespace: "liqo-broker-connector", Identity: id, Announcement: announcement})
+	m, err := New(Config{Client: c, Reader: c, Namespace: "liqo-broker-connector", Identity: id, Announcement: announcement, Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,9 +37,12 @@ const (
 	tokenKey = "token"
 )
 
-// SetupWithManager registers the controller with a manager, which runs the Market.
-func (m *Market) SetupWithManager(mgr ctrl.Manager) error {
-	err := mgr.Add(m)
+// Setup registers the controller with a manager, which runs the Market that it returns.
+func Setup(mgr ctrl.Manager, cfg Config) (*Market, error) {
+	m, err := New(cfg)
+	if err == nil {
+		err = mgr.Add(m)
+	}
 	if err == nil {
 		err = ctrl.NewControllerManagedBy(mgr).
 			Named("registry").
@@ -48,9 +51,9 @@ func (m *Market) SetupWithManager(mgr ctrl.Manager) error {
 			Complete(m)
 	}
 	if err != nil {
-		return fmt.Errorf("set up the controller of registries: %w", err)
+		return nil, fmt.Errorf("set up the controller of registries: %w", err)
 	}
-	return nil
+	return m, nil
 }
 
 // wake has a registry looked at soon. It does not block: one that is not woken is looked at in a few seconds anyway.
@@ -183,7 +186,7 @@ func (m *Market) leave(name string) {
 
 // flush writes the pages that have changed, if it is time for that, and puts into the status how far the registry was followed with them.
 func (m *Market) flush(ctx context.Context, f *follower, status *connectorv1alpha1.RegistryStatus) error {
-	now := m.cfg.Now()
+	now := m.cfg.Clock.Now()
 	if now.Before(f.flushAt) {
 		return nil
 	}
@@ -198,7 +201,7 @@ func (m *Market) flush(ctx context.Context, f *follower, status *connectorv1alph
 
 // describe says how the use of a registry goes.
 func (m *Market) describe(registry *connectorv1alpha1.Registry, f *follower) {
-	published, watched, status := f.publisher.Status(), f.watching(m.cfg.Now()), &registry.Status
+	published, watched, status := f.publisher.Status(), f.watching(m.cfg.Clock.Now()), &registry.Status
 	if until := published.LeaseUntil; until.IsZero() {
 		status.LeaseTime = nil
 	} else if status.LeaseTime == nil || until.Sub(status.LeaseTime.Time) >= leaseStep {

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/capacitorset/liqo-broker/pkg/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 )
@@ -24,14 +25,14 @@ func TestFindUnlocked(t *testing.T) {
 	looks, free := 0, 0
 	m, err = New(Config{
 		Client: api, Reader: api, Namespace: "connector", Identity: id, Announcement: "a",
-		Now: func() time.Time { // Find asks for the time when it looks.
+		Clock: clocktest.Func(func() time.Time { // Find asks for the time when it looks.
 			looks++
 			if m.mu.TryLock() {
 				free++
 				m.mu.Unlock()
 			}
 			return time.Now()
-		},
+		}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func (m *Market) newFollower(registry *connectorv1alpha1.Registry, token string,
 
 // tls returns how a registry is called, and known.
 func (m *Market) tls(spec connectorv1alpha1.RegistrySpec) (*tls.Config, error) {
-	own := party.TLS{Current: m.cfg.Identity.Key, Peer: party.Pin(spec.Fingerprint), Now: m.cfg.Now}.Client()
+	own := party.TLS{Current: m.cfg.Identity.Key, Peer: party.Pin(spec.Fingerprint), Now: m.cfg.Clock.Now}.Client()
 	if spec.Fingerprint != "" {
 		return own, nil
 	}
@@ -130,7 +130,7 @@ func (m *Market) begin(ctx context.Context, f *follower, last pages.Stored) erro
 	backoff := m.cfg.Backoff
 	backoff.Most = cmp.Or(backoff.Most, watchPause)
 	f.watcher = registryclient.NewWatcher(registryclient.WatcherConfig{
-		Client: f.caller, After: after, Backoff: backoff, Now: m.cfg.Now,
+		Client: f.caller, After: after, Backoff: backoff, Now: m.cfg.Clock.Now,
 		Deliver: func(_ context.Context, changes []registryclient.Change, after string) ([]registryclient.Key, error) {
 			leftOut := m.merge(f, changes)
 			f.book.Note(slices.Concat(changes, gone(leftOut)), after)
@@ -144,7 +144,7 @@ func (m *Market) begin(ctx context.Context, f *follower, last pages.Stored) erro
 			m.wake(f.name)
 		},
 		Report: func(err error) {
-			if f.fail(err, m.cfg.Now()) {
+			if f.fail(err, m.cfg.Clock.Now()) {
 				m.wake(f.name)
 			}
 		},

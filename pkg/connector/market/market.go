@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -40,7 +41,7 @@ const (
 	partiesFill = 32
 )
 
-// Config is what a Market needs. All but Backoff, Memory, Told, Changed, Events and Now must be there.
+// Config is what a Market needs. All but Backoff, Memory, Told, Changed and Events must be there.
 type Config struct {
 	// Client writes, and may read from a cache; Reader reads from the API server.
 	Client client.Client
@@ -60,8 +61,7 @@ type Config struct {
 	Changed func()
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
+	Clock  clock.PassiveClock
 }
 
 // Market is the catalog of all registries together. It can be used concurrently.
@@ -86,11 +86,8 @@ type Market struct {
 
 // New returns a Market without registries.
 func New(cfg Config) (*Market, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Namespace == "" || cfg.Identity.ID() == "" || cfg.Announcement == "" {
-		return nil, errors.New("a market needs a client, a reader, a namespace, an identity and its announcement")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Namespace == "" || cfg.Identity.ID() == "" || cfg.Announcement == "" || cfg.Clock == nil {
+		return nil, errors.New("a market needs a client, a reader, a namespace, an identity, its announcement and a clock")
 	}
 	cfg.Memory = cmp.Or(cfg.Memory, DefaultMemory)
 	if cfg.Told == nil {
@@ -131,7 +128,7 @@ func (m *Market) Start(ctx context.Context) error {
 func (m *Market) expire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.listings.Expire(m.cfg.Now())
+	m.listings.Expire(m.cfg.Clock.Now())
 }
 
 // bounds returns how much may be kept of each of a number of registries.
@@ -198,7 +195,7 @@ func (m *Market) Find(filter offer.Filter) ([]listings.Found, error) {
 	m.mu.RLock()
 	view := m.listings.View()
 	m.mu.RUnlock()
-	found := view.Find(matcher, m.cfg.Identity.ID(), m.cfg.Now())
+	found := view.Find(matcher, m.cfg.Identity.ID(), m.cfg.Clock.Now())
 	if err := listings.OneCurrency(found); err != nil {
 		return nil, err
 	}

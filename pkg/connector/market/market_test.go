@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -88,7 +89,7 @@ func runWithin(t *testing.T, c client.Client, memory int) (running *connector, e
 	}
 	changes, events := make(chan struct{}, 1), record.NewFakeRecorder(1000)
 	m, err := market.New(market.Config{
-		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick, Memory: memory, Events: events,
+		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick, Memory: memory, Events: events, Clock: clock.RealClock{},
 		Changed: func() {
 			select {
 			case changes <- struct{}{}:

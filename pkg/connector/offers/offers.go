@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,7 +65,7 @@ type Registries interface {
 	Standings(id, signed string) map[string]market.Standing
 }
 
-// Config is what a Shop needs. All but Guarded, Measured, Events and Now must be there.
+// Config is what a Shop needs. All but Guarded, Measured and Events must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server.
 	Client client.Client
@@ -84,8 +85,7 @@ type Config struct {
 	Measured measured.Source
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
+	Clock  clock.PassiveClock
 }
 
 // Shop is what this cluster sells. It can be used concurrently.
@@ -124,8 +124,9 @@ var (
 
 // New returns a Shop that has not looked at any offer yet.
 func New(cfg Config) (*Shop, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Party == "" || cfg.Key == nil || cfg.Kind == "" || cfg.Ledger == nil || cfg.Capacity == nil || cfg.Registries == nil {
-		return nil, errors.New("offers need a client, a reader, a party with a key, a kind, a ledger, a capacity and registries")
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Party == "" || cfg.Key == nil || cfg.Kind == "" || cfg.Ledger == nil || cfg.Capacity == nil ||
+		cfg.Registries == nil || cfg.Clock == nil {
+		return nil, errors.New("offers need a client, a reader, a party with a key, a kind, a ledger, a capacity, registries and a clock")
 	}
 	if cfg.Measured == nil {
 		cfg.Measured = func(context.Context, time.Time) ([]offer.KPI, error) { return nil, nil }
@@ -133,28 +134,29 @@ func New(cfg Config) (*Shop, error) {
 	if cfg.Guarded == nil {
 		cfg.Guarded = func(context.Context) error { return nil }
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	return &Shop{cfg: cfg, woken: make(chan event.GenericEvent, 1), stocked: make(chan struct{}), shelf: map[string]item{}, revisions: map[string]int64{}}, nil
 }
 
-// SetupWithManager registers the controller with a manager. It looks at all offers together: what one sells, the others lack.
-func (s *Shop) SetupWithManager(mgr ctrl.Manager) error {
+// Setup registers the controller of the Shop that it returns with a manager. It looks at all offers together: what one sells, the others lack.
+func Setup(mgr ctrl.Manager, cfg Config) (*Shop, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
 	})
 	first := make(chan event.GenericEvent, 1)
 	first <- event.GenericEvent{Object: &connectorv1alpha1.Offer{}} // Without any offer, there is no other event.
-	err := ctrl.NewControllerManagedBy(mgr).Named("offer").
+	err = ctrl.NewControllerManagedBy(mgr).Named("offer").
 		Watches(&connectorv1alpha1.Offer{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(&source.Channel{Source: s.woken}, all).
 		WatchesRawSource(&source.Channel{Source: first}, all).
 		Complete(s)
 	if err != nil {
-		return fmt.Errorf("set up the controller of offers: %w", err)
+		return nil, fmt.Errorf("set up the controller of offers: %w", err)
 	}
-	return nil
+	return s, nil
 }
 
 // Changed tells that what is sold, what there is to sell, or what registries list may have changed. It does not block.
@@ -184,7 +186,7 @@ func (s *Shop) get(ctx context.Context, id string) (item, error) {
 // Offer implements negotiation.Offers.
 func (s *Shop) Offer(ctx context.Context, id string) (negotiation.Listing, error) {
 	found, err := s.get(ctx, id)
-	if err == nil && (found.listing.JWS == "" || !s.cfg.Now().Before(found.listing.Offer.ValidUntil)) {
+	if err == nil && (found.listing.JWS == "" || !s.cfg.Clock.Now().Before(found.listing.Offer.ValidUntil)) {
 		err = fmt.Errorf("offer %.63q: %w", id, negotiation.ErrNotOffered)
 	}
 	return found.listing, err
@@ -220,7 +222,7 @@ func (s *Shop) Admit(ctx context.Context, a negotiation.Application) (contract.V
 	if err != nil {
 		return "", "", fmt.Errorf("read what party %s holds: %w", a.Buyer, err)
 	}
-	a.Held = books.Of(string(a.Buyer), a.Terms.ID, s.cfg.Now())
+	a.Held = books.Of(string(a.Buyer), a.Terms.ID, s.cfg.Clock.Now())
 	return found.rules.Admit(ctx, a)
 }
 
@@ -228,7 +230,7 @@ func (s *Shop) Admit(ctx context.Context, a negotiation.Application) (contract.V
 func (s *Shop) capacity(ctx context.Context) (corev1.ResourceList, error) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
-	now := s.cfg.Now()
+	now := s.cfg.Clock.Now()
 	if age := now.Sub(s.at); s.counted == nil || age < 0 || age > countedFor {
 		counted, err := s.cfg.Capacity(ctx)
 		if err != nil {

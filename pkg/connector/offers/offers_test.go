@@ -26,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/market"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/offers"
@@ -111,7 +112,7 @@ func (w *world) open() {
 		Client: w.Client, Reader: w.Client, Party: party.ID(w.seller.ID), Key: func() party.Key { return w.seller.Key }, Kind: connectorv1alpha1.KindCluster,
 		Ledger:     func(context.Context) (ledger.Ledger, error) { return w.books, nil },
 		Capacity:   func(context.Context) (corev1.ResourceList, error) { return w.has, nil },
-		Registries: w, Now: func() time.Time { return w.now },
+		Registries: w, Clock: clocktest.Func(func() time.Time { return w.now }),
 		Measured: func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
 		Guarded:  func(context.Context) error { return w.unguarded },
 		Events:   w.events,

@@ -44,7 +44,7 @@ func (s *Shop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("count what there is to sell: %w", err)
 	}
-	now := s.cfg.Now()
+	now := s.cfg.Clock.Now()
 	known, err := s.cfg.Measured(ctx, now)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read what was measured: %w", err)

@@ -33,7 +33,8 @@ type Reconciler struct{ client client.Client }
 func New(c client.Client) *Reconciler { return &Reconciler{client: c} }
 
 // Setup registers the controller with a manager.
-func (r *Reconciler) Setup(mgr ctrl.Manager) error {
+func Setup(mgr ctrl.Manager) error {
+	r := New(mgr.GetClient())
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("prices").
 		For(&liqo.ForeignCluster{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).

@@ -68,7 +68,7 @@ type drive struct {
 }
 
 // now is the time in the form of terms.
-func (d *drive) now() time.Time { return d.purchases.cfg.Now().UTC().Truncate(time.Second) }
+func (d *drive) now() time.Time { return d.purchases.cfg.Clock.Now().UTC().Truncate(time.Second) }
 
 // id is what the contract is called. Other terms that are ordered have another name, so that its seller never has others by this one.
 func (d *drive) id() string {

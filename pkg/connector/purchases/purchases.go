@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +57,7 @@ type Parties interface {
 	Owns(id party.ID, cluster cluster.ID) bool
 }
 
-// Config is what a Reconciler needs. All but Guarded, Events, Now and Elapsed must be there.
+// Config is what a Reconciler needs. All but Guarded, Events and Elapsed must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
 	Client client.Client
@@ -79,8 +80,7 @@ type Config struct {
 	Guarded func(ctx context.Context) error
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
+	Clock  clock.PassiveClock
 	// Elapsed is a clock that never leaps: how much time has passed since some moment; nil is that of the process.
 	Elapsed func() time.Duration
 }
@@ -98,14 +98,11 @@ type Reconciler struct {
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
 	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Reach == nil || cfg.Keys == nil || cfg.Key == nil ||
-		cfg.Fits == nil || cfg.Cluster.ID == "" {
-		return nil, errors.New("purchases need a client, a reader, parties, peerings, what reaches clusters, the party's keys, what fits, and the cluster's ID")
+		cfg.Fits == nil || cfg.Cluster.ID == "" || cfg.Clock == nil {
+		return nil, errors.New("purchases need a client, a reader, parties, peerings, what reaches clusters, the party's keys, what fits, the cluster's ID and a clock")
 	}
 	if cfg.Guarded == nil {
 		cfg.Guarded = func(context.Context) error { return nil }
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	if cfg.Elapsed == nil {
 		began := time.Now()
@@ -116,9 +113,12 @@ func New(cfg Config) (*Reconciler, error) {
 	}, nil
 }
 
-// SetupWithManager registers the controller with a manager, and what waits for the answers of sellers.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := mgr.Add(r.watches)
+// Setup registers the controller with a manager, and what waits for the answers of sellers.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r, err := New(cfg)
+	if err == nil {
+		err = mgr.Add(r.watches)
+	}
 	if err == nil {
 		err = ctrl.NewControllerManagedBy(mgr).
 			Named("purchase").

@@ -37,6 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
+	"github.com/capacitorset/liqo-broker/pkg/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
@@ -395,7 +396,7 @@ func (w *world) restart() {
 	var err error
 	w.reconciler, err = purchases.New(purchases.Config{
 		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Reach: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "home"},
-		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Now: func() time.Time { return w.now() },
+		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Clock: clocktest.Func(func() time.Time { return w.now() }),
 		Elapsed: w.passed, Events: w.events,
 		Fits:    func(context.Context, *connectorv1alpha1.Purchase, offer.Offer) (bool, error) { return w.fits, nil },
 		Guarded: func(context.Context) error { return w.unguarded },

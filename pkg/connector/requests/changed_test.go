@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -36,7 +37,7 @@ func TestChanged(t *testing.T) {
 		&connectorv1alpha1.CapacityRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: "served"}, Status: connectorv1alpha1.CapacityRequestStatus{Purchase: "p"},
 		}).Build()
-	r, err := New(Config{Client: c, Reader: c, Offers: func(offer.Filter) ([]Candidate, error) { return nil, nil }})
+	r, err := New(Config{Client: c, Reader: c, Clock: clock.RealClock{}, Offers: func(offer.Filter) ([]Candidate, error) { return nil, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

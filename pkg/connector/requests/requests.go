@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -42,7 +43,7 @@ type Candidate struct {
 	Notice time.Duration
 }
 
-// Config is what a Reconciler needs. Client, Reader and Offers must be there.
+// Config is what a Reconciler needs. All but Events must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
 	Client client.Client
@@ -52,8 +53,7 @@ type Config struct {
 	Offers func(filter offer.Filter) ([]Candidate, error)
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
+	Clock  clock.PassiveClock
 }
 
 // Reconciler serves CapacityRequests. It can be used concurrently, for different CapacityRequests.
@@ -64,18 +64,19 @@ type Reconciler struct {
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Offers == nil {
-		return nil, errors.New("capacity requests need a client, a reader and offers")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Offers == nil || cfg.Clock == nil {
+		return nil, errors.New("capacity requests need a client, a reader, offers and a clock")
 	}
 	return &Reconciler{cfg: cfg, woken: make(chan event.GenericEvent, 1)}, nil
 }
 
-// SetupWithManager registers the controller with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+// Setup registers the controller that it returns with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
+	r, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("capacityrequest").
 		For(&connectorv1alpha1.CapacityRequest{}).
 		Owns(&connectorv1alpha1.Purchase{}).
@@ -85,9 +86,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			},
 		}).Complete(r)
 	if err != nil {
-		return fmt.Errorf("set up the controller of capacity requests: %w", err)
+		return nil, fmt.Errorf("set up the controller of capacity requests: %w", err)
 	}
-	return nil
+	return r, nil
 }
 
 // Changed tells that there may be other offers: requests that wait for one are looked at again. It does not block.

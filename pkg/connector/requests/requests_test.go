@@ -26,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/requests"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 )
@@ -86,7 +87,7 @@ func newWorld(t *testing.T, plans ...string) *world {
 		}).Build()
 	var err error
 	w.reconciler, err = requests.New(requests.Config{
-		Client: w.client, Reader: w.client, Events: w.events, Now: func() time.Time { return w.now },
+		Client: w.client, Reader: w.client, Events: w.events, Clock: clocktest.Func(func() time.Time { return w.now }),
 		Offers: func(filter offer.Filter) ([]requests.Candidate, error) {
 			w.filter = filter
 			return w.candidates, w.invalid

@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !request.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // Its Purchase is deleted with it, and ends the contract.
 	}
-	s := &serving{requests: r, request: request, stored: request.Status.DeepCopy(), now: r.cfg.Now()}
+	s := &serving{requests: r, request: request, stored: request.Status.DeepCopy(), now: r.cfg.Clock.Now()}
 	result, err := s.run(ctx)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

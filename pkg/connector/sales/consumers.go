@@ -112,8 +112,9 @@ func grantTo(consumer *v1alpha1.Consumer, granted corev1.ResourceList, inForce b
 	consumer.Spec.Capacity.Limit, consumer.Spec.Capacity.Reserved = limit, v1alpha1.Quantities(granted)
 }
 
-// Setup registers the controller with a manager. It looks at a Consumer when one of its contracts changes, or somebody else changes it.
-func (c *Consumers) Setup(mgr ctrl.Manager) error {
+// SetupConsumers registers the controller that it returns with a manager. It looks at a Consumer when one of its contracts changes, or somebody else changes it.
+func SetupConsumers(mgr ctrl.Manager, peers Peers) (*Consumers, error) {
+	c := NewConsumers(mgr.GetClient(), mgr.GetAPIReader(), peers)
 	err := ctrl.NewControllerManagedBy(mgr).Named("consumer-of-sales").For(&v1alpha1.Consumer{}).
 		Watches(&connectorv1alpha1.Sale{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 			sale, ok := object.(*connectorv1alpha1.Sale)
@@ -123,9 +124,9 @@ func (c *Consumers) Setup(mgr ctrl.Manager) error {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: sale.Status.Cluster.ID}}}
 		})).Complete(c)
 	if err != nil {
-		return fmt.Errorf("set up the controller of consumers with contracts: %w", err)
+		return nil, fmt.Errorf("set up the controller of consumers with contracts: %w", err)
 	}
-	return nil
+	return c, nil
 }
 
 // Reconcile grants a Consumer of contracts what they say, and deletes it when the last one is over.

@@ -5,7 +5,6 @@ package outofband
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,14 +20,6 @@ type Arrivals struct{ driver *Driver }
 
 // NewArrivals returns Arrivals of a driver.
 func NewArrivals(d *Driver) *Arrivals { return &Arrivals{driver: d} }
-
-// Setup registers the controller with a manager.
-func (a *Arrivals) Setup(mgr ctrl.Manager) error {
-	if err := ctrl.NewControllerManagedBy(mgr).Named("arrivals").For(&liqo.ForeignCluster{}).Complete(a); err != nil {
-		return fmt.Errorf("set up the controller of who comes by contract: %w", err)
-	}
-	return nil
-}
 
 // Reconcile looks at a ForeignCluster. One that people have made is left alone.
 func (a *Arrivals) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

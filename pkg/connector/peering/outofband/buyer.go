@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
@@ -62,8 +63,8 @@ type Driver struct {
 	// Client reads from the API server, and not from a cache: what it wrote last counts.
 	client client.Client
 	// liqo is the namespace where Liqo runs.
-	liqo string
-	now  func() time.Time
+	liqo  string
+	clock clock.PassiveClock
 	// lookup resolves names.
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 }
@@ -78,7 +79,7 @@ func New(c client.Client, namespace string) *Driver {
 	lookup := func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
-	return &Driver{client: c, liqo: namespace, now: time.Now, lookup: lookup}
+	return &Driver{client: c, liqo: namespace, clock: clock.RealClock{}, lookup: lookup}
 }
 
 // Peer implements [peering.Buyer].
@@ -180,7 +181,7 @@ func (d *Driver) provideHere(fc *liqo.ForeignCluster, authURL string) {
 	mark(fc)
 	fc.Annotations[annotationBought] = isTrue
 	if !liqo.Consumes(fc) {
-		fc.Annotations[annotationPeered] = strconv.FormatInt(d.now().Unix(), 10)
+		fc.Annotations[annotationPeered] = strconv.FormatInt(d.clock.Now().Unix(), 10)
 	}
 	liqo.Consume(fc, authURL)
 }
@@ -188,7 +189,7 @@ func (d *Driver) provideHere(fc *liqo.ForeignCluster, authURL string) {
 // starting reports whether a foreign cluster was asked to provide so lately that its node may be about to come.
 func (d *Driver) starting(fc *liqo.ForeignCluster) bool {
 	since, err := strconv.ParseInt(fc.Annotations[annotationPeered], 10, 64)
-	age := d.now().Unix() - since
+	age := d.clock.Now().Unix() - since
 	return err == nil && liqo.Consumes(fc) && age >= 0 && age < int64(nodeTimeout/time.Second)
 }
 
@@ -432,7 +433,7 @@ func (d *Driver) forget(ctx context.Context, id cluster.ID, fc *liqo.ForeignClus
 // time that it waited last, which comes to minutes (foreign-cluster-controller.go and crdReplicator-operator.go@v0.9.4). A changed label is a
 // change to both.
 func (d *Driver) lookAgain(ctx context.Context, fc *liqo.ForeignCluster) error {
-	now := d.now().Unix()
+	now := d.clock.Now().Unix()
 	last, err := strconv.ParseInt(fc.Labels[labelLooked], 10, 64)
 	if since := now - last; err == nil && since >= 0 && since < int64(askedAgain/time.Second) {
 		return nil // The change itself has woken who asks.

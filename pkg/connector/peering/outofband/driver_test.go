@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/capacitorset/liqo-broker/pkg/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -48,7 +49,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
 	w := &world{Driver: New(c, "liqo"), t: t, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	w.now = func() time.Time { return w.at }
+	w.clock = clocktest.Func(func() time.Time { return w.at })
 	return w
 }
 

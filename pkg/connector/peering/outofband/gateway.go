@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +39,7 @@ const (
 type Gateway struct {
 	client    client.Client
 	namespace string
-	now       func() time.Time
+	clock     clock.PassiveClock
 
 	mu sync.Mutex
 	// known are the tunnels that are there, ended is when one with a prefix ended last, and spared until when the gateway is left alone.
@@ -56,23 +57,12 @@ type tunnel struct {
 	reused, settled bool
 }
 
-// NewGateway returns a Gateway. The client may read from a cache, and namespace is where Liqo runs; a now of nil is time.Now.
-func NewGateway(c client.Client, namespace string, now func() time.Time) *Gateway {
-	if now == nil {
-		now = time.Now
-	}
+// NewGateway returns a Gateway. The client may read from a cache, and namespace is where Liqo runs.
+func NewGateway(c client.Client, namespace string, now clock.PassiveClock) *Gateway {
 	return &Gateway{
-		client: c, namespace: namespace, now: now,
+		client: c, namespace: namespace, clock: now,
 		known: map[types.NamespacedName]*tunnel{}, ended: map[netip.Prefix]time.Time{},
 	}
-}
-
-// Setup registers the controller with a manager.
-func (g *Gateway) Setup(mgr ctrl.Manager) error {
-	if err := ctrl.NewControllerManagedBy(mgr).Named("gateway").For(&liqo.TunnelEndpoint{}).Complete(g); err != nil {
-		return fmt.Errorf("set up the controller of Liqo's gateway: %w", err)
-	}
-	return nil
 }
 
 // Reconcile looks at a TunnelEndpoint.
@@ -92,7 +82,7 @@ func (g *Gateway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.spared = g.now().Add(sparedFor)
+	g.spared = g.clock.Now().Add(sparedFor)
 	for _, t := range g.known {
 		t.settled = true
 	}
@@ -103,7 +93,7 @@ func (g *Gateway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 func (g *Gateway) look(name types.NamespacedName, endpoint *liqo.TunnelEndpoint, there bool) (again time.Duration, restart bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.now()
+	now := g.clock.Now()
 	if before, known := g.known[name]; known && (!there || before.uid != endpoint.UID) {
 		for _, prefix := range before.prefixes {
 			g.ended[prefix] = now
@@ -148,7 +138,7 @@ func (g *Gateway) reused(prefixes []netip.Prefix, began time.Time) bool {
 // restart has the gateway begin again, as kubectl rollout restart does.
 func (g *Gateway) restart(ctx context.Context) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
-		"annotations": map[string]string{"kubectl.kubernetes.io/restartedAt": g.now().UTC().Format(time.RFC3339)},
+		"annotations": map[string]string{"kubectl.kubernetes.io/restartedAt": g.clock.Now().UTC().Format(time.RFC3339)},
 	}}}})
 	if err != nil {
 		return fmt.Errorf("write how to restart the gateway: %w", err)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/capacitorset/liqo-broker/pkg/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering/outofband"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -56,7 +57,7 @@ func TestGateway(t *testing.T) {
 			now := time.Unix(1_800_000_000, 0)
 			gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.GatewayName}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gateway).Build()
-			g := outofband.NewGateway(c, "liqo", func() time.Time { return now })
+			g := outofband.NewGateway(c, "liqo", clocktest.Func(func() time.Time { return now }))
 			look := func(of client.Object) ctrl.Result {
 				t.Helper()
 				result, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(of)})
@@ -132,7 +133,7 @@ func TestGatewayIsSpared(t *testing.T) {
 			return c.Patch(ctx, o, patch, opts...)
 		},
 	}).Build()
-	g := outofband.NewGateway(c, "liqo", func() time.Time { return now })
+	g := outofband.NewGateway(c, "liqo", clocktest.Func(func() time.Time { return now }))
 	begin := func(n int, finalizers ...string) *liqo.TunnelEndpoint {
 		t.Helper()
 		made := liqotest.Tunnel(cluster.Identity{ID: "1", Name: "peer"}, "0", now)

@@ -5,7 +5,6 @@ package outofband
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,14 +23,6 @@ type Leftovers struct{ driver *Driver }
 
 // NewLeftovers returns Leftovers of a driver.
 func NewLeftovers(d *Driver) *Leftovers { return &Leftovers{driver: d} }
-
-// Setup registers the controller with a manager.
-func (l *Leftovers) Setup(mgr ctrl.Manager) error {
-	if err := ctrl.NewControllerManagedBy(mgr).Named("leftovers").For(&liqo.ForeignCluster{}).Complete(l); err != nil {
-		return fmt.Errorf("set up the controller of what contracts have left: %w", err)
-	}
-	return nil
-}
 
 // Reconcile looks at a ForeignCluster. One that people have made, or that a contract needs, is left alone.
 func (l *Leftovers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

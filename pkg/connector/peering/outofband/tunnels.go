@@ -22,14 +22,6 @@ type Tunnels struct {
 // NewTunnels returns Tunnels. The client may read from a cache.
 func NewTunnels(c client.Client) *Tunnels { return &Tunnels{client: c} }
 
-// Setup registers the controller with a manager.
-func (t *Tunnels) Setup(mgr ctrl.Manager) error {
-	if err := ctrl.NewControllerManagedBy(mgr).Named("tunnel").For(&liqo.TunnelEndpoint{}).Complete(t); err != nil {
-		return fmt.Errorf("set up the controller of tunnels: %w", err)
-	}
-	return nil
-}
-
 // Reconcile looks at a TunnelEndpoint. Liqo's gateway also writes it: who comes second does it again.
 func (t *Tunnels) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	tunnel := &liqo.TunnelEndpoint{}
