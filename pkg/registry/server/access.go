@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -115,7 +117,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	}
 	key, err := party.PeerKey(r.TLS)
 	if err != nil {
-		return who, refusal(http.StatusUnauthorized, "the client certificate is not one of a party: "+err.Error())
+		return who, rest.Refusal(http.StatusUnauthorized, fmt.Sprintf(messageNoParty, err))
 	}
 	return s.callerOf(who, party.Fingerprint(key)), nil
 }
@@ -132,17 +134,17 @@ func (s *Server) may(who caller, n need, named string) error {
 	case n == anybody, n == reads && s.cfg.AnonymousRead, n == itself && (s.cfg.AnonymousRead || who.is(named)):
 		return nil
 	case who.fingerprint == "":
-		return refusal(http.StatusUnauthorized, "a client certificate is required: the key of a certificate says which party calls")
+		return rest.Refusal(http.StatusUnauthorized, messageNoCertificate)
 	case n == certified:
 		return nil
 	case who.party == nil:
-		return refusal(http.StatusForbidden, "the key "+who.fingerprint+" of the client certificate is not the current one of a party that is enrolled here: announce the party first")
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageUnknownKey, who.fingerprint))
 	case who.party.State == registryv1.Revoked:
-		return refusal(http.StatusForbidden, "the party "+who.party.ID+" is revoked")
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageRevoked, who.party.ID))
 	case who.party.State != registryv1.Approved:
-		return refusal(http.StatusForbidden, "the party "+who.party.ID+" waits for the approval of an administrator of the registry: registry parties approve "+who.party.ID)
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messagePending, who.party.ID))
 	case n == owns && !who.is(named):
-		return refusal(http.StatusForbidden, "the party "+who.party.ID+" may not write what belongs to "+named)
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageNotYours, who.party.ID, named))
 	}
 	return nil
 }
@@ -156,18 +158,18 @@ func callerFrom(ctx context.Context) caller {
 }
 
 // admit returns a middleware that admits those who have what it needs, and not too often, before anything else of the request is looked at.
-func (s *Server) admit(n need) func(huma.Context, func(huma.Context)) {
+func (s *Server) admit(n need) rest.Middleware {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		request, _ := humago.Unwrap(ctx)
 		who, err := s.identify(request)
-		if err == nil && !s.pace.allow(who, request) {
-			err = later(http.StatusTooManyRequests, "too many requests: try again in a second", soon)
+		if err == nil {
+			err = s.paced(who)
 		}
 		if err == nil {
 			err = s.may(who, n, ctx.Param("party"))
 		}
 		if err != nil {
-			s.refuseContext(ctx, err)
+			s.api.RefuseIn(ctx, err)
 			return
 		}
 		next(huma.WithValue(ctx, callerKey{}, who))
