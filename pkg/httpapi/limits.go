@@ -5,12 +5,11 @@ package httpapi
 
 import (
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/cache"
 
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -30,21 +29,20 @@ type limits struct {
 	source source.Func
 	known  func(r *http.Request) (caller source.Source, ok bool)
 
-	mu   sync.Mutex
 	all  *rate.Limiter
-	each *cache.LRUExpireCache
+	each *rest.Callers[*rate.Limiter]
 }
 
 func newLimits(of source.Func, known func(r *http.Request) (caller source.Source, ok bool)) *limits {
-	return &limits{source: of, known: known, all: rate.NewLimiter(perSecondAll, atOnceAll), each: cache.NewLRUExpireCache(maxCallers)}
+	each := func(source.Source) *rate.Limiter { return rate.NewLimiter(perSecondEach, atOnceEach) }
+	return &limits{source: of, known: known, all: rate.NewLimiter(perSecondAll, atOnceAll), each: rest.NewCallers(maxCallers, rememberedAs, each)}
 }
 
 // handler passes on no more requests than the limits allow.
 func (l *limits) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !l.allow(r) {
-			w.Header().Set("Retry-After", "1")
-			writeProblem(w, http.StatusTooManyRequests, "too many requests: try again in a second")
+			rest.Write(w, rest.TooMany())
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -56,20 +54,8 @@ func (l *limits) handler(next http.Handler) http.Handler {
 // asked last, so that what a single one has too much takes nothing from the others.
 func (l *limits) allow(r *http.Request) bool {
 	if caller, ok := l.known(r); ok {
-		return l.of(caller).Allow()
+		return l.each.Of(caller).Allow()
 	}
 	from := source.AddressOfRequest(r)
-	return from.IsValid() && l.of(l.source(from)).Allow() && l.all.Allow()
-}
-
-func (l *limits) of(caller source.Source) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known, _ := l.each.Get(caller)
-	limiter, ok := known.(*rate.Limiter)
-	if !ok {
-		limiter = rate.NewLimiter(perSecondEach, atOnceEach)
-	}
-	l.each.Add(caller, limiter, rememberedAs)
-	return limiter
+	return from.IsValid() && l.each.Of(l.source(from)).Allow() && l.all.Allow()
 }

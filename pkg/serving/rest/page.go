@@ -59,10 +59,10 @@ func NewPage[T any](paging Paging, list string) (page *Page[T], after string, er
 // Full reports whether no more items are wanted.
 func (p *Page[T]) Full() bool { return len(p.Items) == p.paging.Limit }
 
-// Add adds an item with its key, and a text that differs for each version of it.
+// Add adds an item with its key, and a text that is another one for each version of it.
 func (p *Page[T]) Add(key, version string, item T) {
 	p.Items, p.last = append(p.Items, item), key
-	fmt.Fprintf(p.versions, "%d %s,", len(version), version)
+	fmt.Fprintf(p.versions, "%q %q,", key, version)
 }
 
 // Pass passes over an item that is not in the list.
