@@ -4,10 +4,9 @@
 package negotiation
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
-	"encoding/json"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -87,30 +86,19 @@ var errOtherKey = errors.New("the seller has another key")
 func (c *Client) introduce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	text, err := json.Marshal(negotiationv1.Keys{Keys: c.cfg.Buyer.Chain()})
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, c.base+pathKeys, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	transport := newTransport(c.cfg.Key, func(string) error { return nil })
-	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport, CheckRedirect: noRedirects}).Do(request)
-	if err != nil {
-		return err
-	}
+	var connection *tls.ConnectionState
+	anyone := newTransport(c.cfg.Key, func(string) error { return nil })
+	calls := c.over(anyone, func(answer *http.Response) { connection = answer.TLS })
+	defer calls.Close()
 	var said negotiationv1.Keys
-	if err := readAnswer(response, &said); err != nil {
+	if err := calls.Call(ctx, http.MethodPut, pathKeys, negotiationv1.Keys{Keys: c.cfg.Buyer.Chain()}, &said); err != nil {
 		return err
 	}
 	keys, err := party.ParseKeys(said.Keys)
 	if err != nil {
 		return err
 	}
-	answered, err := party.PeerKey(response.TLS)
+	answered, err := party.PeerKey(connection)
 	switch {
 	case err != nil:
 		return err

@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store/postgrestest"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
 
@@ -117,7 +118,7 @@ type answer struct {
 	status  int
 	header  http.Header
 	body    string
-	problem registryv1.Problem
+	problem restclient.RefusalError
 }
 
 // call makes a request with a key; without one if it is nil.
