@@ -11,7 +11,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -142,26 +141,12 @@ func (v *v1) hides(ctx context.Context, who caller) bool {
 	return overview.Hides(&c)
 }
 
-// callerKey is under which a request's context has the caller.
-type callerKey struct{}
-
 // callerOf returns who makes the request of a context.
-func callerOf(ctx context.Context) caller {
-	who, _ := ctx.Value(callerKey{}).(caller)
-	return who
-}
+func callerOf(ctx context.Context) caller { return rest.CallerOf[caller](ctx) }
 
 // admit returns a middleware that admits those who have a right, before anything else of the request is looked at.
 func (v *v1) admit(need access) rest.Middleware {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		request, _ := humago.Unwrap(ctx)
-		who, err := v.identify(ctx.Context(), request, need)
-		if err != nil {
-			v.api.RefuseIn(ctx, err)
-			return
-		}
-		next(huma.WithValue(ctx, callerKey{}, who))
-	}
+	return rest.Door(v.api, func(ctx huma.Context, r *http.Request) (caller, error) { return v.identify(ctx.Context(), r, need) })
 }
 
 // right returns what a caller must be allowed to do with the objects of the broker.

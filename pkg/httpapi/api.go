@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -78,11 +79,12 @@ func (c *Config) brokers() bool { return c.Orchestrator || c.Aggregator }
 
 // API is the HTTP API.
 type API struct {
-	cfg    Config
-	limits *limits
-	mux    *http.ServeMux
-	rest   *rest.API
-	v1     *v1 // Nil if there are no consumers.
+	cfg  Config
+	all  *rate.Limiter // Of all who are not known.
+	each *rest.Callers[*rate.Limiter]
+	mux  *http.ServeMux
+	rest *rest.API
+	v1   *v1 // Nil if there are no consumers.
 }
 
 // New returns the API.
@@ -93,8 +95,9 @@ func New(cfg Config) (*API, error) {
 	if cfg.Source == nil {
 		cfg.Source = source.Network
 	}
-	a := &API{cfg: cfg, mux: http.NewServeMux()}
-	a.limits, a.rest = newLimits(cfg.Source, a.known), newREST(&a.cfg, a.mux)
+	a := &API{cfg: cfg, mux: http.NewServeMux(), all: rate.NewLimiter(perSecondAll, atOnceAll)}
+	a.each = rest.NewCallers(maxCallers, rememberedAs, func(source.Source) *rate.Limiter { return rate.NewLimiter(perSecondEach, atOnceEach) })
+	a.rest = newREST(&a.cfg, a.mux)
 	if cfg.brokers() {
 		var err error
 		if a.v1, err = newV1(&a.cfg, a.rest); err != nil {
@@ -183,7 +186,7 @@ func (a *API) routes() {
 
 // Handler returns the handler of all paths.
 func (a *API) Handler() http.Handler {
-	return a.limits.handler(withoutTokenInClear(crossOrigin(a.cfg.Origins, a.mux)))
+	return a.paced(withoutTokenInClear(crossOrigin(a.cfg.Origins, a.mux)))
 }
 
 // writeJSON answers with a value.

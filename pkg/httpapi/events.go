@@ -69,7 +69,7 @@ type eventsInput struct {
 
 // events registers the stream of events.
 func (v *v1) events() {
-	op := v.describe(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events", v.admitWatcher), access{own: true})
+	op := v.describe(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events", rest.Door(v.api, v.admitWatcher)), access{own: true})
 	op.Description = "Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, " +
 		"placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.\n\n" +
 		"At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data " +
@@ -93,18 +93,12 @@ func needs(of []string) (found []feed.Kind, needed []access) {
 }
 
 // admitWatcher admits those who may watch what they ask for.
-func (v *v1) admitWatcher(ctx huma.Context, next func(huma.Context)) {
-	request, _ := humago.Unwrap(ctx)
+func (v *v1) admitWatcher(ctx huma.Context, r *http.Request) (caller, error) {
 	_, needed := needs(strings.Split(ctx.Query("kinds"), ","))
 	if len(needed) == 0 {
 		needed = []access{named()} // Who it is, before it is told what is wrong.
 	}
-	who, err := v.identify(ctx.Context(), request, needed...)
-	if err != nil {
-		v.api.RefuseIn(ctx, err)
-		return
-	}
-	next(huma.WithValue(ctx, callerKey{}, who))
+	return v.identify(ctx.Context(), r, needed...)
 }
 
 // stream sends a watcher what it watches, until it goes away, is too slow, loses its rights, or has watched for long.
@@ -254,11 +248,6 @@ func (e *Event) fill(value any, own, hides bool) bool {
 	case apiv1.Advice:
 		e.Advice = pointerTo(value, own, hides)
 		return true
-	}
-	if own {
-		return false
-	}
-	switch value := value.(type) {
 	case apiv1.Provider:
 		e.Provider = &value
 	case apiv1.Policy:
@@ -268,7 +257,7 @@ func (e *Event) fill(value any, own, hides bool) bool {
 	case apiv1.Link:
 		e.Link = &value
 	}
-	return true
+	return !own
 }
 
 func pointerTo[T owned[T]](value T, own, hides bool) *T {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
@@ -24,24 +22,10 @@ const (
 	rememberedAs = atOnceEach / perSecondEach * time.Second
 )
 
-// limits bound how often the API is called.
-type limits struct {
-	source source.Func
-	known  func(r *http.Request) (caller source.Source, ok bool)
-
-	all  *rate.Limiter
-	each *rest.Callers[*rate.Limiter]
-}
-
-func newLimits(of source.Func, known func(r *http.Request) (caller source.Source, ok bool)) *limits {
-	each := func(source.Source) *rate.Limiter { return rate.NewLimiter(perSecondEach, atOnceEach) }
-	return &limits{source: of, known: known, all: rate.NewLimiter(perSecondAll, atOnceAll), each: rest.NewCallers(maxCallers, rememberedAs, each)}
-}
-
-// handler passes on no more requests than the limits allow.
-func (l *limits) handler(next http.Handler) http.Handler {
+// paced passes on no more requests than each may make, and all who are not known.
+func (a *API) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !l.allow(r) {
+		if !a.allow(r) {
 			rest.Write(w, rest.TooMany())
 			return
 		}
@@ -52,10 +36,10 @@ func (l *limits) handler(next http.Handler) http.Handler {
 // allow takes a request into account. A caller that is known counts for itself, wherever
 // it calls from, so that strangers take nothing from it. Of strangers, the limit of all is
 // asked last, so that what a single one has too much takes nothing from the others.
-func (l *limits) allow(r *http.Request) bool {
-	if caller, ok := l.known(r); ok {
-		return l.each.Of(caller).Allow()
+func (a *API) allow(r *http.Request) bool {
+	if caller, ok := a.known(r); ok {
+		return a.each.Of(caller).Allow()
 	}
 	from := source.AddressOfRequest(r)
-	return from.IsValid() && l.each.Of(l.source(from)).Allow() && l.all.Allow()
+	return from.IsValid() && a.each.Of(a.cfg.Source(from)).Allow() && a.all.Allow()
 }

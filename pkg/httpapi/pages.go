@@ -44,8 +44,16 @@ type query[T any] struct {
 	keep    func(T) bool
 }
 
-// list answers with a page of the items of a kind that the caller may see.
-func list[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*listed[T], error) {
+// list registers what answers with a page of the items of a kind.
+func list[T, I any](v *v1, id, path string, kind feed.Kind, need access, summary string, asked func(*I) query[T]) {
+	need.verb = "list"
+	rest.Register(v.api, v.operation(id, http.MethodGet, path, need, summary), func(ctx context.Context, in *I) (*listed[T], error) {
+		return pageOf(ctx, v, kind, asked(in))
+	})
+}
+
+// pageOf answers with a page of the items of a kind that the caller may see.
+func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*listed[T], error) {
 	who, seen := callerOf(ctx), ""
 	if who.consumer != "" { // All others who may see it see the same.
 		seen = who.called()
@@ -86,8 +94,17 @@ func list[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*liste
 	return &listed[T]{ETag: etag, Body: List[T]{Items: page.Items, Continue: page.Continue}}, unmodified
 }
 
-// get answers with the item of a kind with a key.
-func get[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known rest.Conditional) (*shown[T], error) {
+// get registers what answers with one item of a kind.
+func get[T, I any](v *v1, id, path string, kind feed.Kind, need access, summary string, asked func(*I) (key string, known rest.Conditional)) {
+	need.verb = "get"
+	rest.Register(v.api, v.operation(id, http.MethodGet, path, need, summary), func(ctx context.Context, in *I) (*shown[T], error) {
+		key, known := asked(in)
+		return itemOf[T](ctx, v, kind, key, known)
+	})
+}
+
+// itemOf answers with the item of a kind with a key.
+func itemOf[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known rest.Conditional) (*shown[T], error) {
 	who := callerOf(ctx)
 	view, err := v.feed.View(ctx, kind)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // pathKeys is where parties that know each other tell each other their keys.
@@ -24,8 +25,8 @@ const pathKeys = "/keys"
 // not continue the one that is.
 type Learn func(ctx context.Context, keys party.Keys) error
 
-// shownKey is under which a request's context has the key of a caller that introduces itself.
-type shownKey struct{}
+// shown is the caller who introduces itself: the key of its connection is all that is known of it.
+type shown struct{ key ed25519.PublicKey }
 
 type (
 	introducing struct{ Body negotiationv1.Keys }
@@ -43,7 +44,7 @@ func (s *Server) introduce(ctx context.Context, in *introducing) (*introduced, e
 	if err != nil {
 		return nil, err
 	}
-	shown, _ := ctx.Value(shownKey{}).(ed25519.PublicKey)
+	shown := rest.CallerOf[shown](ctx).key
 	if !keys.Current().Equal(shown) {
 		return nil, forbidden(negotiationv1.ProblemStranger, "the caller's key "+party.Fingerprint(shown)+" is not the last of the chain")
 	}

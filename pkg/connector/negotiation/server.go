@@ -243,7 +243,7 @@ func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 			return
 		}
 		r.Body = http.MaxBytesReader(plain, r.Body, maxBody+1)
-		s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), shownKey{}, key)))
+		s.mux.ServeHTTP(w, rest.WithCaller(r, shown{key}))
 		return
 	}
 	who, err := s.identify(r)
@@ -259,7 +259,7 @@ func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(plain, r.Body, maxBody+1)
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	s.mux.ServeHTTP(w, rest.WithCaller(r, who))
 }
 
 // tooMany refuses a request that can be made again.
@@ -268,13 +268,8 @@ func (s *Server) tooMany(w http.ResponseWriter, r *http.Request, which error) {
 	s.api.Refuse(w, r, fmt.Errorf("%w %w: try again in a second", ErrTooMany, which))
 }
 
-// callerKey is under which a request's context has the keys of the caller.
-type callerKey struct{}
-
-func callerOf(ctx context.Context) party.Keys {
-	who, _ := ctx.Value(callerKey{}).(party.Keys)
-	return who
-}
+// callerOf returns the keys of the caller.
+func callerOf(ctx context.Context) party.Keys { return rest.CallerOf[party.Keys](ctx) }
 
 // identify finds out who calls, by what the TLS connection has proved.
 func (s *Server) identify(r *http.Request) (party.Keys, error) {

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
@@ -149,31 +148,20 @@ func (s *Server) may(who caller, n need, named string) error {
 	return nil
 }
 
-// callerKey is under which a request's context has the caller.
-type callerKey struct{}
-
-func callerFrom(ctx context.Context) caller {
-	who, _ := ctx.Value(callerKey{}).(caller)
-	return who
-}
+func callerFrom(ctx context.Context) caller { return rest.CallerOf[caller](ctx) }
 
 // admit returns a middleware that admits those who have what it needs, and not too often, before anything else of the request is looked at.
 func (s *Server) admit(n need) rest.Middleware {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		request, _ := humago.Unwrap(ctx)
-		who, err := s.identify(request)
+	return rest.Door(s.api, func(ctx huma.Context, r *http.Request) (caller, error) {
+		who, err := s.identify(r)
 		if err == nil {
 			err = s.paced(who)
 		}
 		if err == nil {
 			err = s.may(who, n, ctx.Param("party"))
 		}
-		if err != nil {
-			s.api.RefuseIn(ctx, err)
-			return
-		}
-		next(huma.WithValue(ctx, callerKey{}, who))
-	}
+		return who, err
+	})
 }
 
 // connectionKey is under which a request's context has its connection.
