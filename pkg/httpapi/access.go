@@ -11,7 +11,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // ErrNoConsumer means that a client certificate is not one that was issued to a consumer.
@@ -59,15 +59,6 @@ func (c caller) called() string {
 // sees reports whether a caller may see what belongs to a consumer.
 func (c caller) sees(consumer string) bool { return c.consumer == "" || string(c.consumer) == consumer }
 
-// refusal is why a caller gets no answer. It is written as a problem.
-func refusal(status int, detail string, headers ...string) error {
-	var err error = huma.NewError(status, detail)
-	for i := 0; i+1 < len(headers); i += 2 {
-		err = huma.ErrorWithHeaders(err, http.Header{headers[i]: {headers[i+1]}})
-	}
-	return err
-}
-
 // identify finds out who makes a request, and whether it has the rights. Identity follows from what the broker's API server has
 // signed or says, and never from what a request says of itself.
 func (v *v1) identify(ctx context.Context, r *http.Request, needed ...access) (caller, error) {
@@ -75,36 +66,44 @@ func (v *v1) identify(ctx context.Context, r *http.Request, needed ...access) (c
 	defer cancel()
 	switch {
 	case r.TLS == nil:
-		return caller{}, refusal(http.StatusForbidden, "version 1 of the API is served over TLS only")
+		return caller{}, rest.Refusal(http.StatusForbidden, messageTLS)
 	case !anonymous(r):
 		return v.person(ctx, delegatedauth.Bearer(r), needed)
 	case len(r.TLS.PeerCertificates) > 0 && v.cfg.Identify != nil:
 		return v.consumer(ctx, r.TLS, needed)
 	default:
-		return caller{}, refusal(http.StatusUnauthorized, "a bearer token of the broker's cluster is required, for the audience "+Audience+
-			", or the client certificate of a consumer", "WWW-Authenticate", "Bearer")
+		return caller{}, rest.Refusal(http.StatusUnauthorized, messageNoToken+", or the client certificate of a consumer", "WWW-Authenticate", "Bearer")
 	}
 }
 
 // person finds out whose a token is.
-func (v *v1) person(ctx context.Context, token string, needed []access) (caller, error) {
-	var name string
+func (v *v1) person(ctx context.Context, token string, needed []access) (who caller, err error) {
 	for _, need := range needed {
-		found, err := v.cfg.Reviewer.Review(ctx, token, right(need.verb, need.resource))
-		switch {
-		case errors.Is(err, delegatedauth.ErrBusy):
-			return caller{}, refusal(http.StatusTooManyRequests, "too many callers: try again in a second", "Retry-After", "1")
-		case err != nil:
-			v.cfg.Log.Error(err, "Cannot authorize a caller")
-			return caller{}, refusal(http.StatusServiceUnavailable, "the caller's rights cannot be checked", "Retry-After", "1")
-		case found.Name == "":
-			return caller{}, refusal(http.StatusUnauthorized, "the bearer token is not valid for the audience "+Audience, "WWW-Authenticate", `Bearer error="invalid_token"`)
-		case !found.Allowed && !need.anybody:
-			return caller{}, refusal(http.StatusForbidden, fmt.Sprintf("%s may not %s", found.Name, right(need.verb, need.resource)))
+		who.name, err = v.cfg.review(ctx, token, right(need.verb, need.resource))
+		if err != nil && (who.name == "" || !need.anybody) {
+			return caller{}, err
 		}
-		name = found.Name
 	}
-	return caller{name: name}, nil
+	return who, nil
+}
+
+// review returns whose a token is. The error refuses who lacks a right; the name is there with it.
+func (c *Config) review(ctx context.Context, token string, needed delegatedauth.Right) (name string, err error) {
+	found, err := c.Reviewer.Review(ctx, token, needed)
+	switch {
+	case errors.Is(err, delegatedauth.ErrBusy):
+		return "", rest.Later(http.StatusTooManyRequests, messageTooManyCallers, "1")
+	case errors.Is(ctx.Err(), context.Canceled):
+		return "", ctx.Err()
+	case err != nil:
+		c.Log.Error(err, "Cannot authorize a caller")
+		return "", rest.Later(http.StatusServiceUnavailable, messageNoRights, "1")
+	case found.Name == "":
+		return "", rest.Refusal(http.StatusUnauthorized, messageBadToken, "WWW-Authenticate", `Bearer error="invalid_token"`)
+	case !found.Allowed:
+		return found.Name, rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageMayNot, found.Name, needed))
+	}
+	return found.Name, nil
 }
 
 // consumer finds out to which consumer a certificate was issued.
@@ -112,15 +111,16 @@ func (v *v1) consumer(ctx context.Context, connection *tls.ConnectionState, need
 	id, err := v.cfg.Identify(ctx, connection)
 	switch {
 	case errors.Is(err, ErrNoConsumer):
-		return caller{}, refusal(http.StatusUnauthorized, ErrNoConsumer.Error(), "WWW-Authenticate", "Bearer")
+		return caller{}, rest.Refusal(http.StatusUnauthorized, ErrNoConsumer.Error(), "WWW-Authenticate", "Bearer")
+	case errors.Is(ctx.Err(), context.Canceled):
+		return caller{}, ctx.Err()
 	case err != nil:
 		v.cfg.Log.Error(err, "Cannot identify a consumer")
-		return caller{}, refusal(http.StatusServiceUnavailable, "the client certificate cannot be checked", "Retry-After", "1")
+		return caller{}, rest.Later(http.StatusServiceUnavailable, messageNoConsumer, "1")
 	}
 	for _, need := range needed {
 		if !need.own {
-			return caller{}, refusal(http.StatusForbidden, "a consumer may only see what is its own: consumers/"+string(id)+
-				", consumers/"+string(id)+"/advice, offers, workloads, and events of these")
+			return caller{}, rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageOnlyOwn, id))
 		}
 	}
 	return caller{consumer: id}, nil
@@ -141,44 +141,43 @@ func (v *v1) hides(ctx context.Context, who caller) bool {
 	return overview.Hides(&c)
 }
 
-// callerKey is under which a request's context has the caller.
-type callerKey struct{}
-
 // callerOf returns who makes the request of a context.
-func callerOf(ctx context.Context) caller {
-	who, _ := ctx.Value(callerKey{}).(caller)
-	return who
-}
+func callerOf(ctx context.Context) caller { return rest.CallerOf[caller](ctx) }
 
 // admit returns a middleware that admits those who have a right, before anything else of the request is looked at.
-func (v *v1) admit(need access) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		request, _ := humago.Unwrap(ctx)
-		who, err := v.identify(ctx.Context(), request, need)
-		if err != nil {
-			v.refuse(ctx, err)
-			return
-		}
-		next(huma.WithValue(ctx, callerKey{}, who))
-	}
+func (v *v1) admit(need access) rest.Middleware {
+	return rest.Door(v.api, func(ctx huma.Context, r *http.Request) (caller, error) { return v.identify(ctx.Context(), r, need) })
 }
 
-// refuse writes a refusal.
-func (v *v1) refuse(ctx huma.Context, err error) {
-	var headers huma.HeadersError
-	if errors.As(err, &headers) {
-		for name, values := range headers.GetHeaders() {
-			for _, value := range values {
-				ctx.SetHeader(name, value)
-			}
-		}
+// right returns what a caller must be allowed to do with the objects of the broker.
+func right(verb, resource string) delegatedauth.Right {
+	return delegatedauth.Right{Verb: verb, Group: v1alpha1.Group, Resource: resource}
+}
+
+// anonymous reports whether a caller shows no token.
+func anonymous(r *http.Request) bool { return r.Header.Get("Authorization") == "" }
+
+// authorized finds out who a caller is and asks the broker's cluster for its rights. It
+// answers the request if the caller lacks the right.
+func (a *API) authorized(w http.ResponseWriter, r *http.Request, needed delegatedauth.Right) bool {
+	err := rest.Refusal(http.StatusUnauthorized, messageNoToken, "WWW-Authenticate", "Bearer")
+	if !anonymous(r) {
+		_, err = a.cfg.review(r.Context(), delegatedauth.Bearer(r), needed)
 	}
-	_, w := humago.Unwrap(ctx)
-	var status huma.StatusError
-	if errors.As(err, &status) {
-		writeProblem(w, status.GetStatus(), status.Error())
-		return
+	if err != nil {
+		a.rest.Refuse(w, r, err)
 	}
-	v.cfg.Log.Error(err, "Cannot answer a request")
-	writeProblem(w, http.StatusInternalServerError, "the request cannot be answered: the log of the broker says why")
+	return err == nil
+}
+
+// sameSite answers the request if a web page of another site makes a browser send it:
+// whoever is shown that page has not asked for it.
+func sameSite(w http.ResponseWriter, r *http.Request) bool {
+	changing := r.WithContext(r.Context())
+	changing.Method = http.MethodPost // A GET of /api/toggle changes something too.
+	if http.NewCrossOriginProtection().Check(changing) != nil {
+		rest.Write(w, rest.Refusal(http.StatusForbidden, messageOtherSite))
+		return false
+	}
+	return true
 }

@@ -13,19 +13,21 @@ package httpapi
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -77,10 +79,12 @@ func (c *Config) brokers() bool { return c.Orchestrator || c.Aggregator }
 
 // API is the HTTP API.
 type API struct {
-	cfg    Config
-	limits *limits
-	mux    *http.ServeMux
-	v1     *v1 // Nil if there are no consumers.
+	cfg  Config
+	all  *rate.Limiter // Of all who are not known.
+	each *rest.Callers[*rate.Limiter]
+	mux  *http.ServeMux
+	rest *rest.API
+	v1   *v1 // Nil if there are no consumers.
 }
 
 // New returns the API.
@@ -91,11 +95,12 @@ func New(cfg Config) (*API, error) {
 	if cfg.Source == nil {
 		cfg.Source = source.Network
 	}
-	a := &API{cfg: cfg, mux: http.NewServeMux()}
-	a.limits = newLimits(cfg.Source, a.known)
+	a := &API{cfg: cfg, mux: http.NewServeMux(), all: rate.NewLimiter(perSecondAll, atOnceAll)}
+	a.each = rest.NewCallers(maxCallers, rememberedAs, func(source.Source) *rate.Limiter { return rate.NewLimiter(perSecondEach, atOnceEach) })
+	a.rest = newREST(&a.cfg, a.mux)
 	if cfg.brokers() {
 		var err error
-		if a.v1, err = newV1(&a.cfg, a.mux); err != nil {
+		if a.v1, err = newV1(&a.cfg, a.rest); err != nil {
 			return nil, err
 		}
 	}
@@ -127,8 +132,38 @@ func (a *API) Start(ctx context.Context) error {
 	return a.v1.feed.Run(ctx)
 }
 
-// paths are the paths, for who asks for another one.
-const paths = "the paths are /api/clusters, /api/toggle, /api/v1/openapi.yaml and those that it describes, and /debug/namespaces/NAME"
+// What callers are told beside what package rest tells them, and what a parameter or a field lacks by itself.
+const (
+	// Who calls, and how.
+	messageNoToken        = "a bearer token of the broker's cluster is required, for the audience " + Audience
+	messageBadToken       = "the bearer token is not valid for the audience " + Audience
+	messageMayNot         = "%s may not %s"
+	messageTooManyCallers = "too many callers: try again in a second"
+	messageNoRights       = "the caller's rights cannot be checked"
+	messageNoConsumer     = "the client certificate cannot be checked"
+	messageInClear        = "tokens are accepted over TLS only: this one was sent in plain text, do not use it again"
+	messageTLS            = "version 1 of the API is served over TLS only"
+	messageOtherSite      = "cross-origin requests may not toggle providers"
+	messageOnlyPost       = "without a token only POST is allowed here"
+
+	// What consumers see.
+	messageOnlyOwn        = "a consumer may only see what is its own: consumers/%[1]s, consumers/%[1]s/advice, offers, workloads, and events of these"
+	messageNotOwn         = "a consumer may only see what is its own"
+	messageHidden         = "a consumer may not see this"
+	messageTooManyStreams = "too many streams of events: there may be %d of each caller, and %d in all"
+
+	// What there is.
+	messageNoPath      = "not found: the paths are /api/clusters, /api/toggle, /api/v1/openapi.yaml and those that it describes, and /debug/namespaces/NAME"
+	messageNoV1        = "version 1 of the API is not served: the broker runs neither as orchestrator nor as aggregator"
+	messageNoClusters  = "the list of clusters is not served: the broker runs neither as catalog nor as orchestrator"
+	messageNoToggle    = "providers cannot be toggled: the broker does not run as orchestrator"
+	messageNoPlans     = "there are no plans: the broker runs neither as orchestrator nor as aggregator"
+	messageNoItem      = "there is no %q among the %s"
+	messageNoProvider  = "no provider has the cluster ID %q"
+	messageNoNamespace = "the broker offloads no namespace %q of a consumer"
+
+	messageFailed = "the request cannot be answered: the log of the broker says why"
+)
 
 // routes adds all paths but those of version 1.
 func (a *API) routes() {
@@ -136,29 +171,36 @@ func (a *API) routes() {
 	a.mux.HandleFunc("GET /api/toggle", a.toggle)
 	a.mux.HandleFunc("POST /api/toggle", a.toggle)
 	a.mux.HandleFunc("GET /debug/namespaces/{name}", a.namespace)
-	a.mux.HandleFunc("HEAD /api/toggle", notAllowed("GET, POST"))
-	a.mux.HandleFunc("/api/clusters", notAllowed("GET, HEAD"))
-	a.mux.HandleFunc("/api/toggle", notAllowed("GET, POST"))
-	a.mux.HandleFunc("/debug/namespaces/{name}", notAllowed("GET, HEAD"))
+	a.mux.HandleFunc("HEAD /api/toggle", rest.NotAllowed("GET, POST"))
+	a.mux.HandleFunc("/api/clusters", rest.NotAllowed("GET, HEAD"))
+	a.mux.HandleFunc("/api/toggle", rest.NotAllowed("GET, POST"))
+	a.mux.HandleFunc("/debug/namespaces/{name}", rest.NotAllowed("GET, HEAD"))
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if a.v1 == nil && strings.HasPrefix(r.URL.Path, base+"/") {
-			writeProblem(w, http.StatusNotFound, "version 1 of the API is not served: the broker runs neither as orchestrator nor as aggregator")
+			rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoV1))
 			return
 		}
-		writeProblem(w, http.StatusNotFound, "not found: "+paths)
+		rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoPath))
 	})
 }
 
 // Handler returns the handler of all paths.
 func (a *API) Handler() http.Handler {
-	return a.limits.handler(withoutTokenInClear(crossOrigin(a.cfg.Origins, a.mux)))
+	return a.paced(withoutTokenInClear(crossOrigin(a.cfg.Origins, a.mux)))
 }
 
-func notAllowed(allowed string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Allow", allowed)
-		writeProblem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not allowed here, only %s", r.Method, allowed))
+// writeJSON answers with a value.
+func writeJSON(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		rest.Write(w, rest.Refusal(http.StatusInternalServerError, messageFailed))
+		return
 	}
+	h := w.Header()
+	h.Set("Content-Type", rest.JSON)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(append(body, '\n')) // A caller that has gone away is nobody's concern.
 }
 
 // withoutTokenInClear refuses requests that bring a token without TLS: whoever saw the
@@ -166,7 +208,7 @@ func notAllowed(allowed string) http.HandlerFunc {
 func withoutTokenInClear(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil && r.Header.Get("Authorization") != "" {
-			writeProblem(w, http.StatusForbidden, "tokens are accepted over TLS only: this one was sent in plain text, do not use it again")
+			rest.Write(w, rest.Refusal(http.StatusForbidden, messageInClear))
 			return
 		}
 		next.ServeHTTP(w, r)

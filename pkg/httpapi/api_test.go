@@ -20,6 +20,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -499,14 +500,14 @@ func TestBadInputChangesNothing(t *testing.T) {
 		},
 		"Elsewhere": {
 			reason: "Other paths say which there are.", cfg: all, target: "/api/nothing",
-			code: http.StatusNotFound, detail: "not found: " + paths,
+			code: http.StatusNotFound, detail: messageNoPath,
 		},
 		"Broken": {
 			reason: "What went wrong inside is not shown.", cfg: all, token: "lister", target: "/api/clusters",
 			funcs: interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 				return errors.New("s3cret")
 			}},
-			code: http.StatusInternalServerError, detail: "the clusters cannot be read",
+			code: http.StatusInternalServerError, detail: messageFailed,
 		},
 		"NotWritten": {
 			reason: "A failed change is an error.", cfg: all, target: "/api/toggle?id=" + providerID + "&enable=false",
@@ -515,7 +516,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 					return errors.New("s3cret")
 				},
 			},
-			code: http.StatusInternalServerError, detail: "the provider cannot be changed",
+			code: http.StatusInternalServerError, detail: messageFailed,
 		},
 	}
 	for name, tc := range cases {
@@ -527,11 +528,11 @@ func TestBadInputChangesNothing(t *testing.T) {
 				tc.method = http.MethodGet
 			}
 			w := call(t, newHandler(t, tc.cfg), tc.method, tc.target, "Authorization", "Bearer "+stdcmp.Or(tc.token, "good"))
-			var got problem
+			var got huma.ErrorModel
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatalf("%s\nno problem document: %v: %s", tc.reason, err, w.Body)
 			}
-			want := problem{Title: http.StatusText(tc.code), Status: tc.code, Detail: tc.detail}
+			want := huma.ErrorModel{Title: http.StatusText(tc.code), Status: tc.code, Detail: tc.detail}
 			if diff := cmp.Diff(want, got); diff != "" || w.Code != tc.code {
 				t.Errorf("%s\n%d: -want +got\n%s", tc.reason, w.Code, diff)
 			}
@@ -578,7 +579,7 @@ func TestToken(t *testing.T) {
 		"Basic":   {reason: "Only bearer tokens count.", header: []string{"Authorization", "Basic good"}, code: http.StatusUnauthorized},
 		"Unknown": {reason: "The token must be known.", header: []string{"Authorization", "Bearer bad"}, code: http.StatusUnauthorized},
 		"Weak":    {reason: "The caller must have the right.", header: []string{"Authorization", "Bearer reader"}, code: http.StatusForbidden},
-		"Down":    {reason: "Who cannot be checked is not admitted.", header: []string{"Authorization", "Bearer down"}, code: http.StatusInternalServerError},
+		"Down":    {reason: "Who cannot be checked is not admitted.", header: []string{"Authorization", "Bearer down"}, code: http.StatusServiceUnavailable},
 		"Good":    {reason: "Who has the right is admitted.", header: []string{"Authorization", "Bearer good"}, code: http.StatusOK},
 	}
 	for name, tc := range cases {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // clusters answers with the clusters that the broker knows, in order of name: all of
 // them to who may list the Providers, and to others those that provide.
 func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	if !a.cfg.Catalog && !a.cfg.Orchestrator {
-		writeProblem(w, http.StatusNotFound,
-			"the list of clusters is not served: the broker runs neither as catalog nor as orchestrator")
+		rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoClusters))
 		return
 	}
 	open := anonymous(r) && (a.cfg.AnonymousCatalog || !a.cfg.Aggregator)
@@ -28,16 +28,14 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	}
 	var list liqo.ForeignClusterList
 	if err := a.cfg.Client.List(r.Context(), &list); err != nil {
-		a.cfg.Log.Error(err, "Cannot list the foreign clusters")
-		writeProblem(w, http.StatusInternalServerError, "the clusters cannot be read")
+		a.rest.Refuse(w, r, fmt.Errorf("list the foreign clusters: %w", err))
 		return
 	}
 	shown := func(*liqo.ForeignCluster) bool { return true }
 	if open && a.cfg.brokers() {
 		var err error
 		if shown, err = a.provides(r.Context()); err != nil {
-			a.cfg.Log.Error(err, "Cannot list the providers")
-			writeProblem(w, http.StatusInternalServerError, "the clusters cannot be read")
+			a.rest.Refuse(w, r, err)
 			return
 		}
 	}

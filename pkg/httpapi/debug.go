@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/explain"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // Explainer explains the plans for namespaces. It is called concurrently, and changes nothing.
@@ -32,12 +33,12 @@ func planOf(namespace string) delegatedauth.Right {
 // namespace answers with what is known of a consumer's namespace and planned for it.
 func (a *API) namespace(w http.ResponseWriter, r *http.Request) {
 	if a.cfg.Explainer == nil {
-		writeProblem(w, http.StatusNotFound, "there are no plans: the broker runs neither as orchestrator nor as aggregator")
+		rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoPlans))
 		return
 	}
 	name := r.PathValue("name")
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		writeProblem(w, http.StatusBadRequest, "not the name of a namespace: "+strings.Join(wrong, "; "))
+		rest.Write(w, rest.Refusal(http.StatusBadRequest, "not the name of a namespace: "+strings.Join(wrong, "; ")))
 		return
 	}
 	if !a.authorized(w, r, planOf(name)) {
@@ -46,10 +47,9 @@ func (a *API) namespace(w http.ResponseWriter, r *http.Request) {
 	explained, ok, err := a.cfg.Explainer.Explain(r.Context(), name)
 	switch {
 	case err != nil:
-		a.cfg.Log.Error(err, "Cannot explain the plan for a namespace", "namespace", name)
-		writeProblem(w, http.StatusInternalServerError, "the plan cannot be made: the log of the broker says why")
+		a.rest.Refuse(w, r, fmt.Errorf("explain the plan for namespace %s: %w", name, err))
 	case !ok:
-		writeProblem(w, http.StatusNotFound, fmt.Sprintf("the broker offloads no namespace %q of a consumer", name))
+		rest.Write(w, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoNamespace, name)))
 	default:
 		writeJSON(w, explained)
 	}

@@ -4,7 +4,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
+	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -66,22 +67,17 @@ type eventsInput struct {
 	LastEventID string   `header:"Last-Event-ID" maxLength:"256" doc:"The ID of the last event that was received: the stream goes on from there."`
 }
 
-// register adds the stream of events.
-func (v *v1) register(api huma.API) {
-	op := v.operation("watchEvents", http.MethodGet, eventsPath, access{verb: "watch", resource: "objects", own: true}, "Watch what changes, by server-sent events")
+// events registers the stream of events.
+func (v *v1) events() {
+	op := v.describe(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events", rest.Door(v.api, v.admitWatcher)), access{own: true})
 	op.Description = "Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, " +
 		"placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.\n\n" +
 		"At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data " +
 		"of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. " +
 		"A watcher that does not read fast enough is dropped."
-	op.Middlewares = huma.Middlewares{private, accepts(eventsType)}
-	op.Responses = map[string]*huma.Response{"200": {
-		Description: "The events", Content: map[string]*huma.MediaType{eventsType: {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}}
-	api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Event](), true, "Event")
-	op.Middlewares = append(op.Middlewares, v.admitWatcher)
-	huma.Register(api, op, func(_ context.Context, in *eventsInput) (*huma.StreamResponse, error) {
-		return &huma.StreamResponse{Body: func(ctx huma.Context) { v.stream(ctx, in) }}, nil //nolint:contextcheck // Huma's has the other one.
+	v.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Event](), true, "Event")
+	rest.Stream(v.api, op, func(_ context.Context, in *eventsInput) (func(huma.Context), error) {
+		return func(ctx huma.Context) { v.stream(ctx, in) }, nil //nolint:contextcheck // Huma's has the other one.
 	})
 }
 
@@ -97,18 +93,12 @@ func needs(of []string) (found []feed.Kind, needed []access) {
 }
 
 // admitWatcher admits those who may watch what they ask for.
-func (v *v1) admitWatcher(ctx huma.Context, next func(huma.Context)) {
-	request, _ := humago.Unwrap(ctx)
+func (v *v1) admitWatcher(ctx huma.Context, r *http.Request) (caller, error) {
 	_, needed := needs(strings.Split(ctx.Query("kinds"), ","))
 	if len(needed) == 0 {
 		needed = []access{named()} // Who it is, before it is told what is wrong.
 	}
-	who, err := v.identify(ctx.Context(), request, needed...)
-	if err != nil {
-		v.refuse(ctx, err)
-		return
-	}
-	next(huma.WithValue(ctx, callerKey{}, who))
+	return v.identify(ctx.Context(), r, needed...)
 }
 
 // stream sends a watcher what it watches, until it goes away, is too slow, loses its rights, or has watched for long.
@@ -120,8 +110,7 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	// A place among the watchers.
 	leave, ok := v.watchers.Enter(source.Caller(who.called()))
 	if !ok {
-		v.refuse(ctx, refusal(http.StatusTooManyRequests, fmt.Sprintf("too many streams of events: there may be %d of each caller, and %d in all",
-			maxWatchersEach, maxWatchers), "Retry-After", "10"))
+		v.api.RefuseIn(ctx, rest.Later(http.StatusTooManyRequests, fmt.Sprintf(messageTooManyStreams, maxWatchersEach, maxWatchers), "10"))
 		return
 	}
 	defer leave()
@@ -135,15 +124,12 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	}
 	cursor, all, err := v.feed.Watch(living, watched, who.called(), last)
 	if err != nil {
-		v.refuse(ctx, err)
+		v.api.RefuseIn(ctx, err)
 		return
 	}
 
 	// All that there is, unless the watcher goes on.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // Nothing more is read. Where there are no deadlines, there is no connection.
-	w.Header().Set("Content-Type", eventsType)
-	out := &eventWriter{v: v, w: w, control: control, who: who, hides: hides, sent: map[string]string{}}
+	out := &eventWriter{v: v, to: eventstream.Begin(w, v.timing.write), who: who, hides: hides, sent: map[string]string{}}
 	if all != nil && out.begin(watched, all, cursor.ID()) != nil {
 		return
 	}
@@ -152,7 +138,7 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	checked, signed := time.Now(), time.Time{}
 	for {
 		// What is about others alone gives no sign: that would tell when it changes.
-		if who.consumer == "" || out.buffer.Len() > 0 || time.Since(signed) >= v.timing.heartbeat {
+		if who.consumer == "" || len(out.buffer) > 0 || time.Since(signed) >= v.timing.heartbeat {
 			out.sign(cursor.ID())
 			if out.flush() != nil {
 				return
@@ -180,12 +166,11 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 
 // eventWriter writes events for one watcher.
 type eventWriter struct {
-	v       *v1
-	w       http.ResponseWriter
-	control *http.ResponseController
-	who     caller
-	hides   bool
-	buffer  bytes.Buffer
+	v      *v1
+	to     *eventstream.Writer
+	who    caller
+	hides  bool
+	buffer []byte
 	// failed is why nothing more is written.
 	failed error
 	// sent is what a consumer knows of each thing, as a tag: nothing is told twice, because what it may not see has changed.
@@ -226,7 +211,7 @@ func (e *eventWriter) item(id string, kind feed.Kind, item feed.Item, deleted bo
 		return
 	}
 	e.event(id, name, event)
-	if e.buffer.Len() > flushed {
+	if len(e.buffer) > flushed {
 		_ = e.flush() // The next one fails as well.
 	}
 }
@@ -263,11 +248,6 @@ func (e *Event) fill(value any, own, hides bool) bool {
 	case apiv1.Advice:
 		e.Advice = pointerTo(value, own, hides)
 		return true
-	}
-	if own {
-		return false
-	}
-	switch value := value.(type) {
 	case apiv1.Provider:
 		e.Provider = &value
 	case apiv1.Policy:
@@ -277,7 +257,7 @@ func (e *Event) fill(value any, own, hides bool) bool {
 	case apiv1.Link:
 		e.Link = &value
 	}
-	return true
+	return !own
 }
 
 func pointerTo[T owned[T]](value T, own, hides bool) *T {
@@ -297,39 +277,28 @@ func (e *eventWriter) event(id, name string, data any) {
 			return
 		}
 	}
-	if id != "" && e.who.consumer == "" {
-		fmt.Fprintf(&e.buffer, "id: %s\n", id)
+	if e.who.consumer != "" {
+		id = ""
 	}
-	fmt.Fprintf(&e.buffer, "event: %s\ndata: %s\n\n", name, text)
+	e.buffer = eventstream.Append(e.buffer, eventstream.Event{ID: id, Name: name, Data: text})
 }
 
 // sign writes a sign of life, with how far the watcher has come, unless it is a consumer.
 func (e *eventWriter) sign(id string) {
 	if e.who.consumer != "" {
-		e.buffer.WriteString(": alive\n\n")
+		e.buffer = append(e.buffer, ": alive\n\n"...)
 		return
 	}
-	fmt.Fprintf(&e.buffer, ": alive\nid: %s\n\n", id)
+	e.buffer = fmt.Appendf(e.buffer, ": alive\nid: %s\n\n", id)
 }
 
 // flush sends what is written. It fails if the watcher does not read it in time.
 func (e *eventWriter) flush() error {
 	if e.failed == nil {
-		e.failed = e.send()
+		e.failed = e.to.Send(e.buffer)
+		e.buffer = e.buffer[:0]
 	}
 	return e.failed
-}
-
-func (e *eventWriter) send() error {
-	_ = e.control.SetWriteDeadline(time.Now().Add(e.v.timing.write)) // Where there are no deadlines, there is no connection.
-	if _, err := e.w.Write(e.buffer.Bytes()); err != nil {
-		return fmt.Errorf("send events: %w", err)
-	}
-	e.buffer.Reset()
-	if err := e.control.Flush(); err != nil {
-		return fmt.Errorf("send events: %w", err)
-	}
-	return nil
 }
 
 // endless reports whether a request is for a stream.

@@ -252,18 +252,18 @@ func TestConsumersLearnNothingOfOthers(t *testing.T) {
 		return feed.Item{Key: pod, Consumer: string(consumer), Value: apiv1.Workload{Pod: pod, Address: address}}
 	}
 	out.item("epoch.1.scope", feed.Kind("workloads"), of(sees.ID, "own", "10.0.0.1"), false)
-	first := out.buffer.String()
+	first := string(out.buffer)
 	if !strings.Contains(first, `"pod":"own"`) || strings.Contains(first, "id: ") || strings.Contains(first, "10.0.0.1") {
 		t.Errorf("the first event is %q", first)
 	}
 	out.item("epoch.2.scope", feed.Kind("workloads"), of(sees.ID, "own", "10.0.0.2"), false)
 	out.item("epoch.3.scope", feed.Kind("workloads"), of("other", "foreign", "10.0.0.3"), false)
-	if more := out.buffer.String()[len(first):]; more != "" {
+	if more := string(out.buffer)[len(first):]; more != "" {
 		t.Errorf("it learns of what it may not see: %q", more)
 	}
 	out.item("epoch.4.scope", feed.Kind("workloads"), of(sees.ID, "own", ""), true)
 	out.item("epoch.5.scope", feed.Kind("workloads"), of(sees.ID, "own", ""), false)
-	if more := out.buffer.String()[len(first):]; strings.Count(more, "event: ") != 2 {
+	if more := string(out.buffer)[len(first):]; strings.Count(more, "event: ") != 2 {
 		t.Errorf("it went and came back: %q", more)
 	}
 }

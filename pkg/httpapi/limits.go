@@ -5,12 +5,9 @@ package httpapi
 
 import (
 	"net/http"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/cache"
-
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -25,26 +22,11 @@ const (
 	rememberedAs = atOnceEach / perSecondEach * time.Second
 )
 
-// limits bound how often the API is called.
-type limits struct {
-	source source.Func
-	known  func(r *http.Request) (caller source.Source, ok bool)
-
-	mu   sync.Mutex
-	all  *rate.Limiter
-	each *cache.LRUExpireCache
-}
-
-func newLimits(of source.Func, known func(r *http.Request) (caller source.Source, ok bool)) *limits {
-	return &limits{source: of, known: known, all: rate.NewLimiter(perSecondAll, atOnceAll), each: cache.NewLRUExpireCache(maxCallers)}
-}
-
-// handler passes on no more requests than the limits allow.
-func (l *limits) handler(next http.Handler) http.Handler {
+// paced passes on no more requests than each may make, and all who are not known.
+func (a *API) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !l.allow(r) {
-			w.Header().Set("Retry-After", "1")
-			writeProblem(w, http.StatusTooManyRequests, "too many requests: try again in a second")
+		if !a.allow(r) {
+			rest.Write(w, rest.TooMany())
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -54,22 +36,10 @@ func (l *limits) handler(next http.Handler) http.Handler {
 // allow takes a request into account. A caller that is known counts for itself, wherever
 // it calls from, so that strangers take nothing from it. Of strangers, the limit of all is
 // asked last, so that what a single one has too much takes nothing from the others.
-func (l *limits) allow(r *http.Request) bool {
-	if caller, ok := l.known(r); ok {
-		return l.of(caller).Allow()
+func (a *API) allow(r *http.Request) bool {
+	if caller, ok := a.known(r); ok {
+		return a.each.Of(caller).Allow()
 	}
 	from := source.AddressOfRequest(r)
-	return from.IsValid() && l.of(l.source(from)).Allow() && l.all.Allow()
-}
-
-func (l *limits) of(caller source.Source) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known, _ := l.each.Get(caller)
-	limiter, ok := known.(*rate.Limiter)
-	if !ok {
-		limiter = rate.NewLimiter(perSecondEach, atOnceEach)
-	}
-	l.each.Add(caller, limiter, rememberedAs)
-	return limiter
+	return from.IsValid() && a.each.Of(a.cfg.Source(from)).Allow() && a.all.Allow()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // Identified names a cluster in a path.
@@ -32,7 +33,7 @@ func is(filter string, c apiv1.Cluster) bool {
 }
 
 type providersInput struct {
-	Paging
+	rest.Paging
 
 	Name       string  `query:"name" maxLength:"253" doc:"Only those with this name."`
 	Scheduling string  `query:"scheduling" enum:"Active,Cordoned,Drained"`
@@ -40,7 +41,7 @@ type providersInput struct {
 }
 
 type consumersInput struct {
-	Paging
+	rest.Paging
 
 	Name  string  `query:"name" maxLength:"253" doc:"Only those with this name."`
 	Mode  string  `query:"mode" enum:"Orchestrated,Aggregated"`
@@ -48,26 +49,26 @@ type consumersInput struct {
 }
 
 type offersInput struct {
-	Paging
+	rest.Paging
 
 	Consumer string `query:"consumer" maxLength:"253" doc:"The ID or the name of a consumer."`
 }
 
 type policiesInput struct {
-	Paging
+	rest.Paging
 
 	Scope string `query:"scope" enum:"Default,Consumers,Namespaces,OnRequest"`
 }
 
 type decisionsInput struct {
-	Paging
+	rest.Paging
 
 	Policy   string `query:"policy" maxLength:"253"`
 	Consumer string `query:"consumer" maxLength:"253" doc:"The ID or the name of a consumer."`
 }
 
 type workloadsInput struct {
-	Paging
+	rest.Paging
 
 	Consumer  string `query:"consumer" maxLength:"253" doc:"The ID or the name of a consumer."`
 	Provider  string `query:"provider" maxLength:"253" doc:"The ID or the name of a provider."`
@@ -76,7 +77,7 @@ type workloadsInput struct {
 }
 
 type linksInput struct {
-	Paging
+	rest.Paging
 
 	Cluster   string  `query:"cluster" maxLength:"253" doc:"The ID or the name of the cluster at one of the ends."`
 	Kind      string  `query:"kind" enum:"Broker,Direct"`
@@ -85,17 +86,17 @@ type linksInput struct {
 
 type oneInput struct {
 	Identified
-	Conditional
+	rest.Conditional
 }
 
 type policyInput struct {
-	Conditional
+	rest.Conditional
 
 	Name string `path:"name" maxLength:"253"`
 }
 
 type decisionInput struct {
-	Conditional
+	rest.Conditional
 
 	Policy   string `path:"policy" maxLength:"253"`
 	Consumer string `path:"consumer" maxLength:"253" doc:"A cluster ID."`
@@ -116,83 +117,68 @@ type Scheduling struct {
 func (v *v1) operations() {
 	v.lists()
 	v.single()
-	v.register(v.huma)
+	v.events()
 }
 
 // lists registers what answers with pages.
 func (v *v1) lists() {
-	register(v, v.operation("listProviders", http.MethodGet, "/providers", access{verb: "list", resource: "providers"}, "List the providers, in order of ID"),
-		func(ctx context.Context, in *providersInput) (*listed[apiv1.Provider], error) {
-			return list(ctx, v, providers, query[apiv1.Provider]{in.Paging, []string{in.Name, in.Scheduling, string(in.Ready)}, func(p apiv1.Provider) bool {
-				return matches(in.Name, p.Name) && matches(in.Scheduling, p.Scheduling) && in.Ready.admits(p.Ready)
-			}})
-		})
-	register(v, v.operation("listConsumers", http.MethodGet, "/consumers", access{verb: "list", resource: "consumers"}, "List the consumers, in order of ID"),
-		func(ctx context.Context, in *consumersInput) (*listed[apiv1.Consumer], error) {
-			return list(ctx, v, consumers, query[apiv1.Consumer]{in.Paging, []string{in.Name, in.Mode, string(in.Ready)}, func(c apiv1.Consumer) bool {
-				return matches(in.Name, c.Name) && matches(in.Mode, c.Mode) && in.Ready.admits(c.Ready)
-			}})
-		})
-	register(v, v.operation("listOffers", http.MethodGet, "/offers", access{verb: "list", resource: "consumers", own: true}, "List what each consumer is offered, in order of the consumers' IDs"),
-		func(ctx context.Context, in *offersInput) (*listed[apiv1.Offer], error) {
-			return list(ctx, v, offers, query[apiv1.Offer]{in.Paging, []string{in.Consumer}, func(o apiv1.Offer) bool { return is(in.Consumer, o.Consumer) }})
-		})
-	register(v, v.operation("listPolicies", http.MethodGet, "/policies", access{verb: "list", resource: "placementpolicies"}, "List the policies, in order of name"),
-		func(ctx context.Context, in *policiesInput) (*listed[apiv1.Policy], error) {
-			return list(ctx, v, policies, query[apiv1.Policy]{in.Paging, []string{in.Scope}, func(p apiv1.Policy) bool { return matches(in.Scope, p.Scope) }})
-		})
-	register(v, v.operation("listDecisions", http.MethodGet, "/decisions", access{verb: "list", resource: "placementdecisions"}, "List what the policies have decided, and why"),
-		func(ctx context.Context, in *decisionsInput) (*listed[apiv1.Decision], error) {
-			return list(ctx, v, decisions, query[apiv1.Decision]{in.Paging, []string{in.Policy, in.Consumer}, func(d apiv1.Decision) bool {
-				return matches(in.Policy, d.Policy) && is(in.Consumer, d.Consumer)
-			}})
-		})
-	register(v, v.operation("listWorkloads", http.MethodGet, "/workloads", access{verb: "list", resource: "workloads", own: true}, "List where the consumers' pods run, and by which path they are reached"),
-		func(ctx context.Context, in *workloadsInput) (*listed[apiv1.Workload], error) {
-			filters := []string{in.Consumer, in.Provider, in.Namespace, in.Path}
-			return list(ctx, v, workloads, query[apiv1.Workload]{in.Paging, filters, func(w apiv1.Workload) bool {
-				on := apiv1.Cluster{}
-				if w.Provider != nil {
-					on = *w.Provider
-				}
-				return is(in.Consumer, w.Consumer) && is(in.Provider, on) && matches(in.Path, w.Path) &&
-					(matches(in.Namespace, w.Namespace) || in.Namespace == w.BrokerNamespace)
-			}})
-		})
-	register(v, v.operation("listLinks", http.MethodGet, "/links", access{verb: "list", resource: "links"}, "List the tunnels between the clusters, and how they are"),
-		func(ctx context.Context, in *linksInput) (*listed[apiv1.Link], error) {
-			return list(ctx, v, links, query[apiv1.Link]{in.Paging, []string{in.Cluster, in.Kind, string(in.Connected)}, func(l apiv1.Link) bool {
-				return (is(in.Cluster, l.From) || is(in.Cluster, l.To)) && matches(in.Kind, l.Kind) && in.Connected.admits(l.Connected)
-			}})
-		})
+	list(v, "listProviders", "/providers", providers, access{resource: "providers"}, "List the providers, in order of ID", func(in *providersInput) query[apiv1.Provider] {
+		return query[apiv1.Provider]{in.Paging, []string{in.Name, in.Scheduling, string(in.Ready)}, func(p apiv1.Provider) bool {
+			return matches(in.Name, p.Name) && matches(in.Scheduling, p.Scheduling) && in.Ready.admits(p.Ready)
+		}}
+	})
+	list(v, "listConsumers", "/consumers", consumers, access{resource: "consumers"}, "List the consumers, in order of ID", func(in *consumersInput) query[apiv1.Consumer] {
+		return query[apiv1.Consumer]{in.Paging, []string{in.Name, in.Mode, string(in.Ready)}, func(c apiv1.Consumer) bool {
+			return matches(in.Name, c.Name) && matches(in.Mode, c.Mode) && in.Ready.admits(c.Ready)
+		}}
+	})
+	list(v, "listOffers", "/offers", offers, access{resource: "consumers", own: true}, "List what each consumer is offered, in order of the consumers' IDs", func(in *offersInput) query[apiv1.Offer] {
+		return query[apiv1.Offer]{in.Paging, []string{in.Consumer}, func(o apiv1.Offer) bool { return is(in.Consumer, o.Consumer) }}
+	})
+	list(v, "listPolicies", "/policies", policies, access{resource: "placementpolicies"}, "List the policies, in order of name", func(in *policiesInput) query[apiv1.Policy] {
+		return query[apiv1.Policy]{in.Paging, []string{in.Scope}, func(p apiv1.Policy) bool { return matches(in.Scope, p.Scope) }}
+	})
+	list(v, "listDecisions", "/decisions", decisions, access{resource: "placementdecisions"}, "List what the policies have decided, and why", func(in *decisionsInput) query[apiv1.Decision] {
+		return query[apiv1.Decision]{in.Paging, []string{in.Policy, in.Consumer}, func(d apiv1.Decision) bool {
+			return matches(in.Policy, d.Policy) && is(in.Consumer, d.Consumer)
+		}}
+	})
+	list(v, "listWorkloads", "/workloads", workloads, access{resource: "workloads", own: true}, "List where the consumers' pods run, and by which path they are reached", func(in *workloadsInput) query[apiv1.Workload] {
+		filters := []string{in.Consumer, in.Provider, in.Namespace, in.Path}
+		return query[apiv1.Workload]{in.Paging, filters, func(w apiv1.Workload) bool {
+			on := apiv1.Cluster{}
+			if w.Provider != nil {
+				on = *w.Provider
+			}
+			return is(in.Consumer, w.Consumer) && is(in.Provider, on) && matches(in.Path, w.Path) &&
+				(matches(in.Namespace, w.Namespace) || in.Namespace == w.BrokerNamespace)
+		}}
+	})
+	list(v, "listLinks", "/links", links, access{resource: "links"}, "List the tunnels between the clusters, and how they are", func(in *linksInput) query[apiv1.Link] {
+		return query[apiv1.Link]{in.Paging, []string{in.Cluster, in.Kind, string(in.Connected)}, func(l apiv1.Link) bool {
+			return (is(in.Cluster, l.From) || is(in.Cluster, l.To)) && matches(in.Kind, l.Kind) && in.Connected.admits(l.Connected)
+		}}
+	})
 }
 
 // single registers what is about one thing.
 func (v *v1) single() {
-	register(v, v.operation("getProvider", http.MethodGet, "/providers/{id}", access{verb: "get", resource: "providers"}, "Get a provider"),
-		func(ctx context.Context, in *oneInput) (*shown[apiv1.Provider], error) {
-			return get[apiv1.Provider](ctx, v, providers, in.ID, in.IfNoneMatch)
-		})
-	register(v, v.operation("getConsumer", http.MethodGet, "/consumers/{id}", access{verb: "get", resource: "consumers", own: true}, "Get a consumer"),
-		func(ctx context.Context, in *oneInput) (*shown[apiv1.Consumer], error) {
-			return get[apiv1.Consumer](ctx, v, consumers, in.ID, in.IfNoneMatch)
-		})
-	register(v, v.operation("getAdvice", http.MethodGet, "/consumers/{id}/advice", access{verb: "get", resource: "advice", own: true}, "Get with which providers a consumer should have a peering of its own now, and why"),
-		func(ctx context.Context, in *oneInput) (*shown[apiv1.Advice], error) {
-			return get[apiv1.Advice](ctx, v, advice, in.ID, in.IfNoneMatch)
-		})
-	register(v, v.operation("getPolicy", http.MethodGet, "/policies/{name}", access{verb: "get", resource: "placementpolicies"}, "Get a policy"),
-		func(ctx context.Context, in *policyInput) (*shown[apiv1.Policy], error) {
-			return get[apiv1.Policy](ctx, v, policies, in.Name, in.IfNoneMatch)
-		})
-	register(v, v.operation("getDecision", http.MethodGet, "/decisions/{policy}/{consumer}", access{verb: "get", resource: "placementdecisions"}, "Get what a policy has decided for a consumer, and why"),
-		func(ctx context.Context, in *decisionInput) (*shown[apiv1.Decision], error) {
-			return get[apiv1.Decision](ctx, v, decisions, decisionKey(in.Policy, in.Consumer), in.IfNoneMatch)
+	get[apiv1.Provider](v, "getProvider", "/providers/{id}", providers, access{resource: "providers"}, "Get a provider",
+		func(in *oneInput) (string, rest.Conditional) { return in.ID, in.Conditional })
+	get[apiv1.Consumer](v, "getConsumer", "/consumers/{id}", consumers, access{resource: "consumers", own: true}, "Get a consumer",
+		func(in *oneInput) (string, rest.Conditional) { return in.ID, in.Conditional })
+	get[apiv1.Advice](v, "getAdvice", "/consumers/{id}/advice", advice, access{resource: "advice", own: true}, "Get with which providers a consumer should have a peering of its own now, and why",
+		func(in *oneInput) (string, rest.Conditional) { return in.ID, in.Conditional })
+	get[apiv1.Policy](v, "getPolicy", "/policies/{name}", policies, access{resource: "placementpolicies"}, "Get a policy",
+		func(in *policyInput) (string, rest.Conditional) { return in.Name, in.Conditional })
+	get[apiv1.Decision](v, "getDecision", "/decisions/{policy}/{consumer}", decisions, access{resource: "placementdecisions"}, "Get what a policy has decided for a consumer, and why",
+		func(in *decisionInput) (string, rest.Conditional) {
+			return decisionKey(in.Policy, in.Consumer), in.Conditional
 		})
 
 	put := v.operation("setScheduling", http.MethodPut, "/providers/{id}/scheduling", access{verb: "update", resource: "providers"}, "Activate, cordon or drain a provider")
-	put.Errors = append(put.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	register(v, put, func(ctx context.Context, in *schedulingInput) (*struct{ Body Scheduling }, error) {
+	put.Errors = append(put.Errors, http.StatusNotFound)
+	rest.Register(v.api, put, func(ctx context.Context, in *schedulingInput) (*struct{ Body Scheduling }, error) {
 		wanted := v1alpha1.Scheduling(in.Body.Scheduling)
 		p, err := v.cfg.schedule(ctx, in.ID, wanted)
 		if err != nil {

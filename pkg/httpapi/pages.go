@@ -5,28 +5,14 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
-
-// Paging is what part of a list is asked for.
-type Paging struct {
-	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"How many items are answered at most."`
-	Continue    string `query:"continue" maxLength:"2048" doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice."`
-	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"An ETag of an earlier answer: if it is still right, the answer is 304."`
-}
-
-// Conditional is for which version of a thing an answer is wanted.
-type Conditional struct {
-	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"An ETag of an earlier answer: if it is still right, the answer is 304."`
-}
 
 // List is a page of a list.
 type List[T any] struct {
@@ -51,47 +37,28 @@ type owned[T any] interface{ Own(hides bool) T }
 
 // query is which items of a list are asked for.
 type query[T any] struct {
-	Paging
+	rest.Paging
+
 	// filters are the filters as they are written, by which a page knows that the next one is of the same list.
 	filters []string
 	keep    func(T) bool
 }
 
-// position is where the next page begins.
-type position struct {
-	Kind feed.Kind
-	List string // What makes this list another one than others of its kind.
-	Last string // The key of the last item before.
+// list registers what answers with a page of the items of a kind.
+func list[T, I any](v *v1, id, path string, kind feed.Kind, need access, summary string, asked func(*I) query[T]) {
+	need.verb = "list"
+	rest.Register(v.api, v.operation(id, http.MethodGet, path, need, summary), func(ctx context.Context, in *I) (*listed[T], error) {
+		return pageOf(ctx, v, kind, asked(in))
+	})
 }
 
-// separator is in neither kinds nor tags.
-const separator = "/"
-
-func (p position) token() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(string(p.Kind) + separator + p.List + separator + p.Last))
-}
-
-// after returns the key after which a page begins.
-func (p position) after(token string) (string, error) {
-	if token == "" {
-		return "", nil
+// pageOf answers with a page of the items of a kind that the caller may see.
+func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*listed[T], error) {
+	who, seen := callerOf(ctx), ""
+	if who.consumer != "" { // All others who may see it see the same.
+		seen = who.called()
 	}
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	last, ours := strings.CutPrefix(string(text), string(p.Kind)+separator+p.List+separator)
-	if err != nil || !ours {
-		return "", refusal(http.StatusBadRequest, "the parameter continue is not from a page of this list with the same filters")
-	}
-	return last, nil
-}
-
-// list answers with a page of the items of a kind that the caller may see.
-func list[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*listed[T], error) {
-	who := callerOf(ctx)
-	here := position{Kind: kind, List: feed.Tag([]byte(strings.Join(q.filters, "\x00") + "\x00" + who.called()))}
-	if who.consumer == "" {
-		here.List = feed.Tag([]byte(strings.Join(q.filters, "\x00"))) // All who may see it see the same.
-	}
-	after, err := here.after(q.Continue)
+	page, after, err := rest.NewPage[T](q.Paging, strings.Join(append([]string{string(kind), seen}, q.filters...), "\x00"))
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +67,6 @@ func list[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*liste
 		return nil, err
 	}
 	hides := v.hides(ctx, who)
-	page := List[T]{Items: []T{}}
-	tags := make([]string, 0, q.Limit+1)
 	for _, item := range view.After(after) {
 		value, ok := item.Value.(T)
 		if !ok || !who.sees(item.Consumer) {
@@ -115,23 +80,31 @@ func list[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*liste
 		if !q.keep(value) {
 			continue
 		}
-		if len(page.Items) == q.Limit {
-			page.Continue = here.token()
+		if page.Full() {
+			page.End()
 			break
 		}
-		page.Items, tags, here.Last = append(page.Items, value), append(tags, item.Tag), item.Key
-	}
-	etag := quoted(feed.Tag([]byte(strings.Join(append(tags, page.Continue), ","))))
-	if who.consumer != "" {
-		if etag, err = tagOf(page); err != nil {
+		tag, err := who.tagOf(item.Tag, value)
+		if err != nil {
 			return nil, err
 		}
+		page.Add(item.Key, tag, value)
 	}
-	return &listed[T]{ETag: etag, Body: page}, unmodified(q.IfNoneMatch, etag)
+	etag, unmodified := page.ETag()
+	return &listed[T]{ETag: etag, Body: List[T]{Items: page.Items, Continue: page.Continue}}, unmodified
 }
 
-// get answers with the item of a kind with a key.
-func get[T any](ctx context.Context, v *v1, kind feed.Kind, key, ifNoneMatch string) (*shown[T], error) {
+// get registers what answers with one item of a kind.
+func get[T, I any](v *v1, id, path string, kind feed.Kind, need access, summary string, asked func(*I) (key string, known rest.Conditional)) {
+	need.verb = "get"
+	rest.Register(v.api, v.operation(id, http.MethodGet, path, need, summary), func(ctx context.Context, in *I) (*shown[T], error) {
+		key, known := asked(in)
+		return itemOf[T](ctx, v, kind, key, known)
+	})
+}
+
+// itemOf answers with the item of a kind with a key.
+func itemOf[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known rest.Conditional) (*shown[T], error) {
 	who := callerOf(ctx)
 	view, err := v.feed.View(ctx, kind)
 	if err != nil {
@@ -141,20 +114,21 @@ func get[T any](ctx context.Context, v *v1, kind feed.Kind, key, ifNoneMatch str
 	value, ok := item.Value.(T)
 	switch {
 	case who.consumer != "" && (!found || !who.sees(item.Consumer)): // It learns not even whether there is one.
-		return nil, refusal(http.StatusForbidden, "a consumer may only see what is its own")
+		return nil, rest.Refusal(http.StatusForbidden, messageNotOwn)
 	case !found || !ok:
-		return nil, refusal(http.StatusNotFound, fmt.Sprintf("there is no %q among the %s", key, kind))
+		return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoItem, key, kind))
 	}
-	etag := quoted(item.Tag)
 	if who.consumer != "" {
 		if value, ok = ownOf(value, v.hides(ctx, who)); !ok {
-			return nil, refusal(http.StatusForbidden, "a consumer may not see this")
-		}
-		if etag, err = tagOf(value); err != nil {
-			return nil, err
+			return nil, rest.Refusal(http.StatusForbidden, messageHidden)
 		}
 	}
-	return &shown[T]{ETag: etag, Body: value}, unmodified(ifNoneMatch, etag)
+	tag, err := who.tagOf(item.Tag, value)
+	if err != nil {
+		return nil, err
+	}
+	etag := rest.ETag(tag)
+	return &shown[T]{ETag: etag, Body: value}, known.Unmodified(etag)
 }
 
 // ownOf returns what a consumer sees of a value; false if nothing.
@@ -166,24 +140,14 @@ func ownOf[T any](value T, hides bool) (T, bool) {
 	return own.Own(hides), true
 }
 
-func quoted(tag string) string { return `"` + tag + `"` }
-
-// tagOf returns the ETag of what is shown: that of what is hidden would tell when it changes.
-func tagOf(value any) (string, error) {
-	text, err := json.Marshal(value)
+// tagOf returns the tag of what a caller sees of an item, whose own tag would tell a consumer when something changes that is hidden from it.
+func (c caller) tagOf(tag string, shown any) (string, error) {
+	if c.consumer == "" {
+		return tag, nil
+	}
+	text, err := json.Marshal(shown)
 	if err != nil {
 		return "", fmt.Errorf("write a tag: %w", err)
 	}
-	return quoted(feed.Tag(text)), nil
-}
-
-// unmodified returns the error that answers 304 if one of the ETags is right, by weak comparison (RFC 9110, section 13.1.2).
-func unmodified(ifNoneMatch, etag string) error {
-	for candidate := range strings.SplitSeq(ifNoneMatch, ",") {
-		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
-		if candidate == "*" || candidate == etag {
-			return huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"ETag": {etag}})
-		}
-	}
-	return nil
+	return rest.Tag(text), nil
 }

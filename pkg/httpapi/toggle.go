@@ -5,17 +5,17 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 
-	"github.com/danielgtaylor/huma/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // toggled is the answer to a toggle.
@@ -28,7 +28,7 @@ type toggled struct {
 // toggle activates a provider, also one that is cordoned, or drains it.
 func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 	if !a.cfg.Orchestrator {
-		writeProblem(w, http.StatusNotFound, "providers cannot be toggled: the broker does not run as orchestrator")
+		rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoToggle))
 		return
 	}
 	if !sameSite(w, r) || !a.mayToggle(w, r) {
@@ -36,7 +36,7 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 	}
 	id, enable, err := parseToggle(r.URL.RawQuery)
 	if err != nil {
-		writeProblem(w, http.StatusBadRequest, err.Error())
+		rest.Write(w, rest.Refusal(http.StatusBadRequest, err.Error()))
 		return
 	}
 	wanted := v1alpha1.SchedulingDrained
@@ -44,29 +44,26 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 		wanted = v1alpha1.SchedulingActive
 	}
 	p, err := a.cfg.schedule(r.Context(), id, wanted)
-	var told huma.StatusError
-	if errors.As(err, &told) {
-		writeProblem(w, told.GetStatus(), told.Error())
+	if err != nil {
+		a.rest.Refuse(w, r, err)
 		return
 	}
 	writeJSON(w, toggled{ID: id, ClusterName: p.Status.ClusterName, Enabled: enable})
 }
 
-// schedule says what people want of a provider. The error is a refusal.
+// schedule says what people want of a provider. The error is a refusal, or why it has failed.
 func (c *Config) schedule(ctx context.Context, id string, wanted v1alpha1.Scheduling) (*v1alpha1.Provider, error) {
 	p := &v1alpha1.Provider{}
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: id}, p); apierrors.IsNotFound(err) {
-		return nil, refusal(http.StatusNotFound, fmt.Sprintf("no provider has the cluster ID %q", id))
+		return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoProvider, id))
 	} else if err != nil {
-		c.Log.Error(err, "Cannot get a provider", "provider", id)
-		return nil, refusal(http.StatusInternalServerError, "the provider cannot be read")
+		return nil, fmt.Errorf("get provider %s: %w", id, err)
 	}
 	// What the API server has counts, which the cache may be behind of.
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"scheduling":%q}}`, wanted))
 	p = p.DeepCopy()
 	if err := c.Client.Patch(ctx, p, patch); err != nil {
-		c.Log.Error(err, "Cannot patch a provider", "provider", id)
-		return nil, refusal(http.StatusInternalServerError, "the provider cannot be changed")
+		return nil, fmt.Errorf("change the scheduling of provider %s: %w", id, err)
 	}
 	c.Log.Info("Changed the scheduling of a provider", "provider", id, "scheduling", wanted)
 	return p, nil
@@ -79,8 +76,7 @@ func (a *API) mayToggle(w http.ResponseWriter, r *http.Request) bool {
 		return a.authorized(w, r, right("update", "providers"))
 	}
 	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		writeProblem(w, http.StatusMethodNotAllowed, "without a token only POST is allowed here")
+		rest.Write(w, rest.Refusal(http.StatusMethodNotAllowed, messageOnlyPost, "Allow", http.MethodPost))
 		return false
 	}
 	return true
@@ -105,4 +101,31 @@ func parseToggle(rawQuery string) (id string, enable bool, err error) {
 		return "", false, fmt.Errorf("the parameter enable is %q: it must be true or false", value)
 	}
 	return id, enable, nil
+}
+
+// maxQuery bounds the parameters of a request, in bytes.
+const maxQuery = 1 << 10
+
+// parseQuery reads parameters that are not too long.
+func parseQuery(rawQuery string) (url.Values, error) {
+	if len(rawQuery) > maxQuery {
+		return nil, fmt.Errorf("the parameters are longer than %d bytes", maxQuery)
+	}
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("the parameters cannot be read: %w", err)
+	}
+	return query, nil
+}
+
+// one returns a parameter that must be given exactly once.
+func one(query url.Values, name string) (string, error) {
+	switch values := query[name]; {
+	case len(values) > 1:
+		return "", fmt.Errorf("the parameter %s is given %d times", name, len(values))
+	case len(values) == 0 || values[0] == "":
+		return "", fmt.Errorf("the parameter %s is missing", name)
+	default:
+		return values[0], nil
+	}
 }

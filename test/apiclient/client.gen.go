@@ -906,7 +906,7 @@ type WorkloadPath string
 
 // ListConsumersParams defines parameters for ListConsumers.
 type ListConsumersParams struct {
-	// Limit How many items are answered at most.
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
@@ -941,7 +941,7 @@ type GetAdviceParams struct {
 
 // ListDecisionsParams defines parameters for ListDecisions.
 type ListDecisionsParams struct {
-	// Limit How many items are answered at most.
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
@@ -975,7 +975,7 @@ type WatchEventsParamsKinds string
 
 // ListLinksParams defines parameters for ListLinks.
 type ListLinksParams struct {
-	// Limit How many items are answered at most.
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
@@ -998,7 +998,7 @@ type ListLinksParamsConnected string
 
 // ListOffersParams defines parameters for ListOffers.
 type ListOffersParams struct {
-	// Limit How many items are answered at most.
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
@@ -1013,7 +1013,7 @@ type ListOffersParams struct {
 
 // ListPoliciesParams defines parameters for ListPolicies.
 type ListPoliciesParams struct {
-	// Limit How many items are answered at most.
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
@@ -1035,7 +1035,7 @@ type GetPolicyParams struct {
 
 // ListProvidersParams defines parameters for ListProviders.
 type ListProvidersParams struct {
-	// Limit How many items are answered at most.
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
@@ -1064,7 +1064,7 @@ type GetProviderParams struct {
 
 // ListWorkloadsParams defines parameters for ListWorkloads.
 type ListWorkloadsParams struct {
-	// Limit How many items are answered at most.
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
@@ -2882,6 +2882,8 @@ type ListConsumersResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListConsumersResponse200Headers
 }
@@ -2924,6 +2926,11 @@ func (r ListConsumersResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r ListConsumersResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListConsumersResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -2981,6 +2988,8 @@ type GetConsumerResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetConsumerResponse200Headers
 }
@@ -3028,6 +3037,11 @@ func (r GetConsumerResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r GetConsumerResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r GetConsumerResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3085,6 +3099,8 @@ type GetAdviceResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetAdviceResponse200Headers
 }
@@ -3132,6 +3148,11 @@ func (r GetAdviceResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r GetAdviceResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r GetAdviceResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3187,6 +3208,8 @@ type ListDecisionsResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListDecisionsResponse200Headers
 }
@@ -3229,6 +3252,11 @@ func (r ListDecisionsResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r ListDecisionsResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListDecisionsResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3286,6 +3314,8 @@ type GetDecisionResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetDecisionResponse200Headers
 }
@@ -3335,6 +3365,11 @@ func (r GetDecisionResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
 }
 
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r GetDecisionResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
 // GetBody returns the raw response body bytes
 func (r GetDecisionResponse) GetBody() []byte {
 	return r.Body
@@ -3381,6 +3416,8 @@ type WatchEventsResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 }
 
 // GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -3416,6 +3453,11 @@ func (r WatchEventsResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r WatchEventsResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r WatchEventsResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3471,6 +3513,8 @@ type ListLinksResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListLinksResponse200Headers
 }
@@ -3513,6 +3557,11 @@ func (r ListLinksResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r ListLinksResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListLinksResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3568,6 +3617,8 @@ type ListOffersResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListOffersResponse200Headers
 }
@@ -3610,6 +3661,11 @@ func (r ListOffersResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r ListOffersResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListOffersResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3665,6 +3721,8 @@ type ListPoliciesResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListPoliciesResponse200Headers
 }
@@ -3707,6 +3765,11 @@ func (r ListPoliciesResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r ListPoliciesResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListPoliciesResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3764,6 +3827,8 @@ type GetPolicyResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetPolicyResponse200Headers
 }
@@ -3811,6 +3876,11 @@ func (r GetPolicyResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r GetPolicyResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r GetPolicyResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3866,6 +3936,8 @@ type ListProvidersResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListProvidersResponse200Headers
 }
@@ -3908,6 +3980,11 @@ func (r ListProvidersResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r ListProvidersResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListProvidersResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -3965,6 +4042,8 @@ type GetProviderResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetProviderResponse200Headers
 }
@@ -4012,6 +4091,11 @@ func (r GetProviderResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r GetProviderResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r GetProviderResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -4070,6 +4154,8 @@ type SetSchedulingResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4132,6 +4218,11 @@ func (r SetSchedulingResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
 }
 
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r SetSchedulingResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
 // GetBody returns the raw response body bytes
 func (r SetSchedulingResponse) GetBody() []byte {
 	return r.Body
@@ -4185,6 +4276,8 @@ type ListWorkloadsResponse struct {
 	ApplicationproblemJSON500 *ErrorModel
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListWorkloadsResponse200Headers
 }
@@ -4227,6 +4320,11 @@ func (r ListWorkloadsResponse) GetApplicationproblemJSON500() *ErrorModel {
 // GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
 func (r ListWorkloadsResponse) GetApplicationproblemJSON503() *ErrorModel {
 	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListWorkloadsResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
 }
 
 // GetBody returns the raw response body bytes
@@ -4555,6 +4653,13 @@ func ParseListConsumersResponse(rsp *http.Response) (*ListConsumersResponse, err
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	switch {
@@ -4649,6 +4754,13 @@ func ParseGetConsumerResponse(rsp *http.Response) (*GetConsumerResponse, error) 
 			return nil, err
 		}
 		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
 
 	}
 
@@ -4745,6 +4857,13 @@ func ParseGetAdviceResponse(rsp *http.Response) (*GetAdviceResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	switch {
@@ -4832,6 +4951,13 @@ func ParseListDecisionsResponse(rsp *http.Response) (*ListDecisionsResponse, err
 			return nil, err
 		}
 		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
 
 	}
 
@@ -4928,6 +5054,13 @@ func ParseGetDecisionResponse(rsp *http.Response) (*GetDecisionResponse, error) 
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	switch {
@@ -5009,6 +5142,13 @@ func ParseWatchEventsResponse(rsp *http.Response) (*WatchEventsResponse, error) 
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	return response, nil
@@ -5083,6 +5223,13 @@ func ParseListLinksResponse(rsp *http.Response) (*ListLinksResponse, error) {
 			return nil, err
 		}
 		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
 
 	}
 
@@ -5172,6 +5319,13 @@ func ParseListOffersResponse(rsp *http.Response) (*ListOffersResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	switch {
@@ -5259,6 +5413,13 @@ func ParseListPoliciesResponse(rsp *http.Response) (*ListPoliciesResponse, error
 			return nil, err
 		}
 		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
 
 	}
 
@@ -5355,6 +5516,13 @@ func ParseGetPolicyResponse(rsp *http.Response) (*GetPolicyResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	switch {
@@ -5442,6 +5610,13 @@ func ParseListProvidersResponse(rsp *http.Response) (*ListProvidersResponse, err
 			return nil, err
 		}
 		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
 
 	}
 
@@ -5537,6 +5712,13 @@ func ParseGetProviderResponse(rsp *http.Response) (*GetProviderResponse, error) 
 			return nil, err
 		}
 		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
 
 	}
 
@@ -5654,6 +5836,13 @@ func ParseSetSchedulingResponse(rsp *http.Response) (*SetSchedulingResponse, err
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	return response, nil
@@ -5728,6 +5917,13 @@ func ParseListWorkloadsResponse(rsp *http.Response) (*ListWorkloadsResponse, err
 			return nil, err
 		}
 		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
 
 	}
 

@@ -4,7 +4,6 @@
 package negotiation
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,13 +22,12 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 )
 
 const (
 	// maxAnswer bounds answers in bytes: a contract has two signatures of terms, one in the other, and an offer.
 	maxAnswer = 256 << 10
-	// maxDetail bounds what is shown of a seller's reason.
-	maxDetail = 512
 	// clientIdle is how long a connection is kept for the next request: a seller has many buyers, which look at their contracts now and then.
 	clientIdle = 5 * time.Second
 )
@@ -49,8 +48,7 @@ type ClientConfig struct {
 // Client asks one seller, whose key it has seen in a signed offer. It can be used concurrently.
 type Client struct {
 	cfg  ClientConfig
-	base string
-	http *http.Client
+	rest *restclient.Client
 
 	mu     sync.Mutex // of seller
 	seller party.Keys
@@ -78,9 +76,28 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		began := time.Now()
 		cfg.Elapsed = func() time.Duration { return time.Since(began) }
 	}
-	c := &Client{cfg: cfg, base: strings.TrimSuffix(cfg.Endpoint, "/") + negotiationv1.Base, seller: cfg.Seller}
-	c.http = &http.Client{Transport: newTransport(cfg.Key, c.pinned), CheckRedirect: noRedirects}
+	c := &Client{cfg: cfg, seller: cfg.Seller}
+	c.rest = c.over(newTransport(cfg.Key, c.pinned), c.heard)
 	return c, nil
+}
+
+// over returns what calls the seller over connections, and shows its answers.
+func (c *Client) over(connections *http.Transport, answered func(*http.Response)) *restclient.Client {
+	means := map[string]error{}
+	for _, p := range slices.Backward(problems) { // Of two with one type the first counts.
+		means[p.typ] = p.err
+	}
+	return restclient.New(restclient.Config{
+		Base: strings.TrimSuffix(c.cfg.Endpoint, "/") + negotiationv1.Base, Server: "the seller", Transport: connections, MaxAnswer: maxAnswer,
+		Errors: means, Decode: party.Decode, Answered: answered,
+	})
+}
+
+// heard notes what time it is by the seller's clock.
+func (c *Client) heard(answer *http.Response) {
+	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		c.said.Store(&said{date.UTC(), c.cfg.Elapsed()})
+	}
 }
 
 // newTransport returns the connections of a party with a key to one whose key is admitted.
@@ -98,11 +115,8 @@ func newTransport(key func() party.Key, admits func(fingerprint string) error) *
 	}
 }
 
-// noRedirects has redirects be answers.
-func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
 // Close ends connections that are not in use.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.rest.Close() }
 
 // SellerTime returns what time it is by the seller's clock: what its last answer said, and what has passed since. It is zero if no answer has
 // said one.
@@ -306,58 +320,9 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any, 
 func (c *Client) try(ctx context.Context, method, path string, body, into any, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait+answerTimeout)
 	defer cancel()
-	var text io.Reader = http.NoBody
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		text = bytes.NewReader(encoded)
+	err := c.rest.Call(ctx, method, path, body, into)
+	if errors.Is(err, restclient.ErrTooLarge) {
+		return fmt.Errorf("%w: %w", err, party.ErrDocument)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, text)
-	if err != nil {
-		return err
-	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return err
-	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		c.said.Store(&said{date.UTC(), c.cfg.Elapsed()})
-	}
-	return readAnswer(response, into)
-}
-
-// readAnswer reads an answer, or why there is none.
-func readAnswer(response *http.Response, into any) error {
-	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	switch {
-	case err != nil:
-		return fmt.Errorf("read the answer: %w", err)
-	case len(answer) > maxAnswer:
-		return fmt.Errorf("the answer has more than %d bytes: %w", maxAnswer, party.ErrDocument)
-	case response.StatusCode != http.StatusOK:
-		return refused(response.StatusCode, answer)
-	}
-	return party.Decode(answer, into)
-}
-
-// refused returns why a seller refuses, from its problem document.
-func refused(status int, answer []byte) error {
-	var problem struct {
-		Type   string `json:"type"`
-		Detail string `json:"detail"`
-	}
-	_ = json.Unmarshal(answer, &problem) // What is not one says nothing.
-	detail := strings.ToValidUTF8(problem.Detail[:min(len(problem.Detail), maxDetail)], "")
-	for _, p := range problems {
-		if problem.Type == p.typ {
-			return fmt.Errorf("refused with %d: %q: %w", status, detail, p.err)
-		}
-	}
-	return fmt.Errorf("refused with %d: %q", status, detail)
+	return err
 }

@@ -4,10 +4,9 @@
 package negotiation
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
-	"encoding/json"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // pathKeys is where parties that know each other tell each other their keys.
@@ -25,8 +25,8 @@ const pathKeys = "/keys"
 // not continue the one that is.
 type Learn func(ctx context.Context, keys party.Keys) error
 
-// shownKey is under which a request's context has the key of a caller that introduces itself.
-type shownKey struct{}
+// shown is the caller who introduces itself: the key of its connection is all that is known of it.
+type shown struct{ key ed25519.PublicKey }
 
 type (
 	introducing struct{ Body negotiationv1.Keys }
@@ -44,7 +44,7 @@ func (s *Server) introduce(ctx context.Context, in *introducing) (*introduced, e
 	if err != nil {
 		return nil, err
 	}
-	shown, _ := ctx.Value(shownKey{}).(ed25519.PublicKey)
+	shown := rest.CallerOf[shown](ctx).key
 	if !keys.Current().Equal(shown) {
 		return nil, forbidden(negotiationv1.ProblemStranger, "the caller's key "+party.Fingerprint(shown)+" is not the last of the chain")
 	}
@@ -87,30 +87,19 @@ var errOtherKey = errors.New("the seller has another key")
 func (c *Client) introduce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	text, err := json.Marshal(negotiationv1.Keys{Keys: c.cfg.Buyer.Chain()})
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, c.base+pathKeys, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	transport := newTransport(c.cfg.Key, func(string) error { return nil })
-	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport, CheckRedirect: noRedirects}).Do(request)
-	if err != nil {
-		return err
-	}
+	var connection *tls.ConnectionState
+	anyone := newTransport(c.cfg.Key, func(string) error { return nil })
+	calls := c.over(anyone, func(answer *http.Response) { connection = answer.TLS })
+	defer calls.Close()
 	var said negotiationv1.Keys
-	if err := readAnswer(response, &said); err != nil {
+	if err := calls.Call(ctx, http.MethodPut, pathKeys, negotiationv1.Keys{Keys: c.cfg.Buyer.Chain()}, &said); err != nil {
 		return err
 	}
 	keys, err := party.ParseKeys(said.Keys)
 	if err != nil {
 		return err
 	}
-	answered, err := party.PeerKey(response.TLS)
+	answered, err := party.PeerKey(connection)
 	switch {
 	case err != nil:
 		return err

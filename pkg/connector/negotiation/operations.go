@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -80,26 +81,12 @@ func (s *Server) operations() {
 }
 
 // register adds an operation. What is before comes first, and sees what was not checked yet.
-func register[I, O any](
-	s *Server, id, method, path, summary string, answer func(context.Context, *I) (*O, error), before ...func(huma.Context, func(huma.Context)),
-) {
-	huma.Register(s.huma, huma.Operation{
-		OperationID: id, Method: method, Path: negotiationv1.Base + path, Summary: summary, MaxBodyBytes: maxBody, Middlewares: before,
-		DefaultStatus: http.StatusOK, Security: []map[string][]string{{"key": {}}},
-		Errors: []int{
-			http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
-			http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusFailedDependency, http.StatusTooManyRequests,
-			http.StatusInternalServerError,
-		},
-	}, func(ctx context.Context, in *I) (*O, error) {
-		ctx, cancel := context.WithTimeout(ctx, MaxWait+answerTimeout)
-		defer cancel()
-		out, err := answer(ctx, in)
-		if err != nil {
-			return nil, s.refusal(id, err)
-		}
-		return out, nil
-	})
+func register[I, O any](s *Server, id, method, path, summary string, answer func(context.Context, *I) (*O, error), before ...rest.Middleware) {
+	op := s.api.Operation(id, method, path, summary, nil)
+	op.Middlewares = append(op.Middlewares, before...)
+	op.Security = []map[string][]string{{"key": {}}}
+	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusFailedDependency)
+	rest.Register(s.api, op, answer)
 }
 
 // quote answers with terms that would be accepted now.

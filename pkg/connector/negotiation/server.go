@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -24,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -38,6 +37,8 @@ const (
 	maxCallers, rememberedAs = 1 << 14, 10 * time.Minute
 	// reachedFor is for how long a cluster counts as reached, and maxReached bounds those that are remembered.
 	reachedFor, maxReached = time.Minute, 1 << 12
+	// messageFailed is told where the reason is not.
+	messageFailed = "the request cannot be answered now: the log of the seller says why; it can be repeated"
 	// defaultTryFor is Config.TryFor.
 	defaultTryFor = 5 * time.Second
 )
@@ -119,17 +120,15 @@ type Config struct {
 type Server struct {
 	cfg  Config
 	mux  *http.ServeMux
-	huma huma.API
+	api  *rest.API
 	poll *source.Limit
 	// connections are those of parties.
 	connections *source.Limit
 	// tries are those to reach the clusters of parties, and reached those that were of late.
 	tries   *source.Limit
 	reached *cache.LRUExpireCache
-	yaml    []byte
-
-	mu   sync.Mutex            // of pace
-	pace *cache.LRUExpireCache // of parties, and of networks with strangers
+	// pace is that of parties, and of networks with strangers.
+	pace *rest.Callers[pacer]
 }
 
 // NewServer returns a server.
@@ -164,28 +163,18 @@ func describe(cfg Config) (*Server, error) {
 		tries:       source.NewLimit(cfg.Limits.Tries, cfg.Limits.TriesAtOnce), reached: cache.NewLRUExpireCacheWithClock(maxReached, clock(cfg.Now)),
 
 		cfg: cfg, mux: http.NewServeMux(), poll: source.NewLimit(cfg.Limits.Polls, cfg.Limits.PollsEach),
-		pace: cache.NewLRUExpireCache(maxCallers),
+		pace: rest.NewCallers(maxCallers, rememberedAs, cfg.Limits.pacer),
 	}
-	config := huma.DefaultConfig("liqo-broker negotiation", "v1")
-	config.Info.Description = "What connectors say to each other to negotiate contracts. Errors are problem documents (RFC 9457)."
-	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
-	config.OpenAPIPath, config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", "", nil
-	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strictly}
-	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
-	config.RejectUnknownQueryParameters = true
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {
-		Type: "mutualTLS", Description: "A self-signed certificate of the caller's Ed25519 key, over TLS 1.3.",
-	}}
-	s.huma = humago.New(s.mux, config)
+	s.api = rest.New(rest.Config{
+		Title: "liqo-broker negotiation", Description: "What connectors say to each other to negotiate contracts. Errors are problem documents (RFC 9457).",
+		Schemes: map[string]*huma.SecurityScheme{"key": {
+			Type: "mutualTLS", Description: "A self-signed certificate of the caller's Ed25519 key, over TLS 1.3.",
+		}},
+		Base: negotiationv1.Base, Timeout: MaxWait + answerTimeout, MaxBody: maxBody, Secret: true, Unmarshal: strictly, Explain: explain, Failed: messageFailed,
+		Caller: func(ctx context.Context) string { return string(callerOf(ctx).ID()) }, Log: cfg.Log,
+	}, s.mux)
 	s.operations()
-	var err error
-	if s.yaml, err = s.huma.OpenAPI().YAML(); err != nil {
-		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
-	}
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.write(w, huma.NewError(http.StatusNotFound, "not found: docs/api/negotiation.yaml has the methods and paths"))
-	})
-	return s, nil
+	return s, s.api.Seal("/", func(*http.Request) error { return nil }) // Who comes so far was identified.
 }
 
 // clock is Config.Now, as caches take it.
@@ -200,13 +189,14 @@ func OpenAPI() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.yaml, nil
+	return s.api.OpenAPI().YAML()
 }
 
 // refusals are the reasons that Config.Refused is told, by the status of the answer.
 var refusals = map[int]string{
 	http.StatusBadRequest: "malformed", http.StatusRequestEntityTooLarge: "malformed", http.StatusUnauthorized: "stranger", http.StatusForbidden: "stranger",
 	http.StatusNotFound: "unknown", http.StatusConflict: "state", http.StatusUnprocessableEntity: "terms", http.StatusTooManyRequests: "too-many",
+	http.StatusMethodNotAllowed: "malformed", http.StatusNotAcceptable: "malformed", http.StatusUnsupportedMediaType: "malformed",
 	http.StatusFailedDependency: "not-reachable",
 }
 
@@ -227,7 +217,7 @@ type counted struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (c *counted) WriteHeader(status int) {
-	if status >= http.StatusBadRequest {
+	if status >= http.StatusBadRequest && status != rest.StatusGone {
 		reason, known := refusals[status]
 		if !known {
 			reason = failed
@@ -240,59 +230,52 @@ func (c *counted) WriteHeader(status int) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	w := http.ResponseWriter(&counted{plain, s.cfg.Refused})
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := s.crowded(r); err != nil {
 		w.Header().Set("Connection", "close")
-		s.tooMany(w, err)
+		s.tooMany(w, r, err)
 		return
 	}
 	if introduces(r) {
 		s.met(r, "") // It is known afterwards.
 		key, err := party.PeerKey(r.TLS)
 		if err != nil {
-			s.write(w, huma.NewError(http.StatusUnauthorized, err.Error()))
+			s.api.Refuse(w, r, rest.Refusal(http.StatusUnauthorized, err.Error()))
 			return
 		}
 		r.Body = http.MaxBytesReader(plain, r.Body, maxBody+1)
-		s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), shownKey{}, key)))
+		s.mux.ServeHTTP(w, rest.WithCaller(r, shown{key}))
 		return
 	}
 	who, err := s.identify(r)
 	if err != nil {
 		s.met(r, "")
 		w.Header().Set("Connection", "close")
-		s.write(w, err)
+		s.api.Refuse(w, r, err)
 		return
 	}
 	s.met(r, who.ID())
 	if !s.pacer(who.ID()).requests.Allow() {
-		s.tooMany(w, fmt.Errorf("requests of party %s", who.ID()))
+		s.tooMany(w, r, fmt.Errorf("requests of party %s", who.ID()))
 		return
 	}
 	r.Body = http.MaxBytesReader(plain, r.Body, maxBody+1)
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	s.mux.ServeHTTP(w, rest.WithCaller(r, who))
 }
 
 // tooMany refuses a request that can be made again.
-func (s *Server) tooMany(w http.ResponseWriter, which error) {
+func (s *Server) tooMany(w http.ResponseWriter, r *http.Request, which error) {
 	w.Header().Set("Retry-After", "1")
-	s.write(w, s.refusal("", fmt.Errorf("%w %w: try again in a second", ErrTooMany, which)))
+	s.api.Refuse(w, r, fmt.Errorf("%w %w: try again in a second", ErrTooMany, which))
 }
 
-// callerKey is under which a request's context has the keys of the caller.
-type callerKey struct{}
-
-func callerOf(ctx context.Context) party.Keys {
-	who, _ := ctx.Value(callerKey{}).(party.Keys)
-	return who
-}
+// callerOf returns the keys of the caller.
+func callerOf(ctx context.Context) party.Keys { return rest.CallerOf[party.Keys](ctx) }
 
 // identify finds out who calls, by what the TLS connection has proved.
 func (s *Server) identify(r *http.Request) (party.Keys, error) {
 	key, err := party.PeerKey(r.TLS)
 	if err != nil {
-		return party.Keys{}, huma.NewError(http.StatusUnauthorized, err.Error())
+		return party.Keys{}, rest.Refusal(http.StatusUnauthorized, err.Error())
 	}
 	who, err := s.cfg.Identify(r.Context(), key)
 	switch {
@@ -306,31 +289,28 @@ func (s *Server) identify(r *http.Request) (party.Keys, error) {
 	return who, nil
 }
 
-// pacer is how fast a party may ask, begin contracts, and have its clusters tried.
+// pacer is how fast a party may ask, begin contracts, and have its clusters tried. A network of strangers may only ask.
 type pacer struct {
 	requests, contracts, tries *rate.Limiter
 	// reserving is held while a contract begins, so that the party's limit counts also at once.
 	reserving *sync.Mutex
 }
 
-// pacer returns that of a party.
-func (s *Server) pacer(who party.ID) pacer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, _ := s.pace.Get(who)
-	p, ok := known.(pacer)
-	if !ok {
-		limits := s.cfg.Limits
-		p = pacer{
-			requests:  rate.NewLimiter(rate.Limit(limits.PerSecond), limits.AtOnce),
-			contracts: rate.NewLimiter(rate.Limit(limits.NewPerMinute)/60, limits.NewAtOnce),
-			tries:     rate.NewLimiter(rate.Limit(limits.TriesPerMinute)/60, limits.TriesAtOnce),
-			reserving: &sync.Mutex{},
-		}
+// pacer returns that of a party or a network that has not called before.
+func (l Limits) pacer(who source.Source) pacer {
+	if !who.IsCaller() {
+		return pacer{requests: rate.NewLimiter(rate.Limit(l.Strangers), l.StrangersAtOnce)}
 	}
-	s.pace.Add(who, p, rememberedAs)
-	return p
+	return pacer{
+		requests:  rate.NewLimiter(rate.Limit(l.PerSecond), l.AtOnce),
+		contracts: rate.NewLimiter(rate.Limit(l.NewPerMinute)/60, l.NewAtOnce),
+		tries:     rate.NewLimiter(rate.Limit(l.TriesPerMinute)/60, l.TriesAtOnce),
+		reserving: &sync.Mutex{},
+	}
 }
+
+// pacer returns that of a party.
+func (s *Server) pacer(who party.ID) pacer { return s.pace.Of(source.Caller(string(who))) }
 
 // strictly reads a body as strictly as a signed document. huma reads it twice: for the schema, and into its type.
 func strictly(text []byte, into any) error {
@@ -342,25 +322,6 @@ func strictly(text []byte, into any) error {
 		return json.Unmarshal(text, into)
 	}
 	return party.Decode(text, into)
-}
-
-// write writes why a request is refused. What is no refusal is logged and not told.
-func (s *Server) write(w http.ResponseWriter, err error) {
-	var told *huma.ErrorModel
-	if !errors.As(err, &told) {
-		s.cfg.Log.Error(err, "Cannot answer a request")
-		told = internal()
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(told.Status)
-	_ = json.NewEncoder(w).Encode(told) //nolint:errchkjson // A caller that has gone away is nobody's concern.
-}
-
-func internal() *huma.ErrorModel {
-	return &huma.ErrorModel{
-		Title: http.StatusText(http.StatusInternalServerError), Status: http.StatusInternalServerError,
-		Detail: "the request cannot be answered now: the log of the seller says why; it can be repeated",
-	}
 }
 
 // problems are the types of the problem documents by which a buyer knows why a request is refused.
@@ -382,19 +343,12 @@ var problems = []struct {
 	{party.ErrDocument, http.StatusUnprocessableEntity, negotiationv1.ProblemTerms},
 }
 
-// refusal returns an error as it is told.
-func (s *Server) refusal(operation string, err error) error {
-	var told *huma.ErrorModel
-	if errors.As(err, &told) {
-		return told
-	}
+// explain returns how an error is told that a buyer can do something about; nil for others.
+func explain(err error) *huma.ErrorModel {
 	for _, p := range problems {
 		if errors.Is(err, p.err) {
 			return &huma.ErrorModel{Type: p.typ, Title: http.StatusText(p.status), Status: p.status, Detail: err.Error()}
 		}
 	}
-	if !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) {
-		s.cfg.Log.Error(err, "Cannot answer a request", "operation", operation)
-	}
-	return internal()
+	return nil
 }

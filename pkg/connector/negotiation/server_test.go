@@ -448,12 +448,16 @@ func TestRefuses(t *testing.T) {
 		"10 MB":         {"32 KiB", buyer, "PUT", "/contracts/new", `{"terms":"` + strings.Repeat("x", 10<<20) + `"}`, 413, ""},
 		"path":          {"IDs are DNS labels", buyer, "GET", "/contracts/A_b", "", 422, "path.id"},
 		"elsewhere":     {"no such path", buyer, "GET", "/orders", "", 404, "not found"},
+		"delete":        {"no such method", buyer, "DELETE", "/contracts/a", "", 405, "only GET, HEAD, PUT"},
+		"after twice":   {"which one is meant?", buyer, "GET", "/contracts/a?after=1&after=2", "", 422, "query.after"},
+		"document":      {"parties may read it", buyer, "GET", "/openapi.json", "", 200, ""},
+		"documents":     {"nobody writes it", buyer, "PUT", "/openapi.json", "{}", 405, "only GET, HEAD"},
 	} {
 		status, answer := s.send(t, tc.by, tc.method, tc.path, tc.body)
 		if tc.status == 413 && status == 0 {
 			continue // The connection was cut while the body was still sent.
 		}
-		if status != tc.status || !strings.Contains(answer, tc.says) || len(answer) > 4096 {
+		if status != tc.status || !strings.Contains(answer, tc.says) || status >= 400 && len(answer) > 4096 {
 			t.Errorf("%s (%s): %d %.600s", name, tc.reason, status, answer)
 		}
 	}

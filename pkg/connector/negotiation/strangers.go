@@ -39,16 +39,7 @@ var errPaced = errors.New("requests of strangers from this network")
 
 // strangers returns how fast who is not known may ask from the network of a request.
 func (s *Server) strangers(r *http.Request) *rate.Limiter {
-	from := source.Network(source.AddressOfRequest(r))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, _ := s.pace.Get(from)
-	limiter, ok := known.(*rate.Limiter)
-	if !ok {
-		limiter = rate.NewLimiter(rate.Limit(s.cfg.Limits.Strangers), s.cfg.Limits.StrangersAtOnce)
-	}
-	s.pace.Add(from, limiter, rememberedAs)
-	return limiter
+	return s.pace.Of(source.Network(source.AddressOfRequest(r))).requests
 }
 
 // crowded returns the refusal of a request from a network from which too many strangers ask, before anything is looked up for it. What parties ask on

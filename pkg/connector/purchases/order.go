@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 )
 
 const (
@@ -75,7 +75,7 @@ func (d *drive) seller() (*negotiation.Client, error) {
 // refused reports whether a seller does not sell what it was asked for, or says what cannot be believed: not that it does not answer, and not
 // that somebody else is found at its address, as when its key was replaced and nobody has shown that yet.
 func refused(err error) bool {
-	if errors.As(err, new(*url.Error)) {
+	if errors.Is(err, restclient.ErrNoAnswer) {
 		return false // There was no answer.
 	}
 	return errors.Is(err, contract.ErrTerms) || errors.Is(err, party.ErrDocument) || errors.Is(err, party.ErrSignature)

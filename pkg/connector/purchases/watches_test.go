@@ -74,6 +74,7 @@ func TestTooManyWait(t *testing.T) {
 	}
 	refused := make(chan struct{}, 16)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, `{"type":"`+negotiationv1.ProblemTooMany+`"}`)
 		refused <- struct{}{}

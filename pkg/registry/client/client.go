@@ -9,7 +9,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -17,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 )
 
 const (
@@ -33,8 +32,6 @@ const (
 	requestTimeout = 20 * time.Second
 	// maxAnswer bounds an answer, in bytes: a page of offers has some 512 KiB. maxList bounds all pages of a list together.
 	maxAnswer, maxList = 1 << 20, 16 << 20
-	// maxProblem bounds the reason of a refusal, in bytes, and maxDetail what of it is told further.
-	maxProblem, maxDetail = 16 << 10, 1 << 10
 	// pageSize is how many offers are asked for at once: the largest ones fit into an answer.
 	pageSize = 30
 )
@@ -42,7 +39,7 @@ const (
 // Client calls one registry. It is safe for concurrent use.
 type Client struct {
 	base string
-	http *http.Client
+	rest *restclient.Client
 }
 
 // New returns a client of the registry at an https URL. The TLS configuration has the certificate by which the registry knows the party,
@@ -55,48 +52,26 @@ func New(registry string, config *tls.Config) (*Client, error) {
 	case config == nil:
 		return nil, errors.New("a client of a registry needs a TLS configuration")
 	}
-	return &Client{base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
-		Transport: &http.Transport{
-			DialContext:     party.Dialer().DialContext,
-			TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 10 * time.Second,
-			MaxIdleConnsPerHost: 2, Proxy: http.ProxyFromEnvironment, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // A registry does not send elsewhere.
-	}}, nil
+	c := &Client{base: strings.TrimSuffix(u.String(), "/")}
+	c.rest = restclient.New(restclient.Config{Base: c.base + registryv1.Base, Server: "the registry", MaxAnswer: maxAnswer, Transport: &http.Transport{
+		DialContext:     party.Dialer().DialContext,
+		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 2, Proxy: http.ProxyFromEnvironment, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+	}})
+	return c, nil
 }
 
 // URL is where the registry is.
 func (c *Client) URL() string { return c.base }
 
 // Close closes the connections that nobody uses.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.rest.Close() }
 
 // RefusalError is a registry's reason not to do something.
-type RefusalError struct {
-	registryv1.Problem
-
-	// RetryAfter is when the registry wants to be asked again; zero if it does not say.
-	RetryAfter time.Duration
-}
-
-// Error is the reason.
-func (r *RefusalError) Error() string {
-	return fmt.Sprintf("the registry refuses it with %d %s: %s", r.Status, http.StatusText(r.Status), r.Detail)
-}
-
-// Temporary reports whether the same request may be answered otherwise later, though nobody does anything.
-func (r *RefusalError) Temporary() bool {
-	return r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
-}
+type RefusalError = restclient.RefusalError
 
 // Refused returns why a registry has refused what led to an error; nil if it was not a refusal that lasts.
-func Refused(err error) *RefusalError {
-	var r *RefusalError
-	if errors.As(err, &r) && !r.Temporary() {
-		return r
-	}
-	return nil
-}
+func Refused(err error) *RefusalError { return restclient.Refused(err) }
 
 // Registry returns what the registry says of itself, and as whom it sees the caller.
 func (c *Client) Registry(ctx context.Context) (registryv1.Registry, error) {
@@ -174,7 +149,7 @@ func (c *Client) EachOffer(ctx context.Context, filter url.Values, do func(regis
 func (c *Client) page(ctx context.Context, path string, do func(registryv1.Offer)) (next string, size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, err := c.send(ctx, http.MethodGet, path, nil, "application/json")
+	answer, err := c.rest.Send(ctx, http.MethodGet, path, nil, restclient.JSON)
 	if err != nil {
 		return "", 0, err
 	}
@@ -247,68 +222,5 @@ func path(pattern, id, offer string) string {
 func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, err := c.send(ctx, method, path, body, "application/json")
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", method, c.base+registryv1.Base+path, err)
-	}
-	defer answer.Body.Close()
-	if into == nil {
-		return nil
-	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("%s %s: read the answer: %w", method, c.base+registryv1.Base+path, err)
-	}
-	return nil
-}
-
-// send makes a request. An answer without success is an error.
-func (c *Client) send(ctx context.Context, method, path string, body any, accept string) (*http.Response, error) {
-	var content io.Reader = http.NoBody
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, fmt.Errorf("write the request: %w", err)
-		}
-		content = bytes.NewReader(text)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+registryv1.Base+path, content)
-	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
-	}
-	request.Header.Set("Accept", accept)
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	answer, err := c.http.Do(request)
-	if err != nil {
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err // The URL is told by who knows it.
-		}
-		return nil, err
-	}
-	if answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices {
-		return answer, nil
-	}
-	defer answer.Body.Close()
-	return nil, refusalOf(answer)
-}
-
-// refusalOf reads why a registry refuses something. What it says is cut where it is long.
-func refusalOf(answer *http.Response) *RefusalError {
-	r := &RefusalError{}
-	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == "application/problem+json" {
-		if json.NewDecoder(io.LimitReader(answer.Body, maxProblem)).Decode(&r.Problem) != nil {
-			r.Problem = registryv1.Problem{}
-		}
-	}
-	r.Status = answer.StatusCode
-	if r.Detail == "" {
-		r.Detail = "it does not say why"
-	}
-	r.Detail = strings.ToValidUTF8(r.Detail[:min(maxDetail, len(r.Detail))], "")
-	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		r.RetryAfter = time.Duration(min(seconds, 3600)) * time.Second
-	}
-	return r
+	return c.rest.Call(ctx, method, path, body, into)
 }

@@ -155,7 +155,7 @@ func (w *Watcher) connect(ctx context.Context, reached func()) error {
 	if w.after != "" {
 		query.Set("after", w.after)
 	}
-	answer, err := w.cfg.Client().send(ctx, http.MethodGet, registryv1.PathWatch+"?"+query.Encode(), nil, eventstream.MediaType)
+	answer, err := w.cfg.Client().rest.Send(ctx, http.MethodGet, registryv1.PathWatch+"?"+query.Encode(), nil, eventstream.MediaType)
 	if err != nil {
 		return err
 	}

@@ -180,18 +180,3 @@ type Delete struct {
 type Bookmark struct {
 	Revision int64 `json:"revision"`
 }
-
-// Problem is an answer that refuses something (RFC 9457).
-type Problem struct {
-	Title  string  `json:"title"`
-	Status int     `json:"status"`
-	Detail string  `json:"detail,omitempty"`
-	Errors []Field `json:"errors,omitempty"`
-}
-
-// Field is a part of a request with which something is wrong.
-type Field struct {
-	// Location is where, such as body.offer.plans[2].price.amount.
-	Location string `json:"location,omitempty"`
-	Message  string `json:"message"`
-}

@@ -5,16 +5,17 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync/atomic"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -115,7 +116,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	}
 	key, err := party.PeerKey(r.TLS)
 	if err != nil {
-		return who, refusal(http.StatusUnauthorized, "the client certificate is not one of a party: "+err.Error())
+		return who, rest.Refusal(http.StatusUnauthorized, fmt.Sprintf(messageNoParty, err))
 	}
 	return s.callerOf(who, party.Fingerprint(key)), nil
 }
@@ -132,46 +133,35 @@ func (s *Server) may(who caller, n need, named string) error {
 	case n == anybody, n == reads && s.cfg.AnonymousRead, n == itself && (s.cfg.AnonymousRead || who.is(named)):
 		return nil
 	case who.fingerprint == "":
-		return refusal(http.StatusUnauthorized, "a client certificate is required: the key of a certificate says which party calls")
+		return rest.Refusal(http.StatusUnauthorized, messageNoCertificate)
 	case n == certified:
 		return nil
 	case who.party == nil:
-		return refusal(http.StatusForbidden, "the key "+who.fingerprint+" of the client certificate is not the current one of a party that is enrolled here: announce the party first")
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageUnknownKey, who.fingerprint))
 	case who.party.State == registryv1.Revoked:
-		return refusal(http.StatusForbidden, "the party "+who.party.ID+" is revoked")
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageRevoked, who.party.ID))
 	case who.party.State != registryv1.Approved:
-		return refusal(http.StatusForbidden, "the party "+who.party.ID+" waits for the approval of an administrator of the registry: registry parties approve "+who.party.ID)
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messagePending, who.party.ID))
 	case n == owns && !who.is(named):
-		return refusal(http.StatusForbidden, "the party "+who.party.ID+" may not write what belongs to "+named)
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageNotYours, who.party.ID, named))
 	}
 	return nil
 }
 
-// callerKey is under which a request's context has the caller.
-type callerKey struct{}
-
-func callerFrom(ctx context.Context) caller {
-	who, _ := ctx.Value(callerKey{}).(caller)
-	return who
-}
+func callerFrom(ctx context.Context) caller { return rest.CallerOf[caller](ctx) }
 
 // admit returns a middleware that admits those who have what it needs, and not too often, before anything else of the request is looked at.
-func (s *Server) admit(n need) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		request, _ := humago.Unwrap(ctx)
-		who, err := s.identify(request)
-		if err == nil && !s.pace.allow(who, request) {
-			err = later(http.StatusTooManyRequests, "too many requests: try again in a second", soon)
+func (s *Server) admit(n need) rest.Middleware {
+	return rest.Door(s.api, func(ctx huma.Context, r *http.Request) (caller, error) {
+		who, err := s.identify(r)
+		if err == nil {
+			err = s.paced(who)
 		}
 		if err == nil {
 			err = s.may(who, n, ctx.Param("party"))
 		}
-		if err != nil {
-			s.refuseContext(ctx, err)
-			return
-		}
-		next(huma.WithValue(ctx, callerKey{}, who))
-	}
+		return who, err
+	})
 }
 
 // connectionKey is under which a request's context has its connection.

@@ -118,7 +118,7 @@ func TestDearWatch(t *testing.T) {
 	r := run(t, newFileDSN(t), nil)
 	p, c := r.member(t, "seller")
 	publishLarge(t, p, c, 2)
-	share := r.effort.pace.limiter(caller{party: r.parties.get(p.ID)})
+	share := r.effort.pace.Of(caller{party: r.parties.get(p.ID)}.source())
 	before := share.Tokens()
 	w := r.watch(t, p, url.Values{"expression": {`plan.resources.all(k, plan.resources.all(l, k != "b")) && false`}})
 	w.want("The party comes, and none of its offers.", "snapshot", "+seller", "bookmark")
@@ -173,7 +173,7 @@ func TestListsAtOnce(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/v1/offers", "/v1/parties", registryv1.PathV0, registryv1.PathREARFlavors} {
-		if a := r.call(t, &p.Key, http.MethodGet, path, ""); a.status != http.StatusTooManyRequests || a.header.Get(retryAfter) == "" {
+		if a := r.call(t, &p.Key, http.MethodGet, path, ""); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d", path, a.status)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // checkClusters returns why an announcement names clusters that are none.
@@ -38,8 +39,8 @@ func checkClusters(named []registryv1.Cluster) error {
 func (s *Server) unclaimed(id string, named []registryv1.Cluster) error {
 	for _, c := range named {
 		if owner := s.parties.owner(c.ID, id); owner != "" {
-			return wrong(http.StatusConflict, "body.announcement.clusters",
-				fmt.Errorf("cluster %s is named by party %s: an administrator of the registry can revoke that party if it is not its", c.ID, owner))
+			return rest.Wrong(http.StatusConflict, "body.announcement.clusters",
+				fmt.Errorf(messageClaimed, c.ID, owner))
 		}
 	}
 	return nil

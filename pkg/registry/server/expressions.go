@@ -4,9 +4,10 @@
 package server
 
 import (
-	"container/list"
 	"fmt"
 	"sync"
+
+	"k8s.io/utils/lru"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 )
@@ -22,13 +23,12 @@ const (
 // expressions keeps compiled expressions, so that lists that are read page after page, and watchers that come back, do not compile theirs again.
 // The one that was not asked for longest goes first. It is safe for concurrent use.
 type expressions struct {
-	count, bytes int // The bounds.
-	compile      func(string) (*offer.Expression, error)
+	bytes   int // The bound.
+	compile func(string) (*offer.Expression, error)
 
-	mu     sync.Mutex
-	byText map[string]*list.Element // Of recent.
-	recent *list.List               // Of *compiled, the latest first.
-	held   int                      // Bytes.
+	mu   sync.Mutex
+	kept *lru.Cache // Of *compiled, by text.
+	held int        // Bytes.
 }
 
 // compiled is an expression that is compiled, or about to be.
@@ -41,7 +41,13 @@ type compiled struct {
 func (c *compiled) bytes() int { return expressionBytes + expressionBytesEach*len(c.text) }
 
 func newExpressions(count, bytes int, compile func(string) (*offer.Expression, error)) *expressions {
-	return &expressions{count: count, bytes: bytes, compile: compile, byText: map[string]*list.Element{}, recent: list.New()}
+	x := &expressions{bytes: bytes, compile: compile}
+	x.kept = lru.NewWithEvictionFunc(count, func(_ lru.Key, gone any) {
+		if c, ok := gone.(*compiled); ok {
+			x.held -= c.bytes()
+		}
+	})
+	return x
 }
 
 // get returns an expression, and whether it was not known. Who asks for one while it is compiled waits for that. What does not compile is not kept.
@@ -61,14 +67,14 @@ func (x *expressions) get(text string) (expression *offer.Expression, fresh bool
 func (x *expressions) find(text string) (c *compiled, fresh bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e, ok := x.byText[text]; ok {
-		x.recent.MoveToFront(e)
-		return compiledOf(e), false
+	known, _ := x.kept.Get(text)
+	if c, ok := known.(*compiled); ok {
+		return c, false
 	}
 	c = &compiled{text: text, get: sync.OnceValues(func() (*offer.Expression, error) { return x.compile(text) })}
-	x.byText[text] = x.recent.PushFront(c)
-	for x.held += c.bytes(); x.recent.Len() > 1 && (x.recent.Len() > x.count || x.held > x.bytes); {
-		x.remove(x.recent.Back())
+	x.held += c.bytes()
+	for x.kept.Add(text, c); x.held > x.bytes && x.kept.Len() > 1; {
+		x.kept.RemoveOldest()
 	}
 	return c, true
 }
@@ -77,23 +83,7 @@ func (x *expressions) find(text string) (c *compiled, fresh bool) {
 func (x *expressions) forget(c *compiled) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e, ok := x.byText[c.text]; ok && e.Value == c {
-		x.remove(e)
+	if known, _ := x.kept.Get(c.text); known == c {
+		x.kept.Remove(c.text)
 	}
-}
-
-func (x *expressions) remove(e *list.Element) {
-	x.recent.Remove(e)
-	gone := compiledOf(e)
-	delete(x.byText, gone.text)
-	x.held -= gone.bytes()
-}
-
-// compiledOf returns what an element of the list has.
-func compiledOf(e *list.Element) *compiled {
-	c, ok := e.Value.(*compiled)
-	if !ok {
-		return &compiled{} // Nothing else is in the list.
-	}
-	return c
 }

@@ -46,13 +46,12 @@ func TestExpressionsAreCompiledOnce(t *testing.T) {
 				if e, _, err := x.get(text); (e == nil) != (text == "wrong") || (err == nil) != (text != "wrong") {
 					t.Errorf("%s: %v, %v", text, e, err)
 				}
-				held := 0
-				for e := x.recent.Front(); e != nil; e = e.Next() {
-					held += compiledOf(e).bytes()
+				if x.kept.Len() > tc.count || x.held > tc.bytes && x.kept.Len() > 1 {
+					t.Errorf("after %s, %d and %d of %d bytes are kept", text, x.kept.Len(), x.held, tc.bytes)
 				}
-				if len(x.byText) != x.recent.Len() || x.recent.Len() > tc.count || held != x.held || held > tc.bytes && x.recent.Len() > 1 {
-					t.Errorf("after %s, %d of %d and %d of %d bytes (%d) are kept", text, x.recent.Len(), len(x.byText), held, tc.bytes, x.held)
-				}
+			}
+			if x.kept.Clear(); x.held != 0 {
+				t.Errorf("%d bytes count as kept of nothing", x.held)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\ncompiled: -want +got\n%s", tc.reason, diff)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // Filters are which offers are asked for. Several values of one mean any of them, and several of them mean all.
@@ -44,14 +45,14 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 	for _, text := range f.Resources {
 		name, amount, found := strings.Cut(text, "=")
 		if !found || name == "" {
-			return nil, wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64q is not NAME=QUANTITY", text))
+			return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64q is not NAME=QUANTITY", text))
 		}
 		quantity, err := offer.ParseQuantity(amount)
 		if err != nil {
-			return nil, wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64s: %w", name, err))
+			return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64s: %w", name, err))
 		}
 		if _, twice := of.Resources[name]; twice {
-			return nil, wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64s is given twice", name))
+			return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.resource", fmt.Errorf("%.64s is given twice", name))
 		}
 		of.Resources[name] = quantity
 	}
@@ -59,18 +60,18 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 		of.Kinds = append(of.Kinds, offer.Kind(kind))
 	}
 	if (f.MaxPrice == "") != (f.Currency == "") {
-		return nil, wrong(http.StatusUnprocessableEntity, "query.maxPrice", errors.New("needs the parameter currency, and the other way round"))
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.maxPrice", errors.New("needs the parameter currency, and the other way round"))
 	}
 	if f.MaxPrice != "" {
 		amount, err := offer.ParseAmount(f.MaxPrice)
 		if err != nil {
-			return nil, wrong(http.StatusUnprocessableEntity, "query.maxPrice", err)
+			return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.maxPrice", err)
 		}
 		of.MaxPrice = &offer.Price{Amount: amount, Currency: f.Currency, Period: offer.Hour}
 	}
 	matcher, err := of.CompileWith(nil)
 	if err != nil {
-		return nil, wrong(http.StatusUnprocessableEntity, "query."+fieldOf(err), err)
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query."+fieldOf(err), err)
 	}
 	cost := 0
 	if f.Expression != "" {
@@ -79,7 +80,7 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 			cost = effortOfText * len(f.Expression)
 		}
 		if err != nil {
-			return &filter{cost: cost}, wrong(http.StatusUnprocessableEntity, "query.expression", err)
+			return &filter{cost: cost}, rest.Wrong(http.StatusUnprocessableEntity, "query.expression", err)
 		}
 		if matcher, err = of.CompileWith(expression); err != nil {
 			return nil, err

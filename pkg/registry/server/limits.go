@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/cache"
 
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -53,57 +53,34 @@ const (
 	rememberedAs = 2 * burst * time.Second
 )
 
-// pace bounds how often each calls.
-type pace struct {
-	perSecond int
-
-	mu   sync.Mutex
-	each *cache.LRUExpireCache
+// newPace bounds how often each calls: a party so often, and a network of strangers less.
+func newPace(perSecond int) *rest.Callers[*rate.Limiter] {
+	return rest.NewCallers(maxCallers, rememberedAs, func(who source.Source) *rate.Limiter {
+		each := perSecond
+		if !who.IsCaller() {
+			each = max(1, perSecond/strangersShare)
+		}
+		return rate.NewLimiter(rate.Limit(each), each*burst)
+	})
 }
 
-func newPace(perSecond int) *pace {
-	return &pace{perSecond: perSecond, each: cache.NewLRUExpireCache(maxCallers)}
-}
-
-// allow takes a request into account. A party counts for itself, from wherever it calls, so that strangers take nothing from it.
-func (p *pace) allow(who caller, r *http.Request) bool {
-	who.address = source.AddressOfRequest(r)
-	return (who.party != nil || who.address.IsValid()) && p.limiter(who).Allow()
-}
-
-// limiter returns that of a caller.
-func (p *pace) limiter(who caller) *rate.Limiter {
-	if who.party != nil {
-		return p.of(who.source(), p.perSecond)
+// paced takes a request into account, and refuses one that is too many. A party counts for itself, from wherever it calls, so that strangers take
+// nothing from it.
+func (s *Server) paced(who caller) error {
+	if who.party == nil && !who.address.IsValid() || !s.pace.Of(who.source()).Allow() {
+		return rest.TooMany()
 	}
-	return p.of(who.source(), max(1, p.perSecond/strangersShare))
-}
-
-func (p *pace) of(who source.Source, perSecond int) *rate.Limiter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	known, _ := p.each.Get(who)
-	limiter, ok := known.(*rate.Limiter)
-	if !ok {
-		limiter = rate.NewLimiter(rate.Limit(perSecond), perSecond*burst)
-	}
-	p.each.Add(who, limiter, rememberedAs)
-	return limiter
+	return nil
 }
 
 // effort bounds what the expressions of filters cost. What a caller has spent beyond its share is taken from what it gets later.
 type effort struct {
-	pace  *pace
+	pace  *rest.Callers[*rate.Limiter]
 	turns chan struct{} // Who evaluates has put something in.
 }
 
 func newEffort(perSecond int) *effort {
 	return &effort{pace: newPace(perSecond), turns: make(chan struct{}, filtersAtOnce)}
-}
-
-// errEffort refuses a filter of who has spent its share.
-func errEffort() error {
-	return later(http.StatusTooManyRequests, "the expressions of filters cost too much: try again in a second, with parameters that need none, or with one that costs less", soon)
 }
 
 // begin waits for a turn to compile and evaluate expressions. Who has it must call end. It fails if the caller has spent its share, or when ctx ends.
@@ -113,16 +90,16 @@ func (x *effort) begin(ctx context.Context, who caller) (end func(), err error) 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if x.pace.limiter(who).Tokens() < 1 {
+	if x.pace.Of(who.source()).Tokens() < 1 {
 		<-x.turns
-		return nil, errEffort()
+		return nil, rest.Later(http.StatusTooManyRequests, messageTooDear, "1")
 	}
 	return sync.OnceFunc(func() { <-x.turns }), nil
 }
 
 // spend takes into account what expressions of a caller have cost, and returns after which time it has its share again.
 func (x *effort) spend(who caller, cost int) time.Duration {
-	limiter := x.pace.limiter(who)
+	limiter := x.pace.Of(who.source())
 	return limiter.ReserveN(time.Now(), min(cost, limiter.Burst())).Delay()
 }
 

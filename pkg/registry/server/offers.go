@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // NamedOffer names an offer in a path.
@@ -34,13 +35,13 @@ type publishInput struct {
 }
 
 type offersInput struct {
-	Paging
+	rest.Paging
 	Filters
 
 	Documents bool `doc:"With what is signed also as readable documents, which makes the answer twice as large." query:"documents"`
 }
 
-type partiesInput struct{ Paging }
+type partiesInput struct{ rest.Paging }
 
 type shownOffer struct{ Body registryv1.Offer }
 
@@ -48,16 +49,16 @@ type shownOffer struct{ Body registryv1.Offer }
 func (s *Server) offering() {
 	put := s.operation("putOffer", http.MethodPut, registryv1.PathOffer, owns, "Publish an offer")
 	put.Description += " The offer is signed with the current key of the party, and its revision is greater than that of what was signed with this key before. The same offer again changes nothing."
-	register(s, put, s.publish)
+	rest.Register(s.api, put, s.publish)
 	remove := s.operation("deleteOffer", http.MethodDelete, registryv1.PathOffer, owns, "Withdraw an offer")
 	remove.Errors = append(remove.Errors, http.StatusNotFound)
-	register(s, remove, func(ctx context.Context, in *NamedOffer) (*struct{}, error) {
+	rest.Register(s.api, remove, func(ctx context.Context, in *NamedOffer) (*struct{}, error) {
 		return nil, s.withdraw(ctx, in.Party, in.Offer)
 	})
 	get := s.operation("getOffer", http.MethodGet, registryv1.PathOffer, reads, "Get an offer")
-	register(s, get, func(_ context.Context, in *NamedOffer) (*shownOffer, error) { return s.offer(in) })
+	rest.Register(s.api, get, func(_ context.Context, in *NamedOffer) (*shownOffer, error) { return s.offer(in) })
 	list := s.listing("listOffers", registryv1.Base+registryv1.PathOffers, "List the offers that pass a filter")
-	register(s, list, s.listOffers)
+	rest.Register(s.api, list, s.listOffers)
 }
 
 // publish keeps an offer, if it is whole, the caller's, and signed by it.
@@ -69,7 +70,7 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 	}
 	var document json.RawMessage
 	if err := party.Verify(in.Body.Offer, offer.Type, who.party.keys.Current(), &document); err != nil {
-		return nil, wrong(http.StatusUnprocessableEntity, "body.offer", err)
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "body.offer", err)
 	}
 	read, err := offer.Parse(document)
 	if err == nil {
@@ -80,9 +81,9 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 	}
 	switch {
 	case read.Party != in.Party:
-		return nil, wrong(http.StatusForbidden, "body.offer.party", fmt.Errorf("%.60q is not %s", read.Party, in.Party))
+		return nil, rest.Wrong(http.StatusForbidden, "body.offer.party", fmt.Errorf("%.60q is not %s", read.Party, in.Party))
 	case read.ID != in.Offer:
-		return nil, wrong(http.StatusUnprocessableEntity, "body.offer.id", fmt.Errorf("%.64q is not %s", read.ID, in.Offer))
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "body.offer.id", fmt.Errorf("%.64q is not %s", read.ID, in.Offer))
 	}
 	kept, err := s.cfg.Store.PutOffer(ctx, store.StoredOffer{
 		Party: in.Party, ID: in.Offer, Keys: len(who.party.Keys), Revision: read.Revision, JWS: in.Body.Offer, ValidUntil: read.ValidUntil,
@@ -105,7 +106,7 @@ func wrongOffer(err error) error {
 	if field, rest, found := strings.Cut(reason, ": "); found && !strings.Contains(field, " ") {
 		location, reason = location+"."+field, rest
 	}
-	return wrong(http.StatusUnprocessableEntity, location, errors.New(reason))
+	return rest.Wrong(http.StatusUnprocessableEntity, location, errors.New(reason))
 }
 
 // withdraw removes an offer, and returns when nobody sees it any more.
@@ -126,7 +127,7 @@ func (s *Server) offer(in *NamedOffer) (*shownOffer, error) {
 	view := s.journal.View()
 	found := view.Get(journal.Key{Party: in.Party, Offer: in.Offer})
 	if found == nil {
-		return nil, refusal(http.StatusNotFound, "there is no offer "+in.Offer+" of the party "+in.Party)
+		return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoSuchOffer, in.Offer, in.Party))
 	}
 	shown, err := show(view, found, true)
 	return &shownOffer{shown}, err

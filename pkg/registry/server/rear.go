@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // Flavor is a plan of an offer, in the form of REAR (fluidos-project/REAR-data-models@da509a3).
@@ -92,7 +91,7 @@ type FlavorLocation struct {
 
 // flavorsInput is the selector of REAR, as far as the registry has what it asks for. An amount is matched, or is in a range.
 type flavorsInput struct {
-	Paging
+	rest.Paging
 
 	Architecture string `doc:"Such as amd64."    maxLength:"64" query:"architecture"`
 	CPU          string `doc:"Exactly so much."  maxLength:"64" query:"cpu"`
@@ -132,27 +131,27 @@ type purchaseInput struct {
 func (s *Server) rear() {
 	list := s.listing("listFlavors", registryv1.PathREARFlavors, "List what is offered in the form of REAR: LIST_FLAVORS")
 	list.Description += " Each plan of an offer is a flavor. A page is of as many offers as the parameter limit says."
-	register(s, list, s.listFlavors)
+	rest.Register(s.api, list, s.listFlavors)
 	reserve := s.operation("reserveFlavor", http.MethodPost, "", reads, "Learn who sells a flavor: RESERVE_FLAVOR")
 	reserve.Path = registryv1.PathREARReservations
 	reserve.Description += " It is always refused: a registry never trades. The problem, and the header Link with the relation service, name the endpoint at which the seller negotiates."
 	reserve.Errors = append(reserve.Errors, http.StatusNotFound)
-	register(s, reserve, func(_ context.Context, in *reservationInput) (*struct{}, error) {
+	rest.Register(s.api, reserve, func(_ context.Context, in *reservationInput) (*struct{}, error) {
 		return nil, s.neverTrades("body.flavorID", in.Body.FlavorID)
 	})
 	purchase := s.operation("purchaseFlavor", http.MethodPost, "", reads, "Learn who sells a flavor: PURCHASE_FLAVOR")
 	purchase.Path = registryv1.PathREARPurchase
 	purchase.Description += " It is always refused, as a reservation is. Nothing of a body is read: credentials are for the seller alone."
 	purchase.Errors = append(purchase.Errors, http.StatusNotFound)
-	register(s, purchase, func(_ context.Context, in *purchaseInput) (*struct{}, error) {
+	rest.Register(s.api, purchase, func(_ context.Context, in *purchaseInput) (*struct{}, error) {
 		return nil, s.neverTrades("path.transaction", in.Transaction)
 	})
 }
 
 // neverTrades refuses to trade, and names who does.
 func (s *Server) neverTrades(location, flavor string) error {
-	id, rest, _ := strings.Cut(flavor, "_")
-	name, planID, _ := strings.Cut(rest, "_")
+	id, sale, _ := strings.Cut(flavor, "_")
+	name, planID, _ := strings.Cut(sale, "_")
 	view := s.journal.View()
 	owner, sold := view.Get(journal.Key{Party: id}), view.Get(journal.Key{Party: id, Offer: name})
 	if owner != nil && owner.Party != nil && sold != nil && sold.Offer != nil {
@@ -160,20 +159,19 @@ func (s *Server) neverTrades(location, flavor string) error {
 			return tradesItself(owner.Party)
 		}
 	}
-	return wrong(http.StatusNotFound, location, errors.New("is not a flavor that is listed here. A registry never trades, and knows no transactions: "+
-		"owner.additionalInformation.endpoint of a flavor says where its seller negotiates"))
+	return rest.Wrong(http.StatusNotFound, location, errors.New(messageNoFlavor))
 }
 
 // tradesItself refuses to trade for a seller.
 func tradesItself(seller *registryv1.Party) error {
 	if seller.Endpoint == "" {
-		return refusal(http.StatusForbidden, "a registry never trades, and the seller "+seller.ID+" has not said where it negotiates")
+		return rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageNoEndpoint, seller.ID))
 	}
-	err := refusal(http.StatusForbidden, "a registry never trades: the seller "+seller.ID+" negotiates at "+seller.Endpoint)
+	detail := fmt.Sprintf(messageElsewhere, seller.ID, seller.Endpoint)
 	if strings.ContainsAny(seller.Endpoint, `<>"`) {
-		return err // It has announced what would be more than one link.
+		return rest.Refusal(http.StatusForbidden, detail) // It has announced what would be more than one link.
 	}
-	return huma.ErrorWithHeaders(err, http.Header{"Link": {"<" + seller.Endpoint + `>; rel="service"`}})
+	return rest.Refusal(http.StatusForbidden, detail, "Link", "<"+seller.Endpoint+`>; rel="service"`)
 }
 
 // listFlavors answers with the flavors of a page of offers.
@@ -210,7 +208,7 @@ func (s *Server) listFlavors(ctx context.Context, in *flavorsInput) (*flavorsLis
 }
 
 // nextPage returns the header Link with the relation next; empty if there is no such page.
-func nextPage(path string, asked url.Values, in Paging, token string) string {
+func nextPage(path string, asked url.Values, in rest.Paging, token string) string {
 	if token == "" {
 		return ""
 	}
@@ -263,7 +261,7 @@ func (f *flavorsInput) selector() (func(*offer.Offer, offer.Resources) bool, str
 			}
 			wanted, err := offer.ParseQuantity(text)
 			if err != nil {
-				return nil, "", wrong(http.StatusUnprocessableEntity, "query."+name+suffix, err)
+				return nil, "", rest.Wrong(http.StatusUnprocessableEntity, "query."+name+suffix, err)
 			}
 			bounds = append(bounds, bound{resource, wanted, passes})
 		}

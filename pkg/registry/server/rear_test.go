@@ -17,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -156,7 +157,7 @@ func TestHostileEndpoint(t *testing.T) {
 	for endpoint, linked := range map[string]bool{"https://x.example:8446": true, `https://x.example/>; rel="service", <https://y.example`: false, "": false} {
 		err := tradesItself(&registryv1.Party{ID: "p", Endpoint: endpoint})
 		var headers huma.HeadersError
-		if got := errors.As(err, &headers) && headers.GetHeaders().Get("Link") != ""; got != linked || statusOf(err) != http.StatusForbidden {
+		if got := errors.As(err, &headers) && headers.GetHeaders().Get("Link") != ""; got != linked || rest.StatusOf(err) != http.StatusForbidden {
 			t.Errorf("%q: %v has a link: %t, want %t", endpoint, err, got, linked)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 const (
@@ -50,19 +51,19 @@ type shownParty struct{ Body registryv1.Party }
 // registration registers what parties say of themselves.
 func (s *Server) registration() {
 	about := s.operation("getRegistry", http.MethodGet, registryv1.PathRegistry, anybody, "Get what the registry says of itself and of the caller")
-	register(s, about, func(ctx context.Context, _ *struct{}) (*struct{ Body registryv1.Registry }, error) {
+	rest.Register(s.api, about, func(ctx context.Context, _ *struct{}) (*struct{ Body registryv1.Registry }, error) {
 		return &struct{ Body registryv1.Registry }{s.about(callerFrom(ctx))}, nil
 	})
 	put := s.operation("putParty", http.MethodPut, registryv1.PathParty, certified, "Announce a party, or its new keys")
 	put.Description += " A party that brings a token or a certificate of an authority is approved at once, others when an administrator approves them. " +
 		"An announcement with a chain that has one more key makes that the current one, and withdraws what was signed with the one before; revisions may begin anew with it. The current key is no other party's, nor another party's first one. The same announcement again changes nothing."
-	register(s, put, s.enrol)
+	rest.Register(s.api, put, s.enrol)
 	get := s.operation("getParty", http.MethodGet, registryv1.PathParty, itself, "Get a party")
-	register(s, get, func(ctx context.Context, in *Named) (*shownParty, error) { return s.party(ctx, in.Party) })
+	rest.Register(s.api, get, func(ctx context.Context, in *Named) (*shownParty, error) { return s.party(ctx, in.Party) })
 	list := s.listing("listParties", registryv1.Base+registryv1.PathParties, "List the parties that are approved")
-	register(s, list, s.listParties)
+	rest.Register(s.api, list, s.listParties)
 	lease := s.operation("renewLease", http.MethodPut, registryv1.PathLease, owns, "Renew the lease of a party: it is alive")
-	register(s, lease, func(ctx context.Context, in *Named) (*struct{ Body registryv1.Lease }, error) {
+	rest.Register(s.api, lease, func(ctx context.Context, in *Named) (*struct{ Body registryv1.Lease }, error) {
 		return s.renew(ctx, in.Party)
 	})
 }
@@ -94,23 +95,23 @@ func (s *Server) enrol(ctx context.Context, in *enrolInput) (*shownParty, error)
 	// The keys make the ID, and the connection was made with the current one.
 	keys, err := party.ParseKeys(in.Body.Keys)
 	if err != nil {
-		return nil, wrong(http.StatusUnprocessableEntity, "body.keys", err)
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "body.keys", err)
 	}
 	current := party.Fingerprint(keys.Current())
 	switch {
 	case string(keys.ID()) != in.Party:
-		return nil, wrong(http.StatusForbidden, "body.keys", fmt.Errorf("these are the keys of %s, and not of %s", keys.ID(), in.Party))
+		return nil, rest.Wrong(http.StatusForbidden, "body.keys", fmt.Errorf("these are the keys of %s, and not of %s", keys.ID(), in.Party))
 	case current != who.fingerprint:
-		return nil, wrong(http.StatusForbidden, "body.keys", fmt.Errorf("the current key is %s, and the connection was made with %s", current, who.fingerprint))
+		return nil, rest.Wrong(http.StatusForbidden, "body.keys", fmt.Errorf("the current key is %s, and the connection was made with %s", current, who.fingerprint))
 	}
 
 	// The announcement is signed with it.
 	var said registryv1.Announcement
 	if err := party.Verify(in.Body.Announcement, registryv1.TypeAnnouncement, keys.Current(), &said); err != nil {
-		return nil, wrong(http.StatusUnprocessableEntity, "body.announcement", err)
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "body.announcement", err)
 	}
 	if field, err := checkAnnouncement(said, in.Party, now); err != nil {
-		return nil, wrong(http.StatusUnprocessableEntity, "body.announcement."+field, err)
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "body.announcement."+field, err)
 	}
 	if err := s.unclaimed(in.Party, said.Clusters); err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (s *Server) admitted(ctx context.Context, p store.Party, in registryv1.Enro
 	switch {
 	case in.Certificates != "":
 		if err := s.issued(in.Certificates, key, now); err != nil {
-			return store.Party{}, wrong(http.StatusForbidden, "body.certificates", err)
+			return store.Party{}, rest.Wrong(http.StatusForbidden, "body.certificates", err)
 		}
 		p.State, p.EnrolledBy = store.Approved, "certificate"
 	case in.Token != "":
@@ -157,7 +158,7 @@ func (s *Server) enrolled(ctx context.Context, kept store.Party, keys party.Keys
 		if signer, err := party.Signer(e.Offer.JWS); err == nil && signer == party.Fingerprint(keys.Current()) {
 			continue
 		}
-		if err := s.withdraw(ctx, kept.ID, e.Key.Offer); err != nil && statusOf(err) != http.StatusNotFound {
+		if err := s.withdraw(ctx, kept.ID, e.Key.Offer); err != nil && rest.StatusOf(err) != http.StatusNotFound {
 			return nil, err
 		}
 	}
@@ -262,7 +263,7 @@ func (s *Server) party(ctx context.Context, id string) (*shownParty, error) {
 	found := s.parties.get(id)
 	own := callerFrom(ctx).is(id)
 	if found == nil || found.State != registryv1.Approved && !own {
-		return nil, refusal(http.StatusNotFound, "there is no party "+id)
+		return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoSuchParty, id))
 	}
 	shown := found.Party
 	if own {
@@ -316,7 +317,7 @@ func (s *Server) fromStore(err error, field string) error {
 		return err // Nil, or a failure.
 	}
 	if field == "" {
-		return refusal(status, err.Error())
+		return rest.Refusal(status, err.Error())
 	}
-	return wrong(status, field, err)
+	return rest.Wrong(status, field, err)
 }

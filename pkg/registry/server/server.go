@@ -17,21 +17,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -77,17 +76,15 @@ type Server struct {
 	follower *follower
 	watchers *source.Limit
 	attached atomic.Int64 // Watchers that are connected.
-	pace     *pace
+	pace     *rest.Callers[*rate.Limiter]
 	// effort bounds what filters cost, and answers the lists that are on their way.
 	effort  *effort
 	answers *source.Limit
 	metrics *metrics
 	// expressions are those of filters, compiled.
 	expressions *expressions
-	huma        huma.API
+	api         *rest.API
 	mux         *http.ServeMux
-	// The OpenAPI document, as it is served.
-	json, yaml []byte
 }
 
 // New returns a registry that knows what its store has. It must be run to learn of more.
@@ -126,17 +123,23 @@ func describe(cfg Config) (*Server, error) {
 		effort: newEffort(effortEach), answers: source.NewLimit(answersAtOnce, answersEach),
 	}
 	s.metrics = newMetrics(s)
-	s.huma = humago.New(s.mux, config())
+	s.api = s.newAPI()
 	s.registration()
 	s.offering()
 	s.watching()
 	s.older()
 	s.rear()
-	if err := s.document(); err != nil {
+	err = s.api.Seal("/", func(r *http.Request) error { return s.paced(caller{address: source.AddressOfRequest(r)}) })
+	return s, err
+}
+
+// OpenAPI returns the document of the registry's API, as YAML.
+func OpenAPI() ([]byte, error) {
+	s, err := describe(Config{})
+	if err != nil {
 		return nil, err
 	}
-	s.others()
-	return s, nil
+	return s.api.OpenAPI().YAML()
 }
 
 // Handler returns the handler of all paths.
@@ -160,38 +163,27 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, config *tls.Con
 	return group.Wait()
 }
 
-// config returns how the API is described. There is nothing in it that a browser would load.
-func config() huma.Config {
-	c := huma.DefaultConfig("liqo-broker registry", "v1")
-	c.Info.Description = "What clusters offer to each other: who they are, and their offers, which they have signed. " +
-		"Errors are problem documents (RFC 9457) that name the field which is wrong."
-	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
-	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
-	c.Formats = map[string]huma.Format{jsonType: huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
-	c.RejectUnknownQueryParameters = true
-	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		certificateScheme: {
+// newAPI returns the frame of the API, without operations.
+func (s *Server) newAPI() *rest.API {
+	return rest.New(rest.Config{
+		Title: "liqo-broker registry",
+		Description: "What clusters offer to each other: who they are, and their offers, which they have signed. " +
+			"Errors are problem documents (RFC 9457) that name the field which is wrong.",
+		Schemes: map[string]*huma.SecurityScheme{certificateScheme: {
 			Type:        "mutualTLS",
 			Description: "A client certificate of the party's current key. It may be self-signed: what counts is its key.",
-		},
-	}
-	return c
+		}},
+		Base: registryv1.Base, Timeout: answerTimeout, MaxBody: registryv1.MaxBody, Failed: messageFailed,
+		Caller: func(ctx context.Context) string { return callerFrom(ctx).called() }, Log: s.cfg.Log,
+	}, s.mux)
 }
 
 const certificateScheme = "certificate"
 
-// jsonType is the media type of most answers.
-const jsonType = "application/json"
-
 // operation describes an operation: its name, method and path below the base, what it needs, and what it does.
 func (s *Server) operation(id, method, path string, n need, summary string) huma.Operation {
-	op := huma.Operation{
-		OperationID: id, Method: method, Path: registryv1.Base + path, Summary: summary, Description: n.String(), MaxBodyBytes: registryv1.MaxBody,
-		Middlewares: huma.Middlewares{private, accepts(s, jsonType), s.admit(n), s.once},
-		Errors: []int{
-			http.StatusNotAcceptable, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
-		},
-	}
+	op := s.api.Operation(id, method, path, summary, s.admit(n))
+	op.Description = n.String()
 	switch n { //nolint:exhaustive // The others are alike.
 	case anybody:
 		op.Security = []map[string][]string{}
@@ -203,16 +195,9 @@ func (s *Server) operation(id, method, path string, n need, summary string) huma
 	if n != anybody {
 		op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden)
 	}
-	if strings.Contains(path, "{") && method == http.MethodGet {
-		op.Errors = append(op.Errors, http.StatusNotFound)
-	}
 	if method == http.MethodPut {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, http.StatusConflict)
 	}
-	if method == http.MethodPost {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	}
-	slices.Sort(op.Errors)
 	return op
 }
 
@@ -222,55 +207,4 @@ func (s *Server) listing(name, path, summary string) huma.Operation {
 	op.Path = path
 	op.Middlewares = append(op.Middlewares, s.answering)
 	return op
-}
-
-// register adds an operation. What goes wrong inside is logged and not told.
-func register[I, O any](s *Server, op huma.Operation, answer func(context.Context, *I) (*O, error)) {
-	huma.Register(s.huma, op, func(ctx context.Context, input *I) (*O, error) {
-		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-		defer cancel()
-		output, err := answer(ctx, input)
-		switch {
-		case err == nil:
-			return output, nil
-		case statusOf(err) != 0:
-			return nil, err
-		case ctx.Err() != nil:
-			return nil, later(http.StatusServiceUnavailable, "the request took too long", soon)
-		default:
-			s.cfg.Log.Error(err, "Cannot answer a request", "operation", op.OperationID, "caller", callerFrom(ctx).called())
-			return nil, internal()
-		}
-	})
-}
-
-// private keeps answers out of caches that others share, and lets none be used without asking whether it is still right.
-func private(ctx huma.Context, next func(huma.Context)) {
-	ctx.SetHeader("Cache-Control", "private, no-cache")
-	ctx.SetHeader("X-Content-Type-Options", "nosniff")
-	next(ctx)
-}
-
-// accepts returns a middleware that refuses who does not accept a media type, before anything is done.
-func accepts(s *Server, mediaType string) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		if accept := ctx.Header("Accept"); !acceptable(accept, mediaType) {
-			s.refuseContext(ctx, refusal(http.StatusNotAcceptable, "the answer is "+mediaType+", which the header Accept excludes"))
-			return
-		}
-		next(ctx)
-	}
-}
-
-// acceptable reports whether a header Accept admits a media type (RFC 9110, section 12.5.1), without a look at weights.
-func acceptable(accept, mediaType string) bool {
-	if accept == "" {
-		return true
-	}
-	kind, _, _ := strings.Cut(mediaType, "/")
-	return slices.ContainsFunc(strings.Split(accept, ","), func(candidate string) bool {
-		name, _, _ := strings.Cut(strings.ToLower(candidate), ";")
-		name = strings.TrimSpace(name)
-		return name == "*/*" || name == kind+"/*" || name == mediaType
-	})
 }

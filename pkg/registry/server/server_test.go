@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store"
 	"github.com/capacitorset/liqo-broker/pkg/registry/store/postgrestest"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
 
@@ -117,7 +118,7 @@ type answer struct {
 	status  int
 	header  http.Header
 	body    string
-	problem registryv1.Problem
+	problem restclient.RefusalError
 }
 
 // call makes a request with a key; without one if it is nil.
@@ -453,7 +454,7 @@ func bounds(t *testing.T, dsn string) {
 		"limit/None":            {reason: "A page is not empty.", query: url.Values{"limit": {"0"}}, notInWatch: true},
 		"limit/Number":          {reason: "It is a number.", query: url.Values{"limit": {"x"}}, notInWatch: true},
 		"limit/Twice":           {reason: "One limit is meant.", query: url.Values{"limit": {"1", "2"}}, notInWatch: true},
-		"continue/Long":         {reason: "No page has such a continuation.", query: url.Values{"continue": {long(513)}}, notInWatch: true},
+		"continue/Long":         {reason: "No page has such a continuation.", query: url.Values{"continue": {long(2049)}}, notInWatch: true},
 		"region/AsMany":         {reason: "As many and as long as may be.", query: url.Values{"region": many(32, long(256)), "limit": {"500"}}, ok: true, notInWatch: true},
 		"expression/Usual":      {reason: "What people write is answered.", query: url.Values{"expression": {"((plan.available > 1))"}}, ok: true, notInWatch: true},
 	}

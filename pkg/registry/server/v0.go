@@ -10,6 +10,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/registry/journal"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // OffersV0 is what a cluster offers, in the form that older programs read. It has no token: what lets a buyer peer is given to it when both have signed.
@@ -47,7 +48,7 @@ type PlanV0 struct {
 }
 
 // offersV0Input is which part is asked for.
-type offersV0Input struct{ Paging }
+type offersV0Input struct{ rest.Paging }
 
 // offersV0Listed is the answer with it.
 type offersV0Listed struct {
@@ -68,7 +69,7 @@ func (s *Server) older() {
 	op := s.listing("getOffersV0", registryv1.PathV0, "Get what is offered in the form of version 0")
 	op.Description += " A page is of as many offers as the parameter limit says; a party whose offers are in two of them is in both."
 	op.Deprecated = true
-	register(s, op, s.offersV0)
+	rest.Register(s.api, op, s.offersV0)
 }
 
 // offersV0 answers with a page in the older form. Parties without offers are left out.

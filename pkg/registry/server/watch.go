@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
 // Timing is how long what takes of a watch. Zero fields have the defaults.
@@ -52,21 +53,18 @@ func (s *Server) watching() {
 		"upsert and delete, and a bookmark after some of them; and a heartbeat when nothing happens. A watcher that calls again with the last ID goes on where it was, and gets a heartbeat at once if nothing has happened since. " +
 		"If too much has happened since, or the registry has another history, all begins again with a snapshot. " +
 		"A filter is about offers: parties come in any case. One with an expression that costs much makes the watch slow. A watcher that does not read fast enough is cut off."
-	op.Middlewares = huma.Middlewares{private, accepts(s, eventstream.MediaType), s.admit(reads), s.once}
-	op.Responses = map[string]*huma.Response{"200": {
-		Description: "The events", Content: map[string]*huma.MediaType{eventstream.MediaType: {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}}
-	schemas := s.huma.OpenAPI().Components.Schemas
+	op.Errors = append(op.Errors, http.StatusServiceUnavailable)
+	schemas := s.api.OpenAPI().Components.Schemas
 	schemas.Schema(reflect.TypeFor[registryv1.Upsert](), true, "Upsert")
 	schemas.Schema(reflect.TypeFor[registryv1.Delete](), true, "Delete")
 	schemas.Schema(reflect.TypeFor[registryv1.Bookmark](), true, "Bookmark")
-	huma.Register(s.huma, op, func(ctx context.Context, in *watchInput) (*huma.StreamResponse, error) {
+	rest.Stream(s.api, op, func(ctx context.Context, in *watchInput) (func(huma.Context), error) {
 		filter, end, err := s.filtering(ctx, &in.Filters)
 		if err != nil {
 			return nil, err
 		}
 		end()
-		return &huma.StreamResponse{Body: func(ctx huma.Context) { s.watch(ctx, filter, cmp.Or(in.LastEventID, in.After)) }}, nil //nolint:contextcheck // Huma's has the other one.
+		return func(ctx huma.Context) { s.watch(ctx, filter, cmp.Or(in.LastEventID, in.After)) }, nil //nolint:contextcheck // Huma's has the other one.
 	})
 }
 
@@ -79,8 +77,7 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	leave, ok := s.watchers.Enter(who.source())
 	if !ok {
 		s.metrics.watches.WithLabelValues("refused").Inc()
-		s.refuse(w, later(http.StatusTooManyRequests, fmt.Sprintf("too many watches: there may be %d of each party, and %d in all",
-			s.cfg.Limits.WatchersEach, s.cfg.Limits.Watchers), "10"))
+		s.api.RefuseIn(ctx, rest.Later(http.StatusTooManyRequests, fmt.Sprintf(messageTooManyWatches, s.cfg.Limits.WatchersEach, s.cfg.Limits.Watchers), "10"))
 		return
 	}
 	defer leave()
@@ -93,7 +90,7 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	// Who goes on from what this replica has not come to waits for it: what there was before is no news.
 	if err := s.catchUp(living, id); err != nil {
 		s.cfg.Log.Error(err, "Cannot let a watch go on", "caller", who.called())
-		s.refuse(w, later(http.StatusServiceUnavailable, "the registry has not come to what the watcher knows already", soon))
+		s.api.RefuseIn(ctx, rest.Later(http.StatusServiceUnavailable, messageBehind, "1"))
 		return
 	}
 

@@ -32,6 +32,9 @@ const networkIPv4, networkIPv6 = 24, 64
 // Caller is somebody who has proved to have a name, from wherever it calls.
 func Caller(name string) Source { return Source{caller: name} }
 
+// IsCaller reports whether it has proved to have a name.
+func (s Source) IsCaller() bool { return s.caller != "" }
+
 // Peer is a peer with all its addresses.
 func Peer(name string) Source { return Source{peer: name} }
 
