@@ -71,8 +71,15 @@ func (p Purchase) Ends() time.Time {
 	return p.Terms.EndsAt
 }
 
-// Last is when a seller must have said that the contract is over: a drain after its end.
-func (p Purchase) Last() time.Time { return p.Ends().Add(p.Terms.Drain) }
+// Last is when a seller must have said that the contract is over: a drain after its end, or after the end that the buyer has signed last, of which
+// the seller may hold the signature.
+func (p Purchase) Last() time.Time {
+	last := p.Ends()
+	if change := p.Proposal; change != nil && change.Signature != "" && p.Seen.Ends.Equal(p.Terms.EndsAt) {
+		last = latest(last, change.Terms.EndsAt)
+	}
+	return last.Add(p.Terms.Drain)
+}
 
 // Committed reports whether the seller can hold the buyer to the contract.
 func (p Purchase) Committed() bool { return p.Signature != "" || p.Peering != Apart }
