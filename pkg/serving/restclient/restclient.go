@@ -109,11 +109,7 @@ func (r *RefusalError) Unwrap() error { return r.means }
 
 // Temporary reports whether the same request may be answered otherwise later, though nobody does anything.
 func (r *RefusalError) Temporary() bool {
-	switch r.Status {
-	case http.StatusTooManyRequests, http.StatusRequestTimeout, statusGone:
-		return true
-	}
-	return r.Status >= http.StatusInternalServerError
+	return r.Status >= statusGone || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
 }
 
 // Refused returns why a server has refused what led to an error; nil if it was not a refusal that lasts.
