@@ -17,13 +17,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 )
 
-func condition(name string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: message}
+func ready(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
 }
 
 func TestSet(t *testing.T) {
 	var all []metav1.Condition
-	conditions.Set(&all, 3, condition("Ready", metav1.ConditionTrue, "Good", strings.Repeat("m", 2000)))
+	conditions.Set(&all, 3, ready(metav1.ConditionTrue, "Good", strings.Repeat("m", 2000)))
 	if got := all[0]; len(got.Message) != 1024 || got.ObservedGeneration != 3 || got.LastTransitionTime.IsZero() {
 		t.Errorf("message of %d bytes, generation %d, changed at %s; want 1024, 3, now", len(got.Message), got.ObservedGeneration, got.LastTransitionTime)
 	}
@@ -31,16 +31,16 @@ func TestSet(t *testing.T) {
 
 // TestTell has each change of a status or a reason told once, and nothing else.
 func TestTell(t *testing.T) {
-	is := condition("Ready", metav1.ConditionTrue, "Good", "It is good.")
+	is := ready(metav1.ConditionTrue, "Good", "It is good.")
 	for _, tc := range []struct {
 		reason string
 		before []metav1.Condition
 		want   []string
 	}{
 		{"What was not there is told.", nil, []string{"Normal Good It is good."}},
-		{"Another reason is told.", []metav1.Condition{condition("Ready", metav1.ConditionTrue, "Better", "")}, []string{"Normal Good It is good."}},
-		{"Another status is told.", []metav1.Condition{condition("Ready", metav1.ConditionFalse, "Good", "")}, []string{"Normal Good It is good."}},
-		{"Another message is not.", []metav1.Condition{condition("Ready", metav1.ConditionTrue, "Good", "It was good.")}, nil},
+		{"Another reason is told.", []metav1.Condition{ready(metav1.ConditionTrue, "Better", "")}, []string{"Normal Good It is good."}},
+		{"Another status is told.", []metav1.Condition{ready(metav1.ConditionFalse, "Good", "")}, []string{"Normal Good It is good."}},
+		{"Another message is not.", []metav1.Condition{ready(metav1.ConditionTrue, "Good", "It was good.")}, nil},
 	} {
 		events, lines := record.NewFakeRecorder(9), 0
 		ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) {
@@ -66,7 +66,7 @@ func TestTellNobody(t *testing.T) {
 	lines := 0
 	ctx := log.IntoContext(t.Context(), funcr.New(func(string, string) { lines++ }, funcr.Options{}))
 	events, none := record.NewFakeRecorder(9), func(conditions.Change) string { return "" }
-	changed := []metav1.Condition{condition("Ready", metav1.ConditionTrue, "Good", "")}
+	changed := []metav1.Condition{ready(metav1.ConditionTrue, "Good", "")}
 	conditions.Recorder{Events: events, Kind: none}.Tell(ctx, &corev1.Pod{}, nil, changed)
 	conditions.Recorder{Kind: func(conditions.Change) string { return corev1.EventTypeNormal }}.Tell(ctx, &corev1.Pod{}, nil, changed)
 	if lines != 2 || len(events.Events) > 0 {

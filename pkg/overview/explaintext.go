@@ -5,11 +5,12 @@ package overview
 
 import (
 	"fmt"
-	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"io"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // A TablePrinter prints a table.

@@ -33,6 +33,9 @@ func programs() map[string]func(context.Context) error {
 		"Signal": func(ctx context.Context) error {
 			fmt.Fprintln(os.Stdout, "runs")
 			<-ctx.Done()
+			if !errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
 			return nil
 		},
 	}

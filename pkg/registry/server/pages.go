@@ -58,7 +58,7 @@ func pageOf[T any](ctx context.Context, s *Server, in rest.Paging, of request[T]
 		}
 		keep, cost := of.keep(e)
 		if spent += cost; !keep {
-			page.Pass(e.Key.String())
+			page.Pass(e.String())
 			continue
 		}
 		if page.Full() {
@@ -73,7 +73,7 @@ func pageOf[T any](ctx context.Context, s *Server, in rest.Paging, of request[T]
 			page.End()
 			break
 		}
-		page.Add(e.Key.String(), fmt.Sprint(e.Revision, aliveIn(of.view, e)), shown)
+		page.Add(e.String(), fmt.Sprint(e.Revision, aliveIn(of.view, e)), shown)
 	}
 	etag, unmodified := page.ETag()
 	return &listed[T]{ETag: etag, Body: List[T]{Items: page.Items, Continue: page.Continue, Revision: of.view.Revision}}, unmodified

@@ -92,7 +92,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("a registry needs a store")
 	}
-	s, err := describe(cfg)
+	s, err := describe(cfg) //nolint:contextcheck // A door is asked with the context of its request.
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type Paging struct {
 	Conditional
 
 	Limit    int    `default:"100"                                                                                                                   doc:"How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue." maximum:"500"    minimum:"1" query:"limit"`
-	Continue string `doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice." maxLength:"2048"                                                                                                    query:"continue"`
+	Continue string `doc:"What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice." maxLength:"2048"                                                                                                     query:"continue"`
 }
 
 // Page is a page of a list while its items are added. It is for one goroutine.

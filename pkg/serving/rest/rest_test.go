@@ -116,7 +116,7 @@ func none(context.Context) error { return nil }
 
 // ask makes a request, with headers as pairs.
 func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, path, strings.NewReader(body)) //nolint:noctx // It has its own.
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", JSON)
 	}
@@ -168,8 +168,9 @@ func TestAnswers(t *testing.T) {
 				return
 			}
 			var problem struct {
-				Title, Detail string
-				Status        int
+				Title  string `json:"title"`
+				Detail string `json:"detail"`
+				Status int    `json:"status"`
 			}
 			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || problem.Status != tc.code || problem.Title == "" || !strings.Contains(problem.Detail, tc.detail) ||
 				w.Header().Get("Content-Type") != "application/problem+json" {

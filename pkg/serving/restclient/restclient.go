@@ -124,7 +124,7 @@ func Refused(err error) *RefusalError {
 // noAnswerError is ErrNoAnswer with its reason.
 type noAnswerError struct{ error }
 
-func (e noAnswerError) Is(target error) bool { return target == ErrNoAnswer } //nolint:errorlint // It is asked for by errors.Is.
+func (e noAnswerError) Is(target error) bool { return target == ErrNoAnswer }
 func (e noAnswerError) Unwrap() error        { return e.error }
 
 // Call makes a request with a body as JSON, unless that is nil, and reads the answer into a value, unless that is nil. The error is a *RefusalError,

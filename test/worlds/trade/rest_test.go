@@ -210,11 +210,14 @@ func (b *buyer) fitsIntoContracts() error {
 				given += cpu.Value()
 			}
 		}
-		if cores := b.liqo.cores[s.identity.ID]; cores > given && !(s.restored && cores <= b.size(s.identity.ID)) && !b.liqo.disturbed[s.identity.ID] {
+		size := given
+		if s.restored { // It may give by terms that are not in force any more: nodes that are larger than the contracts stay as they are.
+			size = max(given, b.size(s.identity.ID))
+		}
+		if cores := b.liqo.cores[s.identity.ID]; cores > size && !b.liqo.disturbed[s.identity.ID] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
 		}
-		// A seller that was restored may give by terms that are not in force any more: nodes that are larger than the contracts stay closed.
-		if given > 0 && b.liqo.closed[s.identity.ID] && !b.liqo.disturbed[s.identity.ID] && !(s.restored && b.size(s.identity.ID) > given) {
+		if given > 0 && size == given && b.liqo.closed[s.identity.ID] && !b.liqo.disturbed[s.identity.ID] {
 			return fmt.Errorf("the nodes of %s are closed, and contracts give %d cores", s.name, given)
 		}
 	}
