@@ -91,7 +91,7 @@ func New(cfg Config, mux *http.ServeMux) *API {
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
 // Operation describes an operation: its name, method and path below the base, and what it does. The door is passed by those who may do it, before
-// anything else of the request is looked at; nil if it was passed already.
+// anything of the request but its header Accept is looked at; nil if it was passed already.
 func (a *API) Operation(id, method, path, summary string, door Middleware) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: method, Path: a.cfg.Base + path, Summary: summary, MaxBodyBytes: a.cfg.MaxBody,

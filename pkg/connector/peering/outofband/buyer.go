@@ -145,12 +145,8 @@ func (d *Driver) resolves(ctx context.Context, host string) error {
 	return nil
 }
 
-// uncordon opens the nodes of a cluster that were drained, and no others, to new pods.
-func (d *Driver) uncordon(ctx context.Context, remote cluster.ID) error {
-	nodes, err := d.nodes(ctx, remote)
-	if err != nil {
-		return err
-	}
+// uncordon opens those of some nodes that were drained, and no others, to new pods.
+func (d *Driver) uncordon(ctx context.Context, nodes []corev1.Node) error {
 	for i := range nodes {
 		node := &nodes[i]
 		if !closed(node) {

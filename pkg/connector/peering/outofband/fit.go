@@ -46,7 +46,7 @@ func (d *Driver) Fit(ctx context.Context, remote cluster.ID, room corev1.Resourc
 	}
 	leaving := leavers(all, used, room)
 	if len(leaving) == 0 && !larger(nodes, room) {
-		return 0, d.uncordon(ctx, remote)
+		return 0, d.uncordon(ctx, nodes)
 	}
 	for i := range nodes {
 		if err := d.cordon(ctx, &nodes[i]); err != nil {
@@ -69,7 +69,7 @@ func (d *Driver) Open(ctx context.Context, remote cluster.ID, room corev1.Resour
 	if larger(nodes, room) {
 		return nil
 	}
-	return d.uncordon(ctx, remote)
+	return d.uncordon(ctx, nodes)
 }
 
 // larger reports whether nodes have more than the room of something that is in it.
