@@ -74,16 +74,10 @@ func (d *drive) others(ctx context.Context, id cluster.ID) (usage, error) {
 
 // kept returns what a contract gives, also if the terms come into force that the buyer has proposed.
 func kept(p contract.Purchase) corev1.ResourceList {
-	least := p.Terms.Resources.DeepCopy()
 	if p.Proposal == nil {
-		return least
+		return p.Terms.Resources
 	}
-	for name, now := range least {
-		if then := p.Proposal.Terms.Resources[name]; then.Cmp(now) < 0 {
-			least[name] = then
-		}
-	}
-	return least
+	return resources.Min(p.Terms.Resources, p.Proposal.Terms.Resources)
 }
 
 // crowded returns why a contract cannot become smaller now; empty if it can. What the nodes are made smaller by can be sold to somebody else
