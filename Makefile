@@ -21,7 +21,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
 BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker registry connector
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-registry
-PATCHED      := .build/patched/go.mod
+PATCHED      := .build/patched/github.com/liqotech/liqo/go.mod
 GOLANGCI     := .build/bin/golangci-lint
 GOLANGCI_VERSION := v2.11.4
 GRPC_PLUGIN_VERSION := v1.5.1
@@ -64,7 +64,7 @@ demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do
 	bin/demo trade --kubernetes $(KUBERNETES)
 
 .PHONY: test
-test: deps test-unit test-chart test-release test-patched test-values test-e2e test-trade ## Run the unit tests, the chart, the release, the patches, bad values, and the journeys on four clusters, peered and not.
+test: deps test-unit test-virtual-kubelet test-chart test-release test-values test-e2e test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -95,10 +95,9 @@ images: $(IMAGES:%=bin/images/%.tar) ## Write the images, as archives that conta
 release: $(PATCHED) $(RELEASE) ## Write what people get to OUT, for VERSION=v1.2.3: images, chart, plugin, manifests, and papers about them.
 	@test -z "$$(git status --porcelain)" || { echo "release: commit what has changed first: the provenance names a commit" >&2; exit 1; }
 	rm -rf $(RELEASED)
-	build() { GOOS=$${1%/*} GOARCH=$${1#*/} $(GO_BUILD) "$${@:3}" -o $(RELEASED)/$${1/\//-}/$$2 ./cmd/$${2%.exe}; }; \
+	build() ( export GOOS=$${1%/*} GOARCH=$${1#*/}; cd cmd/$${2%.exe} && $(GO_BUILD) -o $(CURDIR)/$(RELEASED)/$${1/\//-}/$$2 . ); \
 	for platform in $(IMAGE_PLATFORMS); do \
-		for program in broker network-manager connector registry; do build $$platform $$program; done; \
-		build $$platform virtual-kubelet -modfile=$(PATCHED); \
+		for program in broker virtual-kubelet network-manager connector registry; do build $$platform $$program; done; \
 	done; \
 	for platform in $(PLUGIN_PLATFORMS); do \
 		case $$platform in windows/*) build $$platform kubectl-liqo_broker.exe;; *) build $$platform kubectl-liqo_broker;; esac; \
@@ -119,9 +118,10 @@ set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents
 	$(RELEASE) set-version -version '$(VERSION)'
 
 .PHONY: text
-text: ## Print what users read into the golden files and docs/reference: help, sentences, columns and refusals of the CRDs, metrics, events.
+text: $(PATCHED) ## Print what users read into the golden files and docs/reference: help, sentences, columns and refusals of the CRDs, metrics, events.
 	go test ./test/text -update
-	go test ./cmd/... ./pkg/virtualkubelet/serve ./pkg/registry/server -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
+	go test ./cmd/... ./pkg/registry/server -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
+	go test -C cmd/virtual-kubelet . ./internal/serve -run '^(TestHelp|TestMetricTable)$$' -update
 	go test ./pkg/registry/server -run '^TestStores$$/^SQLite$$/^REAR$$' -update
 	go test ./test/reference -update
 
@@ -140,9 +140,11 @@ generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi
 	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/chart ./chart && .build/bin/chart
-	PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/remoteipam/remoteipamv1 \
-		--go_out=pkg/remoteipam/remoteipamv1 --go_opt=paths=source_relative \
-		--go-grpc_out=pkg/remoteipam/remoteipamv1 --go-grpc_opt=paths=source_relative remoteipam.proto
+	for proto in remoteipam/remoteipamv1/remoteipam liqo/resourcereader/resourcereaderv1/resourcereader; do \
+		PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/$${proto%/*} \
+			--go_out=pkg/$${proto%/*} --go_opt=paths=source_relative \
+			--go-grpc_out=pkg/$${proto%/*} --go-grpc_opt=paths=source_relative $${proto##*/}.proto; \
+	done
 	go run ./build/openapi docs/api .build/openapi-3.0.json
 	.build/bin/oapi-codegen -config test/apiclient/config.yaml -o test/apiclient/client.gen.go .build/openapi-3.0.json
 
@@ -157,8 +159,9 @@ test-unit: deps ## Run the tests that need neither root nor a cluster; some star
 	go test ./...
 
 .PHONY: test-race
-test-race: deps ## Run the same with the race detector, which takes longer.
+test-race: deps $(PATCHED) ## Run the same, and those of the virtual kubelet, with the race detector, which takes longer.
 	CGO_ENABLED=1 go test -race ./...
+	CGO_ENABLED=1 go test -C cmd/virtual-kubelet -race ./...
 
 .PHONY: test-fast
 test-fast: ## Run the unit tests of what has changed: for the inner loop.
@@ -172,12 +175,12 @@ test-chart: ## Render the Helm charts and compare them with what kubectl applies
 
 # Go would not see that the programs or the documents have changed.
 .PHONY: test-release
-test-release: ## Pack small programs as a release does, twice, push them to a registry, and check the licences of all that is linked.
+test-release: $(PATCHED) ## Pack small programs as a release does, twice, push them to a registry, and check the licences of all that is linked.
 	go test -C build/release -count=1 ./...
 
-.PHONY: test-patched
-test-patched: $(PATCHED) ## Run the tests of what the source patches bring.
-	go test -modfile=$(PATCHED) -tags=patched ./test/patched
+.PHONY: test-virtual-kubelet
+test-virtual-kubelet: $(PATCHED) ## Run the unit tests of the virtual kubelet, and of what the source patches bring.
+	go test -C cmd/virtual-kubelet ./...
 
 .PHONY: test-values
 test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, and install, upgrade and uninstall the charts.
@@ -263,8 +266,9 @@ test-conformance: deps build images bin/lab bin/demo bin/conformance ## Run Kube
 	bin/lab down
 
 .PHONY: lint
-lint: $(GOLANGCI) ## Run the linters, and check the API against the conventions of Kubernetes.
+lint: $(GOLANGCI) $(PATCHED) ## Run the linters, and check the API against the conventions of Kubernetes.
 	$(GOLANGCI) run ./...
+	cd cmd/virtual-kubelet && $(CURDIR)/$(GOLANGCI) run ./...
 	cd test/chart && $(CURDIR)/$(GOLANGCI) run ./...
 	cd build/release && $(CURDIR)/$(GOLANGCI) run ./...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/apilint ./apilint && .build/bin/apilint -test=false ./pkg/api/...
@@ -272,14 +276,16 @@ lint: $(GOLANGCI) ## Run the linters, and check the API against the conventions 
 .PHONY: verify
 verify: deps generate lint ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
 	go mod tidy
+	go mod tidy -C cmd/virtual-kubelet
 	go mod tidy -C test/chart
 	go mod tidy -C build/release
 	go vet ./...
 	go vet -tags=e2e ./test/...
+	go vet -C cmd/virtual-kubelet ./...
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
 	go vet -C build/release ./...
-	git diff --exit-code -- go.mod go.sum test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry pkg/api pkg/remoteipam/remoteipamv1 docs/api test/apiclient
+	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry pkg/api pkg/liqo/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
 
 ##@ Help
 
@@ -310,16 +316,7 @@ bin/conformance: FORCE
 	CGO_ENABLED=0 go build -trimpath -o $@ ./test/conformance
 
 bin/virtual-kubelet: $(PATCHED) FORCE
-	$(GO_BUILD) -modfile=$(PATCHED) -o $@ ./cmd/virtual-kubelet
-
-# Kubernetes' libraries, and what they and CEL read by, are most of the plugin: nothing of them is inlined, which nobody notices who types commands.
-PLUGIN_FLAGS := -gcflags='k8s.io/...=-l' -gcflags='github.com/google/...=-l'
-PLUGIN_BYTES := 40000000
-
-bin/kubectl-liqo_broker: FORCE
-	$(GO_BUILD) $(PLUGIN_FLAGS) -o $@ ./cmd/kubectl-liqo_broker
-	@size=$$(stat -c %s $@); test $$size -le $(PLUGIN_BYTES) || \
-		{ echo "$@ has $$size bytes, and $(PLUGIN_BYTES) are the most: go list -deps ./cmd/kubectl-liqo_broker shows what it is made of" >&2; exit 1; }
+	cd cmd/virtual-kubelet && $(GO_BUILD) -o $(CURDIR)/$@ .
 
 bin/%: FORCE
 	$(GO_BUILD) -o $@ ./cmd/$*

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,36 +51,33 @@ func ReadPatches(folder string) ([]Patch, error) {
 	return patches, nil
 }
 
-// Build writes patched copies of all patched modules, and go.mod and go.sum that use them, to the folder out. Folders are
-// relative to root, the folder of the main module. When it fails, out has no go.mod.
+// Build writes a patched copy of each patched module to out, below its path. Folders are relative to root, the folder of the main module. When it
+// fails, out does not exist.
 func Build(ctx context.Context, root, patchFolder, out string) error {
-	patches, err := ReadPatches(filepath.Join(root, patchFolder))
-	if err != nil {
-		return err
-	}
 	target := filepath.Join(root, out)
 	if err := os.RemoveAll(target); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(target, 0o755); err != nil {
+	patches, err := ReadPatches(filepath.Join(root, patchFolder))
+	if err != nil {
 		return err
 	}
-
-	copies := map[string]string{} // Folder of the copy by module path, relative to root.
 	for _, patch := range patches {
-		folder, done := copies[patch.Module]
-		if !done {
-			folder = filepath.Join(out, "src", filepath.FromSlash(patch.Module))
-			if err := copyModule(ctx, root, patch, filepath.Join(root, folder)); err != nil {
-				return err
-			}
-			copies[patch.Module] = folder
+		if err = place(ctx, root, patch, filepath.Join(target, filepath.FromSlash(patch.Module))); err != nil {
+			return errors.Join(err, os.RemoveAll(target))
 		}
-		if err := apply(ctx, patch, filepath.Join(root, folder)); err != nil {
+	}
+	return nil
+}
+
+// place applies a patch to the copy of its module, which it makes for the first of them.
+func place(ctx context.Context, root string, patch Patch, folder string) error {
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		if err := copyModule(ctx, root, patch, folder); err != nil {
 			return err
 		}
 	}
-	return writeModFile(ctx, root, target, copies)
+	return apply(ctx, patch, folder)
 }
 
 // copyModule copies the module that a patch is for out of the module cache. It refuses another version than the patch's.
@@ -127,28 +125,6 @@ func parent(folder string) string {
 		return filepath.Dir(folder)
 	}
 	return filepath.Dir(absolute)
-}
-
-// writeModFile writes go.mod and go.sum, with a replace line for each copy. A relative replacement in a file given by
-// -modfile is relative to the folder of the main module.
-func writeModFile(ctx context.Context, root, target string, copies map[string]string) error {
-	for _, name := range []string{"go.sum", "go.mod"} {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(target, name), content, 0o644); err != nil {
-			return err
-		}
-	}
-	modFile := filepath.Join(target, "go.mod")
-	for module, folder := range copies {
-		edit := exec.CommandContext(ctx, "go", "mod", "edit", "-replace="+module+"=./"+filepath.ToSlash(folder), modFile)
-		if _, err := edit.Output(); err != nil {
-			return errors.Join(fmt.Errorf("replace %s in %s: %w", module, modFile, withStderr(err)), os.Remove(modFile))
-		}
-	}
-	return nil
 }
 
 // withStderr adds what a command wrote to its standard error.

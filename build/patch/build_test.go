@@ -32,12 +32,8 @@ func TestPatchesApply(t *testing.T) {
 	if err := Build(t.Context(), root, "patches", "out"); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(root, "out", "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "replace github.com/liqotech/liqo => ./out/src/github.com/liqotech/liqo"; !strings.Contains(string(content), want) {
-		t.Errorf("go.mod has no line %q", want)
+	if _, err := os.Stat(filepath.Join(root, "out", "github.com", "liqotech", "liqo", "go.mod")); err != nil {
+		t.Errorf("the patched copy of Liqo is not where cmd/virtual-kubelet/go.mod looks for it: %v", err)
 	}
 }
 
@@ -75,8 +71,8 @@ func TestBuildRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\nBuild(...): got error %v, want %q in it", tc.reason, err, tc.want)
 			}
-			if _, err := os.Stat(filepath.Join(root, "out", "go.mod")); err == nil {
-				t.Errorf("%s\nBuild(...) left a go.mod that can be built with", tc.reason)
+			if _, err := os.Stat(filepath.Join(root, "out")); err == nil {
+				t.Errorf("%s\nBuild(...) left a copy that can be built with", tc.reason)
 			}
 		})
 	}

@@ -1,14 +1,12 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Patch makes patched copies of Go modules and a go.mod that uses them.
+// Patch makes patched copies of Go modules, for a go.mod that replaces the modules by them.
 //
-// It reads the head of each patch for the module it belongs to, copies that module out of the module cache, applies
-// the patch, and writes a copy of go.mod and go.sum with one replace line per module. It knows nothing of what
-// the patches do.
+// It reads the head of each patch for the module it belongs to, copies that module out of the module cache, and applies the patch. It knows nothing
+// of what the patches do, and of who builds with the copies.
 //
 //	go run ./build/patch -patches patches -out .build/patched
-//	go build -modfile=.build/patched/go.mod ./cmd/virtual-kubelet
 package main
 
 import (

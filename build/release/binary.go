@@ -97,11 +97,14 @@ func checkBuild(info *debug.BuildInfo, p platform, patched bool, revision string
 	return nil
 }
 
-// linkedModules returns the modules of a binary by path. One that is replaced by another published one is that other one; one that is
+// linkedModules returns the modules of a binary by path, without this repository's. One that is replaced by another published one is that other one; one that is
 // replaced by a folder, which has no sum, is patched.
 func linkedModules(info *debug.BuildInfo) []linkedModule {
 	modules := make([]linkedModule, 0, len(info.Deps))
 	for _, dep := range info.Deps {
+		if dep.Path == module {
+			continue // The virtual kubelet is a module of its own, which has it from the next folder.
+		}
 		m := linkedModule{Path: dep.Path, Version: dep.Version}
 		if dep.Replace != nil && dep.Replace.Sum == "" {
 			m.Patched = true

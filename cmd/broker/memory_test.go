@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"runtime"
 	"testing"
@@ -111,7 +112,12 @@ func held(tb testing.TB, kind client.Object, count int, object func(int) client.
 		return all, nil
 	}
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListFunc: list, WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watcher, nil },
+		ListFunc: list, WatchFunc: func(options metav1.ListOptions) (watch.Interface, error) {
+			if options.SendInitialEvents != nil {
+				return nil, errors.New("this is an API server that has to be asked for a list")
+			}
+			return watcher, nil
+		},
 	}, kind, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	if err := informer.SetTransform(transformOf(tb, kind)); err != nil {
 		tb.Fatalf("set the transform of %T: %v", kind, err)

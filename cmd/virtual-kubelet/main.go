@@ -11,8 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log/klogv2"
 	"k8s.io/klog/v2"
 
+	"github.com/capacitorset/liqo-broker/cmd/virtual-kubelet/internal/virtualkubelet"
 	"github.com/capacitorset/liqo-broker/pkg/program"
-	"github.com/capacitorset/liqo-broker/pkg/virtualkubelet"
 )
 
 func main() { program.Main("virtual-kubelet", newCommand().ExecuteContext) }

@@ -93,7 +93,7 @@ func foreignCluster() *liqo.ForeignCluster {
 		Labels:      map[string]string{"discovery.liqo.io/discovery-type": "LAN", "example.com/contract": "s3cret"},
 		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "s3cret"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: "s3cret", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+			Manager: "s3cret", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")},
 		}},
 	}}
 	fc.Spec.ClusterIdentity.ClusterID = "32f0b45b-5c06-4cc4-84b6-03a323ffc93d"

@@ -6,6 +6,7 @@ package liqo
 import (
 	"slices"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -46,5 +47,5 @@ func hold(key string) corev1.Toleration {
 
 func tolerates(key string) func(corev1.Toleration) bool {
 	taint := &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute}
-	return func(t corev1.Toleration) bool { return t.ToleratesTaint(taint) }
+	return func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, false) }
 }

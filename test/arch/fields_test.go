@@ -14,7 +14,7 @@ import (
 )
 
 // TestLiqosFieldsEndInOnePlace checks that who is given one of Liqo's objects asks pkg/liqo what it says: with another version of Liqo,
-// fields move. The virtual kubelet is composed of Liqo's packages, and lists are lists in every version.
+// fields move. The virtual kubelet, which is composed of Liqo's packages, is a module of its own, and lists are lists in every version.
 func TestLiqosFieldsEndInOnePlace(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir: root, Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
@@ -29,7 +29,7 @@ func TestLiqosFieldsEndInOnePlace(t *testing.T) {
 			t.Fatalf("%s: %v", p.PkgPath, p.Errors[0])
 		}
 		folder := strings.TrimPrefix(p.PkgPath, module+"/")
-		may := within("pkg/liqo", folder) || within("pkg/virtualkubelet", folder)
+		may := within("pkg/liqo", folder)
 		for _, file := range p.Syntax {
 			ast.Inspect(file, func(n ast.Node) bool {
 				if selector, is := n.(*ast.SelectorExpr); is && ofLiqo(p.TypesInfo.Selections[selector]) {

@@ -30,7 +30,7 @@ var floors = []floor{
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
 		"pkg/install",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
-		"pkg/virtualkubelet", "pkg/ipamguard", "pkg/connector", "pkg/registry",
+		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/connector", "pkg/registry",
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/show"}},
 	{"edges", "know one outside thing each", []string{"pkg/conditions", "pkg/liqo", "pkg/party", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/registry/store"}},
@@ -40,11 +40,11 @@ var floors = []floor{
 
 // allowed are imports between folders of one floor.
 var allowed = map[[2]string]string{
-	{"pkg/virtualkubelet", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
-	{"pkg/overview", "pkg/snapshot"}:                "It reads to whom policies apply as the daemon does.",
-	{"pkg/connector", "pkg/registry"}:               "A connector calls registries, and knows parties as their client shows them.",
-	{"pkg/sheet", "pkg/excerpt"}:                    "What does not fit into a cell is cut there as everywhere.",
-	{"pkg/liqo", "pkg/lenient"}:                     "Liqo's objects are read leniently.",
+	{virtualKubelet + "/internal", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
+	{"pkg/overview", "pkg/snapshot"}:                        "It reads to whom policies apply as the daemon does.",
+	{"pkg/connector", "pkg/registry"}:                       "A connector calls registries, and knows parties as their client shows them.",
+	{"pkg/sheet", "pkg/excerpt"}:                            "What does not fit into a cell is cut there as everywhere.",
+	{"pkg/liqo", "pkg/lenient"}:                             "Liqo's objects are read leniently.",
 }
 
 // place returns the floor of a package, counted from the top, and its folder there: the longest that fits.

@@ -6,6 +6,7 @@ package arch
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,10 +30,10 @@ var programs = map[string]struct {
 	reason  string
 	without []string
 }{
-	"broker":              {"the daemon and the guard do the same whether their cluster trades or not", slices.Concat(trade, []string{"pkg/virtualkubelet"})},
+	"broker":              {"the daemon and the guard do the same whether their cluster trades or not", slices.Concat(trade, []string{virtualKubelet + "/internal"})},
 	"connector":           {"it sells by the objects of a broker, and is none", slices.Concat(brokering, []string{"pkg/registry/server", "pkg/registry/store"})},
 	"kubectl-liqo_broker": {"whoever uses the plugin may see and change both, and it serves nobody", []string{"pkg/registry/server", "pkg/registry/store", "pkg/serving/ports"}},
-	"network-manager":     {"it runs in a pod of Liqo, and is about addresses alone", slices.Concat(trade, brokering, []string{"pkg/virtualkubelet"})},
+	"network-manager":     {"it runs in a pod of Liqo, and is about addresses alone", slices.Concat(trade, brokering, []string{virtualKubelet + "/internal"})},
 	"registry":            {"it needs no Kubernetes", slices.Concat(clients, brokering, []string{"pkg/api", "pkg/connector"})},
 	"virtual-kubelet":     {"it runs on consumers too, which have none of our objects", slices.Concat(trade, brokering, []string{"pkg/api"})},
 }
@@ -49,7 +50,7 @@ func TestPrograms(t *testing.T) {
 		if !known {
 			t.Errorf("cmd/%s is no program that links_test.go knows: say there what it must not link", folder.Name())
 		}
-		for _, dependency := range dependencies(t, "./cmd/"+folder.Name()) {
+		for _, dependency := range dependencies(t, "cmd/"+folder.Name()) {
 			dependency = strings.TrimPrefix(dependency, module+"/")
 			for _, p := range programs {
 				for _, other := range p.without {
@@ -73,18 +74,51 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// dependencies returns all packages that some packages link, themselves included.
-func dependencies(t *testing.T, packages string) []string {
+// dependencies returns all packages that the packages of a folder link, themselves included.
+func dependencies(t *testing.T, folder string) []string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", packages)
-	list.Dir, list.Env = root, append(os.Environ(), "CGO_ENABLED=0") // As programs are built.
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./"+folder)
+	list.Dir = root
+	if folder == virtualKubelet {
+		list = exec.CommandContext(t.Context(), "go", "list", "-deps", "-modfile="+publishedLiqo(t), ".")
+		list.Dir = filepath.Join(root, virtualKubelet)
+	}
+	list.Env = append(os.Environ(), "CGO_ENABLED=0") // As programs are built.
 	output, err := list.Output()
 	if err != nil {
-		t.Fatalf("list what %s links: %v", packages, err)
+		t.Fatalf("list what %s links: %v", folder, err)
 	}
 	var found []string
 	for dependency := range strings.Lines(string(output)) {
 		found = append(found, strings.TrimSpace(dependency))
 	}
 	return found
+}
+
+// publishedLiqo writes a go.mod of the virtual kubelet with Liqo as it was published: what it links is the same, and no patched copy need be there.
+func publishedLiqo(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	var sums strings.Builder
+	for _, name := range []string{virtualKubelet + "/go.mod", "go.sum", virtualKubelet + "/go.sum"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path.Base(name) == "go.sum" {
+			sums.Write(text)
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(folder, "go.mod"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "go.sum"), []byte(sums.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	edit := exec.CommandContext(t.Context(), "go", "mod", "edit", "-dropreplace="+liqo+"@v0.9.4", filepath.Join(folder, "go.mod"))
+	if output, err := edit.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return filepath.Join(folder, "go.mod")
 }

@@ -42,7 +42,7 @@ spec:
   containers:
     - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {memory: %d}}}
 `, node.Status.Allocatable.Memory().Value()/4)
-	if err := fed.ProviderA.Apply(t.Context(), pod); err != nil {
+	if err := fed.ProviderA.ApplyManifests(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -53,7 +53,7 @@ func TestTwoConsumers(t *testing.T) {
 
 	asked := time.Now()
 	for _, c := range consumers {
-		if err := c.Apply(t.Context(), hungryPod(c, part)); err != nil {
+		if err := c.ApplyManifests(t.Context(), hungryPod(c, part)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestFragmentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	memory := whole[corev1.ResourceMemory]
-	if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(`
+	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: hungry, namespace: %s}
@@ -268,7 +268,7 @@ func offloadCapacity(t *testing.T, c *federation.Cluster, namespace string) {
 	}
 	// Liqo's webhook admits the offloading in a namespace that it has seen.
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		return c.Apply(ctx, fmt.Sprintf(`
+		return c.ApplyManifests(ctx, fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
 metadata: {name: %[1]s}

@@ -65,7 +65,7 @@ kind: Service
 metadata: {name: canary, namespace: liqo}
 spec: {selector: {app: canary}, ports: [{port: 80}]}
 `
-	if err := fed.Broker.Apply(t.Context(), canary); err != nil {
+	if err := fed.Broker.ApplyManifests(t.Context(), canary); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -83,7 +83,7 @@ func disguised(t *testing.T) *corev1.Pod {
 			t.Error(err)
 		}
 	})
-	err := fed.Broker.Apply(t.Context(), `
+	err := fed.Broker.ApplyManifests(t.Context(), `
 apiVersion: v1
 kind: Namespace
 metadata: {name: `+namespace+`}

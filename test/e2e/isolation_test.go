@@ -86,7 +86,7 @@ func TestPodsKeepOffTheBroker(t *testing.T) {
 	}
 	removeAtEnd(t, names...)
 	bindings := watchBindings(t, "at-once-")
-	if err := fed.Consumer.Apply(t.Context(), manifest.String()); err != nil {
+	if err := fed.Consumer.ApplyManifests(t.Context(), manifest.String()); err != nil {
 		t.Fatal(err)
 	}
 	for _, namespace := range names {
@@ -209,7 +209,7 @@ func TestPodsWait(t *testing.T) {
 	bindings := watchBindings(t, namespace+"-")
 	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["nowhere"] == "at all"`))
 	manifest := fmt.Sprintf(atOnce, namespace, fed.Broker.ID)
-	if err := fed.Consumer.Apply(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "undecided", fed.Broker.ID)); err != nil {
+	if err := fed.Consumer.ApplyManifests(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "undecided", fed.Broker.ID)); err != nil {
 		t.Fatal(err)
 	}
 	waits(t, namespace, "undecided")
@@ -248,7 +248,7 @@ func TestPodsWaitForTheDaemon(t *testing.T) {
 	removeAtEnd(t, namespace)
 	bindings := watchBindings(t, namespace+"-")
 	manifest := fmt.Sprintf(atOnce, namespace, fed.Broker.ID)
-	if err := fed.Consumer.Apply(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "heard", fed.Broker.ID)); err != nil {
+	if err := fed.Consumer.ApplyManifests(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "heard", fed.Broker.ID)); err != nil {
 		t.Fatal(err)
 	}
 	copies(t, namespace, 1)
@@ -305,7 +305,7 @@ spec:
 // addPod adds a pod to a namespace of the consumer.
 func addPod(t *testing.T, namespace, name string) {
 	t.Helper()
-	if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(lonePod, namespace, name, fed.Broker.ID)); err != nil {
+	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(lonePod, namespace, name, fed.Broker.ID)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -380,7 +380,7 @@ func TestPodsAreConfined(t *testing.T) {
 	// The consumer's own user reads it in the events of the pod.
 	privileged := strings.Replace(fmt.Sprintf(lonePod, namespace, "host", fed.Broker.ID),
 		"  containers:", "  volumes: [{name: host, hostPath: {path: /}}]\n  containers:", 1)
-	if err := fed.Consumer.Apply(t.Context(), privileged); err != nil {
+	if err := fed.Consumer.ApplyManifests(t.Context(), privileged); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) error {
@@ -406,7 +406,7 @@ func TestPodsAreConfinedWithoutWebhooks(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := fed.Broker.Apply(t.Context(), fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace",
+	if err := fed.Broker.ApplyManifests(t.Context(), fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace",
 		"metadata": {"name": %q, "labels": {"liqo.io/remote-cluster-id": %q}}}`, twin, fed.Consumer.ID)); err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func offload(t *testing.T, namespace string, strategy liqo.MappingStrategy, to .
 	}
 	apply := func(manifest string, values ...any) {
 		t.Helper()
-		if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(manifest, values...)); err != nil {
+		if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(manifest, values...)); err != nil {
 			t.Fatal(err)
 		}
 	}

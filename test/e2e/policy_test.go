@@ -107,7 +107,7 @@ func apply(t *testing.T, manifest string) {
 			t.Error(err)
 		}
 	})
-	if err := fed.Broker.Apply(t.Context(), manifest); err != nil {
+	if err := fed.Broker.ApplyManifests(t.Context(), manifest); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -45,7 +45,7 @@ func TestPools(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, free) })
 	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, all) })
 
-	if err := fed.Consumer.Apply(t.Context(), fmt.Sprintf(pickyPod, namespace, "north")); err != nil {
+	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(pickyPod, namespace, "north")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) error { return runsOn(ctx, namespace, "picky", fed.ProviderA) })

@@ -51,7 +51,7 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 	ctx := t.Context()
 	const canary = "early-canary"
 	provider := fed.ProviderB
-	if err := fed.Broker.Apply(ctx, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": %q, "namespace": "liqo"}}`, canary)); err != nil {
+	if err := fed.Broker.ApplyManifests(ctx, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": %q, "namespace": "liqo"}}`, canary)); err != nil {
 		t.Fatal(err)
 	}
 	installed := false
@@ -84,7 +84,7 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 
 	restore := withoutAdmission(t)
 	scaleBroker(t, 0)
-	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Broker.Apply(ctx, offeringTo(allVirtualNodes)) })
+	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Broker.ApplyManifests(ctx, offeringTo(allVirtualNodes)) })
 	eventually(t, time.Minute, func(ctx context.Context) error { return hasSecret(ctx, t, provider, canary) })
 
 	// The daemon comes, and the provider loses what it got, while its virtual kubelet is still Liqo's.
@@ -175,7 +175,7 @@ func TestTwinOfLiqo(t *testing.T) {
 	ctx := t.Context()
 	together(t, v1alpha1.ModeOrchestrated)
 	const wish = "wish"
-	if err := fed.Consumer.Apply(ctx, offeringTo(fmt.Sprintf("{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}", fed.Broker.ID))); err != nil {
+	if err := fed.Consumer.ApplyManifests(ctx, offeringTo(fmt.Sprintf("{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}", fed.Broker.ID))); err != nil {
 		t.Fatal(err)
 	}
 	name := func(namespace *corev1.Namespace) bool {

@@ -76,7 +76,7 @@ func TestPeerNamesNoNamespaces(t *testing.T) {
 			}
 		}
 	})
-	if err := fed.Broker.Apply(ctx, fmt.Sprintf(`
+	if err := fed.Broker.ApplyManifests(ctx, fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
 metadata: {name: %[1]s}
@@ -88,7 +88,7 @@ stringData: {key: value}
 `, private, secret)); err != nil {
 		t.Fatal(err)
 	}
-	if err := fed.ProviderA.Apply(ctx, fmt.Sprintf(`
+	if err := fed.ProviderA.ApplyManifests(ctx, fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
 metadata: {name: %[1]s}

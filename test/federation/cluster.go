@@ -51,8 +51,7 @@ func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
 		return nil, err
 	}
 	c, err := client.NewWithWatch(config, client.Options{
-		Scheme:         scheme,
-		WarningHandler: client.WarningHandlerOptions{SuppressWarnings: true},
+		Scheme: scheme,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
@@ -87,8 +86,8 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return output, nil
 }
 
-// Apply applies manifests to the cluster.
-func (c *Cluster) Apply(ctx context.Context, manifests string) error {
+// ApplyManifests applies manifests, as kubectl does.
+func (c *Cluster) ApplyManifests(ctx context.Context, manifests string) error {
 	file, err := os.CreateTemp("", "*.yaml")
 	if err != nil {
 		return err

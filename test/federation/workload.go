@@ -134,7 +134,7 @@ func (f *Federation) apply(ctx context.Context, name, namespace string, replicas
 	}
 	text := strings.NewReplacer("${NAMESPACE}", namespace, "${BROKER_ID}", string(f.Broker.ID), "${REPLICAS}", strconv.Itoa(replicas)).
 		Replace(string(manifest))
-	return f.Consumer.Apply(ctx, text)
+	return f.Consumer.ApplyManifests(ctx, text)
 }
 
 // Remove deletes a namespace of the consumer, and waits until its twins are gone as well.

@@ -72,7 +72,7 @@ type metric struct {
 
 // programs have metrics, and this is where their tests write them.
 var programs = []struct{ name, folder string }{
-	{"broker", "cmd/broker"}, {"network-manager", "cmd/network-manager"}, {"virtual-kubelet", "pkg/virtualkubelet/serve"},
+	{"broker", "cmd/broker"}, {"network-manager", "cmd/network-manager"}, {"virtual-kubelet", "cmd/virtual-kubelet/internal/serve"},
 	{"connector", "cmd/connector"}, {"registry", "pkg/registry/server"},
 }
 
@@ -173,10 +173,10 @@ func each(t *testing.T, below string, look func(folder string, file *ast.File)) 
 
 // elsewhere are reasons that stand neither in an event nor in a condition of ours.
 var elsewhere = map[string]string{
-	"pkg/liqo.ReasonOffloadingAborted":                     "Liqo's, of the status of a pod",
-	"pkg/virtualkubelet/remotepods.reasonRelocating":       "of a container that waits",
-	"pkg/virtualkubelet/remotepods.reasonPodFailed":        "of the conditions of a pod, as a kubelet's",
-	"pkg/virtualkubelet/remotepods.reasonContainerUnknown": "of a container that ended, as a kubelet's",
+	"pkg/liqo.ReasonOffloadingAborted":                               "Liqo's, of the status of a pod",
+	"cmd/virtual-kubelet/internal/remotepods.reasonRelocating":       "of a container that waits",
+	"cmd/virtual-kubelet/internal/remotepods.reasonPodFailed":        "of the conditions of a pod, as a kubelet's",
+	"cmd/virtual-kubelet/internal/remotepods.reasonContainerUnknown": "of a container that ended, as a kubelet's",
 }
 
 // TestReasons holds that each reason that a program knows is in one of the tables.

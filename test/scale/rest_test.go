@@ -320,7 +320,7 @@ func (m *measurement) liqo(r *seller) {
 	asks := liqotest.NewResourceReaderClient(conn)
 	ctx, cancel := context.WithTimeout(m.t.Context(), grantsWithin)
 	defer cancel()
-	queue := workqueue.New()
+	queue := workqueue.NewTyped[cluster.ID]()
 	defer context.AfterFunc(ctx, queue.ShutDown)()
 	began := time.Now()
 	var subscribed sync.WaitGroup
@@ -348,8 +348,7 @@ func (m *measurement) liqo(r *seller) {
 	answered, again := map[cluster.ID]bool{}, map[cluster.ID]bool{}
 	first := time.Duration(0)
 	for len(again) < len(r.all) {
-		next, ended := queue.Get()
-		id, _ := next.(cluster.ID)
+		id, ended := queue.Get()
 		if ended {
 			m.t.Errorf("after %s, %d of %d clusters have their grants, and %d were asked for again", grantsWithin, len(answered), len(r.all), len(again))
 			return

@@ -195,7 +195,7 @@ func volume(t *testing.T, on *federation.Cluster) {
 	}
 	remove(t.Context())
 	run(t.Context(), "mkdir", "-p", "-m", "777", folder)
-	err := on.Apply(t.Context(), `
+	err := on.ApplyManifests(t.Context(), `
 apiVersion: v1
 kind: PersistentVolume
 metadata: {name: registry}

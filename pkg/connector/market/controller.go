@@ -47,7 +47,7 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Market, error) {
 		err = ctrl.NewControllerManagedBy(mgr).
 			Named("registry").
 			For(&connectorv1alpha1.Registry{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			WatchesRawSource(&source.Channel{Source: m.woken}, &handler.EnqueueRequestForObject{}).
+			WatchesRawSource(source.Channel(m.woken, &handler.EnqueueRequestForObject{})).
 			Complete(m)
 	}
 	if err != nil {

@@ -150,8 +150,8 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Shop, error) {
 	first <- event.GenericEvent{Object: &connectorv1alpha1.Offer{}} // Without any offer, there is no other event.
 	err = ctrl.NewControllerManagedBy(mgr).Named("offer").
 		Watches(&connectorv1alpha1.Offer{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(&source.Channel{Source: s.woken}, all).
-		WatchesRawSource(&source.Channel{Source: first}, all).
+		WatchesRawSource(source.Channel(s.woken, all)).
+		WatchesRawSource(source.Channel(first, all)).
 		Complete(s)
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of offers: %w", err)

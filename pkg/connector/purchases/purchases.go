@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -123,7 +122,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		err = ctrl.NewControllerManagedBy(mgr).
 			Named("purchase").
 			For(&connectorv1alpha1.Purchase{}, builder.WithPredicates(wanted())).
-			WatchesRawSource(&source.Channel{Source: r.watches.woken}, &handler.EnqueueRequestForObject{}).
+			WatchesRawSource(source.Channel(r.watches.woken, &handler.EnqueueRequestForObject{})).
 			WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: pauses()}).
 			Complete(r)
 	}
@@ -141,8 +140,8 @@ func wanted() predicate.Predicate {
 }
 
 // pauses is how long the controller waits after failures.
-func pauses() ratelimiter.RateLimiter {
-	return workqueue.NewItemExponentialFailureRateLimiter(firstPause, mostPause)
+func pauses() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstPause, mostPause)
 }
 
 // Reconcile drives a Purchase as far as it goes without waiting for anybody but one answer of its seller at a time.

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,12 +19,13 @@ import (
 )
 
 // queue remembers what is added, and after how long.
-type queue map[string]time.Duration
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	after map[string]time.Duration
+}
 
-func (q queue) AddAfter(item any, after time.Duration) {
-	if request, is := item.(reconcile.Request); is {
-		q[request.Name] = after
-	}
+func (q queue) AddAfter(request reconcile.Request, after time.Duration) {
+	q.after[request.Name] = after
 }
 
 // TestChanged looks again at the requests that wait for an offer, and at no others, however often the catalog changes.
@@ -49,9 +51,9 @@ func TestChanged(t *testing.T) {
 	default:
 		t.Fatal("nobody is told")
 	}
-	added := queue{}
+	added := queue{after: map[string]time.Duration{}}
 	r.again(t.Context(), added)
-	if len(added) != 1 || added["waits"] != changedPause {
-		t.Errorf("looked at again: %v", added)
+	if len(added.after) != 1 || added.after["waits"] != changedPause {
+		t.Errorf("looked at again: %v", added.after)
 	}
 }

@@ -80,11 +80,11 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
 		Named("capacityrequest").
 		For(&connectorv1alpha1.CapacityRequest{}).
 		Owns(&connectorv1alpha1.Purchase{}).
-		WatchesRawSource(&source.Channel{Source: r.woken}, handler.Funcs{
-			GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.RateLimitingInterface) {
+		WatchesRawSource(source.Channel(r.woken, handler.Funcs{
+			GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 				r.again(ctx, queue)
 			},
-		}).Complete(r)
+		})).Complete(r)
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of capacity requests: %w", err)
 	}
@@ -101,9 +101,7 @@ func (r *Reconciler) Changed() {
 
 // again has the requests that wait for an offer looked at soon, and together with what changes until then: a busy catalog changes often. One
 // that is not found now is looked at in a while anyway.
-func (r *Reconciler) again(ctx context.Context, queue interface {
-	AddAfter(item any, after time.Duration)
-}) {
+func (r *Reconciler) again(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	var all connectorv1alpha1.CapacityRequestList
 	if err := r.cfg.Client.List(ctx, &all); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list the capacity requests that wait for an offer")

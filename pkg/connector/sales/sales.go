@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
@@ -97,8 +96,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 const firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
 
 // retries says when what has failed is tried again.
-func retries() ratelimiter.RateLimiter {
-	return workqueue.NewItemExponentialFailureRateLimiter(firstRetry, lastRetry)
+func retries() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry)
 }
 
 // tidyAgain is how often the ledger is tidied.

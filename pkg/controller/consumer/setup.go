@@ -56,15 +56,21 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // accountHandler looks at every consumer after a pause: what a provider has, what a
 // pod uses and what is reserved is part of each one's offer.
 func (r *Reconciler) accountHandler() handler.EventHandler {
-	all := func(ctx context.Context, q workqueue.RateLimitingInterface) {
+	all := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, request := range r.all(ctx) {
 			q.AddAfter(request, accountingPause)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.RateLimitingInterface) { all(ctx, q) },
-		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q workqueue.RateLimitingInterface) { all(ctx, q) },
-		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q workqueue.RateLimitingInterface) { all(ctx, q) },
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			all(ctx, q)
+		},
+		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			all(ctx, q)
+		},
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			all(ctx, q)
+		},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
@@ -49,10 +50,10 @@ func newPodWatcher(objects client.Reader, r *snapshot.Reader, clock clock.Passiv
 // handler watches, and asks for no reconciliation: KPIs are written once a minute.
 func (w *podWatcher) handler() handler.EventHandler {
 	return handler.Funcs{
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ workqueue.RateLimitingInterface) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			w.update(ctx, e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.RateLimitingInterface) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			delete(w.bound, e.Object.GetUID())

@@ -56,7 +56,7 @@ const accountingPause = time.Second
 // podHandler looks at the provider of a pod: at once if the provider is drained,
 // because people wait for it to be drained, and otherwise after a pause.
 func (r *Reconciler) podHandler() handler.EventHandler {
-	look := func(ctx context.Context, q workqueue.RateLimitingInterface, pod client.Object, useChanged bool) {
+	look := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request], pod client.Object, useChanged bool) {
 		id, draining := r.ofPod(ctx, pod.(*corev1.Pod))
 		switch {
 		case id == "":
@@ -67,13 +67,13 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.RateLimitingInterface) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 			look(ctx, q, e.Object, true)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.RateLimitingInterface) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 			look(ctx, q, e.Object, true)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.RateLimitingInterface) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 			look(ctx, q, e.ObjectNew, snapshot.UseChanged(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)))
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	strict "sigs.k8s.io/json"
@@ -76,6 +77,12 @@ type kpiDocument struct {
 	MeasuredAt string `json:"measuredAt"`
 }
 
+// jsonPath returns the path of a field in JSON: the decoder's also has the names of embedded types, which begin with capital letters, as no name of a
+// document does.
+func jsonPath(field string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(field, "."), func(name string) bool { return name != "" && unicode.IsUpper(rune(name[0])) }), ".")
+}
+
 // Parse reads an offer from JSON, and refuses unknown fields, fields that are there twice or in other
 // letters, and everything that Validate refuses at any time. Errors are ErrInvalid and name the field.
 func Parse(data []byte) (Offer, error) {
@@ -90,7 +97,7 @@ func Parse(data []byte) (Offer, error) {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mismatch):
-		return Offer{}, fmt.Errorf("%w: %s: it cannot be a %s", ErrInvalid, cmp.Or(mismatch.Field, "document"), mismatch.Value)
+		return Offer{}, fmt.Errorf("%w: %s: it cannot be a %s", ErrInvalid, cmp.Or(jsonPath(mismatch.Field), "document"), mismatch.Value)
 	case err != nil:
 		return Offer{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	case len(more) > 0:

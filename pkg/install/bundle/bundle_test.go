@@ -69,7 +69,10 @@ func leaky() []client.Object {
 	}
 	d := &appsv1.Deployment{ObjectMeta: in("liqo-broker", "liqo-broker")}
 	d.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": canary, "note": "password=" + canary, "example.com/token": canary}
-	d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: canary}}
+	d.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: canary, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:` + canary + `":{}}`)},
+	}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{container}
 	pod := &corev1.Pod{ObjectMeta: in("liqo-broker", "liqo-broker-1"), Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "broker", RestartCount: 1}}

@@ -5,28 +5,30 @@ package liqotest
 
 import (
 	"context"
+	"fmt"
 
-	resourcemonitors "github.com/liqotech/liqo/pkg/liqo-controller-manager/resource-request-controller/resource-monitors"
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/resourcereader"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/resourcereader/resourcereaderv1"
 )
 
 // ResourceReaderClient asks a resource plugin as Liqo does.
 type ResourceReaderClient struct {
-	client resourcemonitors.ResourceReaderClient
+	client resourcereaderv1.ResourceReaderClient
 }
 
 // NewResourceReaderClient returns a client that uses conn.
 func NewResourceReaderClient(conn grpc.ClientConnInterface) *ResourceReaderClient {
-	return &ResourceReaderClient{client: resourcemonitors.NewResourceReaderClient(conn)}
+	return &ResourceReaderClient{client: resourcereaderv1.NewResourceReaderClient(conn)}
 }
 
 // Read returns what the plugin offers to a consumer.
 func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([]resourcereader.Pool, error) {
-	answer, err := c.client.ReadResources(ctx, &resourcemonitors.ClusterIdentity{ClusterID: string(consumer)})
+	answer, err := c.client.ReadResources(ctx, &resourcereaderv1.ClusterIdentity{ClusterID: string(consumer)})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +36,11 @@ func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([
 	for i, pool := range answer.GetResourceLists() {
 		pools[i] = resourcereader.Pool{Name: pool.GetPoolName(), Resources: corev1.ResourceList{}}
 		for name, quantity := range pool.GetResources() {
-			pools[i].Resources[corev1.ResourceName(name)] = *quantity
+			amount, err := resource.ParseQuantity(quantity.GetString_())
+			if err != nil {
+				return nil, fmt.Errorf("%s of pool %q: %w", name, pool.GetPoolName(), err)
+			}
+			pools[i].Resources[corev1.ResourceName(name)] = amount
 		}
 	}
 	return pools, nil
@@ -42,7 +48,7 @@ func (c *ResourceReaderClient) Read(ctx context.Context, consumer cluster.ID) ([
 
 // Remove tells the plugin to forget a consumer.
 func (c *ResourceReaderClient) Remove(ctx context.Context, consumer cluster.ID) error {
-	_, err := c.client.RemoveCluster(ctx, &resourcemonitors.ClusterIdentity{ClusterID: string(consumer)})
+	_, err := c.client.RemoveCluster(ctx, &resourcereaderv1.ClusterIdentity{ClusterID: string(consumer)})
 	return err
 }
 
@@ -51,7 +57,7 @@ func (c *ResourceReaderClient) Remove(ctx context.Context, consumer cluster.ID) 
 func (c *ResourceReaderClient) Subscribe(ctx context.Context, notify func(cluster.ID) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.client.Subscribe(ctx, &resourcemonitors.Empty{})
+	stream, err := c.client.Subscribe(ctx, &resourcereaderv1.Empty{})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resourcereader serves Liqo's resource plugin, in the wire format of Liqo v0.9.4, to whoever knows what to offer. It is apart from
-// package liqo because only the daemon needs Liqo's own code for it, and all that this depends on.
+// package liqo because only the daemon serves anything to Liqo.
 //
 // It does not know what is offered.
 package resourcereader
@@ -10,12 +10,11 @@ package resourcereader
 import (
 	"context"
 
-	resourcemonitors "github.com/liqotech/liqo/pkg/liqo-controller-manager/resource-request-controller/resource-monitors"
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/resourcereader/resourcereaderv1"
 )
 
 // Reader answers Liqo's questions about what to offer to consumers. Its
@@ -43,46 +42,46 @@ type Pool struct {
 // Register serves r as Liqo's resource plugin, in the wire format
 // of Liqo v0.9.4 (service resource_reader).
 func Register(s grpc.ServiceRegistrar, r Reader) {
-	resourcemonitors.RegisterResourceReaderServer(s, &server{reader: r})
+	resourcereaderv1.RegisterResourceReaderServer(s, &server{reader: r})
 }
 
 type server struct {
-	resourcemonitors.UnimplementedResourceReaderServer
+	resourcereaderv1.UnimplementedResourceReaderServer
 	reader Reader
 }
 
 // ReadResources answers with a virtual node for each pool.
 func (s *server) ReadResources(
-	ctx context.Context, id *resourcemonitors.ClusterIdentity,
-) (*resourcemonitors.PoolResourceList, error) {
+	ctx context.Context, id *resourcereaderv1.ClusterIdentity,
+) (*resourcereaderv1.PoolResourceList, error) {
 	pools, err := s.reader.Read(ctx, cluster.ID(id.GetClusterID()))
 	if err != nil {
 		return nil, err
 	}
-	answer := &resourcemonitors.PoolResourceList{}
+	answer := &resourcereaderv1.PoolResourceList{}
 	for _, pool := range pools {
-		resources := make(map[string]*resource.Quantity, len(pool.Resources))
+		resources := make(map[string]*resourcereaderv1.Quantity, len(pool.Resources))
 		for name, quantity := range pool.Resources {
-			resources[string(name)] = &quantity
+			resources[string(name)] = &resourcereaderv1.Quantity{String_: quantity.String()}
 		}
-		answer.ResourceLists = append(answer.ResourceLists, &resourcemonitors.ResourceList{PoolName: pool.Name, Resources: resources})
+		answer.ResourceLists = append(answer.ResourceLists, &resourcereaderv1.ResourceList{PoolName: pool.Name, Resources: resources})
 	}
 	return answer, nil
 }
 
 func (s *server) RemoveCluster(
-	ctx context.Context, id *resourcemonitors.ClusterIdentity,
-) (*resourcemonitors.Empty, error) {
+	ctx context.Context, id *resourcereaderv1.ClusterIdentity,
+) (*resourcereaderv1.Empty, error) {
 	if err := s.reader.Remove(ctx, cluster.ID(id.GetClusterID())); err != nil {
 		return nil, err
 	}
-	return &resourcemonitors.Empty{}, nil
+	return &resourcereaderv1.Empty{}, nil
 }
 
 func (s *server) Subscribe(
-	_ *resourcemonitors.Empty, stream resourcemonitors.ResourceReader_SubscribeServer,
+	_ *resourcereaderv1.Empty, stream resourcereaderv1.ResourceReader_SubscribeServer,
 ) error {
 	return s.reader.Subscribe(stream.Context(), func(id cluster.ID) error {
-		return stream.Send(&resourcemonitors.ClusterIdentity{ClusterID: string(id)})
+		return stream.Send(&resourcereaderv1.ClusterIdentity{ClusterID: string(id)})
 	})
 }

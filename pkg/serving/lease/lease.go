@@ -80,5 +80,5 @@ func (l Lease) lock(client kubernetes.Interface) (resourcelock.Interface, error)
 	if err != nil {
 		return nil, fmt.Errorf("set up the replicas' lease: %w", err)
 	}
-	return Releasing(lock), nil
+	return lock, nil
 }

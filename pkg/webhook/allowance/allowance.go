@@ -49,7 +49,7 @@ type Config struct {
 type Handler struct {
 	Config
 
-	decoder *admission.Decoder
+	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)

@@ -90,15 +90,21 @@ func NewTally(c client.WithWatch, now func() time.Time) *Tally {
 	return &Tally{client: c, now: now, places: map[string]map[string]*place{}, synced: make(chan struct{})}
 }
 
+// listed is a source that is listed before it is watched: what a watch shows at its beginning, a reflector would keep whole until it has all.
+type listed struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported tells client-go so.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
+
 // Run follows the pods of all peers until the context ends.
 func (t *Tally) Run(ctx context.Context) error {
 	follow := func(kind int, typed client.Object, list func() client.ObjectList, opts ...client.ListOption) {
-		source := &toolscache.ListWatch{
+		source := listed{&toolscache.ListWatch{
 			ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return t.list(ctx, list, opts) },
 			WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
 				return t.client.Watch(ctx, list(), append(slices.Clone(opts), &client.ListOptions{Raw: &o})...)
 			},
-		}
+		}}
 		toolscache.NewReflector(source, typed, store{t, kind}, 0).Run(ctx.Done())
 	}
 	var running sync.WaitGroup

@@ -56,7 +56,7 @@ var usages = []certificatesv1.KeyUsage{
 // Handler answers the API server when a certificate is asked for. It may be used
 // concurrently.
 type Handler struct {
-	decoder *admission.Decoder
+	decoder admission.Decoder
 	reader  client.Reader
 	liqo    string
 }

@@ -52,7 +52,7 @@ func ParseLevel(name string) (Level, error) {
 // Handler answers the API server when a pod of a consumer is asked for or made. It may be
 // used concurrently.
 type Handler struct {
-	decoder   *admission.Decoder
+	decoder   admission.Decoder
 	evaluator policy.Evaluator
 	level     Level
 }
@@ -61,7 +61,7 @@ var _ admission.Handler = (*Handler)(nil)
 
 // New returns a Handler that admits pods up to a level.
 func New(scheme *runtime.Scheme, level Level) (*Handler, error) {
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks())
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("set up the checks of the Pod Security Standards: %w", err)
 	}

@@ -25,7 +25,7 @@ const Path = "/protect-liqo"
 
 // Handler answers the API server when the offloading is written.
 type Handler struct {
-	decoder *admission.Decoder
+	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)

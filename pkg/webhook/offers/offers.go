@@ -33,7 +33,7 @@ const Path = "/label-offers"
 type Handler struct {
 	reader  *snapshot.Reader
 	writer  string
-	decoder *admission.Decoder
+	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)

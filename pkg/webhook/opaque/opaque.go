@@ -55,7 +55,7 @@ const unscheduled = "What the pod requires is not free in one place"
 // scheduler says of a pod there. It may be used concurrently.
 type Handler struct {
 	hider   Hider
-	decoder *admission.Decoder
+	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)

@@ -21,7 +21,7 @@ const ConfinePath = "/confine-pods"
 // Confinement refuses a consumer's pod that could run on the broker's own nodes, after all that changes pods has changed it. It is a
 // validating admission webhook, and may be used concurrently.
 type Confinement struct {
-	decoder *admission.Decoder
+	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Confinement)(nil)

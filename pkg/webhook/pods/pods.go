@@ -48,7 +48,7 @@ type Pins interface {
 type Handler struct {
 	reader  client.Reader
 	pins    Pins
-	decoder *admission.Decoder
+	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)

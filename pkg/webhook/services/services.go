@@ -53,7 +53,7 @@ func (types Types) allow(t corev1.ServiceType) bool {
 
 // Confinement makes Services for pods of those that a peer may not have, and gives new ones no cluster IP that a peer has chosen. It may be used concurrently.
 type Confinement struct {
-	decoder *admission.Decoder
+	decoder admission.Decoder
 	types   Types
 }
 
@@ -110,7 +110,7 @@ func confine(spec *corev1.ServiceSpec) {
 
 // Guard refuses Services of peers that take what is not theirs. It may be used concurrently.
 type Guard struct {
-	decoder *admission.Decoder
+	decoder admission.Decoder
 	types   Types
 }
 

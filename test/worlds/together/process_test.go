@@ -213,6 +213,10 @@ func (s statusWriter) Create(context.Context, client.Object, client.Object, ...c
 	panic("no controller creates a subresource")
 }
 
+func (statusWriter) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	panic("no controller applies a status")
+}
+
 func (s statusWriter) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
 	panic("no controller updates a status")
 }

@@ -161,6 +161,10 @@ func (statusWriter) Create(context.Context, client.Object, client.Object, ...cli
 	panic("no connector creates a subresource")
 }
 
+func (statusWriter) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	panic("no connector applies a status")
+}
+
 func (s statusWriter) Update(_ context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
 	return s.write("update the status of", o, func() error { return s.host.server.Update(o, true) })
 }

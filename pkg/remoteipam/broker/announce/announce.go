@@ -79,7 +79,7 @@ func (a *Announcer) Setup(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named("announcer").
 		For(&corev1.Namespace{}).
-		WatchesRawSource(&source.Channel{Source: a.renewed}, handler.EnqueueRequestsFromMapFunc(a.tenants)).
+		WatchesRawSource(source.Channel(a.renewed, handler.EnqueueRequestsFromMapFunc(a.tenants))).
 		Complete(a)
 }
 

@@ -1,9 +1,0 @@
-// Copyright The liqo-broker Authors.
-// SPDX-License-Identifier: Apache-2.0
-
-// Package patched tests the behaviour that the source patches bring, one test per patch. It knows what a caller of the
-// patched modules sees, and nothing of how a patch is written. Its tests are built with the tag `patched`, because they
-// fail against the modules as published:
-//
-//	go test -modfile=.build/patched/go.mod -tags=patched ./test/patched
-package patched
