@@ -125,11 +125,12 @@ func (s *seller) grantsNoMoreThanIsPaid() error {
 	return nil
 }
 
-// opensForContracts: what is issued to a cluster is for a contract, unless an old leader has issued it just now, which takes it back when it goes on.
+// opensForContracts: what is issued to a cluster is for a contract, unless an old leader has issued it just now, which takes it back when it goes on,
+// or does not go on.
 func (s *seller) opensForContracts() error {
-	for id, by := range s.liqo.issued {
-		if !s.entitled(id) && !s.w.isUnderway(by) {
-			return fmt.Errorf("%s has issued something to %s, which has no contract", by.name, id)
+	for id, issued := range s.liqo.issued {
+		if !s.entitled(id) && !s.w.isUnderway(issued.by) && !issued.left() {
+			return fmt.Errorf("%s has issued something to %s, which has no contract", issued.by.name, id)
 		}
 	}
 	return nil

@@ -267,8 +267,8 @@ func (s *seller) grantsWhatIsPaid() error {
 
 // issuesForContracts: what was issued to a cluster is withdrawn when it has no contract any more.
 func (s *seller) issuesForContracts() error {
-	for id := range s.liqo.issued {
-		if !s.entitled(id) {
+	for id, issued := range s.liqo.issued {
+		if !s.entitled(id) && !issued.left() {
 			return fmt.Errorf("credentials that were issued to %s stay without a contract", id)
 		}
 	}
