@@ -218,8 +218,8 @@ func reaches(from, to contract.State) bool {
 	return reached[to]
 }
 
-// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left, or than a seller gives
-// that was restored.
+// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left, and by new terms that the
+// seller has signed and the buyer has not seen, or than a seller gives that was restored.
 func (b *buyer) runsWhatIsPaid() error {
 	for _, s := range b.w.sellers {
 		id, paid, goesOn := s.identity.ID, int64(0), false
@@ -229,7 +229,11 @@ func (b *buyer) runsWhatIsPaid() error {
 				continue
 			}
 			cpu := p.Status.Resources["cpu"]
-			paid += cpu.Value()
+			now := cpu.Value()
+			if r := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}); r != nil && r.Signed() && r.Terms.Revision > known.Terms.Revision {
+				now = max(now, r.Terms.Resources.Cpu().Value())
+			}
+			paid += now
 			goesOn = goesOn || known.State().InUse() && !known.Ending && !known.Standing.Parts()
 		}
 		if s.restored { // It gives by terms that may not be in force any more.
