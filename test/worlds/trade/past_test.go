@@ -21,6 +21,8 @@ type told struct {
 	last *contract.Record
 	// views are those of each version. A restored seller can write a version twice.
 	views map[int64][]contract.View
+	// again is whether it has written the contract anew: people have deleted its Sale, and an old message was answered when that was gone.
+	again bool
 }
 
 // keepsToTheTable: a contract moves along the table alone, from the state in which it was, and says why; a version says one thing; what both have
@@ -37,6 +39,7 @@ func (s *seller) keepsToTheTable() error {
 		if past.last == r {
 			continue
 		}
+		past.again = past.again || past.last == nil && len(past.views) > 0
 		if err := follows(past.last, r); err != nil {
 			return fmt.Errorf("contract %s, %s v%d: %w", r.Key, r.State, r.Version, err)
 		}
@@ -187,7 +190,7 @@ func (b *buyer) follows(s *seller, was, is contract.Purchase) error {
 		return fmt.Errorf("its seller has never written this: %+v", seen)
 	}
 	switch {
-	case s.restored: // What was written since the backup is lost.
+	case s.restored, s.told[seen.Key] != nil && s.told[seen.Key].again: // What was written since the backup is lost, or was deleted.
 		return nil
 	case seen.Version < was.Seen.Version:
 		return fmt.Errorf("it has seen v%d before", was.Seen.Version)
