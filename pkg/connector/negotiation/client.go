@@ -128,6 +128,9 @@ func (c *Client) SellerTime() time.Time {
 	return last.date.Add(c.cfg.Elapsed() - last.at)
 }
 
+// Replace takes the place of another client of the same seller, with the same Elapsed: it knows what time that one has heard.
+func (c *Client) Replace(other *Client) { c.said.Store(other.said.Load()) }
+
 // Quoted is what a seller would sell now.
 type Quoted struct {
 	Terms   contract.Terms

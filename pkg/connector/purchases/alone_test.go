@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
 // restore puts a record of a seller back, as from a backup.
@@ -197,16 +198,24 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestClockLeaps has the buyer's clock leap beyond the end while the seller answers, and while it does not: what the seller has said and what has
-// passed since count as well.
+// TestClockLeaps has the buyer's clock leap beyond the end while the seller answers, and while it does not, also to a new key of the buyer: what the
+// seller has said and what has passed since count as well.
 func TestClockLeaps(t *testing.T) {
-	for _, silent := range []bool{false, true} {
+	for _, c := range []struct{ silent, rotated bool }{{false, false}, {true, false}, {true, true}} {
 		s := open(t, remote())
 		w := newWorld(t, s)
 		w.create("p", s, nil)
 		w.until("p", connectorv1alpha1.ReasonActive, s)
-		if silent {
+		if c.silent {
 			s.silence()
+		}
+		if c.rotated {
+			next := newParty(t)
+			keys, err := party.Rotate(w.buyer.keys, w.buyer.key, next.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.buyer = somebody{next.key, keys}
 		}
 		right := w.now
 		w.now = func() time.Time { return right().Add(3 * time.Hour) }
@@ -216,7 +225,7 @@ func TestClockLeaps(t *testing.T) {
 		w.now = right
 		w.once("p")
 		if reason := reasonOf(w.get("p")); reason != connectorv1alpha1.ReasonActive || len(w.clusters.log) != 1 {
-			t.Errorf("silent %t: %s, %q", silent, reason, w.clusters.log)
+			t.Errorf("%+v: %s, %q", c, reason, w.clusters.log)
 		}
 	}
 }

@@ -167,6 +167,7 @@ func (s *sellers) client(cfg negotiation.ClientConfig) (*negotiation.Client, err
 		return nil, err
 	}
 	if is {
+		c.Replace(known.client)
 		known.client.Close()
 	}
 	s.clients[id] = connection{c, made}

@@ -110,7 +110,7 @@ func (p *Peerings) issue(ctx context.Context, record contract.Record, states ...
 	if err != nil {
 		return peering.Credentials{}, err
 	}
-	if err := all.taken(record, buyer.ID); err != nil {
+	if err := p.taken(ctx, all, record); err != nil {
 		return peering.Credentials{}, err
 	}
 	issued, err := p.driver.Issue(ctx, buyer)
@@ -157,12 +157,8 @@ func (p *Peerings) withdraw(ctx context.Context, record contract.Record) (done b
 // takeBack is withdraw while nothing else is done for the cluster.
 func (p *Peerings) takeBack(ctx context.Context, record contract.Record) (done bool, err error) {
 	buyer := record.Terms.Cluster
-	all, err := registerOf(ctx, p.contracts)
-	if err != nil {
-		return false, err
-	}
-	if all.needed(record.Key, buyer.ID) || all.taken(record, buyer.ID) != nil {
-		return true, nil //nolint:nilerr // What is another party's is not taken back.
+	if kept, err := p.kept(ctx, record); err != nil || kept {
+		return kept, err
 	}
 	if endedUngranted(record) {
 		// It may have been issued and not written down. Issue tells a peering that is not ours, and can be repeated.
@@ -177,6 +173,59 @@ func (p *Peerings) takeBack(ctx context.Context, record contract.Record) (done b
 		return false, fmt.Errorf("withdraw contract %s from cluster %s: %w", record.Key, buyer.ID, err)
 	}
 	return done, nil
+}
+
+// kept reports whether what a contract gave is not to be taken back: another one needs it, or it is another party's.
+func (p *Peerings) kept(ctx context.Context, record contract.Record) (bool, error) {
+	all, err := registerOf(ctx, p.contracts)
+	if err != nil {
+		return false, err
+	}
+	needed, err := p.stands(ctx, all, func(other contract.Record) bool {
+		return other.Key != record.Key && needs(other, record.Terms.Cluster.ID)
+	})
+	if err != nil || needed {
+		return needed, err
+	}
+	if err = p.taken(ctx, all, record); errors.Is(err, grant.ErrTaken) {
+		return true, nil
+	}
+	return false, err
+}
+
+// stands reports whether something is so of a contract as this process knows it, and still as it is stored. What it knows is behind when another one has
+// led meanwhile, or the seller was restored from a copy, and what is written because of it is final: that a contract failed, or has nothing to withdraw.
+func (p *Peerings) stands(ctx context.Context, all register, is func(contract.Record) bool) (bool, error) {
+	for _, each := range all {
+		if !is(each.record) {
+			continue
+		}
+		now, err := p.stored(ctx, each.record.Key)
+		switch {
+		case errors.Is(err, books.ErrUnreadable): // It excludes itself.
+		case err != nil:
+			return false, err
+		case now != nil && is(*now):
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// taken returns grant.ErrTaken if another party has a contract that was granted for the cluster of one.
+func (p *Peerings) taken(ctx context.Context, all register, record contract.Record) error {
+	id := record.Terms.Cluster.ID
+	taken := all.taken(record, id)
+	if taken == nil {
+		return nil
+	}
+	stands, err := p.stands(ctx, all, func(other contract.Record) bool {
+		return other.Key.Buyer != record.Key.Buyer && other.Terms.Cluster.ID == id && granted(other)
+	})
+	if err != nil || !stands {
+		return err
+	}
+	return taken
 }
 
 // grant lets the buyer's cluster peer, and returns what to tell the contract.

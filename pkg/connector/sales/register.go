@@ -72,12 +72,9 @@ func (r register) taken(record contract.Record, id cluster.ID) error {
 	return nil
 }
 
-// needed reports whether a contract besides that of a key still needs a cluster's peering.
-func (r register) needed(key contract.Key, id cluster.ID) bool {
-	return slices.ContainsFunc(r, func(each sold) bool {
-		return each.record.Key != key && each.record.Terms.Cluster.ID == id &&
-			(each.record.State == contract.Signed || granted(each.record) && !each.record.State.Final())
-	})
+// needs reports whether a contract needs a cluster's peering.
+func needs(record contract.Record, id cluster.ID) bool {
+	return record.Terms.Cluster.ID == id && (record.State == contract.Signed || granted(record) && !record.State.Final())
 }
 
 // book returns what clusters are given. A cluster that has lost all its contracts is given zero of what it had.

@@ -110,6 +110,8 @@ type seller struct {
 	// ledger is what the controller is told of the ledger, and read how often that was read from the API server.
 	ledger func(context.Context) (ledger.Ledger, error)
 	read   int
+	// knows is what the controller knows of all contracts.
+	knows sales.Contracts
 }
 
 func newSeller(t *testing.T) *seller {
@@ -143,7 +145,7 @@ func newSeller(t *testing.T) *seller {
 	if s.store, err = books.New(books.Config{Client: s.api, Reader: s.api}); err != nil {
 		t.Fatal(err)
 	}
-	s.ledger = s.store.Ledger
+	s.ledger, s.knows = s.store.Ledger, s.store
 	s.applier = negotiation.Applier{
 		Store: s.store, Offers: shop{}, Now: func() time.Time { return s.now },
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour},
@@ -192,7 +194,7 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: cached{s.api}, Reader: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger, Events: s.events})
+	controller, err := sales.New(sales.Config{Client: cached{s.api}, Reader: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.knows, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger, Events: s.events})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -705,4 +707,63 @@ func TestIssuedAfterTheEnd(t *testing.T) {
 			s.is(alice, "x", contract.Ended, connectorv1alpha1.ReasonEnded)
 		})
 	}
+}
+
+// TestBehind has a process act that knows another contract for the cluster as it was before it ended: that one neither keeps what was issued, nor the
+// cluster from another party.
+func TestBehind(t *testing.T) {
+	end := func(s *seller, buyer, id string) {
+		s.ask(buyer, id, contract.Terminate, "")
+		s.ask(buyer, id, contract.Drained, "")
+	}
+	granted := func(s *seller, buyer, id string) {
+		s.signed(buyer, id)
+		s.settle(buyer, id)
+		s.ask(buyer, id, contract.Peered, "")
+	}
+	behind := func(s *seller) *told {
+		s.t.Helper()
+		known, err := s.store.All(s.t.Context())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return &told{all: known}
+	}
+	is := func(s *seller, may bool) {
+		s.t.Helper()
+		if s.liqo.let[string(edge.ID)] != may {
+			s.t.Errorf("the cluster may peer: %t", !may)
+		}
+	}
+	t.Run("of the same party", func(t *testing.T) {
+		s := newSeller(t)
+		granted(s, alice, "x")
+		granted(s, alice, "y")
+		known := behind(s)
+		end(s, alice, "y")
+		s.settle(alice, "y")
+		is(s, true) // The first contract needs it.
+		end(s, alice, "x")
+		s.knows = known
+		s.settle(alice, "x")
+		s.is(alice, "x", contract.Ended, connectorv1alpha1.ReasonEnded)
+		is(s, false)
+	})
+	t.Run("of another party", func(t *testing.T) {
+		s := newSeller(t)
+		granted(s, bob, "y")
+		s.signed(alice, "x")
+		known := behind(s)
+		end(s, bob, "y")
+		s.settle(bob, "y")
+		s.knows = known
+		s.settle(alice, "x")
+		s.is(alice, "x", contract.Provisioning, connectorv1alpha1.ReasonSettingUp)
+		is(s, true)
+		s.ask(alice, "x", contract.Peered, "")
+		end(s, alice, "x")
+		s.settle(alice, "x")
+		s.is(alice, "x", contract.Ended, connectorv1alpha1.ReasonEnded)
+		is(s, false)
+	})
 }

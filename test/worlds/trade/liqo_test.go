@@ -17,8 +17,16 @@ import (
 )
 
 // sellerLiqo is the Liqo of a cluster that sells: to which clusters something is issued that opens it.
-// sellerLiqo.issued has who issued it last.
-type sellerLiqo struct{ issued map[cluster.ID]*process }
+type sellerLiqo struct{ issued map[cluster.ID]*issued }
+
+// issued is who has issued something last, and whether it has come too late for that: it was an old leader, and there was no contract any more.
+type issued struct {
+	by   *process
+	late bool
+}
+
+// left reports whether nobody takes it back, as the document says: the old leader that has issued it comes no further.
+func (i *issued) left() bool { return i.late && (i.by.dead || i.by.failed) }
 
 func (l sellerLiqo) clone() sellerLiqo { return sellerLiqo{maps.Clone(l.issued)} }
 
@@ -34,7 +42,7 @@ var _ peering.Seller = liqoOfSeller{}
 func (l liqoOfSeller) Issue(_ context.Context, buyer cluster.Identity) (peering.Credentials, error) {
 	err := l.p.call("issue", func() error {
 		l.p.w.notef("  %s issues to %s, before: %t", l.p.name, buyer.ID, l.s.liqo.issued[buyer.ID] != nil)
-		l.s.liqo.issued[buyer.ID] = l.p
+		l.s.liqo.issued[buyer.ID] = &issued{l.p, l.p.pause != nil && !l.s.entitled(buyer.ID)}
 		return nil
 	})
 	if err != nil {

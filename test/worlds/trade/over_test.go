@@ -31,6 +31,7 @@ func (w *world) ends() {
 		}
 	}
 	for _, s := range w.sellers {
+		s.tidy() // It does every ten minutes.
 		w.note(s.holdsNothing(), s.name)
 	}
 	w.settle()

@@ -21,6 +21,8 @@ type told struct {
 	last *contract.Record
 	// views are those of each version. A restored seller can write a version twice.
 	views map[int64][]contract.View
+	// again is whether it has written the contract anew: people have deleted its Sale, and an old message was answered when that was gone.
+	again bool
 }
 
 // keepsToTheTable: a contract moves along the table alone, from the state in which it was, and says why; a version says one thing; what both have
@@ -37,6 +39,7 @@ func (s *seller) keepsToTheTable() error {
 		if past.last == r {
 			continue
 		}
+		past.again = past.again || past.last == nil && len(past.views) > 0
 		if err := follows(past.last, r); err != nil {
 			return fmt.Errorf("contract %s, %s v%d: %w", r.Key, r.State, r.Version, err)
 		}
@@ -125,11 +128,12 @@ func (s *seller) grantsNoMoreThanIsPaid() error {
 	return nil
 }
 
-// opensForContracts: what is issued to a cluster is for a contract, unless an old leader has issued it just now, which takes it back when it goes on.
+// opensForContracts: what is issued to a cluster is for a contract, unless an old leader has issued it just now, which takes it back when it goes on,
+// or does not go on.
 func (s *seller) opensForContracts() error {
-	for id, by := range s.liqo.issued {
-		if !s.entitled(id) && !s.w.isUnderway(by) {
-			return fmt.Errorf("%s has issued something to %s, which has no contract", by.name, id)
+	for id, issued := range s.liqo.issued {
+		if !s.entitled(id) && !s.w.isUnderway(issued.by) && !issued.left() {
+			return fmt.Errorf("%s has issued something to %s, which has no contract", issued.by.name, id)
 		}
 	}
 	return nil
@@ -186,7 +190,7 @@ func (b *buyer) follows(s *seller, was, is contract.Purchase) error {
 		return fmt.Errorf("its seller has never written this: %+v", seen)
 	}
 	switch {
-	case s.restored: // What was written since the backup is lost.
+	case s.restored, s.told[seen.Key] != nil && s.told[seen.Key].again: // What was written since the backup is lost, or was deleted.
 		return nil
 	case seen.Version < was.Seen.Version:
 		return fmt.Errorf("it has seen v%d before", was.Seen.Version)
@@ -217,8 +221,8 @@ func reaches(from, to contract.State) bool {
 	return reached[to]
 }
 
-// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left, or than a seller gives
-// that was restored.
+// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left, and by new terms that the
+// seller has signed and the buyer has not seen, or than a seller gives that was restored.
 func (b *buyer) runsWhatIsPaid() error {
 	for _, s := range b.w.sellers {
 		id, paid, goesOn := s.identity.ID, int64(0), false
@@ -228,7 +232,11 @@ func (b *buyer) runsWhatIsPaid() error {
 				continue
 			}
 			cpu := p.Status.Resources["cpu"]
-			paid += cpu.Value()
+			now := cpu.Value()
+			if r := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}); r != nil && r.Signed() && r.Terms.Revision > known.Terms.Revision {
+				now = max(now, r.Terms.Resources.Cpu().Value())
+			}
+			paid += now
 			goesOn = goesOn || known.State().InUse() && !known.Ending && !known.Standing.Parts()
 		}
 		if s.restored { // It gives by terms that may not be in force any more.

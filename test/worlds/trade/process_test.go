@@ -28,6 +28,8 @@ type process struct {
 	// shows is told of Sales as soon as it has seen them; nil in a process that sells nothing.
 	shows toolscache.ResourceEventHandler
 	dead  bool
+	// failed is whether one of its calls has, and it does not know whether it was made.
+	failed bool
 	// pause lets others go on before a call; it returns false if the process is to die. It is nil in a process that is not slow.
 	pause func() bool
 }
@@ -61,6 +63,7 @@ func (p *process) before(writes bool, what string) error {
 	case writes && w.once(w.killed):
 		return p.die("before", what)
 	case w.once(w.unknown):
+		p.failed = true
 		return fmt.Errorf("%s: %w", what, errUnknown)
 	}
 	return nil
@@ -73,6 +76,7 @@ func (p *process) after(what string) error {
 	case w.once(w.killed):
 		return p.die("after", what)
 	case w.once(w.unknown):
+		p.failed = true
 		return fmt.Errorf("%s (done): %w", what, errUnknown)
 	}
 	return nil

@@ -211,7 +211,7 @@ func (b *buyer) fitsIntoContracts() error {
 			}
 		}
 		size := given
-		if s.restored { // It may give by terms that are not in force any more: nodes that are larger than the contracts stay as they are.
+		if s.restored || b.hasLeftOf(s) { // It may give by terms that are not in force any more: nodes that are larger than the contracts stay as they are.
 			size = max(given, b.size(s.identity.ID))
 		}
 		if cores := b.liqo.cores[s.identity.ID]; cores > size && !b.liqo.disturbed[s.identity.ID] {
@@ -222,6 +222,14 @@ func (b *buyer) fitsIntoContracts() error {
 		}
 	}
 	return nil
+}
+
+// hasLeftOf reports whether a seller gives by a contract that it did not know when its buyer left, which has forgotten it.
+func (b *buyer) hasLeftOf(s *seller) bool {
+	return s.hid && slices.ContainsFunc(s.sold(), func(r *contract.Record) bool {
+		_, p := b.w.purchaseOf(s, r.Key)
+		return p == nil && r.Key.Buyer == string(b.id) && r.Granted() != nil
+	})
 }
 
 // servesRequests: a CapacityRequest has at most one Purchase, and is ready if that is.
@@ -267,8 +275,8 @@ func (s *seller) grantsWhatIsPaid() error {
 
 // issuesForContracts: what was issued to a cluster is withdrawn when it has no contract any more.
 func (s *seller) issuesForContracts() error {
-	for id := range s.liqo.issued {
-		if !s.entitled(id) {
+	for id, issued := range s.liqo.issued {
+		if !s.entitled(id) && !issued.left() {
 			return fmt.Errorf("credentials that were issued to %s stay without a contract", id)
 		}
 	}

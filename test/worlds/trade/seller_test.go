@@ -95,7 +95,7 @@ func (w *world) newSeller(name string) *seller {
 	}
 	s := &seller{
 		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()), identity: cluster.Identity{ID: cluster.ID(name), Name: name},
-		liqo: sellerLiqo{map[cluster.ID]*process{}}, records: readRecords{}, told: map[contract.Key]*told{}, done: make(chan struct{}),
+		liqo: sellerLiqo{map[cluster.ID]*issued{}}, records: readRecords{}, told: map[contract.Key]*told{}, done: make(chan struct{}),
 		stock: 1 + w.r.Int64N(6), cores: 4 + w.r.Int64N(14), most: 3 + w.r.Int64N(6),
 	}
 	s.offer, err = offer.Parse(fmt.Appendf(nil, `{"party":%q,"id":%q,"revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small",
@@ -273,7 +273,7 @@ func (s *seller) restore() {
 	if s.backup == nil {
 		s.backup = &sellerBackup{s.server.Backup(), s.liqo.clone()}
 		// An old leader may just be about to take back what it has issued. Nobody does when the copy comes back; nothing is given through it.
-		maps.DeleteFunc(s.backup.liqo.issued, func(id cluster.ID, _ *process) bool { return !s.entitled(id) })
+		maps.DeleteFunc(s.backup.liqo.issued, func(id cluster.ID, _ *issued) bool { return !s.entitled(id) })
 		s.w.notef("%s is backed up", s.name)
 		return
 	}

@@ -32,6 +32,7 @@ func (w *world) lookedAt(b *buyer, p *connectorv1alpha1.Purchase, s *seller, byS
 		return
 	}
 	mark := fmt.Sprint(p.Status.ContractID, p.Spec.End != nil, p.DeletionTimestamp, known.State(), known.Seen.Version, known.Peering, known.Drained, known.Doubt, known.Standing,
+		known.Doubted, known.Draining, // They grow up to a limit, however often somebody begins again to count.
 		b.liqo.peered[s.identity.ID], b.liqo.cores[s.identity.ID], s.liqo.issued[b.identity.ID] != nil)
 	if record != nil {
 		mark += fmt.Sprint(record.Version, record.Withdrawn)
