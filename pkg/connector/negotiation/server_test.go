@@ -432,8 +432,6 @@ func TestRefuses(t *testing.T) {
 		"unknown offer":       {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
 		"unknown plan":        {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
 		"cheaper":             {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
-		"two units":           {"not for sale", buyer, "PUT", "/contracts/new", set("units", 2), 422, "units"},
-		"mode":                {"not for sale", buyer, "PUT", "/contracts/new", set("mode", "Aggregator"), 422, "terms.mode"},
 		"8GB":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
 		"-1":                  {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
 		"1e1.5":               {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
