@@ -153,9 +153,6 @@ func (o *options) validate() error {
 		u.RawQuery != "" || u.Fragment != "" || len(o.endpoint) > maxEndpoint) {
 		return fmt.Errorf("--endpoint=%.80s is not https://HOST[:PORT] of up to %d characters", o.endpoint, maxEndpoint)
 	}
-	if o.endpoint != "" && o.address == "0" {
-		return errors.New("--endpoint needs an --address")
-	}
 	if len(o.name) > maxName {
 		return fmt.Errorf("--name has %d characters, more than %d", len(o.name), maxName)
 	}

@@ -106,14 +106,6 @@ func (l *Listings) Shows(registry string, key registryclient.Key) bool {
 	return u != nil && u.sizes[key] > 0
 }
 
-// Used returns about how many bytes of memory what a registry has shown takes: what it shows together with others counts for each.
-func (l *Listings) Used(registry string) int {
-	if u := l.used[registry]; u != nil {
-		return u.all
-	}
-	return 0
-}
-
 // Expire removes the offers that are over.
 func (l *Listings) Expire(now time.Time) {
 	if len(l.catalog.Expire(now)) > 0 {

@@ -37,6 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
 )
 
 // somebody is a party of tests.
@@ -339,7 +340,7 @@ func TestLostAnswers(t *testing.T) {
 // send sends a body as it is, and returns the status and the answer.
 func (s *shop) send(t *testing.T, by somebody, method, path, body string) (status int, answer string) {
 	t.Helper()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: party.ClientConfig(by.key, s.key.Fingerprint())}}
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: partytest.Client(by.key, s.key.Fingerprint())}}
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+negotiationv1.Base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
