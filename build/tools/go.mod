@@ -2,7 +2,10 @@ module github.com/capacitorset/liqo-broker/build/tools
 
 go 1.26
 
-tool sigs.k8s.io/controller-tools/cmd/controller-gen
+tool (
+	golang.org/x/tools/cmd/deadcode
+	sigs.k8s.io/controller-tools/cmd/controller-gen
+)
 
 require (
 	golang.org/x/tools v0.37.0
@@ -37,6 +40,7 @@ require (
 	golang.org/x/net v0.44.0 // indirect
 	golang.org/x/sync v0.17.0 // indirect
 	golang.org/x/sys v0.36.0 // indirect
+	golang.org/x/telemetry v0.0.0-20250908211612-aef8a434d053 // indirect
 	golang.org/x/text v0.29.0 // indirect
 	golang.org/x/tools/go/packages/packagestest v0.1.1-deprecated // indirect
 	google.golang.org/protobuf v1.36.6 // indirect
