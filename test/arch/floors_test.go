@@ -112,6 +112,21 @@ func TestFloors(t *testing.T) {
 	}
 }
 
+// TestPackagesAreImported refuses a package that only tests import, whose name does not say so: make deadcode sees what programs link.
+func TestPackagesAreImported(t *testing.T) {
+	all, imported := imports(t), map[string]bool{}
+	for _, others := range all {
+		for _, other := range others {
+			imported[other] = true
+		}
+	}
+	for pkg := range all {
+		if within("pkg", pkg) && !imported[pkg] {
+			t.Errorf("%s is imported by tests at most: take it out, or end its name with test", pkg)
+		}
+	}
+}
+
 // TestPictureOfFloors compares ARCHITECTURE.md with the imports. Run it with -update to draw the picture again.
 func TestPictureOfFloors(t *testing.T) {
 	const begin, end = "<!-- floors: go test ./test/arch -update -->\n", "<!-- end of floors -->\n"

@@ -155,7 +155,7 @@ func (b *Book) Note(changes []registryclient.Change, after string) {
 	}
 }
 
-// count returns how many parties and offers there are.
+// count returns how many parties and offers there are. The caller has the lock.
 func (b *Book) count() (parties, offers int) {
 	for n := range b.pages {
 		p := &b.pages[n]
