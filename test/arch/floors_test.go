@@ -33,7 +33,7 @@ var floors = []floor{
 		"pkg/virtualkubelet", "pkg/ipamguard", "pkg/connector", "pkg/registry",
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/show"}},
-	{"edges", "know one outside thing each", []string{"pkg/conditions", "pkg/liqo", "pkg/party", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/registry/store"}},
+	{"edges", "know one outside thing each", []string{"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/party", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/registry/store"}},
 	{"shared", "the API, the manifests, and what every part may use", []string{"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version", "pkg/wake"}},
 	{"core", "decides on values", []string{"pkg/core"}},
 }
@@ -44,6 +44,7 @@ var allowed = map[[2]string]string{
 	{"pkg/overview", "pkg/snapshot"}:                "It reads to whom policies apply as the daemon does.",
 	{"pkg/connector", "pkg/registry"}:               "A connector calls registries, and knows parties as their client shows them.",
 	{"pkg/sheet", "pkg/excerpt"}:                    "What does not fit into a cell is cut there as everywhere.",
+	{"pkg/daemon", "pkg/lenient"}:                   "Who reads Liqo's objects reads them leniently.",
 	{"pkg/liqo", "pkg/lenient"}:                     "Liqo's objects are read leniently.",
 }
 
