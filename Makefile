@@ -273,8 +273,18 @@ lint: $(GOLANGCI) $(PATCHED) ## Run the linters, and check the API against the c
 	cd build/release && $(CURDIR)/$(GOLANGCI) run ./...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/apilint ./apilint && .build/bin/apilint -test=false ./pkg/api/...
 
+# What one of the programs reaches, and what makes the documents of the APIs. Only a change of the source has it looked for again: it takes a minute.
+.PHONY: deadcode
+deadcode: .build/deadcode ## Refuse functions that no program reaches, but those of build/deadcode.txt, which says why.
+
+.build/deadcode: build/deadcode.txt go.mod build/tools/go.mod $(shell find cmd pkg build/openapi -name '*.go' ! -name '*_test.go' ! -name 'zz_generated*' ! -name '*.pb.go')
+	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/deadcode golang.org/x/tools/cmd/deadcode
+	.build/bin/deadcode -f '{{range .Funcs}}{{printf "%s %s\n" $$.Path .Name}}{{end}}' ./cmd/... ./build/openapi | sed 's,^$(PACKAGE)/,,' | sort > $@.found
+	diff -u --label 'allowed, in build/deadcode.txt' <(sed -n 's/^\([^#][^ ]* [^ ]*\) .*/\1/p' build/deadcode.txt | sort) --label 'reached by no program' $@.found
+	@mv $@.found $@
+
 .PHONY: verify
-verify: deps generate lint ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
+verify: deps generate lint deadcode ## Check that generated files and go.mod are up to date, that everything compiles, and the style.
 	go mod tidy
 	go mod tidy -C cmd/virtual-kubelet
 	go mod tidy -C test/chart

@@ -2,7 +2,10 @@ module github.com/capacitorset/liqo-broker/build/tools
 
 go 1.26
 
-tool sigs.k8s.io/controller-tools/cmd/controller-gen
+tool (
+	golang.org/x/tools/cmd/deadcode
+	sigs.k8s.io/controller-tools/cmd/controller-gen
+)
 
 require (
 	golang.org/x/tools v0.47.0
@@ -38,6 +41,7 @@ require (
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/sync v0.21.0 // indirect
 	golang.org/x/sys v0.46.0 // indirect
+	golang.org/x/telemetry v0.0.0-20260625142307-59b4966ccb57 // indirect
 	golang.org/x/text v0.39.0 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -31,8 +30,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
-	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
@@ -91,13 +90,11 @@ type broker struct {
 
 // newBroker makes the parts of the daemon that need no API server.
 func newBroker(cfg brokerConfig) (*broker, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("register the API types: %w", err)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, liqo.AddToScheme)
+	if err != nil {
+		return nil, err
 	}
-	cfg.rest = rest.CopyConfig(cfg.rest)
-	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
-	lenient.Wrap(cfg.rest, scheme, cfg.log.WithName("objects"))
+	cfg.rest = daemon.Calls(cfg.rest, callsPerSecond, callsAtOnce, scheme, cfg.log)
 	b := &broker{cfg: cfg, scheme: scheme, watching: make(chan struct{})}
 	if cfg.brokers() {
 		b.plugin = resourceplugin.New(b.offers, b, b.synced, resourceplugin.DefaultPause)

@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -29,14 +30,14 @@ func cacheOptions() (cache.Options, error) {
 	}
 	compactor := &liqo.Compactor{}
 	return cache.Options{
-		DefaultTransform: strip,
+		DefaultTransform: daemon.Strip,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}:              {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
 			&corev1.Pod{}:               {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
-			&corev1.Namespace{}:         {Label: twin, Transform: strip},
+			&corev1.Namespace{}:         {Label: twin, Transform: daemon.Strip},
 			&liqo.ShadowPod{}:           {Transform: stripMetadata},
 			&liqo.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
-			&liqo.ResourceOffer{}:       {Transform: stripOffer},
+			&liqo.ResourceOffer{}:       {Transform: daemon.Without(liqo.DropImages)},
 			// Nobody changes one that was read, and each may name a thousand providers.
 			&v1alpha1.PlacementDecision{}: {Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)},
 		},
@@ -46,14 +47,6 @@ func cacheOptions() (cache.Options, error) {
 // uncached are read one by one and seldom, and never watched.
 func uncached() *client.CacheOptions {
 	return &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}
-}
-
-// strip drops who wrote which field.
-func strip(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
-		object.SetManagedFields(nil)
-	}
-	return o, nil
 }
 
 // stripMetadata drops the annotations too.
@@ -77,15 +70,12 @@ func stripOffloading(compactor *liqo.Compactor) toolscache.TransformFunc {
 
 // stripDecision lets the decisions for all consumers share the names of the providers.
 func stripDecision(compactor *liqo.Compactor) toolscache.TransformFunc {
-	return func(o any) (any, error) {
-		if decision, ok := o.(*v1alpha1.PlacementDecision); ok {
-			for i := range decision.Chosen {
-				c := &decision.Chosen[i]
-				c.ID, c.Name = compactor.Name(c.ID), compactor.Name(c.Name)
-			}
+	return daemon.Without(func(decision *v1alpha1.PlacementDecision) {
+		for i := range decision.Chosen {
+			c := &decision.Chosen[i]
+			c.ID, c.Name = compactor.Name(c.ID), compactor.Name(c.Name)
 		}
-		return strip(o)
-	}
+	})
 }
 
 // stripPod keeps of a pod what keptPod returns.
@@ -135,14 +125,6 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return kept
-}
-
-// stripOffer drops the images that the provider holds.
-func stripOffer(o any) (any, error) {
-	if offer, ok := o.(*liqo.ResourceOffer); ok {
-		liqo.DropImages(offer)
-	}
-	return strip(o)
 }
 
 // stripNode drops the images that a node holds and its annotations, which change

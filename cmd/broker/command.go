@@ -9,17 +9,14 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
-	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
@@ -131,15 +128,12 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	return strategy, nil
 }
 
-// ownNamespaceFile is where Kubernetes tells a pod its namespace.
-const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 // findNamespaces sets the daemon's own namespace, if it runs in a pod, and that of the
 // replicas' lease to the same, if it is needed and not given.
 func (o *options) findNamespaces(ownNamespaceFile string) error {
-	own, err := os.ReadFile(ownNamespaceFile)
+	own, err := daemon.Namespace(ownNamespaceFile)
 	if err == nil {
-		o.namespace = strings.TrimSpace(string(own))
+		o.namespace = own
 	}
 	if !o.leaderElect || o.leaderNamespace != "" {
 		return nil
@@ -165,16 +159,11 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return program.Usage(err)
 			}
-			log, err := logging.New(o.log)
+			log, config, err := daemon.Open(o.log)
 			if err != nil {
-				return program.Usage(err)
+				return err
 			}
-			capture.Libraries(log)
-			config, err := ctrl.GetConfig()
-			if err != nil {
-				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
-			}
-			if err := o.findNamespaces(ownNamespaceFile); err != nil {
+			if err := o.findNamespaces(daemon.NamespaceFile); err != nil {
 				return program.Usage(err)
 			}
 			asker, err := promquery.NewAsker(o.prometheus)

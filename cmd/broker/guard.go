@@ -18,7 +18,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,7 +27,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
-	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
@@ -160,9 +159,9 @@ func (o *guardOptions) parse() (*guard, error) {
 		return nil, err
 	}
 	capture.Libraries(log)
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("register the API types: %w", err)
+	scheme, err := daemon.Kinds(liqo.AddToScheme)
+	if err != nil {
+		return nil, err
 	}
 	return &guard{guardOptions: *o, level: level, types: types, log: log, scheme: scheme, watching: make(chan struct{})}, nil
 }
@@ -197,9 +196,7 @@ func (g *guard) ready(ctx context.Context) bool {
 // setup makes the parts that need an API server.
 func (g *guard) setup(ctx context.Context) error {
 	// Who this cluster is, and how its peers are seen.
-	config := rest.CopyConfig(g.rest)
-	config.QPS, config.Burst = callsPerSecond, callsAtOnce
-	lenient.Wrap(config, g.scheme, g.log.WithName("objects"))
+	config := daemon.Calls(g.rest, callsPerSecond, callsAtOnce, g.scheme, g.log)
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: g.scheme})
 	if err != nil {
 		return fmt.Errorf("reach the API server %s: %w", config.Host, err)
@@ -315,23 +312,18 @@ func guardCache() (cache.Options, error) {
 	}
 	managed := labels.SelectorFromSet(labels.Set{liqo.LabelBrokerManaged: liqo.BrokerManaged})
 	return cache.Options{
-		DefaultTransform: strip,
+		DefaultTransform: daemon.Strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Namespace{}:           {Label: twin, Transform: strip},
-			&networkingv1.NetworkPolicy{}: {Label: managed, Transform: strip},
-			&liqo.ResourceOffer{}:         {Transform: stripOffer},
+			&corev1.Namespace{}:           {Label: twin, Transform: daemon.Strip},
+			&networkingv1.NetworkPolicy{}: {Label: managed, Transform: daemon.Strip},
+			&liqo.ResourceOffer{}:         {Transform: daemon.Without(liqo.DropImages)},
 			&corev1.Node{}: {Transform: func(o any) (any, error) {
 				if node, ok := o.(*corev1.Node); ok {
 					node.Spec, node.Labels, node.Status = corev1.NodeSpec{}, nil, corev1.NodeStatus{Addresses: node.Status.Addresses}
 				}
 				return stripMetadata(o)
 			}},
-			&liqo.IpamStorage{}: {Transform: func(o any) (any, error) {
-				if storage, ok := o.(*liqo.IpamStorage); ok {
-					liqo.DropAllocations(storage)
-				}
-				return strip(o)
-			}},
+			&liqo.IpamStorage{}: {Transform: daemon.Without(liqo.DropAllocations)},
 		},
 	}, nil
 }

@@ -4,10 +4,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -40,15 +38,8 @@ func (b buyers) Own(ctx context.Context) negotiationv1.Endpoints {
 
 // Try implements negotiation.Reach. Of a buyer that a registry shows, liqo-auth is at the host that it has announced, or is not reached.
 func (b buyers) Try(ctx context.Context, buyer party.ID, at negotiationv1.Endpoints) (unreached []string, err error) {
-	if shown, is := b.parties.Party(buyer); is {
-		endpoint, failed := url.Parse(shown.Said.Endpoint)
-		auth, wrong := url.Parse(at.Auth)
-		if failed != nil || wrong != nil {
-			return []string{peering.AuthEndpoint}, nil //nolint:nilerr // It is at no host that has been announced.
-		}
-		if host := cmp.Or(shown.AuthHost(cluster.ID(at.Cluster)), strings.ToLower(endpoint.Hostname())); strings.ToLower(auth.Hostname()) != host {
-			return []string{peering.AuthEndpoint}, nil
-		}
+	if shown, is := b.parties.Party(buyer); is && !isAt(at.Auth, shown.AuthHost(cluster.ID(at.Cluster))) {
+		return []string{peering.AuthEndpoint}, nil
 	}
 	err = b.reach.Try(ctx, peering.Endpoints(at))
 	if found := (peering.UnreachedError)(nil); errors.As(err, &found) {
@@ -56,4 +47,10 @@ func (b buyers) Try(ctx context.Context, buyer party.ID, at negotiationv1.Endpoi
 		return found.Endpoints(), nil
 	}
 	return nil, err
+}
+
+// isAt reports whether an endpoint is at a host, which is in small letters.
+func isAt(endpoint, host string) bool {
+	u, err := party.ParseEndpoint(endpoint)
+	return err == nil && strings.ToLower(u.Hostname()) == host
 }

@@ -7,18 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
-	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
+	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -66,17 +63,12 @@ func newCommand() *cobra.Command {
 		Args:          program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			o.pluginAsked = command.Flags().Changed("resource-plugin-address") && o.pluginAddress != "0"
-			if err := errors.Join(o.findNamespace(ownNamespaceFile), o.validate()); err != nil {
+			if err := errors.Join(o.findNamespace(daemon.NamespaceFile), o.validate()); err != nil {
 				return program.Usage(err)
 			}
-			log, err := logging.New(o.log)
+			log, config, err := daemon.Open(o.log)
 			if err != nil {
-				return program.Usage(err)
-			}
-			capture.Libraries(log)
-			config, err := ctrl.GetConfig()
-			if err != nil {
-				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
+				return err
 			}
 			c, err := newConnector(*o, config, log)
 			if err != nil {
@@ -113,19 +105,15 @@ func newCommand() *cobra.Command {
 	return command
 }
 
-// ownNamespaceFile is where Kubernetes tells a pod its namespace.
-const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 // findNamespace sets the connector's namespace to that of its pod, if it is not given.
 func (o *options) findNamespace(ownNamespaceFile string) error {
 	if o.namespace != "" {
 		return nil
 	}
-	own, err := os.ReadFile(ownNamespaceFile)
-	if err != nil {
+	var err error
+	if o.namespace, err = daemon.Namespace(ownNamespaceFile); err != nil {
 		return fmt.Errorf("--namespace is needed outside of a pod: %w", err)
 	}
-	o.namespace = strings.TrimSpace(string(own))
 	return nil
 }
 
@@ -149,12 +137,8 @@ func (o *options) validate() error {
 	case len(o.pluginAllow) > 0 && (o.broker || o.pluginAddress == "0"):
 		return errors.New("--resource-plugin-allow is for a resource plugin, which --broker and --resource-plugin-address=0 do not serve")
 	}
-	if u, err := url.Parse(o.endpoint); o.endpoint != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil ||
-		u.RawQuery != "" || u.Fragment != "" || len(o.endpoint) > maxEndpoint) {
+	if _, err := party.ParseEndpoint(o.endpoint); o.endpoint != "" && (err != nil || len(o.endpoint) > maxEndpoint) {
 		return fmt.Errorf("--endpoint=%.80s is not https://HOST[:PORT] of up to %d characters", o.endpoint, maxEndpoint)
-	}
-	if o.endpoint != "" && o.address == "0" {
-		return errors.New("--endpoint needs an --address")
 	}
 	if len(o.name) > maxName {
 		return fmt.Errorf("--name has %d characters, more than %d", len(o.name), maxName)

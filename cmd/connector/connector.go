@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -50,7 +49,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
@@ -102,13 +101,12 @@ type connector struct {
 
 // newConnector makes the parts of the daemon that need no API server.
 func newConnector(o options, config *rest.Config, log logr.Logger) (*connector, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("register the API types: %w", err)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, liqo.AddToScheme)
+	if err != nil {
+		return nil, err
 	}
-	c := &connector{options: o, rest: rest.CopyConfig(config), log: log, scheme: scheme, watching: make(chan struct{}), shown: make(chan struct{}, 1)}
-	c.rest.QPS, c.rest.Burst = callsPerSecond, callsAtOnce
-	lenient.Wrap(c.rest, scheme, log.WithName("objects"))
+	c := &connector{options: o, log: log, scheme: scheme, watching: make(chan struct{}), shown: make(chan struct{}, 1)}
+	c.rest = daemon.Calls(config, callsPerSecond, callsAtOnce, scheme, log)
 	c.rest.Wrap(paged)
 	if !o.broker && o.pluginAddress != "0" {
 		c.plugin = resourceplugin.New(c.granted, c, c.synced, resourceplugin.DefaultPause)
@@ -445,26 +443,11 @@ func (a audit) Transition(_ context.Context, key contract.Key, t contract.Transi
 
 // cacheOptions keep in memory only what is read of the objects of which there are many.
 func cacheOptions() cache.Options {
-	return cache.Options{DefaultTransform: strip, ByObject: map[client.Object]cache.ByObject{
+	return cache.Options{DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{
 		&connectorv1alpha1.Sale{}: {Transform: books.Kept},
-		&liqo.ForeignCluster{}: {Transform: func(o any) (any, error) {
-			if fc, ok := o.(*liqo.ForeignCluster); ok {
-				liqo.KeepIdentity(fc)
-			}
-			return strip(o)
-		}},
-		&liqo.TunnelEndpoint{}: {Transform: func(o any) (any, error) {
-			if tunnel, ok := o.(*liqo.TunnelEndpoint); ok {
-				tunnel.OwnerReferences = nil
-			}
-			return strip(o)
-		}},
-		&corev1.Node{}: {Transform: func(o any) (any, error) {
-			if node, ok := o.(*corev1.Node); ok {
-				node.Annotations, node.Status.Images = nil, nil
-			}
-			return strip(o)
-		}},
+		&liqo.ForeignCluster{}:    {Transform: daemon.Without(liqo.KeepIdentity)},
+		&liqo.TunnelEndpoint{}:    {Transform: daemon.Without(func(tunnel *liqo.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
+		&corev1.Node{}:            {Transform: daemon.Without(func(node *corev1.Node) { node.Annotations, node.Status.Images = nil, nil })},
 		&corev1.Pod{}: {Transform: func(o any) (any, error) {
 			if pod, ok := o.(*corev1.Pod); ok {
 				return kept(pod), nil
@@ -472,14 +455,6 @@ func cacheOptions() cache.Options {
 			return o, nil
 		}},
 	}}
-}
-
-// strip drops who wrote which field.
-func strip(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
-		object.SetManagedFields(nil)
-	}
-	return o, nil
 }
 
 // kept returns of a pod where it is, whether another cluster has brought it, and otherwise what it requests.

@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
@@ -83,7 +84,7 @@ func TestBuyersPort(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = connection.Close() })
 		go func() {
-			secure, first := tls.Client(connection, party.ClientConfig(by.Key, party.Fingerprint(own.Key().Public()))), make([]byte, len("HTTP/1.1 404"))
+			secure, first := tls.Client(connection, partytest.Client(by.Key, party.Fingerprint(own.Key().Public()))), make([]byte, len("HTTP/1.1 404"))
 			_, err := io.WriteString(secure, "GET "+negotiationv1.Base+"/contracts/none HTTP/1.1\r\nHost: x\r\n\r\n")
 			if err == nil {
 				_, err = io.ReadFull(secure, first)

@@ -46,24 +46,20 @@ func newReading(s *session) *reading {
 	}}
 }
 
-// providers returns all providers, in order of their names.
+// providers returns all providers, in order of their names; with an error none.
 func (r *reading) providers(ctx context.Context, c client.Client) (*v1alpha1.ProviderList, error) {
 	var all v1alpha1.ProviderList
-	if err := listed("providers", c.List(ctx, &all)); err != nil {
-		return nil, err
-	}
+	err := listed("providers", c.List(ctx, &all))
 	overview.SortProviders(all.Items)
-	return &all, nil
+	return &all, err
 }
 
-// consumers returns all consumers, in order of their names.
+// consumers returns all consumers, in order of their names; with an error none.
 func (r *reading) consumers(ctx context.Context, c client.Client) (*v1alpha1.ConsumerList, error) {
 	var all v1alpha1.ConsumerList
-	if err := listed("consumers", c.List(ctx, &all)); err != nil {
-		return nil, err
-	}
+	err := listed("consumers", c.List(ctx, &all))
 	overview.SortConsumers(all.Items)
-	return &all, nil
+	return &all, err
 }
 
 func providerIdentities(list *v1alpha1.ProviderList) []cluster.Identity {

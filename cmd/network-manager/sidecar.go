@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,7 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
@@ -77,13 +76,11 @@ type sidecar struct {
 // newSidecar makes the parts of the sidecar that need no API server. It must be run, or else
 // closed.
 func newSidecar(cfg sidecarConfig) (*sidecar, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("register the API types: %w", err)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, liqo.AddToScheme)
+	if err != nil {
+		return nil, err
 	}
-	cfg.rest = rest.CopyConfig(cfg.rest)
-	cfg.rest.QPS, cfg.rest.Burst = callsPerSecond, callsAtOnce
-	lenient.Wrap(cfg.rest, scheme, cfg.log.WithName("objects"))
+	cfg.rest = daemon.Calls(cfg.rest, callsPerSecond, callsAtOnce, scheme, cfg.log)
 	ipam, err := ipamclient.New(cfg.ipamServer)
 	if err != nil {
 		return nil, err

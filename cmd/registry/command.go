@@ -41,6 +41,17 @@ func (d *database) with(ctx context.Context, deed func(*store.Store) error) erro
 	return deed(s)
 }
 
+// read does something with all that the registry has.
+func (d *database) read(ctx context.Context, deed func(store.Snapshot) error) error {
+	return d.with(ctx, func(s *store.Store) error {
+		snapshot, err := s.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		return deed(snapshot)
+	})
+}
+
 func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:           "registry",

@@ -34,11 +34,7 @@ func newOffers(d *database) *cobra.Command {
 		Short: "List the offers in the registry",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return d.with(command.Context(), func(s *store.Store) error {
-				snapshot, err := s.Snapshot(command.Context())
-				if err != nil {
-					return err
-				}
+			return d.read(command.Context(), func(snapshot store.Snapshot) (err error) {
 				if of != "" {
 					if of, err = find(snapshot.Parties, of); err != nil {
 						return err

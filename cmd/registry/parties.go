@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -42,11 +43,7 @@ func newPartiesList(d *database) *cobra.Command {
 		Short: "List the parties that have announced themselves",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return d.with(command.Context(), func(s *store.Store) error {
-				snapshot, err := s.Snapshot(command.Context())
-				if err != nil {
-					return err
-				}
+			return d.read(command.Context(), func(snapshot store.Snapshot) error {
 				now := time.Now()
 				return list(o, command.OutOrStdout(), partyLines(snapshot, state), []string{"ID", "NAME", "STATE", "ALIVE", "OFFERS", "ENDPOINT", "ENROLLED BY", "AGE"},
 					func(p partyLine) []string {
@@ -94,14 +91,7 @@ func newApprove(d *database) *cobra.Command {
 		Use:   "approve PARTY...",
 		Short: "Let parties publish offers and read what is offered",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			return d.with(command.Context(), func(s *store.Store) error {
-				return each(command, s, args, "approved", func(id string) error {
-					_, err := s.Approve(command.Context(), id)
-					return err
-				})
-			})
-		},
+		RunE:  d.decide("approved", (*store.Store).Approve),
 	}
 }
 
@@ -111,14 +101,7 @@ func newRevoke(d *database) *cobra.Command {
 		Short: "Put parties out for ever, with all that they offer",
 		Long:  "Put parties out for ever, with all that they offer. Contracts that they have with others are not the registry's: those end as their parties agreed.",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			return d.with(command.Context(), func(s *store.Store) error {
-				return each(command, s, args, "revoked", func(id string) error {
-					_, err := s.Revoke(command.Context(), id)
-					return err
-				})
-			})
-		},
+		RunE:  d.decide("revoked", (*store.Store).Revoke),
 	}
 }
 
@@ -158,29 +141,36 @@ func newDrop(d *database) *cobra.Command {
 	return command
 }
 
-// each does something to each of some parties, which are given by their IDs or by what the IDs begin with.
-func each(command *cobra.Command, s *store.Store, args []string, done string, deed func(id string) error) error {
-	snapshot, err := s.Snapshot(command.Context())
-	if err != nil {
-		return err
+// decision is what the registry decides about a party.
+type decision = func(s *store.Store, ctx context.Context, id string) (store.Party, error)
+
+// decide returns what a command does that decides about each of some parties, which are given by their IDs or by what the IDs begin with.
+func (d *database) decide(done string, decision decision) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		return d.with(command.Context(), func(s *store.Store) error {
+			snapshot, err := s.Snapshot(command.Context())
+			if err != nil {
+				return err
+			}
+			var ids []string
+			for _, arg := range args {
+				id, err := find(snapshot.Parties, arg)
+				if err != nil {
+					return err // Nothing is done before all are found.
+				}
+				ids = append(ids, id)
+			}
+			var failed []error
+			for _, id := range ids {
+				if _, err := decision(s, command.Context(), id); err != nil {
+					failed = append(failed, err)
+					continue
+				}
+				fmt.Fprintf(command.OutOrStdout(), "%s %s\n", id, done)
+			}
+			return errors.Join(failed...)
+		})
 	}
-	var ids []string
-	for _, arg := range args {
-		id, err := find(snapshot.Parties, arg)
-		if err != nil {
-			return err // Nothing is done before all are found.
-		}
-		ids = append(ids, id)
-	}
-	var failed []error
-	for _, id := range ids {
-		if err := deed(id); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		fmt.Fprintf(command.OutOrStdout(), "%s %s\n", id, done)
-	}
-	return errors.Join(failed...)
 }
 
 // shortest is how much of an ID is enough, if no other begins with it.

@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -197,7 +198,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", rest.JSON)
+	h.Set("Content-Type", restclient.JSON)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	_, _ = w.Write(append(body, '\n')) // A caller that has gone away is nobody's concern.

@@ -27,7 +27,6 @@ const (
 	networkManager     = "liqo-network-manager"
 	gateway            = "liqo-gateway"
 	virtualKubeletRole = "liqo-virtual-kubelet-local"
-	offloadingName     = "offloading"
 )
 
 // The flags of Liqo's controller manager that say how it makes virtual kubelets (cmd/liqo-controller-manager/main.go of liqo@v0.9.4).

@@ -20,6 +20,7 @@ import (
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 // NamespaceOffloading says to which clusters the pods of its namespace go.
@@ -105,7 +106,7 @@ type ShadowPodList = vkv1alpha1.ShadowPodList
 // ShadowEnded reports whether the pod of a ShadowPod had ended when Liqo looked last. Liqo recreates a pod that has, if somebody deletes it
 // and it is to be restarted (liqo/pkg/liqo-controller-manager/shadowpod-controller@v0.9.4). The consumer cannot change it.
 func ShadowEnded(s *ShadowPod) bool {
-	return s.Status.Phase == corev1.PodSucceeded || s.Status.Phase == corev1.PodFailed
+	return podstate.EndedIn(s.Status.Phase)
 }
 
 // PodSpec returns the pod that a consumer asks for. It may be changed.

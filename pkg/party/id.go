@@ -12,8 +12,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
-	"fmt"
-	"strings"
 )
 
 // Errors for errors.Is. An error of this package is one of these, or of the caller's own arguments.
@@ -24,9 +22,6 @@ var (
 	ErrDocument = errors.New("malformed document")
 )
 
-// idLength is how many characters SHA-256 has in base32 without padding.
-const idLength = 52
-
 // letters is the alphabet of IDs: base32 (RFC 4648, section 6), in lower case.
 var letters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
@@ -35,19 +30,6 @@ const subjectPublicKeyInfo = "\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00"
 
 // ID names a party for ever: the fingerprint of its first key. It is valid as a DNS label and as a label's value in Kubernetes.
 type ID string
-
-// ParseID returns an ID that has the form of one. The error is ErrDocument.
-func ParseID(text string) (ID, error) {
-	if len(text) != idLength || strings.ToLower(text) != text {
-		return "", fmt.Errorf("%.60q is no ID of a party, which has %d characters a-z and 2-7: %w", text, idLength, ErrDocument)
-	}
-	sum, err := letters.DecodeString(text)
-	// The last character has unused bits, which are zero in the only form of an ID.
-	if err != nil || letters.EncodeToString(sum) != text {
-		return "", fmt.Errorf("%.60q is no ID of a party: %w", text, ErrDocument)
-	}
-	return ID(text), nil
-}
 
 // Fingerprint returns the SHA-256 of a key's DER SubjectPublicKeyInfo, in the form of an ID: that of a party's first key is its ID. It is
 // empty if the key does not have the size of one.

@@ -47,11 +47,6 @@ func ServerConfig(key Key) *tls.Config {
 	return TLS{Current: func() Key { return key }, Optional: true}.Server()
 }
 
-// ClientConfig returns the configuration of a client with one key, which speaks only to the server with the key of a fingerprint.
-func ClientConfig(key Key, pin string) *tls.Config {
-	return TLS{Current: func() Key { return key }, Peer: Pin(pin)}.Client()
-}
-
 // Pin admits one key only. The error is ErrSignature.
 func Pin(pinned string) func(fingerprint string) error {
 	return func(fingerprint string) error {

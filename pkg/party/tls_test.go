@@ -18,6 +18,11 @@ import (
 	"time"
 )
 
+// clientOf returns the configuration of a client with one key, which speaks only to the server with the key of a fingerprint.
+func clientOf(key Key, pin string) *tls.Config {
+	return TLS{Current: func() Key { return key }, Peer: Pin(pin)}.Client()
+}
+
 // meet connects a client to a server over loopback, and returns how it ended for each: the client has read a byte of the server.
 func meet(t *testing.T, server, client *tls.Config) (atServer, atClient error, seen tls.ConnectionState) { //nolint:staticcheck // Both ends have one.
 	t.Helper()
@@ -64,7 +69,7 @@ func TestTLS(t *testing.T) {
 		"pinned": of(a, Pin(b.Fingerprint())).Server(),
 		"asked":  ServerConfig(a),
 	} {
-		atServer, atClient, seen := meet(t, server, ClientConfig(b, a.Fingerprint()))
+		atServer, atClient, seen := meet(t, server, clientOf(b, a.Fingerprint()))
 		if atServer != nil || atClient != nil {
 			t.Fatalf("%s: %v, %v", name, atServer, atClient)
 		}
@@ -78,12 +83,12 @@ func TestTLS(t *testing.T) {
 func TestTLSRefuses(t *testing.T) {
 	a, b, c := newKey(t, 'a'), newKey(t, 'b'), newKey(t, 'c')
 	required := of(a, nil).Server()
-	old := ClientConfig(b, a.Fingerprint())
+	old := clientOf(b, a.Fingerprint())
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	bare := ClientConfig(b, a.Fingerprint())
+	bare := clientOf(b, a.Fingerprint())
 	bare.GetClientCertificate = nil
 	// The certificate of b, with the key of c.
-	stolen := ClientConfig(c, a.Fingerprint())
+	stolen := clientOf(c, a.Fingerprint())
 	theirs, err := selfSigned(b, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +105,7 @@ func TestTLSRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := ClientConfig(b, a.Fingerprint())
+	foreign := clientOf(b, a.Fingerprint())
 	foreign.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: other}, nil
 	}
@@ -119,16 +124,16 @@ func TestTLSRefuses(t *testing.T) {
 		server, client *tls.Config
 		refused        bool
 	}{
-		"another server":     {"the client wants the key of c", required, ClientConfig(b, c.Fingerprint()), true},
+		"another server":     {"the client wants the key of c", required, clientOf(b, c.Fingerprint()), true},
 		"no server wanted":   {"a client without a pin speaks to nobody", required, of(b, nil).Client(), true},
-		"empty pin":          {"a pin that was forgotten is none", required, ClientConfig(b, ""), true},
-		"another client":     {"the server wants b only", of(a, Pin(b.Fingerprint())).Server(), ClientConfig(c, a.Fingerprint()), true},
+		"empty pin":          {"a pin that was forgotten is none", required, clientOf(b, ""), true},
+		"another client":     {"the server wants b only", of(a, Pin(b.Fingerprint())).Server(), clientOf(c, a.Fingerprint()), true},
 		"TLS 1.2":            {"its handshake shows certificates in clear", required, old, true},
 		"no certificate":     {"the server requires one", required, bare, true},
 		"stolen certificate": {"without the key it proves nothing", required, stolen, true},
 		"stolen, optional":   {"nor where none is required", ServerConfig(a), stolen, true},
 		"ECDSA":              {"keys of parties are Ed25519", required, foreign, true},
-		"no key":             {"there is nothing to show", required, ClientConfig(Key{}, a.Fingerprint()), true},
+		"no key":             {"there is nothing to show", required, clientOf(Key{}, a.Fingerprint()), true},
 		"just expired":       {"clocks differ", required, at(-certificateLifetime - time.Hour), false},
 		"long expired":       {"the peer has stood still", required, at(-certificateLifetime - Leeway - time.Hour), true},
 		"of tomorrow":        {"clocks differ", required, at(Leeway), false},

@@ -50,9 +50,6 @@ type ForSale struct {
 	Offer   offer.Offer     `json:"offer"`
 }
 
-// Reference is how the plan is named when it is bought: PARTY/OFFER/PLAN.
-func (f *ForSale) Reference() string { return f.Offer.Party + "/" + f.Offer.ID + "/" + f.Plan.ID }
-
 // Contract is one that this cluster has bought or sold by.
 type Contract struct {
 	// Sold is which side this cluster is on.

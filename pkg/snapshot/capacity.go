@@ -46,22 +46,18 @@ func (r *Reader) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 			terms[cluster.ID(c.Name)] = capacity.Terms{} // It keeps what it uses.
 		}
 	}
-	var offers liqo.ResourceOfferList
-	if err := r.reader.List(ctx, &offers, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list offers: %w", err)
-	}
-	tenants, err := r.tenants(ctx)
+	offers, tenants, err := r.offers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts, offers.Items, tenants)
+	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts, offers, tenants)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.count(ctx, accounts, nodes, ownersOf(offers.Items, tenants)); err != nil {
+	if err := r.count(ctx, accounts, nodes, ownersOf(offers, tenants)); err != nil {
 		return nil, err
 	}
-	return capacity.NewSnapshot(accounts, terms, nodes, toldOf(offers.Items, tenants)), nil
+	return capacity.NewSnapshot(accounts, terms, nodes, toldOf(offers, tenants)), nil
 }
 
 // offersOf returns what of a provider counts.

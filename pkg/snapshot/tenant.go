@@ -150,15 +150,21 @@ func (o Owners) Offer(node *corev1.Node) bool {
 
 // Owners returns the owners of all virtual nodes.
 func (r *Reader) Owners(ctx context.Context) (Owners, error) {
-	var offers liqo.ResourceOfferList
-	if err := r.reader.List(ctx, &offers, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list offers: %w", err)
-	}
-	tenants, err := r.tenants(ctx)
+	offers, tenants, err := r.offers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return ownersOf(offers.Items, tenants), nil
+	return ownersOf(offers, tenants), nil
+}
+
+// offers returns what clusters offer each other, and whose the tenant namespaces are in which they do.
+func (r *Reader) offers(ctx context.Context) ([]liqo.ResourceOffer, map[string]cluster.Identity, error) {
+	var list liqo.ResourceOfferList
+	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list offers: %w", err)
+	}
+	tenants, err := r.tenants(ctx)
+	return list.Items, tenants, err
 }
 
 func ownersOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) Owners {

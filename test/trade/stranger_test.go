@@ -20,6 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
@@ -82,7 +83,7 @@ type caller struct {
 // at returns a caller of an API, which is that of a fingerprint, by the stranger's key.
 func (s *stranger) at(t *testing.T, url, fingerprint string) caller {
 	t.Helper()
-	transport := &http.Transport{DialContext: s.machine.Dial, TLSClientConfig: party.ClientConfig(s.Key, fingerprint), ForceAttemptHTTP2: false}
+	transport := &http.Transport{DialContext: s.machine.Dial, TLSClientConfig: partytest.Client(s.Key, fingerprint), ForceAttemptHTTP2: false}
 	t.Cleanup(transport.CloseIdleConnections)
 	return caller{url, &http.Client{Transport: transport, Timeout: time.Minute}}
 }

@@ -154,29 +154,18 @@ type SalesHold struct {
 	// plan is the plan's ID.
 	// +required
 	Plan Label `json:"plan"`
-	// size is how much is held.
+	// resources are how much of the capacity is held, besides one of the plan's stock.
 	// +required
-	Size SalesSize `json:"size"`
+	Resources corev1.ResourceList `json:"resources"`
 	// untilTime is when a reservation lapses. A contract has none.
 	// +optional
 	UntilTime *metav1.Time `json:"untilTime,omitempty"`
-	// next is what is held for new terms.
+	// nextResources are what is held for new terms.
 	// +optional
-	Next *SalesSize `json:"next,omitempty"`
+	NextResources corev1.ResourceList `json:"nextResources,omitempty"`
 	// nextUntilTime is when that lapses.
 	// +optional
 	NextUntilTime *metav1.Time `json:"nextUntilTime,omitempty"`
-}
-
-// SalesSize is how much is held.
-type SalesSize struct {
-	// units is how much of the stock of a plan.
-	// +kubebuilder:validation:Minimum=1
-	// +required
-	Units int64 `json:"units"`
-	// resources is how much of the capacity.
-	// +optional
-	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
 // SalesLedgerList is a list of SalesLedgers.

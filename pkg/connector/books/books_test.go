@@ -116,7 +116,7 @@ func newStore(t *testing.T, s *server) *books.Store {
 
 func terms(id string) contract.Terms {
 	return contract.Terms{
-		ID: id, Buyer: buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p", Units: 1,
+		ID: id, Buyer: buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p",
 		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: time.Minute,
 	}

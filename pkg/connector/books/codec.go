@@ -171,15 +171,11 @@ func describeParty(known registryclient.Party) connectorv1alpha1.PartyStatus {
 func readLedger(object *connectorv1alpha1.SalesLedger) ledger.Ledger {
 	read := make([]ledger.Hold, 0, len(object.Holds))
 	for _, hold := range object.Holds {
-		next := ledger.Hold{
+		read = append(read, ledger.Hold{
 			Key:   ledger.Key{Buyer: string(hold.Buyer), ID: string(hold.ContractID)},
-			Offer: string(hold.Offer), Plan: string(hold.Plan), Size: ledger.Size{Units: hold.Size.Units, Resources: hold.Size.Resources},
-			Until: since(hold.UntilTime), NextUntil: since(hold.NextUntilTime),
-		}
-		if hold.Next != nil {
-			next.Next = &ledger.Size{Units: hold.Next.Units, Resources: hold.Next.Resources}
-		}
-		read = append(read, next)
+			Offer: string(hold.Offer), Plan: string(hold.Plan), Resources: hold.Resources,
+			Until: since(hold.UntilTime), Next: hold.NextResources, NextUntil: since(hold.NextUntilTime),
+		})
 	}
 	return ledger.New(read) // People can have brought them out of order.
 }
@@ -188,16 +184,11 @@ func readLedger(object *connectorv1alpha1.SalesLedger) ledger.Ledger {
 func writeLedger(from ledger.Ledger) []connectorv1alpha1.SalesHold {
 	holds := make([]connectorv1alpha1.SalesHold, 0, len(from.Holds))
 	for _, hold := range from.Holds {
-		next := connectorv1alpha1.SalesHold{
+		holds = append(holds, connectorv1alpha1.SalesHold{
 			Buyer: connectorv1alpha1.PartyID(hold.Key.Buyer), ContractID: connectorv1alpha1.Label(hold.Key.ID),
 			Offer: connectorv1alpha1.Label(hold.Offer), Plan: connectorv1alpha1.Label(hold.Plan),
-			Size:      connectorv1alpha1.SalesSize{Units: hold.Size.Units, Resources: hold.Size.Resources},
-			UntilTime: at(hold.Until), NextUntilTime: at(hold.NextUntil),
-		}
-		if hold.Next != nil {
-			next.Next = &connectorv1alpha1.SalesSize{Units: hold.Next.Units, Resources: hold.Next.Resources}
-		}
-		holds = append(holds, next)
+			Resources: hold.Resources, UntilTime: at(hold.Until), NextResources: hold.Next, NextUntilTime: at(hold.NextUntil),
+		})
 	}
 	return holds
 }

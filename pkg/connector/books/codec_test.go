@@ -26,12 +26,11 @@ func TestLedgerHasRoom(t *testing.T) {
 	for _, name := range []corev1.ResourceName{"cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu", "example.com/fpga"} {
 		resources[name] = resource.MustParse("1234567890")
 	}
-	next := ledger.Size{Units: 1, Resources: resources}
 	var all ledger.Ledger
 	for i := range negotiation.DefaultLimits().AllOpen {
 		all.Holds = append(all.Holds, ledger.Hold{
 			Key: ledger.Key{Buyer: strings.Repeat("a", 52), ID: fmt.Sprintf("%036d", i)}, Offer: "compute-in-the-north", Plan: "elastic",
-			Size: next, Next: &next, NextUntil: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			Resources: resources, Next: resources, NextUntil: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		})
 	}
 	text, err := json.Marshal(&connectorv1alpha1.SalesLedger{ObjectMeta: metav1.ObjectMeta{Name: connectorv1alpha1.LedgerName}, Holds: writeLedger(all)})

@@ -20,7 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 // seenWithin is how long it takes at most until a watch shows what this process has written.
@@ -53,8 +53,8 @@ func known(sale *connectorv1alpha1.Sale) Known {
 	shorten(record)
 	// The signatures are most of a record, and are kept once.
 	record.Signature, record.Countersignature = within(sale.Status.Record, record.Signature), within(sale.Status.Record, record.Countersignature)
-	if same := (ledger.Size{Units: record.Terms.Units, Resources: sale.Status.Resources}); same.Equal(record.Terms.Size()) {
-		record.Terms.Resources = same.Resources // So are the resources.
+	if resources.Same(sale.Status.Resources, record.Terms.Resources) {
+		record.Terms.Resources = sale.Status.Resources // So are the resources.
 	}
 	k.Record = record
 	return k

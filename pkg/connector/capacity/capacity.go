@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -117,6 +118,5 @@ func usable(node *corev1.Node) bool {
 
 // own reports whether a pod runs, and no other cluster has brought it.
 func own(pod *corev1.Pod) bool {
-	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	return !over && pod.Labels[liqo.LabelManagedBy] != liqo.ManagedByShadowPod
+	return !podstate.Ended(pod) && pod.Labels[liqo.LabelManagedBy] != liqo.ManagedByShadowPod
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -166,10 +167,9 @@ func (c *Cluster) ipam(ctx context.Context) (missing []string, err error) {
 		return func(c corev1.Container) bool { return c.Name == name }
 	}
 	for i := range pods.Items {
-		spec, phase := &pods.Items[i].Spec, pods.Items[i].Status.Phase
-		over := phase == corev1.PodSucceeded || phase == corev1.PodFailed
+		spec := &pods.Items[i].Spec
 		closed := slices.ContainsFunc(spec.InitContainers, named(shutIPAM)) && slices.ContainsFunc(spec.Containers, named(guardIPAM))
-		if !over && !closed {
+		if !podstate.Ended(&pods.Items[i]) && !closed {
 			missing = append(missing, fmt.Sprintf("Liqo's IPAM in pod %s answers everybody", pods.Items[i].Name))
 		}
 	}

@@ -79,16 +79,6 @@ func Load(ctx context.Context, c client.Client, namespace string) (Identity, err
 	return made, nil
 }
 
-// Rotate gives the party a new key, which the old one signs, and returns the identity with it. It is then not wanted any more. The error is ErrMalformed, that of
-// [party.Rotate], or that of the API server; the key then stays as it was.
-func Rotate(ctx context.Context, c client.Client, namespace string) (Identity, error) {
-	old, secret, err := read(ctx, c, namespace)
-	if err != nil {
-		return Identity{}, err
-	}
-	return rotate(ctx, c, old, secret)
-}
-
 // rotate replaces the key that was read in a Secret, unless somebody has written it since.
 func rotate(ctx context.Context, c client.Client, old Identity, secret *corev1.Secret) (Identity, error) {
 	next, err := party.GenerateKey(rand.Reader)

@@ -68,8 +68,8 @@ func (l *Listings) MergeWithin(registry string, changes []registryclient.Change,
 		case c.Offer != nil:
 			key := registryclient.Key{Party: c.Offer.Party, Offer: c.Offer.ID}
 			signed := signedSize(c.Offer.JWS) // As it is signed it is in the pages.
-			outcome, size := l.catalog.MergeWithin(offer.Sighting{Registry: registry, Offer: c.Offer.Offer, Keys: c.Offer.Keys}, u.room(key, bounds)-signed)
-			if outcome == offer.TooLarge {
+			size, fits := l.catalog.Merge(offer.Sighting{Registry: registry, Offer: c.Offer.Offer, Keys: c.Offer.Keys}, u.room(key, bounds)-signed)
+			if !fits {
 				l.withdraw(registry, key)
 				leftOut = append(leftOut, key)
 				continue
@@ -96,7 +96,7 @@ func (l *Listings) withdraw(registry string, key registryclient.Key) {
 func (l *Listings) Forget(registry string) {
 	l.view.Store(nil)
 	delete(l.used, registry)
-	l.catalog.Retain(registry, nil)
+	l.catalog.Forget(registry)
 	l.parties.forget(registry)
 }
 
@@ -104,14 +104,6 @@ func (l *Listings) Forget(registry string) {
 func (l *Listings) Shows(registry string, key registryclient.Key) bool {
 	u := l.used[registry]
 	return u != nil && u.sizes[key] > 0
-}
-
-// Used returns about how many bytes of memory what a registry has shown takes: what it shows together with others counts for each.
-func (l *Listings) Used(registry string) int {
-	if u := l.used[registry]; u != nil {
-		return u.all
-	}
-	return 0
 }
 
 // Expire removes the offers that are over.

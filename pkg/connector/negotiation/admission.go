@@ -26,7 +26,7 @@ const (
 // Rule decides about applications for which an expression in CEL is true. Its variables are buyer (text), and
 //
 //	buyer.held (numbers by name, in base units: what the buyer has already by its other contracts; 0 of what it asks for and has none of)
-//	terms.offer, terms.plan, terms.currency, terms.mode (text), terms.hours (number, from start to end), terms.revision (number),
+//	terms.offer, terms.plan, terms.currency (text), terms.hours (number, from start to end), terms.revision (number),
 //	terms.resources (numbers by name, in base units: terms.resources["cpu"] >= 2.0)
 //	offer.id, offer.kind, offer.region, offer.zone, offer.type (text), offer.labels, offer.properties (texts by name)
 type Rule struct {
@@ -87,7 +87,7 @@ func NewRules(rules []Rule, otherwise contract.Verdict) (*Rules, error) {
 		cel.Variable("offer.labels", texts), cel.Variable("offer.properties", texts),
 	}
 	for _, name := range []string{
-		"terms.offer", "terms.plan", "terms.currency", "terms.mode", "offer.id", "offer.kind", "offer.region", "offer.zone", "offer.type",
+		"terms.offer", "terms.plan", "terms.currency", "offer.id", "offer.kind", "offer.region", "offer.zone", "offer.type",
 	} {
 		options = append(options, cel.Variable(name, text))
 	}
@@ -146,7 +146,7 @@ func (r *Rules) Admit(_ context.Context, a Application) (contract.Verdict, strin
 	}
 	variables := map[string]any{
 		"buyer": string(a.Buyer), "buyer.held": held, "terms.offer": a.Terms.Offer, "terms.plan": a.Terms.Plan, "terms.currency": a.Terms.Price.Currency,
-		"terms.mode": a.Terms.Mode, "terms.hours": a.Terms.EndsAt.Sub(a.Terms.StartsAt).Hours(), "terms.revision": a.Terms.Revision,
+		"terms.hours": a.Terms.EndsAt.Sub(a.Terms.StartsAt).Hours(), "terms.revision": a.Terms.Revision,
 		"terms.resources": resources, "offer.id": a.Offer.ID, "offer.kind": string(a.Offer.Kind), "offer.region": a.Offer.Region,
 		"offer.zone": a.Offer.Zone, "offer.type": a.Offer.Type, "offer.labels": a.Offer.Labels, "offer.properties": a.Offer.Properties,
 	}

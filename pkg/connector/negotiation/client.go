@@ -63,12 +63,10 @@ type said struct {
 
 // NewClient returns a client.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	endpoint, err := url.Parse(cfg.Endpoint)
+	_, err := party.ParseEndpoint(cfg.Endpoint)
 	switch {
 	case err != nil:
-		return nil, errors.New("the endpoint of a connector is not a URL")
-	case endpoint.Scheme != "https" || endpoint.Host == "" || endpoint.User != nil || endpoint.RawQuery != "":
-		return nil, fmt.Errorf("the endpoint %.200q is not https://HOST[:PORT][/PATH]", endpoint.Redacted())
+		return nil, fmt.Errorf("read the endpoint of a connector: %w", err)
 	case cfg.Key == nil || cfg.Seller.Current() == nil || cfg.Buyer.Current() == nil:
 		return nil, errors.New("a client of negotiations needs the keys of buyer and seller")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 )
 
@@ -243,7 +244,7 @@ func TestSlow(t *testing.T) {
 				return
 			}
 			if !slow.plain {
-				connection = tls.Client(connection, party.ClientConfig(buyer.key, s.key.Fingerprint()))
+				connection = tls.Client(connection, partytest.Client(buyer.key, s.key.Fingerprint()))
 			}
 			defer connection.Close()
 			if _, err := io.WriteString(connection, slow.text); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
@@ -114,7 +115,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	}
 	terms := contract.Terms{
 		ID: asked.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1, Cluster: readCluster(asked.Cluster),
-		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID, Units: 1,
+		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID,
 		Resources: granted.List(), Price: contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)},
 		StartsAt: asked.StartsAt.UTC().Truncate(time.Second), EndsAt: asked.EndsAt.UTC().Truncate(time.Second),
 		Notice: time.Duration(plan.Notice), Drain: s.cfg.Drain,
@@ -204,8 +205,7 @@ func (s *Server) verdict(ctx context.Context, terms contract.Terms, of offer.Off
 
 // within reports whether terms take no more of anything than others do.
 func within(terms, others contract.Terms) bool {
-	size := others.Size()
-	return size.Max(terms.Size()).Equal(size) && len(terms.Reserved) == 0 && len(terms.Limit) == 0
+	return resources.Covers(others.Resources, terms.Resources)
 }
 
 // fits returns why terms are not those of an offer, with a notice and a drain, if so. The error names the field.
@@ -220,10 +220,6 @@ func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.
 		return fmt.Errorf("terms.offer: offer %s has expired", terms.Offer)
 	case !exists:
 		return fmt.Errorf("terms.plan: offer %s has no plan %.63q", terms.Offer, terms.Plan)
-	case terms.Units != 1:
-		return fmt.Errorf("terms.units: a contract takes 1, not %d", terms.Units)
-	case terms.Mode != "" || len(terms.Reserved) > 0 || len(terms.Limit) > 0:
-		return errors.New("terms.mode, terms.reserved and terms.limit are not for sale")
 	case event == contract.Reserve && terms.StartsAt.After(s.cfg.Now().Add(s.cfg.Seller.ReserveFor)):
 		return fmt.Errorf("terms.startsAt: a contract begins now, not at %s", terms.StartsAt.Format(time.RFC3339))
 	case plan.MinDuration > 0 && lasts < time.Duration(plan.MinDuration), plan.MaxDuration > 0 && lasts > time.Duration(plan.MaxDuration):

@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -217,7 +218,7 @@ type counted struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (c *counted) WriteHeader(status int) {
-	if status >= http.StatusBadRequest && status != rest.StatusGone {
+	if status >= http.StatusBadRequest && status != restclient.StatusGone {
 		reason, known := refusals[status]
 		if !known {
 			reason = failed

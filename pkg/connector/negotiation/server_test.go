@@ -37,6 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
 )
 
 // somebody is a party of tests.
@@ -339,7 +340,7 @@ func TestLostAnswers(t *testing.T) {
 // send sends a body as it is, and returns the status and the answer.
 func (s *shop) send(t *testing.T, by somebody, method, path, body string) (status int, answer string) {
 	t.Helper()
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: party.ClientConfig(by.key, s.key.Fingerprint())}}
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: partytest.Client(by.key, s.key.Fingerprint())}}
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+negotiationv1.Base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -432,8 +433,6 @@ func TestRefuses(t *testing.T) {
 		"unknown offer":       {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
 		"unknown plan":        {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
 		"cheaper":             {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
-		"two units":           {"not for sale", buyer, "PUT", "/contracts/new", set("units", 2), 422, "units"},
-		"mode":                {"not for sale", buyer, "PUT", "/contracts/new", set("mode", "Aggregator"), 422, "terms.mode"},
 		"8GB":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
 		"-1":                  {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
 		"1e1.5":               {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},

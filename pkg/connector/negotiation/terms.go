@@ -47,25 +47,15 @@ func words(reason string) string {
 func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 	terms := contract.Terms{
 		ID: said.ID, Buyer: said.Buyer, Seller: said.Seller, Revision: said.Revision, Cluster: readCluster(said.Cluster),
-		Offer: said.Offer, OfferRevision: said.OfferRevision, OfferDigest: said.OfferDigest, Plan: said.Plan, Units: said.Units,
+		Offer: said.Offer, OfferRevision: said.OfferRevision, OfferDigest: said.OfferDigest, Plan: said.Plan,
 		Price:    contract.Price{Amount: said.Price.Amount, Currency: said.Price.Currency, Period: said.Price.Period},
-		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), EffectiveAt: said.EffectiveAt.UTC(), Mode: said.Mode,
+		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), EffectiveAt: said.EffectiveAt.UTC(),
 	}
-	for _, list := range []struct {
-		name string
-		text map[string]string
-		into *corev1.ResourceList
-	}{
-		{"resources", said.Resources, &terms.Resources}, {"reserved", said.Reserved, &terms.Reserved}, {"limit", said.Limit, &terms.Limit},
-	} {
-		read, err := readResources(list.text)
-		if err != nil {
-			return contract.Terms{}, fmt.Errorf("terms.%s.%w: %w", list.name, err, contract.ErrTerms)
-		}
-		if len(read) > 0 {
-			*list.into = read.List()
-		}
+	granted, err := readResources(said.Resources)
+	if err != nil {
+		return contract.Terms{}, fmt.Errorf("terms.resources.%w: %w", err, contract.ErrTerms)
 	}
+	terms.Resources = granted.List()
 	for _, duration := range []struct {
 		name, text string
 		into       *time.Duration
@@ -116,10 +106,10 @@ func writeTerms(terms contract.Terms) negotiationv1.Terms {
 	return negotiationv1.Terms{
 		ID: terms.ID, Buyer: terms.Buyer, Seller: terms.Seller, Revision: terms.Revision,
 		Cluster: negotiationv1.Cluster{ID: string(terms.Cluster.ID), Name: terms.Cluster.Name},
-		Offer:   terms.Offer, OfferRevision: terms.OfferRevision, OfferDigest: terms.OfferDigest, Plan: terms.Plan, Units: terms.Units,
-		Resources: writeResources(terms.Resources), Reserved: writeResources(terms.Reserved), Limit: writeResources(terms.Limit),
-		Price:    negotiationv1.Price{Amount: terms.Price.Amount, Currency: terms.Price.Currency, Period: terms.Price.Period},
-		StartsAt: terms.StartsAt.UTC(), EndsAt: terms.EndsAt.UTC(), EffectiveAt: terms.EffectiveAt.UTC(), Mode: terms.Mode,
+		Offer:   terms.Offer, OfferRevision: terms.OfferRevision, OfferDigest: terms.OfferDigest, Plan: terms.Plan,
+		Resources: writeResources(terms.Resources),
+		Price:     negotiationv1.Price{Amount: terms.Price.Amount, Currency: terms.Price.Currency, Period: terms.Price.Period},
+		StartsAt:  terms.StartsAt.UTC(), EndsAt: terms.EndsAt.UTC(), EffectiveAt: terms.EffectiveAt.UTC(),
 		Notice: offer.Duration(terms.Notice).String(), Drain: offer.Duration(terms.Drain).String(),
 	}
 }

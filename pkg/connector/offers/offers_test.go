@@ -206,8 +206,8 @@ func (w *world) published(name string) (reason, message string) {
 // sell holds some units of the plan.
 func (w *world) sell(id string, cpu string) {
 	w.t.Helper()
-	size := ledger.Size{Units: 1, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
-	w.books = w.books.Keep(ledger.Hold{Key: ledger.Key{Buyer: "b", ID: id}, Offer: "small", Plan: "s", Size: size})
+	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	w.books = w.books.Keep(ledger.Hold{Key: ledger.Key{Buyer: "b", ID: id}, Offer: "small", Plan: "s", Resources: resources})
 }
 
 func available(o offer.Offer) int64 { return o.Plans[0].Available }
@@ -622,7 +622,7 @@ func TestLapsed(t *testing.T) {
 	w := newWorld(t, small("small"))
 	w.books = ledger.Ledger{}.Keep(ledger.Hold{
 		Key: ledger.Key{Buyer: "b", ID: "c"}, Offer: "small", Plan: "s", Until: w.now.Add(7 * time.Second),
-		Size: ledger.Size{Units: 1, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}},
+		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")},
 	})
 	result := w.look()
 	if got := available(w.parse(w.listed["small"])); got != 0 || result.RequeueAfter != 7*time.Second {
@@ -644,8 +644,8 @@ func TestHeld(t *testing.T) {
 	w := newWorld(t, o)
 	w.look()
 	of := func(buyer, id, cpu string, until time.Time) {
-		w.books = w.books.Keep(ledger.Hold{Key: ledger.Key{Buyer: buyer, ID: id}, Offer: "small", Plan: "s", Until: until, Size: ledger.Size{
-			Units: 1, Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		w.books = w.books.Keep(ledger.Hold{Key: ledger.Key{Buyer: buyer, ID: id}, Offer: "small", Plan: "s", Until: until, Resources: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu),
 		}})
 	}
 	admit := func(want contract.Verdict) {

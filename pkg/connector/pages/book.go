@@ -155,13 +155,7 @@ func (b *Book) Note(changes []registryclient.Change, after string) {
 	}
 }
 
-// Len returns how many parties and offers there are.
-func (b *Book) Len() (parties, offers int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.count()
-}
-
+// count returns how many parties and offers there are. The caller has the lock.
 func (b *Book) count() (parties, offers int) {
 	for n := range b.pages {
 		p := &b.pages[n]

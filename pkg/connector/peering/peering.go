@@ -16,13 +16,13 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
 var (
@@ -120,9 +120,8 @@ func NewCredentials(of cluster.Identity, authURL, token string) (Credentials, er
 			return Credentials{}, fmt.Errorf("%w: %s is not a label of DNS", ErrCredentials, name.what)
 		}
 	}
-	parsed, err := url.Parse(authURL)
-	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery ||
-		parsed.Fragment != "" || parsed.Path != "" {
+	parsed, err := party.ParseEndpoint(authURL)
+	if err != nil || parsed.Path != "" {
 		return Credentials{}, fmt.Errorf("%w: authURL is not https://HOST[:PORT]", ErrCredentials)
 	}
 	host := strings.ToLower(parsed.Hostname())

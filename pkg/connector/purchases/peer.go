@@ -4,14 +4,11 @@
 package purchases
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -172,23 +169,19 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 // unless the cluster has one of its own. While no registry shows the seller, only the cluster is believed that was peered before.
 func (d *drive) believe(id cluster.ID, at string) error {
 	seller := party.ID(d.object.Spec.Seller)
-	endpoint, err := url.Parse(d.object.Status.Seller.Endpoint)
-	if err != nil {
-		return fmt.Errorf("read the endpoint of the seller: %w", err)
-	}
-	host := strings.ToLower(endpoint.Hostname())
 	shown, is := d.purchases.cfg.Parties.Party(seller)
+	if !is {
+		shown.Said.Endpoint = d.object.Status.Seller.Endpoint // It has announced that one before.
+	}
 	switch {
 	case !is && d.record.Cluster.ID != string(id):
 		return fmt.Errorf("the seller names cluster %.63q, and no registry shows which clusters it has", id)
 	case is && !d.purchases.cfg.Parties.Owns(seller, id):
 		return fmt.Errorf("the seller names cluster %.63q, which it does not announce, or another party has announced before", id)
-	case is:
-		host = cmp.Or(shown.AuthHost(id), host)
-	case d.object.Status.Seller.Endpoint == "":
+	case !is && shown.Said.Endpoint == "":
 		return errUnknownSeller
 	}
-	if at != host {
+	if host := shown.AuthHost(id); at != host {
 		return fmt.Errorf("the seller names %.253q as the host of its liqo-auth, and it has announced %.253q", at, host)
 	}
 	return nil

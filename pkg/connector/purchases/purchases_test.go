@@ -830,7 +830,7 @@ func TestSmaller(t *testing.T) {
 	if p.Status.Resources.Cpu().Value() != 4 || !strings.Contains(ready.Message, "2500m of cpu") || reasonOf(p) != connectorv1alpha1.ReasonActive {
 		t.Errorf("while pods use it: %s, %s", p.Status.Resources.Cpu(), ready.Message)
 	}
-	if hold, held := s.Ledger().Get(w.key("p")); !held || hold.Size.Resources.Cpu().Value() != 4 {
+	if hold, held := s.Ledger().Get(w.key("p")); !held || hold.Resources.Cpu().Value() != 4 {
 		t.Errorf("the seller holds %+v", hold)
 	}
 	w.clusters.requested["cpu"] = resource.MustParse("2")

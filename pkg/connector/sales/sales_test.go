@@ -163,7 +163,7 @@ func (s *seller) write() error {
 
 func terms(buyer, id string) contract.Terms {
 	return contract.Terms{
-		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Cluster: edge, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p", Units: 1,
+		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Cluster: edge, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p",
 		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: drain,
 	}
@@ -455,13 +455,13 @@ func TestRest(t *testing.T) {
 
 	// Who wrote the record was killed before it wrote the ledger.
 	twice := held.Holds[0]
-	twice.Size = ledger.Size{Units: 1, Resources: corev1.ResourceList{"cpu": resource.MustParse("2")}}
+	twice.Resources = corev1.ResourceList{"cpu": resource.MustParse("2")}
 	told = held.Keep(twice)
 	object := &connectorv1alpha1.SalesLedger{}
 	if err := s.api.Get(t.Context(), client.ObjectKey{Name: connectorv1alpha1.LedgerName}, object); err != nil {
 		t.Fatal(err)
 	}
-	object.Holds[0].Size.Resources = twice.Size.Resources
+	object.Holds[0].Resources = twice.Resources
 	if err := s.api.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}

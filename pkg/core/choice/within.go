@@ -30,7 +30,7 @@ func (c *Chooser) ChooseWithin(room int, now time.Time, providers []Provider, me
 
 // cut takes from a decision what there is no room for.
 func (d *Decision) cut(room int, before []cluster.ID) {
-	substitute, known := setOf(d.Substitutes), setOf(before)
+	substitute, known := cluster.SetOf(d.Substitutes), cluster.SetOf(before)
 	place := make(map[cluster.ID]int, len(d.Ranking))
 	for i := range d.Ranking {
 		place[d.Ranking[i].ID] = i
@@ -50,17 +50,9 @@ func (d *Decision) cut(room int, before []cluster.ID) {
 	})
 	d.Chosen = chosen[:room]
 	slices.Sort(d.Chosen)
-	stays := setOf(d.Chosen)
+	stays := cluster.SetOf(d.Chosen)
 	d.Substitutes = slices.DeleteFunc(slices.Clone(d.Substitutes), func(id cluster.ID) bool { return !stays[id] })
 	for i := range d.Ranking {
 		d.Ranking[i].Chosen = stays[d.Ranking[i].ID]
 	}
-}
-
-func setOf(ids []cluster.ID) map[cluster.ID]bool {
-	set := make(map[cluster.ID]bool, len(ids))
-	for _, id := range ids {
-		set[id] = true
-	}
-	return set
 }

@@ -12,6 +12,15 @@ package cluster
 // which a cluster authenticates at its peers. The zero value names no cluster.
 type ID string
 
+// SetOf returns a set that has some clusters.
+func SetOf(ids []ID) map[ID]bool {
+	set := make(map[ID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
 // Identity is what a cluster is called: by programs (ID) and by people (Name).
 // Names need not be unique; only the ID may be used as a key.
 type Identity struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 const (
@@ -55,8 +56,7 @@ type Terms struct {
 	OfferRevision int64  `json:"offerRevision"`
 	OfferDigest   string `json:"offerDigest"`
 	Plan          string `json:"plan"`
-	// Units is how many of the plan's stock the buyer takes, and Resources what it is granted for all of them.
-	Units     int64               `json:"units"`
+	// Resources are what the buyer is granted, for one of the plan's stock.
 	Resources corev1.ResourceList `json:"resources"`
 	Price     Price               `json:"price"`
 
@@ -71,26 +71,18 @@ type Terms struct {
 	Notice time.Duration `json:"notice"`
 	// Drain is how long before the end the buyer begins to move its workloads away.
 	Drain time.Duration `json:"drain"`
-
-	// Mode, Reserved and Limit are what a broker that sells what it aggregates grants its consumer beside Resources.
-	Mode     string              `json:"mode,omitempty"`
-	Reserved corev1.ResourceList `json:"reserved,omitempty"`
-	Limit    corev1.ResourceList `json:"limit,omitempty"`
 }
 
 // Key returns the name of the contract.
 func (t Terms) Key() Key { return Key{Buyer: t.Buyer, ID: t.ID} }
 
-// Size returns what the terms take from stock and capacity.
-func (t Terms) Size() ledger.Size { return ledger.Size{Units: t.Units, Resources: t.Resources} }
-
 // Equal reports whether two terms say the same, however quantities and times are written.
 func (t Terms) Equal(other Terms) bool {
-	same := t.Size().Equal(other.Size()) && equal(t.Reserved, other.Reserved) && equal(t.Limit, other.Limit) &&
+	same := resources.Same(t.Resources, other.Resources) &&
 		t.StartsAt.Equal(other.StartsAt) && t.EndsAt.Equal(other.EndsAt) && t.EffectiveAt.Equal(other.EffectiveAt)
 	return same && t.ID == other.ID && t.Cluster == other.Cluster && t.Buyer == other.Buyer && t.Seller == other.Seller && t.Revision == other.Revision &&
 		t.Offer == other.Offer && t.OfferRevision == other.OfferRevision && t.OfferDigest == other.OfferDigest && t.Plan == other.Plan &&
-		t.Price == other.Price && t.Notice == other.Notice && t.Drain == other.Drain && t.Mode == other.Mode
+		t.Price == other.Price && t.Notice == other.Notice && t.Drain == other.Drain
 }
 
 // Counts returns from when the terms count.
@@ -124,10 +116,6 @@ func (t Terms) beginsAs(reserved Terms, now time.Time, within time.Duration) err
 	return t.Validate()
 }
 
-func equal(a, b corev1.ResourceList) bool {
-	return ledger.Size{Resources: a}.Equal(ledger.Size{Resources: b})
-}
-
 // Validate returns an error that is ErrTerms if the terms make no sense by themselves. Whether they are those of an offer is for
 // whoever knows it.
 func (t Terms) Validate() error {
@@ -138,15 +126,13 @@ func (t Terms) Validate() error {
 			return fmt.Errorf("%s has %d bytes, not 1 to %d of UTF-8: %w", name, len(text), maxText, ErrTerms)
 		}
 	}
-	for name, text := range map[string]string{"mode": t.Mode, "amount": t.Price.Amount, "currency": t.Price.Currency, "period": t.Price.Period} {
+	for name, text := range map[string]string{"amount": t.Price.Amount, "currency": t.Price.Currency, "period": t.Price.Period} {
 		if len(text) > maxText || !utf8.ValidString(text) {
 			return fmt.Errorf("%s has %d bytes, not up to %d of UTF-8: %w", name, len(text), maxText, ErrTerms)
 		}
 	}
-	for name, list := range map[string]corev1.ResourceList{"resources": t.Resources, "reserved": t.Reserved, "limit": t.Limit} {
-		if err := (ledger.Size{Units: t.Units, Resources: list}).Validate(); err != nil {
-			return fmt.Errorf("%s: %w: %w", name, err, ErrTerms)
-		}
+	if err := ledger.Validate(t.Resources); err != nil {
+		return fmt.Errorf("resources: %w: %w", err, ErrTerms)
 	}
 	for name, text := range map[string]string{"cluster.id": string(t.Cluster.ID), "cluster.name": t.Cluster.Name} {
 		if len(validation.IsDNS1123Label(text)) > 0 {
@@ -154,8 +140,6 @@ func (t Terms) Validate() error {
 		}
 	}
 	switch {
-	case len(t.Resources) == 0:
-		return fmt.Errorf("resources are empty: %w", ErrTerms)
 	case t.Revision < 1:
 		return fmt.Errorf("revision is %d, not above 0: %w", t.Revision, ErrTerms)
 	case t.Notice < 0 || t.Notice > maxDuration:
@@ -323,15 +307,14 @@ func (r Record) Duty() Duty {
 
 // hold returns what the record needs in the ledger, if anything.
 func (r Record) hold() (ledger.Hold, bool) {
-	hold := ledger.Hold{Key: r.Key, Offer: r.Terms.Offer, Plan: r.Terms.Plan, Size: r.Terms.Size()}
+	hold := ledger.Hold{Key: r.Key, Offer: r.Terms.Offer, Plan: r.Terms.Plan, Resources: r.Terms.Resources}
 	switch {
 	case r.State == Reserved:
 		hold.Until = r.Until
 	case r.State == None || r.State == Proposed || r.State.Final() && r.Duty() != WithdrawDuty:
 		return ledger.Hold{}, false
 	case r.Change != nil && r.Change.Approval != Pending:
-		next := r.Change.Terms.Size()
-		hold.Next, hold.NextUntil = &next, r.Change.Until
+		hold.Next, hold.NextUntil = r.Change.Terms.Resources, r.Change.Until
 	}
 	return hold, true
 }

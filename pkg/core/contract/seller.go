@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 // Verdict is what the seller's policy says of terms that a buyer asks for.
@@ -324,13 +325,13 @@ func (c *step) result(outcome Outcome) Result {
 
 // covers reports whether a hold keeps all that another does, for as long.
 func covers(hold, other ledger.Hold) bool {
-	return hold.Size.Max(other.Size).Equal(hold.Size) && hold.Counts().Max(other.Counts()).Equal(hold.Counts()) &&
+	return resources.Covers(hold.Resources, other.Resources) && resources.Covers(hold.Counts(), other.Counts()) &&
 		(hold.Until.IsZero() || !other.Until.IsZero())
 }
 
 // union returns a hold that covers two, and does not lapse.
 func union(a, b ledger.Hold) ledger.Hold {
-	a.Size, a.Until, a.Next, a.NextUntil = a.Counts().Max(b.Counts()), time.Time{}, nil, time.Time{}
+	a.Resources, a.Until, a.Next, a.NextUntil = resources.Max(a.Counts(), b.Counts()), time.Time{}, nil, time.Time{}
 	return a
 }
 
@@ -463,8 +464,7 @@ func (c *step) changes(request Request) error {
 	allowed := was
 	allowed.Revision, allowed.Price, allowed.OfferRevision, allowed.OfferDigest = terms.Revision, terms.Price, terms.OfferRevision, terms.OfferDigest
 	if request.Event == Resize {
-		allowed.Units, allowed.Resources, allowed.Reserved, allowed.Limit = terms.Units, terms.Resources, terms.Reserved, terms.Limit
-		allowed.EffectiveAt = time.Time{}
+		allowed.Resources, allowed.EffectiveAt = terms.Resources, time.Time{}
 	} else {
 		allowed.EffectiveAt, allowed.EndsAt = was.EndsAt, terms.EndsAt
 	}

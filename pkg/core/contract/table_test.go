@@ -147,9 +147,9 @@ func TestTable(t *testing.T) {
 		what  string
 	}
 	happened := map[seen]bool{}
-	others := ledger.Hold{Key: contract.Key{Buyer: "z", ID: "z"}, Offer: "o", Plan: "small", Size: ledger.Size{Units: 2, Resources: resourcesOf(4, 4)}}
+	others := ledger.Hold{Key: contract.Key{Buyer: "z", ID: "z"}, Offer: "o", Plan: "small", Resources: resourcesOf(4, 4)}
 	all := others
-	all.Size = ledger.Size{Units: 3, Resources: resourcesOf(6, 6)}
+	all.Resources = resourcesOf(6, 6)
 	walk := func(s scene, state contract.State, request contract.Request, now time.Time) {
 		cell := contract.Lookup(state, request.Event)
 		result, err := theSeller.Apply(s.record, request, now, s.books, theLimits())
@@ -382,7 +382,7 @@ func TestObserveRefuses(t *testing.T) {
 // larger size came into force: it gives the rest back only behind a record that it has written, so that the other one's is refused.
 func TestLedgerFollowsRecord(t *testing.T) {
 	s := scenes(t, time.Hour)[contract.Resizing][0]
-	books := s.books.Keep(ledger.Hold{Key: theKey, Offer: "o", Plan: "small", Size: s.record.Change.Terms.Size()})
+	books := s.books.Keep(ledger.Hold{Key: theKey, Offer: "o", Plan: "small", Resources: s.record.Change.Terms.Resources})
 	result, err := theSeller.Apply(s.record, contract.Request{Event: contract.Tick, Key: theKey}, begin, books, theLimits())
 	if err != nil || !result.Before.Equal(books) || result.Record.Version <= s.record.Version || !result.After.Equal(s.books) {
 		t.Errorf("got %v: before %v, version %d, after %v", err, result.Before, result.Record.Version, result.After)

@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 // begin is when all worlds begin.
@@ -41,11 +42,11 @@ func resourcesOf(cpu, memory int64) corev1.ResourceList {
 	}
 }
 
-// termsOf returns terms of one unit for 30 days.
+// termsOf returns terms for 30 days.
 func termsOf(buyer string, cpu, memory int64) contract.Terms {
 	return contract.Terms{
 		ID: "c1", Buyer: buyer, Seller: "seller", Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "d", Plan: "small",
-		Units: 1, Resources: resourcesOf(cpu, memory), Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
+		Resources: resourcesOf(cpu, memory), Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		StartsAt: begin, EndsAt: begin.Add(30 * day), Notice: time.Hour, Drain: drainFor,
 	}
 }
@@ -130,7 +131,6 @@ func newWorld(seed uint64, trace func(string, ...any)) *world {
 	}
 	for i := range 4 {
 		terms := termsOf(fmt.Sprintf("buyer-%d", i), 1+w.random.Int64N(3), 1+w.random.Int64N(3))
-		terms.Units = 1 + w.random.Int64N(2)
 		purchase, err := contract.NewPurchase(terms, begin.Add(time.Duration(w.random.IntN(180))*time.Minute))
 		if err != nil {
 			w.failf("%v", err)
@@ -236,8 +236,8 @@ func (w *world) covered(result contract.Result) {
 	}
 	for _, books := range []ledger.Ledger{result.Before, result.After} {
 		hold, found := books.Get(record.Key)
-		if size := record.Terms.Size(); !found || record.Signed() && !hold.Until.IsZero() || !hold.Size.Max(size).Equal(hold.Size) {
-			w.failf("contract %s in state %s would hold %v, less than %v", record.Key, record.State, hold, size)
+		if needs := record.Terms.Resources; !found || record.Signed() && !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) {
+			w.failf("contract %s in state %s would hold %v, less than %v", record.Key, record.State, hold, needs)
 		}
 	}
 }
@@ -417,7 +417,7 @@ func (w *world) want(b *side) {
 	case roll < 3:
 		event, terms.EndsAt = contract.Renew, terms.EndsAt.Add(day)
 	default:
-		terms.Units, terms.Resources = 1+w.random.Int64N(3), resourcesOf(1+w.random.Int64N(4), 1+w.random.Int64N(4))
+		terms.Resources = resourcesOf(1+w.random.Int64N(4), 1+w.random.Int64N(4))
 	}
 	if purchase, err := b.stored.Propose(event, terms); err == nil {
 		w.writePurchase(b, purchase)
@@ -497,8 +497,8 @@ func (w *world) check() {
 		// What both have signed is held until the seller has withdrawn it.
 		if live := record.Signed() && (!record.State.Final() || record.Duty() == contract.WithdrawDuty); live {
 			hold, found := w.books.Get(record.Key)
-			if size := record.Terms.Size(); !found || !hold.Until.IsZero() || !hold.Size.Max(size).Equal(hold.Size) {
-				w.failf("contract %s in state %s holds %v, less than %v", record.Key, record.State, hold, size)
+			if needs := record.Terms.Resources; !found || !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) {
+				w.failf("contract %s in state %s holds %v, less than %v", record.Key, record.State, hold, needs)
 			}
 		}
 		// Nobody knows what was not written, and a buyer in use has a seller that has signed.
@@ -601,7 +601,7 @@ func (w *world) agree() {
 			w.failf("contract %s is suspended and used", key)
 		}
 		if !state.Final() {
-			held = held.Keep(ledger.Hold{Key: key, Offer: "o", Plan: "small", Size: record.Terms.Size()})
+			held = held.Keep(ledger.Hold{Key: key, Offer: "o", Plan: "small", Resources: record.Terms.Resources})
 		}
 	}
 	if !held.Equal(w.books) {

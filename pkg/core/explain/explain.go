@@ -149,7 +149,7 @@ func bound[T any](all []T) List[T] {
 
 // providers returns those that get no new pods first, and within that in order of their IDs.
 func providers(s placement.Snapshot, plan placement.Plan) []Provider {
-	place := setOf(plan.Place)
+	place := cluster.SetOf(plan.Place)
 	all := make([]Provider, 0, len(s.Providers))
 	for _, p := range s.Providers {
 		known := Provider{ID: p.ID, NewPods: place[p.ID], LargestPod: p.Room, UnreachableSince: p.LostSince, Direct: p.Direct}
@@ -197,7 +197,7 @@ func unused(p placement.Provider) []string {
 func pods(s placement.Snapshot, plan placement.Plan) []Pod {
 	planned, why := actions(plan)
 	var room []corev1.ResourceList
-	place := setOf(plan.Place)
+	place := cluster.SetOf(plan.Place)
 	for _, p := range s.Providers {
 		if place[p.ID] {
 			room = append(room, p.Room)
@@ -271,14 +271,6 @@ func spot(s placement.Spot) string {
 	case placement.Nowhere:
 	}
 	return "Nowhere"
-}
-
-func setOf(ids []cluster.ID) map[cluster.ID]bool {
-	set := make(map[cluster.ID]bool, len(ids))
-	for _, id := range ids {
-		set[id] = true
-	}
-	return set
 }
 
 func falseFirst(a, b bool) int {

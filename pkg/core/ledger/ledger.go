@@ -19,11 +19,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 // The reasons for which a hold is refused.
 var (
-	// ErrSoldOut: the stock of the plan has too few units left.
+	// ErrSoldOut: as many contracts of the plan are held as there are for sale.
 	ErrSoldOut = errors.New("sold out")
 	// ErrCapacity: the cluster has too little of a resource left.
 	ErrCapacity = errors.New("not enough capacity")
@@ -32,8 +34,6 @@ var (
 )
 
 const (
-	// maxUnits is the largest number of units of one hold; a sum of holds cannot leave an int64.
-	maxUnits = int64(1) << 31
 	// maxQuantity is the largest amount of one resource of one hold, as in offers.
 	maxQuantity = int64(1) << 50
 	// maxResources bounds the resources of one hold, as in offers.
@@ -52,29 +52,23 @@ func (k Key) compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Buyer, other.Buyer), cmp.Compare(k.ID, other.ID))
 }
 
-// Size is how much is held: units of the stock of a plan, and resources, for all units together.
-type Size struct {
-	Units     int64               `json:"units"`
-	Resources corev1.ResourceList `json:"resources,omitempty"`
-}
-
-// Hold is what one reservation or contract takes.
+// Hold is what one reservation or contract takes: one of the stock of a plan, and resources.
 type Hold struct {
-	Key   Key    `json:"key"`
-	Offer string `json:"offer"`
-	Plan  string `json:"plan"`
-	Size  Size   `json:"size"`
+	Key       Key                 `json:"key"`
+	Offer     string              `json:"offer"`
+	Plan      string              `json:"plan"`
+	Resources corev1.ResourceList `json:"resources"`
 	// Until is when the hold lapses. That of a contract is zero: it is released, and never lapses, because a clock that leaps must not
 	// take what was sold.
 	Until time.Time `json:"until,omitzero"`
-	// Next is the size that is reserved for new terms, until NextUntil. Until then the larger of both sizes counts, resource by resource.
-	Next      *Size     `json:"next,omitempty"`
-	NextUntil time.Time `json:"nextUntil,omitzero"`
+	// Next is what is reserved for new terms, until NextUntil; nil is nothing. Until then the larger of both counts, resource by resource.
+	Next      corev1.ResourceList `json:"next,omitempty"`
+	NextUntil time.Time           `json:"nextUntil,omitzero"`
 }
 
 // Limits are what a hold must fit into together with all others.
 type Limits struct {
-	// Stock is how many units of the plan there are for sale, those that are held included; nil is any number.
+	// Stock is how many contracts of the plan there are for sale, those that are held included; nil is any number.
 	Stock *int64
 	// Capacity is what the cluster has for sale, with what is held of it by all plans. A resource that it does not name is not for sale.
 	Capacity corev1.ResourceList
@@ -115,23 +109,20 @@ func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error)
 		return l, err
 	}
 	rest := l.Lapse(now, 0)
-	wanted, had := hold.Counts(), Size{}
+	wanted, had, again := hold.Counts(), corev1.ResourceList(nil), false
 	if before, found := rest.Get(hold.Key); found && before.Offer == hold.Offer {
-		had = before.Counts()
-		if before.Plan != hold.Plan {
-			had.Units = 0
-		}
+		had, again = before.Counts(), before.Plan == hold.Plan
 	}
 	rest = rest.Release(hold.Key)
-	if limits.Stock != nil && wanted.Units > had.Units {
-		if left := max(*limits.Stock, 0) - rest.Sold(hold.Offer, hold.Plan, now); wanted.Units > left {
-			return l, fmt.Errorf("hold %d units of plan %s of offer %s: %d left: %w", wanted.Units, hold.Plan, hold.Offer, max(left, 0), ErrSoldOut)
+	if limits.Stock != nil && !again {
+		if sold := rest.Sold(hold.Offer, hold.Plan, now); sold >= *limits.Stock {
+			return l, fmt.Errorf("hold one of plan %s of offer %s: %d of %d are held: %w", hold.Plan, hold.Offer, sold, max(*limits.Stock, 0), ErrSoldOut)
 		}
 	}
 	taken := rest.Held(now)
-	for _, name := range slices.Sorted(maps.Keys(wanted.Resources)) {
-		quantity := wanted.Resources[name]
-		if quantity.Cmp(had.Resources[name]) <= 0 {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		quantity := wanted[name]
+		if quantity.Cmp(had[name]) <= 0 {
 			continue
 		}
 		left := limits.Capacity[name].DeepCopy()
@@ -197,26 +188,22 @@ func (l Ledger) Prune(known func(Key) bool) Ledger {
 	return Ledger{Holds: slices.DeleteFunc(slices.Clone(l.Holds), func(hold Hold) bool { return hold.Until.IsZero() && !known(hold.Key) })}
 }
 
-// Sold returns how many units of a plan are held at a time. What has lapsed by then counts for nothing.
+// Sold returns how many contracts of a plan are held at a time. What has lapsed by then counts for nothing.
 func (l Ledger) Sold(offer, plan string, now time.Time) int64 {
-	units := int64(0)
+	sold := int64(0)
 	for _, hold := range l.Lapse(now, 0).Holds {
 		if hold.Offer == offer && hold.Plan == plan {
-			units += hold.Counts().Units
+			sold++
 		}
 	}
-	return units
+	return sold
 }
 
 // Held returns which resources are held at a time, by all plans together. What has lapsed by then counts for nothing.
 func (l Ledger) Held(now time.Time) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, hold := range l.Lapse(now, 0).Holds {
-		for name, quantity := range hold.Counts().Resources {
-			total := sum[name].DeepCopy()
-			total.Add(quantity)
-			sum[name] = total
-		}
+		resources.Add(sum, hold.Counts())
 	}
 	return sum
 }
@@ -246,47 +233,24 @@ func (l Ledger) Equal(other Ledger) bool { return slices.EqualFunc(l.Holds, othe
 
 // Equal reports whether two holds are the same.
 func (h Hold) Equal(other Hold) bool {
-	return h.Key == other.Key && h.Offer == other.Offer && h.Plan == other.Plan && h.Size.Equal(other.Size) && h.Until.Equal(other.Until) &&
-		(h.Next == nil) == (other.Next == nil) && (h.Next == nil || h.Next.Equal(*other.Next)) && h.NextUntil.Equal(other.NextUntil)
+	return h.Key == other.Key && h.Offer == other.Offer && h.Plan == other.Plan && resources.Same(h.Resources, other.Resources) && h.Until.Equal(other.Until) &&
+		resources.Same(h.Next, other.Next) && h.NextUntil.Equal(other.NextUntil)
 }
 
-// Equal reports whether two sizes are the same, however their quantities are written.
-func (s Size) Equal(other Size) bool {
-	return s.Units == other.Units && maps.EqualFunc(s.Resources, other.Resources, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
-}
-
-// Counts returns what the hold takes: the larger of its size and the next one, resource by resource.
-func (h Hold) Counts() Size {
+// Counts returns which resources the hold takes: the larger of what it has and what is next, resource by resource.
+func (h Hold) Counts() corev1.ResourceList {
 	if h.Next == nil {
-		return h.Size
+		return h.Resources
 	}
-	return h.Size.Max(*h.Next)
+	return resources.Max(h.Resources, h.Next)
 }
 
-// Max returns the larger of each amount of two sizes.
-func (s Size) Max(other Size) Size {
-	larger := Size{Units: max(s.Units, other.Units), Resources: maps.Clone(s.Resources)}
-	for name, quantity := range other.Resources {
-		if larger.Resources == nil {
-			larger.Resources = corev1.ResourceList{}
-		}
-		if have := larger.Resources[name]; quantity.Cmp(have) > 0 {
-			larger.Resources[name] = quantity
-		}
+// Validate returns an error that is ErrHold if resources are not what can be held: something, in positive amounts within the bounds of offers.
+func Validate(held corev1.ResourceList) error {
+	if len(held) < 1 || len(held) > maxResources {
+		return fmt.Errorf("%d resources, not 1 to %d: %w", len(held), maxResources, ErrHold)
 	}
-	return larger
-}
-
-// Validate returns an error that is ErrHold if the size is not one that can be held: at least one unit, and positive amounts within the
-// bounds of offers.
-func (s Size) Validate() error {
-	if s.Units < 1 || s.Units > maxUnits {
-		return fmt.Errorf("%d units, not 1 to %d: %w", s.Units, maxUnits, ErrHold)
-	}
-	if len(s.Resources) > maxResources {
-		return fmt.Errorf("%d resources, more than %d: %w", len(s.Resources), maxResources, ErrHold)
-	}
-	for name, quantity := range s.Resources {
+	for name, quantity := range held {
 		if quantity.Sign() <= 0 || quantity.CmpInt64(maxQuantity) > 0 {
 			return fmt.Errorf("%s of %s, not above 0 and up to %d: %w", quantity.String(), name, maxQuantity, ErrHold)
 		}
@@ -298,14 +262,14 @@ func (h Hold) validate() error {
 	if h.Key.Buyer == "" || h.Key.ID == "" || h.Offer == "" || h.Plan == "" {
 		return fmt.Errorf("hold %s of plan %q of offer %q has an empty name: %w", h.Key, h.Plan, h.Offer, ErrHold)
 	}
-	if err := h.Size.Validate(); err != nil {
+	if err := Validate(h.Resources); err != nil {
 		return fmt.Errorf("hold %s: %w", h.Key, err)
 	}
 	if h.Next == nil {
 		return nil
 	}
-	if err := h.Next.Validate(); err != nil {
-		return fmt.Errorf("next size of hold %s: %w", h.Key, err)
+	if err := Validate(h.Next); err != nil {
+		return fmt.Errorf("what is next of hold %s: %w", h.Key, err)
 	}
 	return nil
 }

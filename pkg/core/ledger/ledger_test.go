@@ -22,8 +22,8 @@ func cores(n int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
 }
 
-func hold(buyer string, units, cpu int64) ledger.Hold {
-	return ledger.Hold{Key: ledger.Key{Buyer: buyer, ID: "c"}, Offer: "o", Plan: "p", Size: ledger.Size{Units: units, Resources: cores(cpu)}}
+func hold(buyer string, cpu int64) ledger.Hold {
+	return ledger.Hold{Key: ledger.Key{Buyer: buyer, ID: "c"}, Offer: "o", Plan: "p", Resources: cores(cpu)}
 }
 
 func limits(stock, cpu int64) ledger.Limits {
@@ -32,14 +32,16 @@ func limits(stock, cpu int64) ledger.Limits {
 
 func TestReserve(t *testing.T) {
 	until := func(h ledger.Hold, at time.Time) ledger.Hold { h.Until = at; return h }
-	next := func(h ledger.Hold, units, cpu int64, at time.Time) ledger.Hold {
-		h.Next, h.NextUntil = &ledger.Size{Units: units, Resources: cores(cpu)}, at
+	next := func(h ledger.Hold, cpu int64, at time.Time) ledger.Hold {
+		h.Next, h.NextUntil = cores(cpu), at
 		return h
 	}
-	gpu := hold("b", 1, 1)
-	gpu.Size.Resources = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
-	plan := hold("b", 1, 1)
+	gpu, nothing, nothingNext := hold("b", 1), hold("a", 1), hold("a", 1)
+	nothing.Resources, nothingNext.Next = nil, corev1.ResourceList{}
+	gpu.Resources = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	plan := hold("b", 1)
 	plan.Plan = "q"
+	of := func(h ledger.Hold, buyer string) ledger.Hold { h.Key.Buyer = buyer; return h }
 	cases := map[string]struct {
 		reason string
 		held   []ledger.Hold
@@ -47,29 +49,29 @@ func TestReserve(t *testing.T) {
 		limits ledger.Limits
 		want   error
 	}{
-		"fits":               {"there is as much as it takes", []ledger.Hold{hold("a", 1, 2)}, hold("b", 1, 2), limits(2, 4), nil},
-		"sold out":           {"the last unit is sold", []ledger.Hold{hold("a", 2, 1)}, hold("b", 1, 1), limits(2, 4), ledger.ErrSoldOut},
-		"no capacity":        {"the units are there, and the cores are not", []ledger.Hold{hold("a", 1, 3)}, hold("b", 1, 2), limits(9, 4), ledger.ErrCapacity},
-		"another plan":       {"stock is by plan", []ledger.Hold{hold("a", 1, 1)}, plan, limits(1, 4), nil},
+		"fits":               {"there is as much as it takes", []ledger.Hold{hold("a", 2)}, hold("b", 2), limits(2, 4), nil},
+		"sold out":           {"the last one is sold", []ledger.Hold{hold("a", 1)}, hold("b", 1), limits(1, 4), ledger.ErrSoldOut},
+		"no capacity":        {"the stock is there, and the cores are not", []ledger.Hold{hold("a", 3)}, hold("b", 2), limits(9, 4), ledger.ErrCapacity},
+		"another plan":       {"stock is by plan", []ledger.Hold{hold("a", 1)}, plan, limits(1, 4), nil},
+		"to another plan":    {"what is held of one plan is no stock of another", []ledger.Hold{of(plan, "a"), hold("b", 1)}, plan, limits(1, 4), ledger.ErrSoldOut},
 		"another resource":   {"what the capacity does not name is not for sale", nil, gpu, limits(1, 4), ledger.ErrCapacity},
-		"no stock given":     {"only capacity bounds it", []ledger.Hold{hold("a", 5, 1)}, hold("b", 5, 1), ledger.Limits{Capacity: cores(4)}, nil},
-		"a negative stock":   {"it counts as none", nil, hold("b", 1, 1), limits(-5, 4), ledger.ErrSoldOut},
-		"the same again":     {"a contract holds once", []ledger.Hold{hold("a", 2, 4)}, hold("a", 2, 4), limits(2, 4), nil},
-		"kept when shrunk":   {"what is held stays when the cluster has lost nodes", []ledger.Hold{hold("a", 2, 4)}, hold("a", 2, 4), limits(1, 1), nil},
-		"smaller when short": {"it gives back, and does not grow", []ledger.Hold{hold("a", 2, 4)}, hold("a", 2, 3), limits(1, 1), nil},
-		"grows when short":   {"there is no more", []ledger.Hold{hold("a", 2, 4)}, hold("a", 2, 5), limits(2, 4), ledger.ErrCapacity},
-		"lapsed":             {"what has lapsed is free", []ledger.Hold{until(hold("a", 2, 4), now)}, hold("b", 2, 4), limits(2, 4), nil},
-		"not lapsed":         {"a reservation counts", []ledger.Hold{until(hold("a", 2, 4), now.Add(1))}, hold("b", 1, 1), limits(2, 4), ledger.ErrSoldOut},
-		"next counts":        {"new terms are reserved", []ledger.Hold{next(hold("a", 1, 1), 1, 4, now.Add(1))}, hold("b", 1, 1), limits(2, 4), ledger.ErrCapacity},
-		"next lapsed":        {"new terms were not agreed", []ledger.Hold{next(hold("a", 1, 1), 1, 4, now)}, hold("b", 1, 1), limits(2, 4), nil},
-		"next is smaller":    {"the old terms are in force", []ledger.Hold{next(hold("a", 2, 4), 1, 1, now.Add(1))}, hold("b", 1, 1), limits(2, 4), ledger.ErrSoldOut},
-		"too large a next":   {"the new terms must fit as well", []ledger.Hold{hold("a", 1, 1)}, next(hold("a", 1, 1), 1, 5, now.Add(1)), limits(2, 4), ledger.ErrCapacity},
-		"no units":           {"a hold takes something", nil, hold("a", 0, 1), limits(2, 4), ledger.ErrHold},
-		"negative units":     {"a hold gives nothing", nil, hold("a", -1, 1), limits(2, 4), ledger.ErrHold},
-		"negative resources": {"a hold gives nothing", nil, hold("a", 1, -1), limits(2, 4), ledger.ErrHold},
-		"most units":         {"a sum of them would overflow", nil, hold("a", math.MaxInt64, 1), limits(math.MaxInt64, 4), ledger.ErrHold},
-		"most resources":     {"more than can be", nil, hold("a", 1, math.MaxInt64), limits(1, math.MaxInt64), ledger.ErrHold},
-		"nobody's":           {"a hold has a contract", nil, hold("", 1, 1), limits(2, 4), ledger.ErrHold},
+		"no stock given":     {"only capacity bounds it", []ledger.Hold{hold("a", 1)}, hold("b", 1), ledger.Limits{Capacity: cores(4)}, nil},
+		"a negative stock":   {"it counts as none", nil, hold("b", 1), limits(-5, 4), ledger.ErrSoldOut},
+		"the same again":     {"a contract holds once", []ledger.Hold{hold("a", 4)}, hold("a", 4), limits(1, 4), nil},
+		"kept when shrunk":   {"what is held stays when the cluster has lost nodes", []ledger.Hold{hold("a", 4)}, hold("a", 4), limits(0, 1), nil},
+		"smaller when short": {"it gives back, and does not grow", []ledger.Hold{hold("a", 4)}, hold("a", 3), limits(0, 1), nil},
+		"grows when short":   {"there is no more", []ledger.Hold{hold("a", 4)}, hold("a", 5), limits(1, 4), ledger.ErrCapacity},
+		"lapsed":             {"what has lapsed is free", []ledger.Hold{until(hold("a", 4), now)}, hold("b", 4), limits(1, 4), nil},
+		"not lapsed":         {"a reservation counts", []ledger.Hold{until(hold("a", 1), now.Add(1))}, hold("b", 1), limits(1, 4), ledger.ErrSoldOut},
+		"next counts":        {"new terms are reserved", []ledger.Hold{next(hold("a", 1), 4, now.Add(1))}, hold("b", 1), limits(2, 4), ledger.ErrCapacity},
+		"next lapsed":        {"new terms were not agreed", []ledger.Hold{next(hold("a", 1), 4, now)}, hold("b", 1), limits(2, 4), nil},
+		"next is smaller":    {"the old terms are in force", []ledger.Hold{next(hold("a", 4), 1, now.Add(1))}, hold("b", 1), limits(2, 4), ledger.ErrCapacity},
+		"too large a next":   {"the new terms must fit as well", []ledger.Hold{hold("a", 1)}, next(hold("a", 1), 5, now.Add(1)), limits(2, 4), ledger.ErrCapacity},
+		"nothing":            {"a hold takes something", nil, nothing, limits(2, 4), ledger.ErrHold},
+		"nothing next":       {"new terms take something", nil, nothingNext, limits(2, 4), ledger.ErrHold},
+		"negative resources": {"a hold gives nothing", nil, hold("a", -1), limits(2, 4), ledger.ErrHold},
+		"most resources":     {"more than can be", nil, hold("a", math.MaxInt64), limits(1, math.MaxInt64), ledger.ErrHold},
+		"nobody's":           {"a hold has a contract", nil, hold("", 1), limits(2, 4), ledger.ErrHold},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +97,7 @@ func TestReserve(t *testing.T) {
 // TestNew reads holds that people have brought out of order, and finds each.
 func TestNew(t *testing.T) {
 	want := ledger.Ledger{}
-	holds := []ledger.Hold{hold("c", 1, 1), hold("a", 1, 1), hold("b", 1, 1), hold("a", 2, 2)}
+	holds := []ledger.Hold{hold("c", 1), hold("a", 1), hold("b", 1), hold("a", 2)}
 	for _, each := range holds {
 		want = want.Keep(each)
 	}
@@ -117,21 +119,21 @@ func TestNew(t *testing.T) {
 func TestManyLargeHoldsDoNotOverflow(t *testing.T) {
 	books := ledger.Ledger{}
 	for i := range 20000 {
-		h := hold("b", 1<<31, 1<<50)
+		h := hold("b", 1<<50)
 		h.Key.ID = string(rune('a'+i%26)) + time.Duration(i).String()
 		books.Holds = append(books.Holds, h)
 	}
 	held := books.Held(now)[corev1.ResourceCPU]
-	if units := books.Sold("o", "p", now); units != 20000<<31 || held.Sign() <= 0 {
-		t.Errorf("%d units and %s cores are held", units, held.String())
+	if sold := books.Sold("o", "p", now); sold != 20000 || held.Sign() <= 0 {
+		t.Errorf("%d contracts and %s cores are held", sold, held.String())
 	}
-	if _, err := books.Reserve(hold("z", 1, 1), limits(math.MaxInt64, math.MaxInt64), now); !errors.Is(err, ledger.ErrCapacity) {
+	if _, err := books.Reserve(hold("z", 1), limits(math.MaxInt64, math.MaxInt64), now); !errors.Is(err, ledger.ErrCapacity) {
 		t.Errorf("got %v, want ErrCapacity: far more is held than there is", err)
 	}
 }
 
 func TestLapseReleaseAndPrune(t *testing.T) {
-	reserved, sold, far := hold("a", 1, 1), hold("b", 1, 1), hold("c", 1, 1)
+	reserved, sold, far := hold("a", 1), hold("b", 1), hold("c", 1)
 	reserved.Until, far.Until = now.Add(time.Minute), now.Add(9000*time.Hour)
 	books := ledger.Ledger{}.Keep(sold).Keep(far).Keep(reserved)
 	if got := books.Lapse(now, time.Hour); len(got.Holds) != 3 || !got.Holds[2].Until.Equal(now.Add(time.Hour)) {
@@ -163,24 +165,23 @@ func TestLapseReleaseAndPrune(t *testing.T) {
 }
 
 func TestLapsedCountsForNothing(t *testing.T) {
-	reserved, grown, sold := hold("a", 1, 4), hold("b", 1, 1), hold("c", 1, 2)
+	reserved, grown, sold := hold("a", 4), hold("b", 1), hold("c", 2)
 	reserved.Until = now.Add(time.Minute)
-	next := ledger.Size{Units: 2, Resources: cores(8)}
-	grown.Next, grown.NextUntil = &next, now.Add(time.Hour)
+	grown.Next, grown.NextUntil = cores(8), now.Add(time.Hour)
 	books := ledger.Ledger{}.Keep(reserved).Keep(grown).Keep(sold)
 	for after, want := range map[time.Duration]struct {
-		units, cores int64
-		lapses       time.Time
+		sold, cores int64
+		lapses      time.Time
 	}{
-		0:               {4, 14, now.Add(time.Minute)},
-		time.Minute - 1: {4, 14, now.Add(time.Minute)},
-		time.Minute:     {3, 10, now.Add(time.Hour)},
+		0:               {3, 14, now.Add(time.Minute)},
+		time.Minute - 1: {3, 14, now.Add(time.Minute)},
+		time.Minute:     {2, 10, now.Add(time.Hour)},
 		time.Hour:       {2, 3, time.Time{}},
 	} {
 		at := now.Add(after)
 		held := books.Held(at)[corev1.ResourceCPU]
-		if units := books.Sold("o", "p", at); units != want.units || held.Value() != want.cores {
-			t.Errorf("after %s: %d units and %s cores are held, want %d and %d", after, units, held.String(), want.units, want.cores)
+		if sold := books.Sold("o", "p", at); sold != want.sold || held.Value() != want.cores {
+			t.Errorf("after %s: %d contracts and %s cores are held, want %d and %d", after, sold, held.String(), want.sold, want.cores)
 		}
 		if lapses := books.Lapses(at); !lapses.Equal(want.lapses) {
 			t.Errorf("after %s: the next lapses at %s, want %s", after, lapses, want.lapses)

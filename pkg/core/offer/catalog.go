@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"time"
 )
@@ -25,8 +24,6 @@ type Sighting struct {
 	// Registry is the name of the registry, as its user calls it.
 	Registry string
 	Offer    Offer
-	// Signed is the document as its seller signed it. The catalog keeps it and does not read it.
-	Signed string
 	// Keys is the number of the seller's key that has signed it: what a later one has signed is newer, whatever its revision is.
 	Keys int
 }
@@ -45,8 +42,7 @@ type Seen struct {
 
 // Entry is an offer of the catalog. It is a value that nobody changes.
 type Entry struct {
-	Offer  Offer
-	Signed string
+	Offer Offer
 	// Keys is the number of the seller's key that has signed it.
 	Keys int
 	// Fingerprint is that of the offer.
@@ -55,23 +51,18 @@ type Entry struct {
 	Seen []Seen
 }
 
-// Outcome is what a sighting meant.
-type Outcome string
+// standing is how a sighting stands to what the catalog knows of its offer.
+type standing int
 
-// Outcomes of sightings.
 const (
-	// Added: the offer was not in the catalog.
-	Added Outcome = "Added"
-	// Updated: the offer replaces an older revision.
-	Updated Outcome = "Updated"
-	// Known: another registry listed it before, or the same one.
-	Known Outcome = "Known"
-	// Outdated: the catalog has or had a newer revision, which stays.
-	Outdated Outcome = "Outdated"
-	// Conflicting: the catalog has or had another content under the same revision, which stays.
-	Conflicting Outcome = "Conflicting"
-	// TooLarge: there is no room for it. What the registry listed before stays.
-	TooLarge Outcome = "TooLarge"
+	// newer: it takes the place of what is listed, if anything is.
+	newer standing = iota
+	// known: this is listed.
+	known
+	// outdated: the catalog has or had a newer revision, which stays.
+	outdated
+	// conflicting: the catalog has or had another content under the same revision, which stays.
+	conflicting
 )
 
 // Catalog is what several registries list, each offer once: in its newest revision, and never again in an older one, also when nobody lists
@@ -104,14 +95,9 @@ type floorOf struct {
 	until time.Time
 }
 
-// Merge takes in what a registry lists.
-func (c *Catalog) Merge(s Sighting) Outcome {
-	outcome, _ := c.MergeWithin(s, math.MaxInt)
-	return outcome
-}
-
-// MergeWithin is Merge, if the offer takes no more than some bytes of memory, about. It returns how many it takes.
-func (c *Catalog) MergeWithin(s Sighting, room int) (outcome Outcome, size int) {
+// Merge takes in what a registry lists, if that takes no more than some bytes of memory, about, and what the registry listed before stays
+// otherwise. It returns how many it takes, and whether there is room for them.
+func (c *Catalog) Merge(s Sighting, room int) (size int, fits bool) {
 	if c.entries == nil {
 		c.entries, c.floors = map[Key]*kept{}, map[Key]floorOf{}
 	}
@@ -120,40 +106,40 @@ func (c *Catalog) MergeWithin(s Sighting, room int) (outcome Outcome, size int) 
 	key, fingerprint := s.Offer.Key(), s.Offer.Fingerprint()
 	now := &kept{
 		Entry: Entry{
-			Offer: s.Offer, Signed: s.Signed, Keys: s.Keys, Fingerprint: fingerprint,
+			Offer: s.Offer, Keys: s.Keys, Fingerprint: fingerprint,
 			Seen: []Seen{{Registry: s.Registry, Revision: s.Offer.Revision, Keys: s.Keys}},
 		},
 		holding: holding,
 	}
 	entry := c.entries[key]
-	outcome = c.outcome(entry, &now.Entry)
-	switch size = now.size(); {
-	case outcome == Known:
+	stands := c.compare(entry, &now.Entry)
+	switch stands {
+	case newer:
+		size = now.size()
+	case known:
 		size = entry.size()
-	case outcome != Added && outcome != Updated:
+	case outdated, conflicting:
 		size = entryBytes
 	}
-	if size > room {
-		outcome = TooLarge
-	}
-	if outcome != Added && outcome != Updated {
+	fits = size <= room
+	if stands != newer || !fits {
 		c.interner.Release(holding) // Of what is listed already, the first one stays.
-		if outcome != TooLarge && entry != nil {
-			c.entries[key] = entry.seenBy(now, outcome)
+		if fits && entry != nil {
+			c.entries[key] = entry.seenBy(now, stands == conflicting)
 		}
-		return outcome, size
+		return size, fits
 	}
 	delete(c.floors, key)
 	c.entries[key] = now
-	if outcome == Updated {
+	if entry != nil {
 		c.interner.Release(entry.holding)
 		now.Seen = seenWith(entry.Seen, now.Seen[0], true)
 	}
-	return outcome, size
+	return size, fits
 }
 
-// outcome returns what a sighting means that is not too large, beside the entry that is there; nil if there is none.
-func (c *Catalog) outcome(entry *kept, now *Entry) Outcome {
+// compare returns how a sighting stands to the entry that is there, or was there before it was gone; nil if there is none.
+func (c *Catalog) compare(entry *kept, now *Entry) standing {
 	keys, revision, fingerprint, listed := 0, int64(0), "", entry != nil
 	if listed {
 		keys, revision, fingerprint = entry.Keys, entry.Offer.Revision, entry.Fingerprint
@@ -163,22 +149,20 @@ func (c *Catalog) outcome(entry *kept, now *Entry) Outcome {
 	order := cmp.Or(cmp.Compare(now.Keys, keys), cmp.Compare(now.Offer.Revision, revision))
 	switch {
 	case order < 0:
-		return Outdated
+		return outdated
 	case order == 0 && now.Fingerprint != fingerprint:
-		return Conflicting
-	case !listed:
-		return Added
-	case order > 0:
-		return Updated
+		return conflicting
+	case order == 0 && listed:
+		return known
 	default:
-		return Known
+		return newer
 	}
 }
 
-// seenBy returns the entry with what a registry lists of it, which is nothing new.
-func (k *kept) seenBy(now *kept, outcome Outcome) *kept {
+// seenBy returns the entry with what a registry lists of it, which is nothing new, but perhaps another content.
+func (k *kept) seenBy(now *kept, conflicts bool) *kept {
 	seen := now.Seen[0]
-	if outcome == Conflicting {
+	if conflicts {
 		seen.Conflict = now.Fingerprint
 	}
 	same := *k
@@ -202,35 +186,28 @@ func seenWith(all []Seen, now Seen, renewed bool) []Seen {
 	return slices.Insert(all, at, now)
 }
 
-// Withdraw takes in that a registry does not list an offer any more, and reports whether the offer is gone for that: no registry lists it in
-// its newest revision. Who lists an older one is behind, or wants to be.
-func (c *Catalog) Withdraw(registry string, key Key) bool {
+// Withdraw takes in that a registry does not list an offer any more. The offer is gone once no registry lists it in its newest revision: who
+// lists an older one is behind, or wants to be.
+func (c *Catalog) Withdraw(registry string, key Key) {
 	entry, ok := c.entries[key]
 	if !ok {
-		return false
+		return
 	}
 	rest := *entry
 	rest.Seen = slices.DeleteFunc(slices.Clone(entry.Seen), func(s Seen) bool { return s.Registry == registry })
 	c.entries[key] = &rest
-	if slices.ContainsFunc(rest.Seen, func(s Seen) bool {
+	if !slices.ContainsFunc(rest.Seen, func(s Seen) bool {
 		return s.Keys == rest.Keys && s.Revision == rest.Offer.Revision && s.Conflict == ""
 	}) {
-		return false
+		c.remove(key)
 	}
-	c.remove(key)
-	return true
 }
 
-// Retain takes in that a registry lists no other offers than these, as after a snapshot of all that it has, and
-// returns the offers that are gone for that, in order.
-func (c *Catalog) Retain(registry string, listed map[Key]bool) []Key {
-	var gone []Key
-	for _, key := range slices.SortedFunc(maps.Keys(c.entries), compareKeys) {
-		if !listed[key] && c.Withdraw(registry, key) {
-			gone = append(gone, key)
-		}
+// Forget takes in that a registry lists nothing any more.
+func (c *Catalog) Forget(registry string) {
+	for key := range c.entries {
+		c.Withdraw(registry, key)
 	}
-	return gone
 }
 
 // Expire removes the offers that are over at a time, and returns them in order.

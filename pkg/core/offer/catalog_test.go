@@ -22,8 +22,6 @@ type step struct {
 	name string
 	// withdraw: the registry does not list the offer any more.
 	withdraw bool
-	want     Outcome
-	gone     bool
 }
 
 func TestMerge(t *testing.T) {
@@ -37,44 +35,44 @@ func TestMerge(t *testing.T) {
 	}{
 		"TwoRegistries": {
 			reason:   "The same offer by two registries is one.",
-			steps:    []step{{registry: "b", revision: 1, want: Added}, {registry: "a", revision: 1, want: Known}},
+			steps:    []step{{registry: "b", revision: 1}, {registry: "a", revision: 1}},
 			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 1}},
 		},
 		"Newer": {
 			reason:   "The newest revision counts, and who is behind still lists the offer.",
-			steps:    []step{{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}},
+			steps:    []step{{registry: "a", revision: 1}, {registry: "b", revision: 2}},
 			revision: 2, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 2}},
 		},
 		"Older": {
 			reason:   "It never goes back.",
-			steps:    []step{{registry: "a", revision: 2, want: Added}, {registry: "a", revision: 1, want: Outdated}},
+			steps:    []step{{registry: "a", revision: 2}, {registry: "a", revision: 1}},
 			revision: 2, seen: []Seen{{Registry: "a", Revision: 1}},
 		},
 		"Conflict": {
 			reason:   "The first content of a revision stays, and the conflict is seen.",
-			steps:    []step{{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting}},
+			steps:    []step{{registry: "a", revision: 1}, {registry: "b", revision: 1, name: "x"}},
 			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 1, Conflict: "x"}},
 		},
 		"ConflictEnds": {
 			reason: "A newer revision ends a conflict.",
 			steps: []step{
-				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting},
-				{registry: "a", revision: 2, want: Updated},
+				{registry: "a", revision: 1}, {registry: "b", revision: 1, name: "x"},
+				{registry: "a", revision: 2},
 			},
 			revision: 2, seen: []Seen{{Registry: "a", Revision: 2}, {Registry: "b", Revision: 1}},
 		},
 		"ConflictResolved": {
 			reason: "So does a registry that lists the content that the others list.",
 			steps: []step{
-				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting},
-				{registry: "b", revision: 1, want: Known},
+				{registry: "a", revision: 1}, {registry: "b", revision: 1, name: "x"},
+				{registry: "b", revision: 1},
 			},
 			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}, {Registry: "b", Revision: 1}},
 		},
 		"OneWithdraws": {
 			reason: "The offer stays while somebody lists it.",
 			steps: []step{
-				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}, {registry: "a", revision: 2, want: Known},
+				{registry: "a", revision: 1}, {registry: "b", revision: 2}, {registry: "a", revision: 2},
 				{registry: "b", withdraw: true},
 			},
 			revision: 2, seen: []Seen{{Registry: "a", Revision: 2}},
@@ -82,41 +80,41 @@ func TestMerge(t *testing.T) {
 		"OlderStays": {
 			reason: "It is gone when nobody lists the newest revision: who lists an older one brings back neither.",
 			steps: []step{
-				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 2, want: Updated}, {registry: "b", withdraw: true, gone: true},
-				{registry: "a", revision: 1, want: Outdated}, {registry: "c", revision: 1, want: Outdated}, {registry: "a", withdraw: true},
+				{registry: "a", revision: 1}, {registry: "b", revision: 2}, {registry: "b", withdraw: true},
+				{registry: "a", revision: 1}, {registry: "c", revision: 1}, {registry: "a", withdraw: true},
 			},
 		},
 		"ConflictStays": {
 			reason: "Nor does who lists another content.",
 			steps: []step{
-				{registry: "a", revision: 1, want: Added}, {registry: "b", revision: 1, name: "x", want: Conflicting}, {registry: "a", withdraw: true, gone: true},
+				{registry: "a", revision: 1}, {registry: "b", revision: 1, name: "x"}, {registry: "a", withdraw: true},
 			},
 		},
 		"AllWithdraw": {
 			reason: "Then it is gone.",
-			steps:  []step{{registry: "a", revision: 1, want: Added}, {registry: "a", withdraw: true, gone: true}},
+			steps:  []step{{registry: "a", revision: 1}, {registry: "a", withdraw: true}},
 		},
 		"StrangerWithdraws": {
 			reason:   "A registry takes back only what it listed.",
-			steps:    []step{{registry: "a", revision: 1, want: Added}, {registry: "b", withdraw: true}},
+			steps:    []step{{registry: "a", revision: 1}, {registry: "b", withdraw: true}},
 			revision: 1, seen: []Seen{{Registry: "a", Revision: 1}},
 		},
 		"Replay": {
 			reason: "What is gone does not come back in an older revision.",
 			steps: []step{
-				{registry: "a", revision: 2, want: Added}, {registry: "a", withdraw: true, gone: true}, {registry: "a", revision: 1, want: Outdated},
+				{registry: "a", revision: 2}, {registry: "a", withdraw: true}, {registry: "a", revision: 1},
 			},
 		},
 		"ReplayOfAnother": {
 			reason: "Nor with another content.",
 			steps: []step{
-				{registry: "a", revision: 2, want: Added}, {registry: "a", withdraw: true, gone: true}, {registry: "a", revision: 2, name: "x", want: Conflicting},
+				{registry: "a", revision: 2}, {registry: "a", withdraw: true}, {registry: "a", revision: 2, name: "x"},
 			},
 		},
 		"Return": {
 			reason: "The same comes back, as after a registry has lost its state.",
 			steps: []step{
-				{registry: "a", revision: 2, want: Added}, {registry: "a", withdraw: true, gone: true}, {registry: "b", revision: 2, want: Added},
+				{registry: "a", revision: 2}, {registry: "a", withdraw: true}, {registry: "b", revision: 2},
 			},
 			revision: 2, seen: []Seen{{Registry: "b", Revision: 2}},
 		},
@@ -126,20 +124,16 @@ func TestMerge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var c Catalog
-			for i, s := range tc.steps {
+			for _, s := range tc.steps {
 				if s.withdraw {
-					if gone := c.Withdraw(s.registry, key); gone != s.gone {
-						t.Fatalf("%s\nstep %d: Withdraw() = %t, want %t", tc.reason, i, gone, s.gone)
-					}
-					continue
-				}
-				if got := c.Merge(Sighting{Registry: s.registry, Offer: variant(base, s.revision, s.name), Signed: s.name}); got != s.want {
-					t.Fatalf("%s\nstep %d: Merge() = %s, want %s", tc.reason, i, got, s.want)
+					c.Withdraw(s.registry, key)
+				} else {
+					merge(t, &c, Sighting{Registry: s.registry, Offer: variant(base, s.revision, s.name)})
 				}
 			}
 			entry, ok := c.Get(key)
-			if ok != (tc.revision != 0) || entry.Offer.Revision != tc.revision || entry.Signed != tc.name {
-				t.Fatalf("%s\nGet() = revision %d with %q, want revision %d with %q", tc.reason, entry.Offer.Revision, entry.Signed, tc.revision, tc.name)
+			if ok != (tc.revision != 0) || entry.Offer.Revision != tc.revision || entry.Offer.Zone != tc.name {
+				t.Fatalf("%s\nGet() = revision %d with %q, want revision %d with %q", tc.reason, entry.Offer.Revision, entry.Offer.Zone, tc.revision, tc.name)
 			}
 			for i := range tc.seen {
 				if content := tc.seen[i].Conflict; content != "" {
@@ -153,13 +147,21 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// merge takes in what a registry lists, for which there is room.
+func merge(t *testing.T, c *Catalog, s Sighting) {
+	t.Helper()
+	if size, fits := c.Merge(s, 1<<20); !fits {
+		t.Fatalf("an offer takes %d bytes", size)
+	}
+}
+
 // variant returns an offer in a revision, with other content if it has a name.
 func variant(o Offer, revision int64, name string) Offer {
 	o.Revision, o.Zone = revision, name
 	return o
 }
 
-func TestRetainAndExpire(t *testing.T) {
+func TestForgetAndExpire(t *testing.T) {
 	base := parse(t, "", "")
 	of := func(id string, until time.Duration) Offer {
 		o := base
@@ -169,13 +171,22 @@ func TestRetainAndExpire(t *testing.T) {
 	var c Catalog
 	for _, s := range []Sighting{
 		{Registry: "a", Offer: of("one", time.Hour)}, {Registry: "a", Offer: of("two", time.Hour)}, {Registry: "b", Offer: of("two", time.Hour)},
-		{Registry: "b", Offer: of("three", time.Hour)}, {Registry: "a", Offer: of("four", 2*time.Hour)},
+		{Registry: "b", Offer: of("three", time.Hour)}, {Registry: "b", Offer: of("four", 2*time.Hour)}, {Registry: "a", Offer: of("five", 2*time.Hour)},
 	} {
-		c.Merge(s)
+		merge(t, &c, s)
 	}
 	key := func(id string) Key { return Key{Party: base.Party, ID: id} }
-	if diff := cmp.Diff([]Key{key("one")}, c.Retain("a", map[Key]bool{key("four"): true})); diff != "" {
-		t.Errorf("Retain(): what nobody else lists is gone: -want +got\n%s", diff)
+	c.Forget("c")
+	if c.Len() != 5 {
+		t.Errorf("after Forget() of who lists nothing there are %d, want 5", c.Len())
+	}
+	c.Forget("a")
+	var left []Key
+	for entry := range c.All() {
+		left = append(left, entry.Offer.Key())
+	}
+	if diff := cmp.Diff([]Key{key("four"), key("three"), key("two")}, left); diff != "" {
+		t.Errorf("Forget(): what nobody else lists is gone: -want +got\n%s", diff)
 	}
 	if gone := c.Expire(base.IssuedAt.Add(time.Hour - 1)); gone != nil {
 		t.Errorf("Expire() before the end = %v", gone)
@@ -183,11 +194,9 @@ func TestRetainAndExpire(t *testing.T) {
 	if diff := cmp.Diff([]Key{key("three"), key("two")}, c.Expire(base.IssuedAt.Add(time.Hour))); diff != "" {
 		t.Errorf("Expire(): -want +got\n%s", diff)
 	}
-	if got := c.Merge(Sighting{Registry: "a", Offer: variant(of("two", 3*time.Hour), 1, "")}); got != Outdated {
-		t.Errorf("Merge() of an older revision than one that is over = %s, want %s", got, Outdated)
-	}
-	if c.Len() != 1 {
-		t.Errorf("Len() = %d, want 1", c.Len())
+	merge(t, &c, Sighting{Registry: "a", Offer: variant(of("two", 3*time.Hour), 1, "")})
+	if entry, found := c.Get(key("two")); found || c.Len() != 1 {
+		t.Errorf("an older revision than one that is over has come back: %+v, of %d", entry, c.Len())
 	}
 	c.Expire(base.IssuedAt.Add(maxValidity))
 	if len(c.floors) != 0 {
@@ -200,47 +209,42 @@ func TestLaterKey(t *testing.T) {
 	base := parse(t, "", "")
 	for name, withdrawn := range map[string]bool{"Listed": false, "Withdrawn": true} {
 		var c Catalog
-		c.Merge(Sighting{Registry: "a", Offer: variant(base, maxRevision, ""), Keys: 1})
+		merge(t, &c, Sighting{Registry: "a", Offer: variant(base, maxRevision, ""), Keys: 1})
 		if withdrawn {
 			c.Withdraw("a", base.Key())
 		}
-		want := map[bool]Outcome{false: Updated, true: Added}[withdrawn]
-		if got := c.Merge(Sighting{Registry: "a", Offer: variant(base, 3, ""), Keys: 2}); got != want {
-			t.Errorf("%s: Merge() = %s, want %s", name, got, want)
-		}
-		if got := c.Merge(Sighting{Registry: "b", Offer: variant(base, maxRevision, ""), Keys: 1}); got != Outdated {
-			t.Errorf("%s: Merge() of what the key before has signed = %s", name, got)
-		}
+		merge(t, &c, Sighting{Registry: "a", Offer: variant(base, 3, ""), Keys: 2})
+		merge(t, &c, Sighting{Registry: "b", Offer: variant(base, maxRevision, ""), Keys: 1}) // The key before has signed it.
 		if entry, _ := c.Get(base.Key()); entry.Offer.Revision != 3 {
 			t.Errorf("%s: the entry is revision %d", name, entry.Offer.Revision)
 		}
 	}
 }
 
-// TestMergeWithin holds that what has no room changes nothing, and that nothing is held for what is gone.
-func TestMergeWithin(t *testing.T) {
+// TestRoom holds that what has no room changes nothing, and that nothing is held for what is gone.
+func TestRoom(t *testing.T) {
 	base := parse(t, "", "")
 	large := variant(base, 9, "")
 	large.Description = strings.Repeat("x", maxString)
 	var c Catalog
-	outcome, size := c.MergeWithin(Sighting{Registry: "a", Offer: base}, 4<<10)
-	if outcome != Added || size <= entryBytes || size > 4<<10 {
-		t.Fatalf("MergeWithin() = %s with %d bytes", outcome, size)
+	size, fits := c.Merge(Sighting{Registry: "a", Offer: base}, 4<<10)
+	if !fits || size <= entryBytes || size > 4<<10 {
+		t.Fatalf("Merge() = %d bytes, %t", size, fits)
 	}
-	if outcome, more := c.MergeWithin(Sighting{Registry: "a", Offer: large}, size); outcome != TooLarge || more < size+maxString {
-		t.Errorf("MergeWithin() of a larger revision = %s with %d bytes", outcome, more)
+	if more, fits := c.Merge(Sighting{Registry: "a", Offer: large}, size); fits || more < size+maxString {
+		t.Errorf("Merge() of a larger revision = %d bytes, %t", more, fits)
 	}
-	if outcome, same := c.MergeWithin(Sighting{Registry: "b", Offer: base}, size); outcome != Known || same != size {
-		t.Errorf("MergeWithin() of what is there = %s with %d bytes, want %d", outcome, same, size)
+	if same, fits := c.Merge(Sighting{Registry: "b", Offer: base}, size); !fits || same != size {
+		t.Errorf("Merge() of what is there = %d bytes, %t, want %d", same, fits, size)
 	}
-	if outcome, _ := c.MergeWithin(Sighting{Registry: "c", Offer: base}, size-1); outcome != TooLarge {
-		t.Errorf("MergeWithin() of what is there, in less than it takes = %s", outcome)
+	if _, fits := c.Merge(Sighting{Registry: "c", Offer: base}, size-1); fits {
+		t.Error("Merge() of what is there fits into less than it takes")
 	}
 	if entry, _ := c.Get(base.Key()); entry.Offer.Revision != base.Revision || len(entry.Seen) != 2 {
 		t.Errorf("the entry is revision %d, listed by %v", entry.Offer.Revision, entry.Seen)
 	}
 	c.Withdraw("a", base.Key())
-	c.Merge(Sighting{Registry: "b", Offer: large})
+	merge(t, &c, Sighting{Registry: "b", Offer: large})
 	c.Withdraw("b", base.Key())
 	if len(c.interner.pool) != 0 {
 		t.Errorf("%d values are held for nobody", len(c.interner.pool))
@@ -248,7 +252,7 @@ func TestMergeWithin(t *testing.T) {
 	for i := range 2 * maxFloors {
 		o := base
 		o.ID = fmt.Sprint("o", i)
-		c.Merge(Sighting{Registry: "a", Offer: o})
+		merge(t, &c, Sighting{Registry: "a", Offer: o})
 		c.Withdraw("a", o.Key())
 	}
 	if len(c.floors) > maxFloors {
@@ -270,7 +274,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	list := func() (entries []Entry) {
 		var c Catalog
 		for _, s := range sightings {
-			c.Merge(s)
+			merge(t, &c, s)
 		}
 		return slices.Collect(c.All())
 	}
@@ -289,10 +293,10 @@ func TestOrderDoesNotMatter(t *testing.T) {
 func TestEntriesDoNotChange(t *testing.T) {
 	base := parse(t, "", "")
 	var c Catalog
-	c.Merge(Sighting{Registry: "b", Offer: base})
+	merge(t, &c, Sighting{Registry: "b", Offer: base})
 	before, _ := c.Get(base.Key())
-	c.Merge(Sighting{Registry: "b", Offer: variant(base, 9, "")})
-	c.Merge(Sighting{Registry: "a", Offer: variant(base, 9, "x")})
+	merge(t, &c, Sighting{Registry: "b", Offer: variant(base, 9, "")})
+	merge(t, &c, Sighting{Registry: "a", Offer: variant(base, 9, "x")})
 	if diff := cmp.Diff([]Seen{{Registry: "b", Revision: 7}}, before.Seen); diff != "" {
 		t.Errorf("an entry that was returned has changed: -want +got\n%s", diff)
 	}

@@ -119,7 +119,7 @@ func (in *Interner) Intern(o Offer) Offer { return in.intern(o) }
 
 // About how many bytes parts of an offer take besides what they refer to.
 const (
-	planBytes, kpiBytes, rangeBytes, numberBytes, locationBytes = 176, 128, 32, 8, 16
+	planBytes, kpiBytes, rangeBytes, numberBytes = 176, 128, 32, 8
 )
 
 func (in *Interner) intern(o Offer) Offer {
@@ -130,9 +130,6 @@ func (in *Interner) intern(o Offer) Offer {
 	o.Properties, o.Labels = in.texted(o.Properties), in.texted(o.Labels)
 	o.Plans, o.KPIs = slices.Clone(o.Plans), slices.Clone(o.KPIs)
 	in.own += planBytes*len(o.Plans) + kpiBytes*len(o.KPIs)
-	if o.Location != nil {
-		in.own += locationBytes
-	}
 	for i := range o.Plans {
 		in.plan(&o.Plans[i])
 	}

@@ -34,9 +34,8 @@ type Offer struct {
 	Description string `json:"description,omitempty"`
 	Type        string `json:"type,omitempty"`
 	// Region and Zone are where the resources are, in the words of the seller.
-	Region   string    `json:"region,omitempty"`
-	Zone     string    `json:"zone,omitempty"`
-	Location *Location `json:"location,omitempty"`
+	Region string `json:"region,omitempty"`
+	Zone   string `json:"zone,omitempty"`
 	// Architectures are those of the nodes, as in the label kubernetes.io/arch.
 	Architectures []string `json:"architectures,omitempty"`
 	// Properties say more about what is sold, such as certificates of the data centre.
@@ -75,12 +74,6 @@ const (
 	// Broker sells what it buys from others.
 	Broker Kind = "Broker"
 )
-
-// Location is a place on earth, in degrees: north and east are positive.
-type Location struct {
-	Latitude  float64 `json:"latitude"`
-	Longitude float64 `json:"longitude"`
-}
 
 // KPI is a value that the party has measured that signs the offer.
 type KPI struct {

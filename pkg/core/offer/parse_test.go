@@ -34,7 +34,6 @@ const valid = `{
 	"type": "computational",
 	"region": "eu-north",
 	"zone": "eu-north-1",
-	"location": {"latitude": 59.9, "longitude": 10.7},
 	"architectures": ["amd64", "arm64"],
 	"properties": {"certificate": "ISO 27001"},
 	"labels": {"topology.kubernetes.io/region": "eu-north"},
@@ -91,8 +90,8 @@ func TestParse(t *testing.T) {
 	want := Offer{
 		Party: partyA, ID: "north", Revision: 7, IssuedAt: at(12), ValidUntil: at(36), Kind: Cluster,
 		Name: "Cores in the north", Description: "Two racks.\nOne of them is cold.", Type: "computational", Region: "eu-north", Zone: "eu-north-1",
-		Location: &Location{Latitude: 59.9, Longitude: 10.7}, Architectures: []string{"amd64", "arm64"},
-		Properties: map[string]string{"certificate": "ISO 27001"}, Labels: map[string]string{"topology.kubernetes.io/region": "eu-north"},
+		Architectures: []string{"amd64", "arm64"},
+		Properties:    map[string]string{"certificate": "ISO 27001"}, Labels: map[string]string{"topology.kubernetes.io/region": "eu-north"},
 		Plans: []Plan{
 			{
 				ID: "small", Name: "Small", Resources: list(t, "cpu", "4", "memory", "8Gi", "pods", "50"),
@@ -183,7 +182,6 @@ func TestParseRefuses(t *testing.T) {
 		"UserInProperty":    {reason: "Everybody sees it.", from: `ISO 27001`, to: `HTTPS://admin@rome.example`, err: `properties["certificate"]: it has a credential`},
 		"PrivateKey":        {reason: "Everybody sees it.", from: `ISO 27001`, to: `-----BEGIN EC PRIVATE KEY-----`, err: `properties["certificate"]: it has a credential`},
 		"Region":            {reason: "It is a word.", from: `"region": "eu-north"`, to: `"region": "eu north"`, err: "region: "},
-		"Latitude":          {reason: "It is on earth.", from: `59.9`, to: `99.9`, err: "location.latitude: 99.9"},
 		"ArchitectureTwice": {reason: "It is there once.", from: `"arm64"`, to: `"amd64"`, err: `architectures[1]: "amd64" is there twice`},
 		"PropertyKey":       {reason: "It is a word.", from: `"certificate":`, to: `"the certificate":`, err: `properties["the certificate"]: `},
 		"Label":             {reason: "A node has it.", from: `"topology.kubernetes.io/region": "eu-north"`, to: `"region": "eu north"`, err: `labels["region"]: `},
@@ -320,7 +318,7 @@ func TestValidate(t *testing.T) {
 		"OtherClock":  {reason: "The seller's clock may be ahead.", now: o.IssuedAt.Add(-maxSkew)},
 		"FromAfar":    {reason: "But not so far.", now: o.IssuedAt.Add(-maxSkew - 1), is: ErrInvalid, err: "issuedAt: "},
 		"NotAnOffer":  {reason: "Offers that are made in Go are checked as well.", now: o.IssuedAt, change: func(o *Offer) { o.Plans = nil }, is: ErrInvalid, err: "plans: there are 0"},
-		"NotANumber":  {reason: "JSON does not have it, but Go does.", now: o.IssuedAt, change: func(o *Offer) { o.Location = &Location{Latitude: math.NaN()} }, is: ErrInvalid, err: "location.latitude"},
+		"NotANumber":  {reason: "JSON does not have it, but Go does.", now: o.IssuedAt, change: func(o *Offer) { o.KPIs[0].Value = math.NaN() }, is: ErrInvalid, err: "kpis[0].value"},
 		"HalfASecond": {reason: "Durations are of whole seconds.", now: o.IssuedAt, change: func(o *Offer) { o.Plans = []Plan{o.Plans[0]}; o.Plans[0].Notice = 1 }, is: ErrInvalid, err: "plans[0].notice"},
 	}
 	for name, tc := range cases {

@@ -69,7 +69,6 @@ func (o Offer) check() error {
 		in("type", checkWord(o.Type)),
 		in("region", checkWord(o.Region)),
 		in("zone", checkWord(o.Zone)),
-		in("location", o.Location.check()),
 		in("architectures", checkArchitectures(o.Architectures)),
 		in("properties", checkProperties(o.Properties)),
 		in("labels", checkLabels(o.Labels)),
@@ -154,7 +153,7 @@ func (o Offer) checkKPIs() error {
 		err := first(
 			in("name", required(k.Name)),
 			in("name", checkWord(k.Name)),
-			in("value", checkFloat(k.Value, math.MaxFloat64)),
+			in("value", checkFloat(k.Value)),
 			in("unit", checkText(k.Unit, "")),
 			in("measuredAt", checkTime(k.MeasuredAt)),
 			in("measuredBy", o.checkMeasuredBy(k.MeasuredBy)),
@@ -389,9 +388,9 @@ func checkNumber(n, least, most int64) error {
 	return nil
 }
 
-func checkFloat(x, most float64) error {
-	if math.IsNaN(x) || math.Abs(x) > most {
-		return fmt.Errorf("%g is not from %g to %g", x, -most, most)
+func checkFloat(x float64) error {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Errorf("%g is not finite", x)
 	}
 	return nil
 }
@@ -439,13 +438,6 @@ func checkText(text, allowed string) error {
 	default:
 		return nil
 	}
-}
-
-func (l *Location) check() error {
-	if l == nil {
-		return nil
-	}
-	return first(in("latitude", checkFloat(l.Latitude, 90)), in("longitude", checkFloat(l.Longitude, 180)))
 }
 
 func checkArchitectures(list []string) error {

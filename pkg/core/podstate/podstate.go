@@ -8,8 +8,11 @@ package podstate
 import corev1 "k8s.io/api/core/v1"
 
 // Ended reports whether a pod has ended for good: its containers do not run again.
-func Ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+func Ended(pod *corev1.Pod) bool { return EndedIn(pod.Status.Phase) }
+
+// EndedIn reports whether a pod in a phase has ended for good.
+func EndedIn(phase corev1.PodPhase) bool {
+	return phase == corev1.PodFailed || phase == corev1.PodSucceeded
 }
 
 // Ready reports whether a pod serves. One without the condition does not.

@@ -291,6 +291,12 @@ func Within(list, has corev1.ResourceList) corev1.ResourceList {
 // equal to zero of it.
 func Equal(a, b corev1.ResourceList) bool { return Covers(a, b) && Covers(b, a) }
 
+// Same reports whether two lists name the same resources, and the same quantity of
+// each, however it is written.
+func Same(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(one, other resource.Quantity) bool { return one.Cmp(other) == 0 })
+}
+
 // Covers reports whether a list has at least as much of every resource as another.
 func Covers(list, other corev1.ResourceList) bool {
 	for name, quantity := range other {

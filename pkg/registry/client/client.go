@@ -45,9 +45,9 @@ type Client struct {
 // New returns a client of the registry at an https URL. The TLS configuration has the certificate by which the registry knows the party,
 // and says how the registry is known; see package party.
 func New(registry string, config *tls.Config) (*Client, error) {
-	u, err := url.Parse(registry)
+	u, err := party.ParseEndpoint(registry)
 	switch {
-	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case err != nil:
 		return nil, fmt.Errorf("%q is not the URL of a registry: https://HOST[:PORT][/PATH]", registry)
 	case config == nil:
 		return nil, errors.New("a client of a registry needs a TLS configuration")

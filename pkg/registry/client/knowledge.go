@@ -80,15 +80,19 @@ type Party struct {
 	Alive bool
 }
 
-// AuthHost returns the host at which Liqo authenticates those that peer with a cluster of the party, in small letters; empty if it has announced none
-// but that of its endpoint.
+// AuthHost returns the host at which Liqo authenticates those that peer with a cluster of the party, in small letters: that of its endpoint, unless it
+// has announced another one for the cluster; empty if it has announced neither.
 func (p Party) AuthHost(of cluster.ID) string {
 	for _, c := range p.Said.Clusters {
-		if c.ID == string(of) {
+		if c.ID == string(of) && c.Auth != "" {
 			return strings.ToLower(c.Auth)
 		}
 	}
-	return ""
+	endpoint, err := party.ParseEndpoint(p.Said.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(endpoint.Hostname())
 }
 
 // Offer is an offer, verified. Whether it is still valid depends on the time.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
 	"github.com/capacitorset/liqo-broker/pkg/registry/client"
 	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 )
@@ -117,4 +118,4 @@ func (p *Party) Client(tb testing.TB, address, registry string) *client.Client {
 }
 
 // TLS returns how a party calls a registry that has a key.
-func TLS(key party.Key, registry string) *tls.Config { return party.ClientConfig(key, registry) }
+func TLS(key party.Key, registry string) *tls.Config { return partytest.Client(key, registry) }

@@ -21,14 +21,13 @@ import (
 
 // Flavor is a plan of an offer, in the form of REAR (fluidos-project/REAR-data-models@da509a3).
 type Flavor struct {
-	FlavorID     string          `doc:"The party, the offer and the plan."                    json:"flavorId"`
-	ProviderID   string          `doc:"The party's ID."                                       json:"providerId"`
-	Timestamp    time.Time       `doc:"When the offer was made."                              json:"timestamp"`
-	Type         FlavorType      `json:"type"`
-	Price        FlavorPrice     `doc:"For all that the flavor has."                          json:"price"`
-	Owner        FlavorOwner     `json:"owner"`
-	Availability bool            `doc:"Whether it can be bought now, and the party is alive." json:"availability"`
-	Location     *FlavorLocation `json:"location,omitempty"`
+	FlavorID     string      `doc:"The party, the offer and the plan."                    json:"flavorId"`
+	ProviderID   string      `doc:"The party's ID."                                       json:"providerId"`
+	Timestamp    time.Time   `doc:"When the offer was made."                              json:"timestamp"`
+	Type         FlavorType  `json:"type"`
+	Price        FlavorPrice `doc:"For all that the flavor has."                          json:"price"`
+	Owner        FlavorOwner `json:"owner"`
+	Availability bool        `doc:"Whether it can be bought now, and the party is alive." json:"availability"`
 }
 
 // FlavorType is what a flavor is: a slice of a cluster.
@@ -81,12 +80,6 @@ type FlavorOwner struct {
 	NodeID string            `doc:"The party's ID."                                        json:"nodeId"`
 	IP     string            `doc:"Where the party's connector negotiates, with its port." json:"ip"`
 	More   map[string]string `doc:"The endpoint of the party's connector, as a URL."       json:"additionalInformation"`
-}
-
-// FlavorLocation is where it is, in degrees.
-type FlavorLocation struct {
-	Latitude  float64 `json:"lat"`
-	Longitude float64 `json:"lon"`
 }
 
 // flavorsInput is the selector of REAR, as far as the registry has what it asks for. An amount is matched, or is in a range.
@@ -296,9 +289,6 @@ func flavorsOf(owner *registryv1.Party, o *offer.Offer, wanted func(*offer.Offer
 			FlavorID: owner.ID + "_" + o.ID + "_" + plan.ID, ProviderID: owner.ID, Timestamp: o.IssuedAt, Type: FlavorType{Name: "k8slice", Data: slice},
 			Price: FlavorPrice{Amount: price.Amount.String(), Currency: price.Currency, Period: periodV0(price.Period)},
 			Owner: ownerOf(owner), Availability: owner.Alive && plan.Available > 0,
-		}
-		if o.Location != nil {
-			f.Location = &FlavorLocation{Latitude: o.Location.Latitude, Longitude: o.Location.Longitude}
 		}
 		flavors = append(flavors, f)
 	}

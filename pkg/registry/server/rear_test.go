@@ -41,7 +41,6 @@ func rear(t *testing.T, dsn string) {
 			d.Plans[0].Available = 0
 		} else {
 			d.Architectures = []string{"amd64", "arm64"}
-			d.Location = &offer.Location{Latitude: 45.06, Longitude: 7.66}
 			price := d.Plans[0].Price
 			d.Plans = append(d.Plans, offer.Plan{
 				ID: "range", Price: price, Range: &offer.Range{

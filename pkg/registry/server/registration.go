@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -206,16 +205,11 @@ func checkAnnouncement(said registryv1.Announcement, id string, now time.Time) (
 
 // checkEndpoint returns why an endpoint is none: it is an https URL without anything that might be secret.
 func checkEndpoint(endpoint string) error {
-	u, err := url.Parse(endpoint)
-	switch {
-	case len(endpoint) > maxEndpoint:
+	if len(endpoint) > maxEndpoint {
 		return fmt.Errorf("has more than %d bytes", maxEndpoint)
-	case err != nil || !printable(endpoint):
-		return errors.New("is not a URL")
-	case u.User != nil:
-		return errors.New("must not have a user or a password")
-	case u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return errors.New("must be https://HOST[:PORT][/PATH]")
+	}
+	if _, err := party.ParseEndpoint(endpoint); err != nil || !printable(endpoint) {
+		return errors.New("must be https://HOST[:PORT][/PATH], without a user, a password or a query")
 	}
 	return nil
 }

@@ -366,11 +366,11 @@ func revisions(t *testing.T, dsn string) {
 	}
 	want := next(5)
 	want.Digest, want.RegistryRevision = Digest(want.JWS), 15
-	got, err := s.Offer(t.Context(), "p", "o")
+	got, err := offer(t.Context(), s.reader, "p", "o")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("stored: %v, %s", err, diff)
 	}
-	_, err = s.Offer(t.Context(), "other", "o")
+	_, err = offer(t.Context(), s.reader, "other", "o")
 	refused(t, "an offer that has expired", err, ErrNotFound)
 }
 
@@ -565,10 +565,10 @@ func tokens(t *testing.T, dsn string) {
 	refused(t, "no uses", s.CreateToken(t.Context(), Token{Digest: "x"}), ErrInvalid)
 	refused(t, "too many uses", s.CreateToken(t.Context(), Token{Digest: "x", Uses: MaxUses + 1}), ErrInvalid)
 	refused(t, "no digest", s.CreateToken(t.Context(), Token{Uses: 1}), ErrInvalid)
-	refused(t, "use", s.UseToken(t.Context(), first.Digest, now), nil)
-	refused(t, "an expired token", s.UseToken(t.Context(), second.Digest, now), ErrToken)
-	refused(t, "an unknown token", s.UseToken(t.Context(), "' OR 1=1 --", now), ErrToken)
-	refused(t, "no token", s.UseToken(t.Context(), "", now), ErrInvalid)
+	refused(t, "use", useToken(t.Context(), s.writer, first.Digest, now), nil)
+	refused(t, "an expired token", useToken(t.Context(), s.writer, second.Digest, now), ErrToken)
+	refused(t, "an unknown token", useToken(t.Context(), s.writer, "' OR 1=1 --", now), ErrToken)
+	refused(t, "no token", useToken(t.Context(), s.writer, "", now), ErrInvalid)
 	first.Uses = 1
 	got, err := s.Tokens(t.Context())
 	if diff := cmp.Diff([]Token{first, second}, got); diff != "" || err != nil {
@@ -576,7 +576,7 @@ func tokens(t *testing.T, dsn string) {
 	}
 	refused(t, "delete", s.DeleteToken(t.Context(), first.Digest), nil)
 	refused(t, "delete again", s.DeleteToken(t.Context(), first.Digest), ErrNotFound)
-	refused(t, "a deleted token", s.UseToken(t.Context(), first.Digest, now), ErrToken)
+	refused(t, "a deleted token", useToken(t.Context(), s.writer, first.Digest, now), ErrToken)
 }
 
 // oneTokenForMany lets 50 callers on two replicas use a token with 5 uses.
@@ -586,7 +586,7 @@ func oneTokenForMany(t *testing.T, dsn string) {
 		name string
 		use  func(s *Store, digest string, caller int) error
 	}{
-		{"use", func(s *Store, digest string, _ int) error { return s.UseToken(t.Context(), digest, now) }},
+		{"use", func(s *Store, digest string, _ int) error { return useToken(t.Context(), s.writer, digest, now) }},
 		{"admit", func(s *Store, digest string, caller int) error {
 			_, err := s.AdmitByToken(t.Context(), announced(fmt.Sprint(caller)), digest, now)
 			return err
@@ -632,7 +632,7 @@ func hostileTexts(t *testing.T, dsn string) {
 		if diff := cmp.Diff(p, got); diff != "" || err != nil {
 			t.Errorf("party %q: %v, %s", name, err, diff)
 		}
-		if o, err := s.Offer(t.Context(), name, name); err != nil || o.Party != name || o.ID != name {
+		if o, err := offer(t.Context(), s.reader, name, name); err != nil || o.Party != name || o.ID != name {
 			t.Errorf("offer %q: %+v, %v", name, o, err)
 		}
 		refused(t, "token", s.CreateToken(t.Context(), Token{Digest: name, Uses: 1, Comment: name}), nil)

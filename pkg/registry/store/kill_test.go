@@ -46,7 +46,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 			}
 			s := opened(t, dsn)
 			for _, key := range acknowledged {
-				if _, err := s.Offer(t.Context(), key[0], key[1]); err != nil {
+				if _, err := offer(t.Context(), s.reader, key[0], key[1]); err != nil {
 					t.Errorf("acknowledged: %v", err)
 				}
 			}

@@ -27,7 +27,7 @@ func scanOffer(from row) (StoredOffer, error) {
 	return o, nil
 }
 
-// offer reads one offer.
+// offer reads one offer. errors.Is finds ErrNotFound.
 func offer(ctx context.Context, from querier, party, name string) (StoredOffer, error) {
 	if err := checkKey(party, name); err != nil {
 		return StoredOffer{}, err
@@ -45,11 +45,6 @@ func offer(ctx context.Context, from querier, party, name string) (StoredOffer, 
 // checkKey refuses what names no offer.
 func checkKey(party, offer string) error {
 	return check(id("the ID of the party", party), id("the ID of the offer", offer))
-}
-
-// Offer returns an offer. errors.Is finds ErrNotFound.
-func (s *Store) Offer(ctx context.Context, party, id string) (StoredOffer, error) {
-	return offer(ctx, s.reader, party, id)
 }
 
 // PutOffer stores an offer of a party, and returns it with its digest and its registry revision. The same document again changes nothing.

@@ -33,19 +33,14 @@ func (s *Store) CreateToken(ctx context.Context, t Token) error {
 	return fmt.Errorf("token %s: %w", short(t.Digest), ErrExists)
 }
 
-// UseToken takes one use of a token, given by its Digest. However many call at once, a token is not used more often than it may be.
-// errors.Is finds ErrToken.
-func (s *Store) UseToken(ctx context.Context, digest string, now time.Time) error {
-	return useToken(ctx, s.writer, digest, now)
-}
-
 // executor is a database or a transaction that may write.
 type executor interface {
 	querier
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// useToken is UseToken, perhaps within a transaction.
+// useToken takes one use of a token, given by its Digest. However many call at once, a token is not used more often than it may be.
+// errors.Is finds ErrToken.
 func useToken(ctx context.Context, in executor, digest string, now time.Time) error {
 	if err := check(id("the digest of the token", digest)); err != nil {
 		return err

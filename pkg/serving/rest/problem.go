@@ -13,10 +13,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-)
 
-// StatusGone is the status of what is answered to a caller that has gone away: it gets none, and only who measures answers sees it.
-const StatusGone = 499
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
+)
 
 // Refusal returns why a caller does not get what it asks for, with headers as pairs of names and values. It is told as a problem document (RFC 9457).
 func Refusal(status int, detail string, headers ...string) error {
@@ -68,7 +67,7 @@ func (a *API) told(ctx context.Context, operation string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		log.V(1).Info("A caller has gone away before it was answered", "reason", err.Error())
-		return Refusal(StatusGone, "the caller has gone away")
+		return Refusal(restclient.StatusGone, "the caller has gone away")
 	case ctx.Err() != nil:
 		log.Info("A request took too long", "reason", err.Error())
 		return Later(http.StatusGatewayTimeout, "the request took too long", "1")
@@ -105,7 +104,7 @@ func Write(w http.ResponseWriter, refusal error) {
 	}
 	problem := &huma.ErrorModel{Title: http.StatusText(http.StatusInternalServerError), Status: http.StatusInternalServerError}
 	_ = errors.As(refusal, &problem) // Nothing is told of what is none.
-	header.Set("Content-Type", "application/problem+json")
+	header.Set("Content-Type", restclient.Problem)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(problem.Status)

@@ -27,10 +27,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 )
-
-// JSON is the media type of all answers but problems and streams of events.
-const JSON = "application/json"
 
 // Middleware is what a request passes before it is answered. It calls next, or refuses the request.
 type Middleware = func(ctx huma.Context, next func(huma.Context))
@@ -77,7 +75,7 @@ func New(cfg Config, mux *http.ServeMux) *API {
 	if cfg.Unmarshal != nil {
 		format.Unmarshal = cfg.Unmarshal
 	}
-	described.Formats = map[string]huma.Format{JSON: format, "json": format}
+	described.Formats = map[string]huma.Format{restclient.JSON: format, "json": format}
 	described.RejectUnknownQueryParameters = true
 	described.Components.SecuritySchemes = cfg.Schemes
 	a := &API{cfg: cfg, mux: mux, huma: humago.New(mux, described), cache: "private, no-cache"}
@@ -194,7 +192,7 @@ func (a *API) keep(ctx huma.Context, next func(huma.Context)) {
 
 // accepts refuses who does not accept the answer, before anything is done.
 func (a *API) accepts(ctx huma.Context, next func(huma.Context)) {
-	mediaType := JSON
+	mediaType := restclient.JSON
 	if streams(ctx.Operation()) {
 		mediaType = eventstream.MediaType
 	}

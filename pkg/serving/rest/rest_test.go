@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -118,7 +119,7 @@ func none(context.Context) error { return nil }
 func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if body != "" {
-		r.Header.Set("Content-Type", JSON)
+		r.Header.Set("Content-Type", restclient.JSON)
 	}
 	for pair := range slices.Chunk(headers, 2) {
 		r.Header.Set(pair[0], pair[1])
@@ -142,8 +143,8 @@ func TestAnswers(t *testing.T) {
 		"List":      {reason: "Answers are kept by nobody else.", path: "/v1/items", code: 200, header: "Cache-Control", value: "private, no-cache"},
 		"Head":      {reason: "A HEAD is a GET without the body.", method: http.MethodHead, path: "/v1/items", code: 200},
 		"Stream":    {reason: "Streams have their own type.", path: "/v1/watch", headers: []string{"Accept", "text/event-stream"}, code: 200},
-		"NoStream":  {reason: "Who wants JSON gets no events.", path: "/v1/watch", headers: []string{"Accept", JSON}, code: 406, detail: eventstream.MediaType},
-		"NoJSON":    {reason: "A weight of 0 excludes.", path: "/v1/items", headers: []string{"Accept", "text/html, application/json;q=0"}, code: 406, detail: JSON},
+		"NoStream":  {reason: "Who wants JSON gets no events.", path: "/v1/watch", headers: []string{"Accept", restclient.JSON}, code: 406, detail: eventstream.MediaType},
+		"NoJSON":    {reason: "A weight of 0 excludes.", path: "/v1/items", headers: []string{"Accept", "text/html, application/json;q=0"}, code: 406, detail: restclient.JSON},
 		"HeadWatch": {reason: "A stream has no HEAD.", method: http.MethodHead, path: "/v1/watch", code: 405, header: "Allow", value: "GET"},
 		"Method":    {reason: "Other methods are named.", method: http.MethodDelete, path: "/v1/items", code: 405, header: "Allow", value: "GET, HEAD", detail: "DELETE"},
 		"Method2":   {reason: "Each path has its own.", path: "/v1/items/a", code: 405, header: "Allow", value: "PUT"},
@@ -193,7 +194,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"Broken": {fail: func(context.Context) error { return errors.New("s3cret") }, code: 500, logged: `"Cannot answer a request" "error"="s3cret" "operation"=`},
 		"Slow":   {fail: func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("s3cret: %w", ctx.Err()) }, code: 504, logged: `"level"=0 "msg"="A request took too long"`},
-		"Gone":   {fail: func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("s3cret: %w", ctx.Err()) }, goes: true, code: StatusGone, logged: `"level"=1 "msg"="A caller has gone away`},
+		"Gone":   {fail: func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("s3cret: %w", ctx.Err()) }, goes: true, code: restclient.StatusGone, logged: `"level"=1 "msg"="A caller has gone away`},
 		"Known":  {fail: func(context.Context) error { return fmt.Errorf("more: %w", errKnown) }, code: 409},
 		"Refused": {
 			fail: func(context.Context) error {
@@ -276,7 +277,7 @@ func TestAcceptable(t *testing.T) {
 		"application/json;q=0, */*": false, "*/*, application/*;q=0": false, "application/json;q=x": false,
 	}
 	for accept := range want {
-		got[accept] = acceptable(accept, JSON)
+		got[accept] = acceptable(accept, restclient.JSON)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -22,12 +22,17 @@ import (
 	"unicode"
 )
 
-// JSON is the media type of requests and of most answers.
-const JSON = "application/json"
+// JSON is the media type of requests and of all answers but problems and streams of events, and Problem that of problem documents (RFC 9457).
+const (
+	JSON    = "application/json"
+	Problem = "application/problem+json"
+)
+
+// StatusGone is the status of what is answered to a caller that has gone away. It gets none: only who measures answers sees it, and who still
+// listens while the server stops.
+const StatusGone = 499
 
 const (
-	// statusGone is what a server that stops answers to who still listens; see package rest.
-	statusGone = 499
 	// maxProblem bounds a problem document, in bytes, and maxDetail what of its reason is told further.
 	maxProblem, maxDetail = 16 << 10, 1 << 10
 	// maxRetryAfter bounds for how long a server can ask its callers to wait.
@@ -109,7 +114,7 @@ func (r *RefusalError) Unwrap() error { return r.means }
 
 // Temporary reports whether the same request may be answered otherwise later, though nobody does anything.
 func (r *RefusalError) Temporary() bool {
-	return r.Status >= statusGone || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
+	return r.Status >= StatusGone || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
 }
 
 // Refused returns why a server has refused what led to an error; nil if it was not a refusal that lasts.
@@ -195,7 +200,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body any, accept
 // refusal reads why something is refused. The reason is cut where it is long, and has nothing that a terminal takes for an order.
 func (c *Client) refusal(answer *http.Response) *RefusalError {
 	r := &RefusalError{}
-	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == "application/problem+json" {
+	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == Problem {
 		if json.NewDecoder(io.LimitReader(answer.Body, maxProblem)).Decode(r) != nil {
 			r = &RefusalError{}
 		}

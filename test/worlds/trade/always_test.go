@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 // Promises that hold at any time: they are looked at after each write and each deed in a cluster.
@@ -155,8 +156,8 @@ func (s *seller) holdsWhatIsSigned() error {
 			continue
 		}
 		hold, found := held.Get(r.Key)
-		if size := r.Terms.Size(); !found || !hold.Until.IsZero() || !hold.Size.Max(size).Equal(hold.Size) {
-			return fmt.Errorf("contract %s in state %s is of %s cores, and its hold (%t) is %+v", r.Key, r.State, size.Resources.Cpu(), found, hold)
+		if needs := r.Terms.Resources; !found || !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) {
+			return fmt.Errorf("contract %s in state %s is of %s cores, and its hold (%t) is %+v", r.Key, r.State, needs.Cpu(), found, hold)
 		}
 	}
 	return nil

@@ -239,9 +239,7 @@ func (b *buyer) runsWhatIsPaid() error {
 			paid += now
 			goesOn = goesOn || known.State().InUse() && !known.Ending && !known.Standing.Parts()
 		}
-		if s.restored { // It gives by terms that may not be in force any more.
-			paid = max(paid, b.size(id))
-		}
+		paid = b.mayGet(s, paid)
 		if cores := b.liqo.cores[id]; goesOn && cores > paid && !b.liqo.disturbed[id] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, paid)
 		}

@@ -210,10 +210,7 @@ func (b *buyer) fitsIntoContracts() error {
 				given += cpu.Value()
 			}
 		}
-		size := given
-		if s.restored || b.hasLeftOf(s) { // It may give by terms that are not in force any more: nodes that are larger than the contracts stay as they are.
-			size = max(given, b.size(s.identity.ID))
-		}
+		size := b.mayGet(s, given)
 		if cores := b.liqo.cores[s.identity.ID]; cores > size && !b.liqo.disturbed[s.identity.ID] {
 			return fmt.Errorf("its pods request %d cores of %s, and contracts give %d", cores, s.name, given)
 		}
@@ -222,6 +219,15 @@ func (b *buyer) fitsIntoContracts() error {
 		}
 	}
 	return nil
+}
+
+// mayGet returns how many cores a buyer may have of a seller whose contracts give so many: one that was restored may give by terms that are not in
+// force any more, and nodes that are larger than the contracts stay as they are.
+func (b *buyer) mayGet(s *seller, cores int64) int64 {
+	if s.restored || b.hasLeftOf(s) {
+		return max(cores, b.size(s.identity.ID))
+	}
+	return cores
 }
 
 // hasLeftOf reports whether a seller gives by a contract that it did not know when its buyer left, which has forgotten it.

@@ -71,7 +71,7 @@ func (c contest) deciding(key contract.Key, event contract.Event) negotiation.De
 	left := int64(stock)
 	terms := contract.Terms{
 		ID: key.ID, Buyer: key.Buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"},
-		Offer: "small", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "one", Units: 1, Resources: corev1.ResourceList{"cpu": resource.MustParse("1500m")},
+		Offer: "small", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "one", Resources: corev1.ResourceList{"cpu": resource.MustParse("1500m")},
 		Price: contract.Price{Amount: "0.1", Currency: "EUR", Period: "PT1H"}, StartsAt: c.now, EndsAt: c.now.Add(time.Hour), Drain: time.Minute,
 	}
 	return func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
@@ -134,7 +134,7 @@ func written(t *testing.T, one, other contest) {
 		t.Errorf("read %+v, want %+v", read, wrote)
 	}
 	hold, has := other.held(t).Get(key("x"))
-	if want := (ledger.Hold{Key: key("x"), Offer: "small", Plan: "one", Size: wrote.Terms.Size()}); !has || !hold.Equal(want) {
+	if want := (ledger.Hold{Key: key("x"), Offer: "small", Plan: "one", Resources: wrote.Terms.Resources}); !has || !hold.Equal(want) {
 		t.Errorf("holds %+v, %t, want %+v", hold, has, want)
 	}
 	// A key is a buyer and an ID: another buyer's contract of the same ID is another.

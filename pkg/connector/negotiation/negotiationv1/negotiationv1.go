@@ -52,7 +52,6 @@ type Terms struct {
 	OfferRevision int64             `json:"offerRevision"                                                                               minimum:"1"`
 	OfferDigest   string            `doc:"The SHA-256 of the offer as its seller has signed it, so that it cannot change afterwards."   json:"offerDigest"          maxLength:"71"     pattern:"^sha256:[0-9a-f]{64}$"`
 	Plan          string            `doc:"The ID of the plan."                                                                          json:"plan"                 maxLength:"63"     minLength:"1"`
-	Units         int64             `doc:"A contract takes one of the plan's stock."                                                    json:"units"                maximum:"1"        minimum:"1"`
 	Resources     map[string]string `doc:"What is granted, by name of the resource."                                                    json:"resources"            maxProperties:"32" minProperties:"1"`
 	Price         Price             `json:"price"`
 	StartsAt      time.Time         `json:"startsAt"`
@@ -60,9 +59,6 @@ type Terms struct {
 	EffectiveAt   time.Time         `doc:"From when new terms count: their signature for another size, the end before for a later one." json:"effectiveAt,omitzero"`
 	Notice        string            `doc:"How long a seller that ends the contract early goes on giving, and a buyer paying."           json:"notice"               maxLength:"32"`
 	Drain         string            `doc:"How long before the end the buyer begins to move its workloads away."                         json:"drain"                maxLength:"32"`
-	Mode          string            `doc:"The mode that a broker grants."                                                               json:"mode,omitempty"       maxLength:"63"`
-	Reserved      map[string]string `doc:"What a broker reserves."                                                                      json:"reserved,omitempty"   maxProperties:"32"`
-	Limit         map[string]string `doc:"What a broker grants at most."                                                                json:"limit,omitempty"      maxProperties:"32"`
 }
 
 // Cluster is a cluster of Liqo.

@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -254,7 +255,7 @@ func (d *Driver) Requested(ctx context.Context, remote cluster.ID) (corev1.Resou
 			return nil, err
 		}
 		for i := range pods {
-			if !ended(&pods[i]) {
+			if !podstate.Ended(&pods[i]) {
 				resources.Add(requested, capacity.Requests(&pods[i].Spec))
 				count++
 			}
@@ -317,7 +318,7 @@ func (d *Driver) evict(ctx context.Context, node string) (left int, err error) {
 	var failed []error
 	for i := range pods {
 		pod := &pods[i]
-		if ended(pod) || ofEveryNode(pod) {
+		if podstate.Ended(pod) || ofEveryNode(pod) {
 			continue
 		}
 		left++
@@ -339,10 +340,6 @@ func (d *Driver) evictPod(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
-}
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // ofEveryNode reports whether a pod would come back at once: it is of a DaemonSet.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
@@ -37,7 +38,7 @@ func (d *Driver) Fit(ctx context.Context, remote cluster.ID, room corev1.Resourc
 			return 0, err
 		}
 		for i := range pods {
-			if pod := &pods[i]; !ended(pod) {
+			if pod := &pods[i]; !podstate.Ended(pod) {
 				requests := resources.Sum(capacity.Requests(&pod.Spec), corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
 				resources.Add(used, requests)
 				all = append(all, running{pod, requests})

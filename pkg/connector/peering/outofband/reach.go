@@ -22,6 +22,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/party"
 )
 
 const (
@@ -136,11 +137,11 @@ func (r *Reach) dialer() *net.Dialer {
 
 // place returns where https://HOST[:PORT] is dialled.
 func (r *Reach) place(at string) (string, error) {
-	parsed, err := url.Parse(at)
+	parsed, err := party.ParseEndpoint(at)
 	switch {
 	case at == "":
 		return "", errors.New("it is not told")
-	case err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.Path != "":
+	case err != nil || parsed.Path != "":
 		return "", errors.New("it is not https://HOST[:PORT]")
 	}
 	port := parsed.Port()
