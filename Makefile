@@ -345,7 +345,7 @@ $(RELEASE): FORCE
 	CGO_ENABLED=0 go build -C build/release -trimpath -buildvcs=false -o $(CURDIR)/$@ .
 
 $(PATCHED): go.mod go.sum $(wildcard patches/*.patch build/patch/*.go)
-	go run ./build/patch -patches patches -out $(@D)
+	go run ./build/patch -patches patches -out .build/patched
 
 .build/bin/protoc-gen-go: go.mod
 	go build -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
