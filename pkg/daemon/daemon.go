@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon is what programs in a cluster begin with: in which namespace they are, how they call the API server, and what their caches keep.
-// It does not know what they do there.
+// Package daemon is what programs in a cluster begin with: in which namespace they are, how they call the API server, and what their
+// caches keep. It does not know what they do there.
 package daemon
 
 import (
@@ -34,8 +34,8 @@ func Namespace(file string) (string, error) {
 	return strings.TrimSpace(string(own)), err
 }
 
-// Open returns the log of a program, which the libraries use too, and how the API server is reached. What is wrong with the options of the log is an
-// error of usage.
+// Open returns the log of a program, which the libraries use too, and how the API server is reached. What is wrong with the options of
+// the log is an error of usage.
 func Open(options logging.Options) (logr.Logger, *rest.Config, error) {
 	log, err := logging.New(options)
 	if err != nil {
