@@ -277,9 +277,11 @@ lint: $(GOLANGCI) $(PATCHED) ## Run the linters, and check the API against the c
 .PHONY: deadcode
 deadcode: .build/deadcode ## Refuse functions that no program reaches, but those of build/deadcode.txt, which says why.
 
-.build/deadcode: build/deadcode.txt go.mod build/tools/go.mod $(shell find cmd pkg build/openapi -name '*.go' ! -name '*_test.go' ! -name 'zz_generated*' ! -name '*.pb.go')
+.build/deadcode: build/deadcode.txt go.mod build/tools/go.mod $(PATCHED) $(shell find cmd pkg build/openapi -name '*.go' ! -name '*_test.go' ! -name 'zz_generated*' ! -name '*.pb.go')
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/deadcode golang.org/x/tools/cmd/deadcode
-	.build/bin/deadcode -f '{{range .Funcs}}{{printf "%s %s\n" $$.Path .Name}}{{end}}' ./cmd/... ./build/openapi | sed 's,^$(PACKAGE)/,,' | sort > $@.found
+	printf 'go %s\nuse ..\nuse ../cmd/virtual-kubelet\n' "$$(sed -n 's/^go //p' go.mod)" > .build/go.work
+	GOWORK=$(CURDIR)/.build/go.work .build/bin/deadcode -f '{{range .Funcs}}{{printf "%s %s\n" $$.Path .Name}}{{end}}' \
+		./cmd/... ./cmd/virtual-kubelet ./build/openapi | sed 's,^$(PACKAGE)/,,' | sort > $@.found
 	diff -u --label 'allowed, in build/deadcode.txt' <(sed -n 's/^\([^#][^ ]* [^ ]*\) .*/\1/p' build/deadcode.txt | sort) --label 'reached by no program' $@.found
 	@mv $@.found $@
 
