@@ -223,6 +223,11 @@ func (d *drive) dropProposal(ctx context.Context, refusal error) (*ctrl.Result, 
 		}
 		d.record.Note = "Refused: " + refusal.Error()
 	}
+	if !d.leaves() { // It may be refused again and again: what was closed for another contract is opened all the same.
+		if err := d.showPeering(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return d.retry(ctx, "", "")
 }
 

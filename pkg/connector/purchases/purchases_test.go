@@ -1037,6 +1037,31 @@ func TestOneOfTwoProvisioned(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoRefused has the seller refuse another size of the contract that is left, again and again: the nodes are opened that were closed for the other.
+func TestOneOfTwoRefused(t *testing.T) {
+	s, w := topped(t)
+	w.clusters.size = resource.MustParse("6")
+	w.change("top", func(spec *connectorv1alpha1.PurchaseSpec) { spec.End = &connectorv1alpha1.ContractEnd{} })
+	w.until("top", connectorv1alpha1.ReasonEnded, s)
+	handler, refused := s.server.Handler, 0
+	s.server.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/resize") {
+			handler.ServeHTTP(rw, r)
+			return
+		}
+		refused++
+		rw.Header().Set("Content-Type", "application/problem+json")
+		rw.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = fmt.Fprintf(rw, `{"type":%q,"status":422}`, negotiationv1.ProblemTerms)
+	})
+	w.change("base", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("3") })
+	w.once("base")
+	w.clusters.size = resource.MustParse("2")
+	if w.once("base"); refused != 2 || w.clusters.closed {
+		t.Errorf("it was refused %d times, and the nodes are closed: %t; %s", refused, w.clusters.closed, messageOf(w.get("base")))
+	}
+}
+
 // TestForeign leaves a peering alone that people have made.
 func TestForeign(t *testing.T) {
 	s := open(t, remote())
