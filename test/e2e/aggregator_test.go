@@ -86,11 +86,14 @@ func TestAggregator(t *testing.T) {
 		missing[pod.Name] = true
 	}
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		host, err := fed.Host(ctx, "web.aggregator")
+		hosts, err := fed.Hosts(ctx, "web.aggregator", 30)
 		if err != nil {
 			return err
 		}
-		if delete(missing, host); len(missing) > 0 {
+		for _, host := range hosts {
+			delete(missing, host)
+		}
+		if len(missing) > 0 {
 			return fmt.Errorf("the Service has not led to %d of the pods", len(missing))
 		}
 		return nil

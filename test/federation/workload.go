@@ -7,7 +7,9 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -389,30 +391,37 @@ func (f *Federation) RoundTrip(ctx context.Context, address string) (time.Durati
 // answersWithin is how long a web server may take.
 const answersWithin = 10 * time.Second
 
-// Host asks a web server of the workload Web for its host name, from the network of the consumer's pod `tools`, or from the pod itself, which takes the
-// processors far longer, if the address is a name.
+// Host asks a web server of the workload Web at HOST:PORT for its host name, from the network of the consumer's pod `tools`.
 func (f *Federation) Host(ctx context.Context, address string) (string, error) {
-	if _, err := netip.ParseAddrPort(address); err == nil {
-		ctx, cancel := context.WithTimeout(ctx, answersWithin)
-		defer cancel()
-		dial, err := f.Consumer.dialer(ctx)
-		if err != nil {
-			return "", err
-		}
-		asks := newProber(ctx, dial)
-		defer asks.Stop()
-		asks.client.Timeout = 0 // That of the context.
-		return asks.host("http://" + address + "/")
-	}
-	output, err := f.Consumer.Curl(ctx, "http://"+address+"/")
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	dial, err := f.Consumer.dialer(ctx)
 	if err != nil {
 		return "", err
 	}
-	var answer struct {
-		Host string `json:"host"`
+	asks := newProber(ctx, dial)
+	defer asks.Stop()
+	asks.client.Timeout = 0 // That of the context.
+	return asks.host("http://" + address + "/")
+}
+
+// Hosts asks a Service of web servers of the workload Web for their host names, as many times, each on a connection of its own, from the consumer's pod
+// `tools`. A connection goes to any of them: who wants to see all asks far more often than there are servers.
+func (f *Federation) Hosts(ctx context.Context, service string, times int) ([]string, error) {
+	output, err := f.Consumer.Curl(ctx, "--header", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", service, times))
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal([]byte(output), &answer); err != nil {
-		return "", fmt.Errorf("read what %s answered: %w", address, err)
+	var hosts []string
+	for answers := json.NewDecoder(strings.NewReader(output)); ; {
+		var answer struct {
+			Host string `json:"host"`
+		}
+		if err := answers.Decode(&answer); errors.Is(err, io.EOF) {
+			return hosts, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read what %s answered: %w", service, err)
+		}
+		hosts = append(hosts, answer.Host)
 	}
-	return answer.Host, nil
 }
