@@ -33,7 +33,11 @@ func Compile(env *cel.Env, text string) (*cel.Ast, error) {
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
-	if err := walk(parsed.Expr(), scope{}); err != nil {
+	tree, err := cel.AstToParsedExpr(parsed)
+	if err != nil {
+		return nil, err
+	}
+	if err := walk(tree.GetExpr(), scope{}); err != nil {
 		return nil, err
 	}
 	checked, issues := env.Check(parsed)
