@@ -17,7 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
-func (r *reading) providersCommand() *cobra.Command {
+func (r *reading) providersCommand() *cobra.Command { //nolint:dupl // Two commands that have their words apart, and nothing else.
 	return clustersCommand(r, &cobra.Command{
 		Use:     "providers [PROVIDER...]",
 		Aliases: []string{"provider"},
@@ -37,7 +37,7 @@ func (r *reading) providersCommand() *cobra.Command {
 	})
 }
 
-func (r *reading) consumersCommand() *cobra.Command {
+func (r *reading) consumersCommand() *cobra.Command { //nolint:dupl // Two commands that have their words apart, and nothing else.
 	return clustersCommand(r, &cobra.Command{
 		Use:     "consumers [CONSUMER...]",
 		Aliases: []string{"consumer"},
