@@ -22,7 +22,6 @@ require (
 	k8s.io/klog/v2 v2.130.1
 	k8s.io/metrics v0.35.10
 	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4
-	sigs.k8s.io/controller-runtime v0.23.3
 )
 
 require (
@@ -117,6 +116,7 @@ require (
 	k8s.io/kube-openapi v0.0.0-20250910181357-589584f1c912 // indirect
 	k8s.io/kubectl v0.28.2 // indirect
 	sigs.k8s.io/aws-iam-authenticator v0.6.12 // indirect
+	sigs.k8s.io/controller-runtime v0.23.3 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/sig-storage-lib-external-provisioner/v7 v7.0.1 // indirect
