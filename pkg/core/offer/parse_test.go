@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -318,7 +319,7 @@ func TestValidate(t *testing.T) {
 		"OtherClock":  {reason: "The seller's clock may be ahead.", now: o.IssuedAt.Add(-maxSkew)},
 		"FromAfar":    {reason: "But not so far.", now: o.IssuedAt.Add(-maxSkew - 1), is: ErrInvalid, err: "issuedAt: "},
 		"NotAnOffer":  {reason: "Offers that are made in Go are checked as well.", now: o.IssuedAt, change: func(o *Offer) { o.Plans = nil }, is: ErrInvalid, err: "plans: there are 0"},
-		"NotANumber":  {reason: "JSON does not have it, but Go does.", now: o.IssuedAt, change: func(o *Offer) { o.KPIs[0].Value = math.NaN() }, is: ErrInvalid, err: "kpis[0].value"},
+		"NotANumber":  {reason: "JSON does not have it, but Go does.", now: o.IssuedAt, change: func(o *Offer) { o.KPIs = slices.Clone(o.KPIs); o.KPIs[0].Value = math.NaN() }, is: ErrInvalid, err: "kpis[0].value"},
 		"HalfASecond": {reason: "Durations are of whole seconds.", now: o.IssuedAt, change: func(o *Offer) { o.Plans = []Plan{o.Plans[0]}; o.Plans[0].Notice = 1 }, is: ErrInvalid, err: "plans[0].notice"},
 	}
 	for name, tc := range cases {
