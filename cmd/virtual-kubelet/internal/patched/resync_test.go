@@ -29,8 +29,8 @@ type remoteOnly struct {
 	handled chan<- string
 }
 
-func (r remoteOnly) List() ([]interface{}, error) {
-	return []interface{}{types.NamespacedName{Namespace: "remote", Name: "left"}}, nil
+func (r remoteOnly) List() ([]any, error) {
+	return []any{types.NamespacedName{Namespace: "remote", Name: "left"}}, nil
 }
 func (remoteOnly) Ready() bool { return true }
 func (r remoteOnly) Handle(_ context.Context, name string) error {
@@ -52,6 +52,7 @@ func leases(w http.ResponseWriter, r *http.Request) {
 // leadNoLonger has the test end when this process does not lead any more. Who leads is a global variable of Liqo's, and the election that a test
 // has begun would take the leadership from the next one.
 func leadNoLonger(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		for leaderelection.IsLeader() {
 			time.Sleep(time.Millisecond)

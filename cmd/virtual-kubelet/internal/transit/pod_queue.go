@@ -14,22 +14,21 @@ import (
 // podQueue are pods of this cluster that are to be looked at. The zero value is empty; it must be started before anything
 // is added.
 type podQueue struct {
-	queue  workqueue.RateLimitingInterface
+	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	worker sync.WaitGroup
 }
 
 // start looks at one pod after the other until the context ends. One with which look fails is looked at again,
 // with increasing delays; failed is told why.
 func (q *podQueue) start(ctx context.Context, look func(context.Context, cache.ObjectName) error, failed func(error)) {
-	q.queue = workqueue.NewRateLimitingQueue(workqueue.DefaultControllerRateLimiter())
+	q.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	context.AfterFunc(ctx, q.queue.ShutDown)
 	q.worker.Go(func() {
 		for {
-			item, ended := q.queue.Get()
+			name, ended := q.queue.Get()
 			if ended {
 				return
 			}
-			name, _ := item.(cache.ObjectName) // Nothing else is added.
 			if err := look(ctx, name); err != nil {
 				failed(err)
 				q.queue.AddRateLimited(name)
