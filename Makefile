@@ -164,8 +164,9 @@ test-race: deps $(PATCHED) ## Run the same, and those of the virtual kubelet, wi
 	CGO_ENABLED=1 go test -C cmd/virtual-kubelet -race ./...
 
 .PHONY: test-fast
-test-fast: ## Run the unit tests of what has changed: for the inner loop.
+test-fast: $(PATCHED) ## Run the unit tests of what has changed: for the inner loop.
 	go test ./...
+	go test -C cmd/virtual-kubelet ./...
 
 # Go would not see that files outside these modules have changed, and give the last result.
 .PHONY: test-chart

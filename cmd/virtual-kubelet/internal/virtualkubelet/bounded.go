@@ -4,18 +4,12 @@
 package virtualkubelet
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 )
 
@@ -25,8 +19,7 @@ import (
 const maxAnswer = 256 << 20
 
 // bound bounds what is read of the answers of an API server. What has no end, watches, logs and streams, has no bound. A list that is asked for as the
-// beginning of a watch, as client-go does since 1.35, would have none either, and is kept: it is answered here as by an API server that does not know of
-// it, so that client-go lists as before.
+// beginning of a watch, as client-go does since 1.35, would have none either, and is kept: it is refused here, so that client-go lists as before.
 func bound(config *rest.Config, limit int64) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &boundedTransport{next, limit} })
 }
@@ -39,7 +32,7 @@ type boundedTransport struct {
 // RoundTrip implements http.RoundTripper.
 func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Query().Has("sendInitialEvents") {
-		return noWatchList(request)
+		return nil, errWatchList
 	}
 	response, err := b.next.RoundTrip(request)
 	if err != nil || endless(request) || response.StatusCode == http.StatusSwitchingProtocols {
@@ -49,25 +42,8 @@ func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// noWatchList answers a request for a list that begins a watch.
-func noWatchList(request *http.Request) (*http.Response, error) {
-	status := apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{
-		field.Forbidden(field.NewPath("sendInitialEvents"), "lists of foreign clusters have a bound"),
-	}).ErrStatus
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	text, err := json.Marshal(status)
-	if err != nil {
-		return nil, fmt.Errorf("answer %s %s: %w", request.Method, request.URL.Path, err)
-	}
-	if request.Body != nil {
-		_ = request.Body.Close() // As each transport does.
-	}
-	return &http.Response{
-		Status: "422 Unprocessable Entity", StatusCode: http.StatusUnprocessableEntity, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(bytes.NewReader(text)),
-		ContentLength: int64(len(text)), Request: request,
-	}, nil
-}
+// errWatchList is about a list that would begin a watch. client-go asks for a list then.
+var errWatchList = errors.New("lists of foreign clusters have a bound, and begin no watch")
 
 // endless reports whether the answer to a request goes on for as long as somebody reads it.
 func endless(request *http.Request) bool {
