@@ -120,9 +120,9 @@ set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents
 .PHONY: text
 text: $(PATCHED) ## Print what users read into the golden files and docs/reference: help, sentences, columns and refusals of the CRDs, metrics, events.
 	go test ./test/text -update
-	go test ./cmd/... ./pkg/registry/server -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
+	go test ./cmd/... ./pkg/trade/registry/server -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
 	go test -C cmd/virtual-kubelet . ./internal/serve -run '^(TestHelp|TestMetricTable)$$' -update
-	go test ./pkg/registry/server -run '^TestStores$$/^SQLite$$/^REAR$$' -update
+	go test ./pkg/trade/registry/server -run '^TestStores$$/^SQLite$$/^REAR$$' -update
 	go test ./test/reference -update
 
 # As: make dashboard-picture PROMETHEUS=http://127.0.0.1:9090 DASHBOARD=provider PICTURE_FLAGS='-var provider=CLUSTER_ID -range 1h'
@@ -229,8 +229,8 @@ test-full: test test-race test-worlds test-cidrs ## Run everything, the race det
 .PHONY: bench
 bench: deps bin/lab ## Print how long decisions and negotiations take, and what the daemon holds and does with 1,000 providers and 1,000 namespaces.
 	go test -p 1 -run '^$$' -bench . -benchtime 500x ./pkg/core/choice ./pkg/core/capacity ./pkg/core/placement ./pkg/controller/placementpolicy ./pkg/httpapi
-	go test -run '^$$' -bench . -benchtime 100x ./pkg/registry/store
-	go test -run '^$$' -bench . -benchtime 300x ./pkg/connector/negotiation
+	go test -run '^$$' -bench . -benchtime 100x ./pkg/trade/registry/store
+	go test -run '^$$' -bench . -benchtime 300x ./pkg/trade/negotiation
 	programs=$$(bin/lab build); \
 	for benchmark in Memory Daemon/100 Daemon/1000; do \
 		LIQO_BROKER_TEST_PROGRAMS=$$programs \

@@ -10,12 +10,12 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
-	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/purchases"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
 // buyers tries to reach the clusters of buyers, for a server of negotiations.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/party"
-	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
 // road is a peering.Reach that dials nobody.

@@ -30,35 +30,35 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
-	"github.com/capacitorset/liqo-broker/pkg/connector/books"
-	"github.com/capacitorset/liqo-broker/pkg/connector/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/connector/guarded"
-	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
-	"github.com/capacitorset/liqo-broker/pkg/connector/market"
-	"github.com/capacitorset/liqo-broker/pkg/connector/measured"
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
-	"github.com/capacitorset/liqo-broker/pkg/connector/offers"
-	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
-	"github.com/capacitorset/liqo-broker/pkg/connector/peering/outofband"
-	"github.com/capacitorset/liqo-broker/pkg/connector/prices"
-	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
-	"github.com/capacitorset/liqo-broker/pkg/connector/requests"
-	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
 	podcapacity "github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/core/grant"
-	"github.com/capacitorset/liqo-broker/pkg/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/catalog"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/guarded"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/identity"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/kpisource"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/offers"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering/outofband"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/prices"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/purchases"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/requests"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/sales"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
 const (
@@ -86,12 +86,12 @@ type connector struct {
 	peers       peernet.Peers
 	clusters    clusters
 	identity    identity.Identity
-	market      *market.Market
+	catalog     *catalog.Catalog
 	guarded     *guarded.Cluster
 	reach       peering.Reach
 	negotiation *negotiation.Server // Nil if nothing is sold.
 	grants      *sales.Grants
-	shop        atomic.Pointer[offers.Shop]
+	shop        atomic.Pointer[offers.Reconciler]
 	asking      atomic.Pointer[requests.Reconciler]
 	shown       chan struct{} // Has an element while registries have shown something that the books have not looked at.
 	certificate *selfsigned.Certificate
@@ -242,7 +242,7 @@ func (c *connector) setup(ctx context.Context) error {
 	}
 
 	// What registries show, what is bought, and what is sold.
-	c.market, err = market.Setup(c.mgr, market.Config{
+	c.catalog, err = catalog.Setup(c.mgr, catalog.Config{
 		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Namespace: c.namespace, Identity: c.identity, Announcement: announcement,
 		Told: c.told, Changed: c.listed, Events: c.events, Clock: clock.RealClock{},
 	})
@@ -299,14 +299,14 @@ func (c *connector) setupBuyer(own cluster.Identity, driver *outofband.Driver) e
 	c.asking.Store(asking)
 	return purchases.Setup(c.mgr, purchases.Config{
 		Fits:   asking.Fits,
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market, Peering: guarded.NewBuyer(driver, c.guarded), Cluster: own,
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.catalog, Peering: guarded.NewBuyer(driver, c.guarded), Cluster: own,
 		Reach: c.reach, Guarded: c.guarded.Check, Keys: c.identity.Keys, Key: c.identity.Key, Events: c.events, Clock: clock.RealClock{},
 	})
 }
 
 // candidates returns the plans that pass a filter, the best one first.
 func (c *connector) candidates(filter offer.Filter) ([]requests.Candidate, error) {
-	found, err := c.market.Find(filter)
+	found, err := c.catalog.Find(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +322,7 @@ func (c *connector) candidates(filter offer.Filter) ([]requests.Candidate, error
 
 // setupSeller makes what sells.
 func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) error {
-	store, err := books.New(books.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.market})
+	store, err := books.New(books.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.catalog})
 	if err != nil {
 		return err
 	}
@@ -367,9 +367,9 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		return err
 	}
 	c.negotiation, err = negotiation.NewServer(negotiation.Config{
-		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.market.Identify, store), Store: store, Offers: shop,
-		Admission:   negotiation.Owners{Admission: shop, Owns: owns(c.market, store)},
-		Credentials: peerings, Reach: buyers{c.reach, c.market, c.log.WithName("negotiation")},
+		Party: c.identity.ID(), Key: c.identity.Key, Keys: c.identity.Keys, Learn: store.Learn, Identify: identify(c.catalog.Identify, store), Store: store, Offers: shop,
+		Admission:   negotiation.Owners{Admission: shop, Owns: owns(c.catalog, store)},
+		Credentials: peerings, Reach: buyers{c.reach, c.catalog, c.log.WithName("negotiation")},
 		Audit: audit, Seller: waits, Drain: c.drain, Limits: negotiation.DefaultLimits(), Log: c.log.WithName("negotiation"),
 		Refused: func(reason string) { c.measured.refused.WithLabelValues(reason).Inc() },
 	})
@@ -404,12 +404,12 @@ func owns(registries purchases.Parties, store *books.Store) func(ctx context.Con
 // offersConfig returns what sells the offers of this cluster.
 func (c *connector) offersConfig(store *books.Store) offers.Config {
 	config := offers.Config{
-		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Lately, Registries: c.market, Guarded: c.guarded.Check,
+		Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Party: c.identity.ID(), Key: c.identity.Key, Ledger: store.Lately, Registries: c.catalog, Guarded: c.guarded.Check,
 		Events: c.events, Clock: clock.RealClock{},
 		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(c.mgr.GetClient(), int32(c.share)), //nolint:gosec // It is a percentage.
 	}
 	if c.broker {
-		config.Measured = measured.OfBroker(c.mgr.GetClient(), c.identity.ID())
+		config.Measured = kpisource.OfBroker(c.mgr.GetClient(), c.identity.ID())
 		config.Kind, config.Capacity = connectorv1alpha1.KindBroker, capacity.OfBroker(c.mgr.GetClient(), int32(c.share)) //nolint:gosec // As above.
 	}
 	return config

@@ -15,14 +15,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
-	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/gate"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
 const (

@@ -18,17 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/books"
-	"github.com/capacitorset/liqo-broker/pkg/connector/identity"
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/party"
-	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/identity"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/sales"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party/partytest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
 )
 
 // TestBuyersPort has strangers hold all the connections that their network may have, from several addresses: a party's connection from there counts for the

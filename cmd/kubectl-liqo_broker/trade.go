@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/listings"
-	"github.com/capacitorset/liqo-broker/pkg/connector/pages"
-	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/party"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
-	"github.com/capacitorset/liqo-broker/pkg/show"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/listings"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/pages"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/show"
 )
 
 // tradeCommands returns the commands of a cluster that trades.

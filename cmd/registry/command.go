@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capacitorset/liqo-broker/pkg/registry/store"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 

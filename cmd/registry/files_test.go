@@ -23,12 +23,12 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/capacitorset/liqo-broker/pkg/registry/client"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
-	"github.com/capacitorset/liqo-broker/pkg/registry/server"
-	"github.com/capacitorset/liqo-broker/pkg/registry/store"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/server"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 )
 
 // issuer is an authority with a name.

@@ -23,11 +23,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capacitorset/liqo-broker/pkg/logging"
-	"github.com/capacitorset/liqo-broker/pkg/party"
-	"github.com/capacitorset/liqo-broker/pkg/registry/server"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/server"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 

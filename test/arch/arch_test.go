@@ -39,12 +39,15 @@ var liqoImporters = []string{"pkg/liqo", "cmd/virtual-kubelet", "test"}
 
 // TestCoreImportsNoEdge checks that what decides takes values and returns values: the folder is the rule.
 func TestCoreImportsNoEdge(t *testing.T) {
-	for _, dependency := range dependencies(t, "pkg/core/...") {
-		if slices.ContainsFunc(edges, func(edge string) bool { return within(edge, dependency) }) {
-			t.Errorf("pkg/core depends on %s: the core does no input or output", dependency)
-		}
-		if within(module, dependency) && !within(module+"/pkg/core", dependency) {
-			t.Errorf("pkg/core depends on %s, which is above it", dependency)
+	for core, below := range map[string][]string{"pkg/core": {"pkg/core"}, "pkg/trade/core": {"pkg/core", "pkg/trade/core"}} {
+		for _, dependency := range dependencies(t, core+"/...") {
+			if slices.ContainsFunc(edges, func(edge string) bool { return within(edge, dependency) }) {
+				t.Errorf("%s depends on %s: the core does no input or output", core, dependency)
+			}
+			isBelow := slices.ContainsFunc(below, func(folder string) bool { return within(module+"/"+folder, dependency) })
+			if within(module, dependency) && !isBelow {
+				t.Errorf("%s depends on %s, which is above it", core, dependency)
+			}
 		}
 	}
 }
@@ -101,8 +104,8 @@ func TestPackagesAreDocumented(t *testing.T) {
 // other parts ask.
 func TestControllersAreSetUpAlike(t *testing.T) {
 	shapes := map[string]*regexp.Regexp{
-		"pkg/controller": regexp.MustCompile(`^func Setup\(mgr ctrl\.Manager, cfg Config\) error {\n`),
-		"pkg/connector":  regexp.MustCompile(`^func Setup\w*\(mgr ctrl\.Manager(, \w+ \*?\w+)?\) (error|\(\*\w+, error\)) {\n`),
+		"pkg/controller":      regexp.MustCompile(`^func Setup\(mgr ctrl\.Manager, cfg Config\) error {\n`),
+		"pkg/trade/connector": regexp.MustCompile(`^func Setup\w*\(mgr ctrl\.Manager(, \w+ \*?\w+)?\) (error|\(\*\w+, error\)) {\n`),
 	}
 	methods, seen := regexp.MustCompile(`\nfunc \([^)]*\) Setup`), map[string]int{}
 	for file, source := range goFiles(t) {
@@ -121,7 +124,7 @@ func TestControllersAreSetUpAlike(t *testing.T) {
 			}
 		}
 	}
-	if seen["pkg/controller"] < 9 || seen["pkg/connector"] < 8 {
+	if seen["pkg/controller"] < 9 || seen["pkg/trade/connector"] < 8 {
 		t.Errorf("only %v controllers are found", seen)
 	}
 }

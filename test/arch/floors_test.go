@@ -24,25 +24,34 @@ type floor struct {
 	folders    []string
 }
 
+// tradeTree is what lets clusters buy and sell, with floors of its own: nothing else but commands imports it.
+const tradeTree = "pkg/trade"
+
 // floors are all folders of packages, from the top to the bottom.
 var floors = []floor{
 	{"commands", "put the parts together", []string{"cmd"}},
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
 		"pkg/install",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
-		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/connector", "pkg/registry",
+		virtualKubelet + "/internal", "pkg/ipamguard",
+		"pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/registry",
 	}},
-	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/show"}},
-	{"edges", "know one outside thing each", []string{"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/party", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/registry/store"}},
+	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/show"}},
+	{"edges", "know one outside thing each", []string{
+		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
+		"pkg/trade/party", "pkg/trade/registry/store",
+	}},
 	{"shared", "the API, the manifests, and what every part may use", []string{"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version", "pkg/wake"}},
-	{"core", "decides on values", []string{"pkg/core"}},
+	{"core", "decides on values", []string{"pkg/core", "pkg/trade/core"}},
 }
 
 // allowed are imports between folders of one floor.
 var allowed = map[[2]string]string{
 	{virtualKubelet + "/internal", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
 	{"pkg/overview", "pkg/snapshot"}:                        "It reads to whom policies apply as the daemon does.",
-	{"pkg/connector", "pkg/registry"}:                       "A connector calls registries, and knows parties as their client shows them.",
+	{"pkg/trade/connector", "pkg/trade/registry"}:           "A connector calls registries, and knows parties as their client shows them.",
+	{"pkg/trade/connector", "pkg/trade/negotiation"}:        "A connector is both ends of negotiations.",
+	{"pkg/trade/core", "pkg/core"}:                          "Quantities, clusters and expressions are the same for the trade.",
 	{"pkg/sheet", "pkg/excerpt"}:                            "What does not fit into a cell is cut there as everywhere.",
 	{"pkg/daemon", "pkg/lenient"}:                           "Who reads Liqo's objects reads them leniently.",
 	{"pkg/liqo", "pkg/lenient"}:                             "Liqo's objects are read leniently.",
@@ -94,6 +103,9 @@ func TestFloors(t *testing.T) {
 			continue
 		}
 		for _, other := range imported {
+			if within("pkg", pkg) && !within(tradeTree, pkg) && within(tradeTree, other) {
+				t.Errorf("%s imports %s: a broker does not know that clusters trade", pkg, other)
+			}
 			below, beside := place(other)
 			pair := [2]string{folder, beside}
 			switch {

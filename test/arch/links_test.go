@@ -15,10 +15,7 @@ import (
 
 var (
 	// trade is what buys and sells.
-	trade = []string{
-		"pkg/api/connectorv1alpha1", "pkg/core/contract", "pkg/core/grant", "pkg/core/ledger", "pkg/core/offer",
-		"pkg/connector", "pkg/party", "pkg/registry", "pkg/show",
-	}
+	trade = []string{"pkg/api/connectorv1alpha1", tradeTree}
 	// brokering is what stands between consumers and providers.
 	brokering = []string{"pkg/controller", "pkg/httpapi", "pkg/overview", "pkg/snapshot", "pkg/webhook"}
 	// clients are what reaches Kubernetes, and Liqo in it.
@@ -31,10 +28,10 @@ var programs = map[string]struct {
 	without []string
 }{
 	"broker":              {"the daemon and the guard do the same whether their cluster trades or not", slices.Concat(trade, []string{virtualKubelet + "/internal"})},
-	"connector":           {"it sells by the objects of a broker, and is none", slices.Concat(brokering, []string{"pkg/registry/server", "pkg/registry/store"})},
-	"kubectl-liqo_broker": {"whoever uses the plugin may see and change both, and it serves nobody", []string{"pkg/registry/server", "pkg/registry/store", "pkg/serving/ports"}},
+	"connector":           {"it sells by the objects of a broker, and is none", slices.Concat(brokering, []string{"pkg/trade/registry/server", "pkg/trade/registry/store"})},
+	"kubectl-liqo_broker": {"whoever uses the plugin may see and change both, and it serves nobody", []string{"pkg/trade/registry/server", "pkg/trade/registry/store", "pkg/serving/ports"}},
 	"network-manager":     {"it runs in a pod of Liqo, and is about addresses alone", slices.Concat(trade, brokering, []string{virtualKubelet + "/internal"})},
-	"registry":            {"it needs no Kubernetes", slices.Concat(clients, brokering, []string{"pkg/api", "pkg/connector"})},
+	"registry":            {"it needs no Kubernetes", slices.Concat(clients, brokering, []string{"pkg/api", "pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/core/contract"})},
 	"virtual-kubelet":     {"it runs on consumers too, which have none of our objects", slices.Concat(trade, brokering, []string{"pkg/api"})},
 }
 

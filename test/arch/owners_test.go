@@ -59,7 +59,7 @@ func writers(t *testing.T) map[string][]string {
 	loaded, err := packages.Load(&packages.Config{
 		Dir: root, Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		Env: append(os.Environ(), "CGO_ENABLED=0"), // What the programs are built of is compiled already.
-	}, "./pkg/connector/...", "./cmd/connector/...")
+	}, "./pkg/trade/connector/...", "./cmd/connector/...")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ var runBy = map[string]struct{ test, reason string }{
 	"helm uninstall liqo-broker-registry":                     {reason: "no journey installs the registry by Helm: the block that does says who tests the chart"},
 	"kubectl drain":                                           {reason: "it is named, without the node that it needs"},
 	"liqoctl generate peer-command":                           {reason: "it is said what its answer is no good for"},
-	"go test -run TestWorlds ./pkg/core/contract":             {reason: "make test runs it, with all tests"},
+	"go test -run TestWorlds ./pkg/trade/core/contract":       {reason: "make test runs it, with all tests"},
 }
 
 // TestInlineCommandsAreRun holds that each command in the running text of a page about trading, as in its blocks, is run by a test, or that it is said why not.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
 // Thief is somebody with a key of a party that buys, and with nothing else of it.

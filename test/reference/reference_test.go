@@ -24,7 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
-	"github.com/capacitorset/liqo-broker/pkg/connector/readiness"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/readiness"
 	"github.com/capacitorset/liqo-broker/test/golden"
 	"github.com/capacitorset/liqo-broker/test/metrictable"
 )
@@ -73,7 +73,7 @@ type metric struct {
 // programs have metrics, and this is where their tests write them.
 var programs = []struct{ name, folder string }{
 	{"broker", "cmd/broker"}, {"network-manager", "cmd/network-manager"}, {"virtual-kubelet", "cmd/virtual-kubelet/internal/serve"},
-	{"connector", "cmd/connector"}, {"registry", "pkg/registry/server"},
+	{"connector", "cmd/connector"}, {"registry", "pkg/trade/registry/server"},
 }
 
 func metrics(t *testing.T) map[string]metric {

@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/registry/client"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
 // size is how large a registry is, and what is done with it.

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
 // programsVariable names the folder of the programs registry and connector: without it, nothing is measured.

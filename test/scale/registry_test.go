@@ -18,10 +18,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
-	"github.com/capacitorset/liqo-broker/pkg/registry/store/postgrestest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store/postgrestest"
 )
 
 // The goals: how long a change takes to be seen by all but one in a hundred, and a query; how long a restart takes, and the memory in MiB.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/books"
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationtest"
 )
 
 // TestBooks holds the books of two sellers on a real API server to what those on a fake one promise: nothing is sold twice. No connector may

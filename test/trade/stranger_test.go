@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
-	"github.com/capacitorset/liqo-broker/pkg/party"
-	"github.com/capacitorset/liqo-broker/pkg/party/partytest"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registrytest"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party/partytest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation/negotiationv1"
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
 )
 
 // vanish has a seller know none of its contracts, as one whose objects are gone, or know them again, as when they are back. What it has granted stays

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/books"
-	"github.com/capacitorset/liqo-broker/pkg/connector/sales"
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/core/grant"
-	"github.com/capacitorset/liqo-broker/pkg/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/sales"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 )
 
 // Promises that hold at any time: they are looked at after each write and each deed in a cluster.

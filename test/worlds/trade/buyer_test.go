@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/connector/clocktest"
-	"github.com/capacitorset/liqo-broker/pkg/connector/purchases"
-	"github.com/capacitorset/liqo-broker/pkg/connector/requests"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/purchases"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/requests"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
 // buyer is a cluster that buys.

@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 )
 
 // sellerLiqo is the Liqo of a cluster that sells: to which clusters something is issued that opens it.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 )
 
 // longest is longer than any contract and any wait lasts, and kept longer than Sales are kept.

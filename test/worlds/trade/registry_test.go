@@ -9,11 +9,11 @@ import (
 	"errors"
 	"math/rand/v2"
 
-	"github.com/capacitorset/liqo-broker/pkg/connector/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/party"
-	registryclient "github.com/capacitorset/liqo-broker/pkg/registry/client"
-	"github.com/capacitorset/liqo-broker/pkg/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
 // authHost is where the clusters of all let others peer.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
 // Promises that hold when nothing is under way.

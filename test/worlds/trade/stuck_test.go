@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 )
 
 // A contract is stuck that is on its way, and of which nothing has become in so many looks of each side, and so much time.

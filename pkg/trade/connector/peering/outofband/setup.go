@@ -1,0 +1,33 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package outofband
+
+import (
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+)
+
+// Setup registers the controllers with a manager that look after what a driver has peered.
+func Setup(mgr ctrl.Manager, driver *Driver) error {
+	for _, controller := range []struct {
+		name  string
+		looks client.Object
+		does  reconcile.Reconciler
+	}{
+		{"tunnel", &liqo.TunnelEndpoint{}, NewTunnels(mgr.GetClient())},
+		{"gateway", &liqo.TunnelEndpoint{}, NewGateway(mgr.GetClient(), driver.liqo, driver.clock)},
+		{"arrivals", &liqo.ForeignCluster{}, NewArrivals(driver)},
+		{"cleanup", &liqo.ForeignCluster{}, NewCleanup(driver)},
+	} {
+		if err := ctrl.NewControllerManagedBy(mgr).Named(controller.name).For(controller.looks).Complete(controller.does); err != nil {
+			return fmt.Errorf("set up the controller %s: %w", controller.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package purchases
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+)
+
+// maxRecord bounds status.record in bytes, as the API does.
+const maxRecord = 256 << 10
+
+// record is what stands in status.record.
+type record struct {
+	Purchase contract.Purchase `json:"purchase"`
+	// Cluster is the one that the seller has given credentials for. It is written before the clusters peer.
+	Cluster connectorv1alpha1.ClusterStatus `json:"cluster"`
+	// Peered is whether the driver has begun to peer: before, what runs on nodes of that cluster is not the contract's.
+	Peered bool `json:"peered,omitempty"`
+	// Size and End are what people wanted when new terms were asked for last: what is refused is not asked for again.
+	Size string `json:"size,omitempty"`
+	End  string `json:"end,omitempty"`
+	// Note is what people are told of that.
+	Note string `json:"note,omitempty"`
+	// Unreached is whether the seller has not signed because it does not reach this cluster.
+	Unreached bool `json:"unreached,omitempty"`
+}
+
+// readRecord reads a record; nil if there is none yet.
+func readRecord(text string) (*record, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // None is no error.
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	read := &record{}
+	if err := decoder.Decode(read); err != nil {
+		return nil, fmt.Errorf("read status.record: %w", err)
+	}
+	if err := read.Purchase.Terms.Validate(); err != nil {
+		return nil, fmt.Errorf("read status.record: %w", err)
+	}
+	return read, nil
+}
+
+// text writes the record. One that is too long is written without what was only said: what a seller says keeps nobody from going on.
+func (r *record) text() (string, error) {
+	text, err := json.Marshal(r)
+	if err == nil && len(text) > maxRecord {
+		terse := *r
+		terse.Note, terse.Purchase.History, terse.Purchase.Seen.Reason, terse.Purchase.Seen.Refused = "", nil, "", nil
+		text, err = json.Marshal(terse)
+	}
+	if err == nil && len(text) > maxRecord {
+		err = errors.New("it has more than 256 KiB")
+	}
+	if err != nil {
+		return "", fmt.Errorf("write status.record: %w", err)
+	}
+	return string(text), nil
+}
+
+// tooExpensive returns why a price is more than people pay; empty if it is not. That is spec.maxPrice, or else what was listed.
+func tooExpensive(spec *connectorv1alpha1.PurchaseSpec, asked contract.Price) (string, error) {
+	most, field := spec.MaxPrice, "spec.maxPrice"
+	if most == nil && spec.Listed != nil {
+		most, field = &spec.Listed.Price, "spec.listed.price"
+	}
+	if most == nil {
+		return "Say spec.maxPrice, the most that it may cost.", nil
+	}
+	limit, err := perHour(string(most.Amount), string(most.Period))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", field, err)
+	}
+	cost, err := perHour(asked.Amount, asked.Period)
+	if err != nil {
+		return "", fmt.Errorf("the price: %w", err)
+	}
+	if asked.Currency == most.Currency && cost.Cmp(limit) <= 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("It costs %s %s/%s, and %s is %s %s/%s.",
+		asked.Amount, asked.Currency, asked.Period, field, most.Amount, most.Currency, most.Period), nil
+}
+
+// perHour returns what an hour costs.
+func perHour(amount, period string) (*big.Rat, error) {
+	money, err := offer.ParseAmount(amount)
+	if err != nil {
+		return nil, err
+	}
+	if offer.Period(period).Duration() <= 0 {
+		return nil, fmt.Errorf("%.16q is no period", period)
+	}
+	return offer.Price{Amount: money, Period: offer.Period(period)}.PerHour(), nil
+}
