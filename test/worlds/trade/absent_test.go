@@ -43,11 +43,15 @@ func (s *seller) knowsNothing(out http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// notAlone: a buyer does without a seller that does not answer as it should, and comes back to one that does while the contract lasts.
+// notAlone: a buyer does without a seller that does not answer as it should, and comes back to one that does while the contract lasts. It does not
+// come back to one that was restored to a time before the contract was over, as both knew then.
 func (b *buyer) notAlone() error {
 	for _, p := range b.all() {
 		s, known := b.w.sellerOf(p), b.stored(p)
 		record := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID})
+		if s.restored && known.Purchase.Standing == contract.Closed && !b.clock().Before(known.Purchase.Last()) {
+			continue
+		}
 		if parts := known.Purchase.Standing.Parts(); parts && record != nil && record.Key.ID != "" && record.State.InUse() && b.clock().Before(record.Ends) {
 			return fmt.Errorf("purchase %s stands %q, and its seller's contract is %s: %s", p.Name, known.Purchase.Standing, record.State, reasonOf(p.Status.Conditions))
 		}
