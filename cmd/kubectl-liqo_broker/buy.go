@@ -32,20 +32,19 @@ type purchasing struct {
 	need
 
 	name    string
-	dryRun  string
 	wait    bool
 	timeout time.Duration
 }
 
 func (r *reading) buyCommand() *cobra.Command {
-	p := purchasing{dryRun: dryRunNone}
+	var p purchasing
 	command := &cobra.Command{
 		Use:   "buy [PARTY/OFFER/PLAN]",
 		Short: "Buy capacity: what is needed, wherever it is cheapest, or a plan of one seller",
 		Long: "Buy capacity by a contract. It comes as a virtual node, and is gone at the end of the contract.\n\n" +
 			"Without an argument, a CapacityRequest says what is needed: the connector buys the cheapest plan that fits, and looks for another one if that\n" +
 			"fails. With PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it, a Purchase names what is bought.\n\n" +
-			"Whoever buys pays: --dry-run=server shows what would be bought now, and writes nothing.",
+			"Whoever buys pays: --dry-run shows what would be bought now, and writes nothing.",
 		Example: "  kubectl liqo-broker buy --name nightly --cpu 8 --memory 32Gi --pods 50 --for 720h --region eu-north --max-price '0.1 EUR/h' --wait\n" +
 			"  kubectl liqo-broker buy --name render abcde/compute/small --for 24h",
 		Args:              usage(cobra.MaximumNArgs(1)),
@@ -64,7 +63,7 @@ func (r *reading) buyCommand() *cobra.Command {
 	flags := command.Flags()
 	p.add(flags)
 	flags.StringVar(&p.name, "name", "", "name of the CapacityRequest or Purchase; it is needed")
-	flags.StringVar(&p.dryRun, "dry-run", dryRunNone, "none, or server: let the API server check what would be written and not keep it")
+	r.dryRun.add(command)
 	flags.BoolVar(&p.wait, "wait", false, "wait until the capacity can be used, or the contract is over")
 	flags.DurationVar(&p.timeout, "timeout", 5*time.Minute, "for how long --wait waits")
 	return command
@@ -77,8 +76,6 @@ func (p *purchasing) check(args []string) error {
 		return program.Usage(errors.New("--name is needed: it is how you end what you buy"))
 	case p.duration < time.Minute:
 		return program.Usage(errors.New("--for is needed, and at least 1m"))
-	case p.dryRun != dryRunNone && p.dryRun != dryRunServer:
-		return program.Usage(fmt.Errorf("--dry-run=%s is none of %s, %s", p.dryRun, dryRunNone, dryRunServer))
 	case len(args) == 0 && (p.cpu == "" || p.memory == "" || p.pods == ""):
 		return program.Usage(errors.New("--cpu, --memory and --pods are needed, or PARTY/OFFER/PLAN"))
 	case len(args) > 0 && (p.regions != nil || p.arches != nil || p.sellers != nil || p.expression != ""):
@@ -102,22 +99,17 @@ func (r *reading) buy(ctx context.Context, c client.Client, p *purchasing, args 
 	if err != nil {
 		return err
 	}
-	var options []client.CreateOption
-	if p.dryRun == dryRunServer {
-		options = append(options, client.DryRunAll)
-	}
 	kind := "purchase"
 	if len(args) == 0 {
 		kind = "capacityrequest"
 	}
-	if err := c.Create(ctx, object, options...); err != nil {
+	if err := c.Create(ctx, object); err != nil {
 		return fmt.Errorf("create %s %s: %w", kind, p.name, err)
 	}
-	if p.dryRun == dryRunServer {
-		fmt.Fprintf(r.Out, "%s %s created (server dry run)\n", kind, p.name)
+	fmt.Fprintf(r.Out, "%s %s created%s\n", kind, p.name, r.dryRun.mark())
+	if r.dryRun != dryRunNone {
 		return r.wouldBuy(m, p, object)
 	}
-	fmt.Fprintf(r.Out, "%s %s created\n", kind, p.name)
 	if !p.wait {
 		fmt.Fprintf(r.ErrOut, "See how far it is: kubectl liqo-broker contracts. End it with: kubectl delete %s %s\n", kind, p.name)
 		return nil

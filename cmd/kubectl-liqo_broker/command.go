@@ -30,13 +30,15 @@ import (
 type session struct {
 	genericiooptions.IOStreams
 	to connection
-	// open returns a client of the cluster.
-	open func() (client.Client, error)
+	// dryRun is the flag of the command that runs, if it has one.
+	dryRun dryRun
+	// reach returns a client of the cluster.
+	reach func() (client.Client, error)
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	s := &session{IOStreams: streams}
-	s.open = s.client
+	s.reach = s.client
 	command := &cobra.Command{
 		Use:           "kubectl-liqo_broker",
 		Short:         "Install, watch and leave a broker of Liqo clusters",
@@ -55,6 +57,15 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	addInstallation(command, s)
 	command.AddCommand(newReading(s).commands()...)
 	return command
+}
+
+// open returns the client of the cluster by which a command reads and writes: it keeps what --dry-run says, whatever the command does.
+func (s *session) open() (client.Client, error) {
+	c, err := s.reach()
+	if err != nil {
+		return nil, err
+	}
+	return s.dryRun.of(c), nil
 }
 
 // config returns how to reach the API server.

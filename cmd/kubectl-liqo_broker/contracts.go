@@ -389,10 +389,11 @@ func (r *reading) deedCommand(d deed) *cobra.Command {
 			if err != nil {
 				return r.trades(fmt.Errorf("change contract %s: %w", one.Name, err))
 			}
-			fmt.Fprintf(r.Out, "contract %s %s\n", one.Name, d.done)
+			fmt.Fprintf(r.Out, "contract %s %s%s\n", one.Name, d.done, r.dryRun.mark())
 			return nil
 		},
 	}
+	r.dryRun.add(command)
 	if d.flags != nil {
 		d.flags(command, &o)
 	}

@@ -90,12 +90,13 @@ func addInstallation(parent *cobra.Command, s *session) {
 func (s *session) installationCommand(c installation) *cobra.Command {
 	var options install.Options
 	command := &cobra.Command{Use: c.use, Short: c.short, Long: c.long, Args: usage(cobra.NoArgs)}
-	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "print what would change, and change nothing")
+	s.dryRun.add(command)
 	command.Flags().DurationVar(&options.Timeout, "timeout", install.DefaultTimeout, "for how long each step may wait")
 	if c.flags != nil {
 		c.flags(command, &options)
 	}
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		options.DryRun, options.Tried = s.dryRun != dryRunNone, s.dryRun == dryRunServer
 		if err := options.Validate(); err != nil {
 			return program.Usage(err)
 		}
@@ -111,7 +112,7 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 			return s.clear(err)
 		}
 		if options.DryRun {
-			fmt.Fprintln(s.Out, "Nothing was changed.")
+			fmt.Fprintf(s.Out, "Nothing was changed%s.\n", s.dryRun.mark())
 			return nil
 		}
 		if c.doneOne != "" && options.Broker != "" {

@@ -89,7 +89,7 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 // check tries a policy.
 func (r *reading) check(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (overview.PolicyCheck, error) {
 	check := overview.PolicyCheck{Name: p.Name}
-	defaulted, err := dryRun(ctx, c, p)
+	defaulted, err := admit(ctx, c, p)
 	switch {
 	case apierrors.IsForbidden(err):
 		check.Notes = append(check.Notes, "You may not write placement policies, so that the API server has not checked it against its schema")
@@ -125,8 +125,8 @@ func (r *reading) check(ctx context.Context, c client.Client, p *v1alpha1.Placem
 	return check, nil
 }
 
-// dryRun lets the API server check a policy, and returns what it would keep.
-func dryRun(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (*v1alpha1.PlacementPolicy, error) {
+// admit lets the API server check a policy, and returns what it would keep.
+func admit(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (*v1alpha1.PlacementPolicy, error) {
 	kept := p.DeepCopy()
 	err := c.Create(ctx, kept, client.DryRunAll)
 	if !apierrors.IsAlreadyExists(err) {

@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
@@ -58,7 +60,9 @@ func newFake(t *testing.T, objects ...client.Object) client.WithWatch {
 			t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithObjects(objects...).Build()
+	nameOf := func(o client.Object) []string { return []string{o.GetName()} } // The index that every API server has.
+	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithObjects(objects...).
+		WithIndex(&corev1.ConfigMap{}, "metadata.name", nameOf).WithIndex(&rbacv1.RoleBinding{}, "metadata.name", nameOf).Build()
 }
 
 // run runs a command line, and returns what it has written.
@@ -71,6 +75,15 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 	t.Helper()
 	c.out.Reset()
 	c.errOut.Reset()
+	root := c.root(t)
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
+	return c.out.String(), c.errOut.String(), err
+}
+
+// root returns the plugin's commands, which reach the cluster in memory.
+func (c *cli) root(t *testing.T) *cobra.Command {
+	t.Helper()
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &c.out, ErrOut: &c.errOut}
 	root := newCommand(streams)
 	for _, child := range root.Commands() { // Those that reach a cluster are replaced.
@@ -80,19 +93,17 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 	root.ResetFlags()
 	s := &session{IOStreams: streams}
 	s.to.add(root.PersistentFlags())
-	s.open = func() (client.Client, error) { return c.client, nil }
+	s.reach = func() (client.Client, error) { return c.client, nil }
 	addInstallation(root, s)
 	r := newReading(s)
-	r.asConnector = s.open
+	r.asConnector = s.reach
 	r.kubernetes = func(context.Context) string { return "v1.34.0" }
 	r.logs = func(_ context.Context, pod client.ObjectKey, container string, _ bool, _ int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s %s\n%s\n", pod, container, c.log))), nil
 	}
 	r.now = func() time.Time { return now }
 	root.AddCommand(r.commands()...)
-	root.SetArgs(args)
-	err = root.ExecuteContext(t.Context())
-	return c.out.String(), c.errOut.String(), err
+	return root
 }
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -228,7 +239,9 @@ func TestSets(t *testing.T) {
 	c := newCLI(t, federation()...)
 	for _, step := range []struct{ line, prints, hints, leaves string }{
 		{"cordon milan --dry-run=server", "provider milan (11111111-aaaa) cordoned (server dry run)\n", "", "/"},
+		{"drain milan --dry-run=client", "provider milan (11111111-aaaa) to be drained (dry run)\n", "", "/"},
 		{"enable milan", "provider milan (11111111-aaaa) is already enabled\n", "", "/"},
+		{"enable milan --dry-run", "provider milan (11111111-aaaa) is already enabled (server dry run)\n", "", "/"},
 		{"cordon milan", "provider milan (11111111-aaaa) cordoned\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Cordoned/"},
 		{"drain 1111", "provider milan (11111111-aaaa) to be drained\n", "kubectl liqo-broker providers 11111111-aaaa -o wide", "Drained/"},
 		{"drain milan", "provider milan (11111111-aaaa) is already to be drained\n", "", "Drained/"},
@@ -248,11 +261,11 @@ func TestSets(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for line, says := range map[string]string{
-		"cordon":                        "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
-		"drain milan turin":             "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
-		"cordon milan --dry-run=client": "--dry-run=client is none of none, server",
-		"providers -o xml":              "--output=xml is none of json, yaml, name, wide",
-		"consumers --bogus":             "unknown flag: --bogus",
+		"cordon":                     "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
+		"drain milan turin":          "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
+		"cordon milan --dry-run=yes": `invalid argument "yes" for "--dry-run" flag: it must be none, client or server`,
+		"providers -o xml":           "--output=xml is none of json, yaml, name, wide",
+		"consumers --bogus":          "unknown flag: --bogus",
 	} {
 		_, _, err := newCLI(t, federation()...).run(t, line)
 		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage {

@@ -15,14 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
-)
-
-// Values of --dry-run, as kubectl has them.
-const (
-	dryRunNone   = "none"
-	dryRunServer = "server"
 )
 
 // A setting is a command that sets spec.scheduling of one cluster.
@@ -90,7 +83,6 @@ func (r *reading) settingCommands() []*cobra.Command {
 func (r *reading) settingCommand(
 	s setting, argument string, names identities, object func(cluster.ID) (client.Object, *string),
 ) *cobra.Command {
-	dryRun := dryRunNone
 	command := &cobra.Command{
 		Use:               s.verb + " " + argument,
 		Short:             s.short,
@@ -99,23 +91,20 @@ func (r *reading) settingCommand(
 		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: r.complete(names, 1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if dryRun != dryRunNone && dryRun != dryRunServer {
-				return program.Usage(fmt.Errorf("--dry-run=%s is none of %s, %s", dryRun, dryRunNone, dryRunServer))
-			}
 			c, err := r.open()
 			if err != nil {
 				return err
 			}
-			return r.clear(r.set(command.Context(), c, s, names, object, args[0], dryRun == dryRunServer))
+			return r.clear(r.set(command.Context(), c, s, names, object, args[0]))
 		},
 	}
-	command.Flags().StringVar(&dryRun, "dry-run", dryRunNone, "none, or server: let the API server check the change and not keep it")
+	r.dryRun.add(command)
 	return command
 }
 
 // set sets the field of the cluster that a text means, and says what happens next.
 func (r *reading) set(
-	ctx context.Context, c client.Client, s setting, names identities, object func(cluster.ID) (client.Object, *string), text string, dryRun bool,
+	ctx context.Context, c client.Client, s setting, names identities, object func(cluster.ID) (client.Object, *string), text string,
 ) error {
 	all, err := names(ctx, c)
 	if err != nil {
@@ -131,26 +120,20 @@ func (r *reading) set(
 	}
 	called := s.kind + " " + sheet.Plain(found.String())
 	if *is == s.value || *is == "" && s.value == string(v1alpha1.SchedulingActive) {
-		fmt.Fprintf(r.Out, "%s is already %s\n", called, s.done)
+		fmt.Fprintf(r.Out, "%s is already %s%s\n", called, s.done, r.dryRun.mark())
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"scheduling": s.value}})
 	if err != nil {
 		return err
 	}
-	var options []client.PatchOption
-	if dryRun {
-		options = append(options, client.DryRunAll)
-	}
-	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), options...); err != nil {
+	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("patch %s %s: %w", s.kind, found.ID, err)
 	}
-	if dryRun {
-		fmt.Fprintf(r.Out, "%s %s (server dry run)\n", called, s.done)
-		return nil
+	fmt.Fprintf(r.Out, "%s %s%s\n", called, s.done, r.dryRun.mark())
+	if r.dryRun == dryRunNone {
+		fmt.Fprintln(r.ErrOut, next(s.next, found.ID))
 	}
-	fmt.Fprintf(r.Out, "%s %s\n", called, s.done)
-	fmt.Fprintln(r.ErrOut, next(s.next, found.ID))
 	return nil
 }
 

@@ -218,7 +218,7 @@ func TestBuy(t *testing.T) {
 		t.Errorf("bought %+v", purchase.Spec)
 	}
 
-	out, errOut, err = cli.run(t, "buy --name none --dry-run server --cpu 2 --memory 4Gi --pods 1 --for 24h")
+	out, errOut, err = cli.run(t, "buy --name none --dry-run --cpu 2 --memory 4Gi --pods 1 --for 24h")
 	if err != nil || !strings.Contains(out, "(server dry run)") || !strings.Contains(out, "0.1 EUR/h") {
 		t.Errorf("%v: %s%s", err, out, errOut)
 	}

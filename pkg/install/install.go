@@ -36,8 +36,8 @@ type Options struct {
 	// Broker names the peer whose consumer this cluster is to be: by its cluster ID, its name, or the beginning of its ID. It may be empty
 	// if there is only one peer.
 	Broker string
-	// DryRun prints what would change, and changes nothing.
-	DryRun bool
+	// DryRun prints what would change, and changes nothing. With Tried the API server also checks each change, and keeps none.
+	DryRun, Tried bool
 	// Force removes a broker that is used, and does not wait for peers that do not answer.
 	Force bool
 	// Timeout is for how long each step may wait; zero is DefaultTimeout.
@@ -90,7 +90,11 @@ func New(c client.Client, options Options, out io.Writer) (*Installer, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	return &Installer{objects: objects{c}, options: options, run: runner{out: out, dryRun: options.DryRun, timeout: timeout}}, nil
+	if options.DryRun {
+		c = client.NewDryRunClient(c)
+	}
+	run := runner{out: out, dryRun: options.DryRun, tried: options.DryRun && options.Tried, timeout: timeout}
+	return &Installer{objects: objects{c}, options: options, run: run}, nil
 }
 
 // complete fills in what is empty from the manifests.

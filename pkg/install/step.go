@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
@@ -60,8 +61,8 @@ const (
 // runner takes steps.
 type runner struct {
 	out io.Writer
-	// dryRun prints the changes in place of making them.
-	dryRun bool
+	// dryRun prints the changes in place of making them. If they are tried, they are made by a client whose writes are not kept.
+	dryRun, tried bool
 	// timeout is for how long each step may wait.
 	timeout time.Duration
 }
@@ -126,7 +127,11 @@ func unanswered(err error) bool {
 func (r *runner) apply(ctx context.Context, changes []change) error {
 	for _, c := range changes {
 		if r.dryRun {
-			fmt.Fprintf(r.out, "      would %s %s\n", c.verb, c.object)
+			mark, err := r.try(ctx, c)
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", c.verb, c.object, err)
+			}
+			fmt.Fprintf(r.out, "      would %s %s (%s)\n", c.verb, c.object, mark)
 			if len(c.patch) > 0 {
 				fmt.Fprintf(r.out, "        %s\n", c.patch)
 			}
@@ -138,6 +143,19 @@ func (r *runner) apply(ctx context.Context, changes []change) error {
 		}
 	}
 	return nil
+}
+
+// try tries a change of a dry run, if it is to, and returns what it was. What is created in a namespace or of a kind that an earlier step
+// creates cannot be tried before that is there.
+func (r *runner) try(ctx context.Context, c change) (string, error) {
+	if !r.tried {
+		return "dry run", nil
+	}
+	err := c.do(ctx)
+	if c.verb == "create" && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err)) {
+		return "not tried: " + sheet.Plain(firstLine(err.Error())), nil
+	}
+	return "server dry run", err
 }
 
 // wait waits until something has settled, and says what it waits for whenever that changes.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -61,7 +62,7 @@ func TestRun(t *testing.T) {
 	}{
 		"Changes":   {"what is not as wanted is changed, and awaited", false, "flat", 0, 0, time.Minute, "round", []string{"patch World", "waiting: the world still turns", "done in 60.0 s"}, ""},
 		"Nothing":   {"what is as wanted stays", false, "round", 0, 0, 0, "round", []string{"as it should be"}, ""},
-		"DryRun":    {"nothing is changed or awaited", true, "flat", 0, 0, time.Hour, "flat", []string{"would patch World"}, ""},
+		"DryRun":    {"nothing is changed or awaited", true, "flat", 0, 0, time.Hour, "flat", []string{"would patch World (dry run)"}, ""},
 		"Conflict":  {"who was slower looks again", false, "flat", maxAttempts - 1, 0, 0, "round", []string{"patch World"}, ""},
 		"Conflicts": {"but not for ever", false, "flat", maxAttempts, 0, 0, "flat", nil, "somebody was faster"},
 		"Webhook":   {"a webhook that does not answer is awaited", false, "flat", 0, 10 * time.Second, 0, "round", []string{"waiting: patch World: ", "EOF", "done in 10.0 s"}, ""},
@@ -86,6 +87,39 @@ func TestRun(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestTried has changes of a dry run tried: what cannot be tried yet is said, and what is refused ends the run.
+func TestTried(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "moon")
+	unknown := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Crater"}}
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "craters"}, "c", errors.New("no more craters"))
+	for name, tc := range map[string]struct {
+		verb    string
+		err     error
+		wantOut string
+		wantErr string
+	}{
+		"Good":        {"create", nil, "would create Crater moon/c (server dry run)", ""},
+		"NoNamespace": {"create", gone, `would create Crater moon/c (not tried: namespaces "moon" not found)`, ""},
+		"NoKind":      {"create", unknown, "would create Crater moon/c (not tried: no matches for kind", ""},
+		"NoObject":    {"patch", gone, "", `patch Crater moon/c: namespaces "moon" not found`},
+		"Refused":     {"create", refused, "", "no more craters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			r := runner{out: &out, dryRun: true, tried: true, timeout: DefaultTimeout}
+			err := r.run(t.Context(), []step{{"change the moon", func(context.Context) ([]change, error) {
+				return []change{{verb: tc.verb, object: "Crater moon/c", do: func(context.Context) error { return tc.err }}}, nil
+			}, nil}})
+			if (err != nil) != (tc.wantErr != "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("run() = %v, want %q", err, tc.wantErr)
+			}
+			if !strings.Contains(out.String(), tc.wantOut) {
+				t.Errorf("it does not say %q:\n%s", tc.wantOut, out.String())
+			}
 		})
 	}
 }
