@@ -101,6 +101,7 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 			return "", fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
 		}
 	}
+	// What the HTTP API serves, and to whom.
 	if (o.tlsCertFile == "") != (o.tlsKeyFile == "") {
 		return "", errors.New("--tls-cert-file and --tls-private-key-file need each other")
 	}
@@ -112,6 +113,7 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 			return "", fmt.Errorf("--api-cors-origin=%s is not SCHEME://HOST[:PORT], such as https://dashboard.example.com", origin)
 		}
 	}
+	// Limits, and what is asked of others.
 	if o.maxNamespaces < 0 {
 		return "", fmt.Errorf("--max-namespaces=%d must not be negative", o.maxNamespaces)
 	}
@@ -179,10 +181,12 @@ func newCommand() *cobra.Command {
 	}
 	program.ExplainFlags(command)
 	flags := command.Flags()
+	// What kind of broker it is.
 	flags.BoolVar(&o.catalog, "with-catalog", false, "serve the list of clusters on /api/clusters")
 	flags.BoolVar(&o.orchestrator, "with-orchestrator", false,
 		"broker for consumers that see and choose the providers, on /api/clusters and /api/toggle")
 	flags.BoolVar(&o.aggregator, "with-aggregator", false, "broker for consumers that do not see the providers")
+	// What it serves: Liqo's resource plugin, the HTTP API, webhooks, metrics and probes.
 	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
 		"address that serves Liqo's resource plugin, in the modes orchestrator and aggregator")
 	flags.Var(&o.pluginAllow, "resource-plugin-allow",
@@ -208,6 +212,7 @@ func newCommand() *cobra.Command {
 		"file with the CA certificates that verify the client certificates of the API servers at the webhooks; none are required if empty")
 	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
+	// Who may do what without a token.
 	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,
 		"allow POST /api/toggle without authentication; otherwise the caller needs a token with the right to update providers.brokering.liqo.io")
 	flags.BoolVar(&o.anonymousCatalog, "anonymous-catalog", false,
@@ -215,11 +220,13 @@ func newCommand() *cobra.Command {
 			"list providers.brokering.liqo.io")
 	flags.BoolVar(&o.provideFromConsumers, "provide-from-consumers", false,
 		"also use new providers that are consumers of the broker; otherwise they are Drained until somebody makes them Active")
+	// How several replicas share the work, and where Liqo is.
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
 	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
 		"name of this replica in the lease, which should survive a restart, such as the name of its pod; random if empty")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
+	// How pods are offloaded.
 	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
 		"how Liqo names consumers' namespaces on the providers: DefaultName, which appends the broker's name unless that makes the "+
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
@@ -227,6 +234,7 @@ func newCommand() *cobra.Command {
 		"maximum number of namespaces of a consumer that are offloaded to providers; pods in further ones wait; 0 for no limit")
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 means forever")
+	// Where KPIs are asked for.
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",
 		"URL of the Prometheus that is queried for the KPIs of ProviderQueries and PlacementPolicies, without credentials")
 	flags.StringVar(&o.prometheus.CAFile, "prometheus-ca-file", "",

@@ -108,12 +108,14 @@ func newGuardCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
+	// Who calls it, and where.
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress, "address that serves the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",
 		"prefix of the addresses of the API servers, which alone may call the webhooks; may be repeated; all but the peers' if empty")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
 		"file with the CA certificates that verify the client certificates of the API servers at the webhooks; none are required if empty")
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
+	// What peers may have here.
 	flags.StringVar(&o.podSecurity, "pod-security", string(isolation.DefaultLevel),
 		"Pod Security Standard that the pods of peers must meet: privileged, baseline or restricted")
 	flags.StringSliceVar(&o.serviceTypes, "service-types", nil,
@@ -122,6 +124,7 @@ func newGuardCommand() *cobra.Command {
 	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", nil,
 		"maximum number of objects of a resource in each namespace of a peer here, by the name of the resource in a ResourceQuota; "+
 			"resources that are not named keep their defaults: "+quota.DefaultBounds().String())
+	// How several replicas share the work, and where Liqo is.
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
 	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
@@ -205,6 +208,7 @@ func (g *guard) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Who may call the webhooks, and by which certificate the API server knows them.
 	announcer := &webhook.Announcer{Client: direct, Configuration: guardName}
 	certificate := selfsigned.New(guardName+"."+guardName+".svc", announcer.Announce)
 	admits := g.peers.Excludes
@@ -213,6 +217,7 @@ func (g *guard) setup(ctx context.Context) error {
 			return slices.ContainsFunc(g.webhookAllow, func(p netip.Prefix) bool { return p.Contains(a) })
 		}
 	}
+	// The manager, and what the webhooks read of it.
 	cached, err := guardCache()
 	if err != nil {
 		return err

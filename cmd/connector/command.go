@@ -79,20 +79,24 @@ func newCommand() *cobra.Command {
 	}
 	program.ExplainFlags(command)
 	flags := command.Flags()
+	// How others see and reach this cluster.
 	flags.StringVar(&o.name, "name", "", "what others see the cluster called; what Liqo calls it if empty")
 	flags.StringVar(&o.endpoint, "endpoint", "",
 		"https URL at which the connectors of others reach --address, such as https://203.0.113.7:30446; without it the cluster buys only")
 	flags.StringVar(&o.address, "address", defaultAddress, `address at which buyers negotiate, over TLS with the keys of both; "0" for none`)
+	// What buyers are given, and by whom.
 	flags.StringVar(&o.pluginAddress, "resource-plugin-address", defaultPluginAddress,
 		`address that serves Liqo's resource plugin, by which clusters are given what they have bought and nothing else; "0" for none, so that Liqo gives what it likes`)
 	flags.Var(&o.pluginAllow, "resource-plugin-allow",
 		"prefix from which the resource plugin may be called, in addition to the pods of Liqo's controller manager; may be repeated")
 	flags.BoolVar(&o.broker, "broker", false,
 		"sell what the liqo-broker of this cluster aggregates: contracts set what its Consumers are granted, and the broker serves the resource plugin")
+	// How it sells.
 	flags.IntVar(&o.share, "share", defaultShare, "percentage of what the cluster has and does not use that can be sold, 1 to 100")
 	flags.DurationVar(&o.reserveFor, "reserve-for", defaultReserveFor, "how long a reservation waits for the buyer's signature")
 	flags.DurationVar(&o.decideFor, "decide-for", defaultDecideFor, "how long a buyer waits for somebody's approval, where it is asked for")
 	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long before the end of a contract the workloads begin to leave")
+	// Where it runs, and who looks after it.
 	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress,
 		`address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
@@ -129,6 +133,7 @@ func (o *options) validate() error {
 			return fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
 		}
 	}
+	// Flags that contradict each other.
 	switch {
 	case o.endpoint != "" && o.address == "0":
 		return errors.New("--endpoint sends buyers to a connector that does not listen: leave it out, or --address=0")
@@ -137,6 +142,7 @@ func (o *options) validate() error {
 	case len(o.pluginAllow) > 0 && (o.broker || o.pluginAddress == "0"):
 		return errors.New("--resource-plugin-allow is for a resource plugin, which --broker and --resource-plugin-address=0 do not serve")
 	}
+	// Values that nobody could use.
 	if _, err := party.ParseEndpoint(o.endpoint); o.endpoint != "" && (err != nil || len(o.endpoint) > maxEndpoint) {
 		return fmt.Errorf("--endpoint=%.80s is not https://HOST[:PORT] of up to %d characters", o.endpoint, maxEndpoint)
 	}

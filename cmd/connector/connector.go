@@ -224,6 +224,7 @@ func (c *connector) setup(ctx context.Context) error {
 	if _, err := c.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
 		return fmt.Errorf("watch the foreign clusters: %w", err)
 	}
+	// What each replica does by itself: its certificate, and looking whether the key or the address of Liqo has changed.
 	c.readers = delegatedauth.New(direct)
 	c.certificate = selfsigned.New("localhost", func(context.Context, []byte) error { return nil })
 	if err := c.mgr.Add(lease.EveryReplica(c.certificate.Run)); err != nil {
@@ -249,6 +250,7 @@ func (c *connector) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Both sides peer by the same driver, and only on a cluster that is guarded.
 	driver := outofband.New(direct, c.liqoNamespace)
 	c.guarded = guarded.New(direct, c.liqoNamespace, time.Now)
 	c.reach = outofband.NewReach(direct, c.liqoNamespace, nil)
@@ -322,6 +324,7 @@ func (c *connector) candidates(filter offer.Filter) ([]requests.Candidate, error
 
 // setupSeller makes what sells.
 func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) error {
+	// Contracts are stored as Sales, and what they hold is no longer offered.
 	store, err := books.New(books.Config{Client: c.mgr.GetClient(), Reader: c.mgr.GetAPIReader(), Parties: c.catalog})
 	if err != nil {
 		return err
@@ -341,12 +344,14 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 	if err := c.mgr.Add(follow); err != nil {
 		return fmt.Errorf("add what follows the keys of buyers: %w", err)
 	}
+	// What the time and people want of a contract is done by a controller, by the same rules as what its buyer wants.
 	waits := contract.Seller{ReserveFor: c.reserveFor, DecideFor: c.decideFor}
 	audit := audit{c.log.WithName("contracts")}
 	changed := shop.Changed
 	if c.plugin != nil {
 		changed = func() { shop.Changed(); c.plugin.Changed() }
 	}
+	// With a broker, its Consumers are granted what was sold, before a buyer is let in.
 	var issuer peering.Seller = guarded.NewSeller(driver, c.guarded)
 	if c.broker {
 		consumers, err := sales.SetupConsumers(c.mgr, driver)
@@ -363,6 +368,7 @@ func (c *connector) setupSeller(ctx context.Context, driver *outofband.Driver) e
 		Ledger:  store.Lately,
 		Events:  c.events,
 	}))
+	// Buyers are answered last, when all that they are answered by is there.
 	if err != nil || c.address == "0" {
 		return err
 	}

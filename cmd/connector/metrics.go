@@ -132,6 +132,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 	var purchases connectorv1alpha1.PurchaseList
 	var registries connectorv1alpha1.RegistryList
 	var offers connectorv1alpha1.OfferList
+	// All is read from the cache before anything is shown.
 	for _, list := range []client.ObjectList{&sales, &purchases, &registries, &offers} {
 		if err := m.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			values <- prometheus.NewInvalidMetric(m.contracts, fmt.Errorf("read what contracts there are: %w", err))
@@ -141,6 +142,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		values <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
+	// Contracts, by the side on which this cluster is and by state, and how much is given away by those that are sold.
 	now, sold := m.now(), corev1.ResourceList{}
 	sides := map[string]side{sideBuyer: newSide(), sideSeller: newSide()}
 	bought, selling := sides[sideBuyer], sides[sideSeller]
@@ -165,6 +167,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 	}
 	gauge(m.soldCPU, sold.Cpu().AsApproximateFloat64())
 	gauge(m.soldMemory, sold.Memory().AsApproximateFloat64())
+	// How it stands with each registry, and with what this cluster offers.
 	for i := range registries.Items {
 		r := &registries.Items[i]
 		followed := 0.0

@@ -59,6 +59,7 @@ func (r *reading) diagnoseCommand() *cobra.Command {
 			} else if !done {
 				fmt.Fprint(r.Out, d.String())
 			}
+			// The archive has the diagnosis in it.
 			if file != "" {
 				if err := r.bundle(command.Context(), c, d, file); err != nil {
 					return r.clear(err)

@@ -47,6 +47,7 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 			"weighs a KPI that no provider has, or cannot choose, the exit code is 3.",
 		Example: "  kubectl liqo-broker policy check cheapest.yaml",
 		Args:    usage(cobra.ExactArgs(1)),
+		// A file that cannot be read is an error; a policy that is wrong is what was looked for, and has an exit code of its own.
 		RunE: func(command *cobra.Command, args []string) error {
 			policies, err := r.readPolicies(args[0])
 			if err != nil {
@@ -64,6 +65,7 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 				}
 				healthy = healthy && checks[i].Good
 			}
+			// For programs, or for people with a gap between two policies.
 			if done, err := out.value(r.Out, checks); err != nil {
 				return err
 			} else if !done {
@@ -100,6 +102,7 @@ func (r *reading) check(ctx context.Context, c client.Client, p *v1alpha1.Placem
 	default:
 		p = defaulted
 	}
+	// The broker's own code decides, as if nothing had been chosen before.
 	trial, err := placementpolicy.Try(ctx, c, r.now(), p)
 	if err != nil {
 		return check, err
@@ -115,6 +118,7 @@ func (r *reading) check(ctx context.Context, c client.Client, p *v1alpha1.Placem
 			check.Notes = append(check.Notes, condition.Message)
 		}
 	}
+	// What it would choose, and what that cannot say.
 	if trial.Scales {
 		check.Notes = append(check.Notes, "How many are chosen depends on spec.scaling, whose KPI only the broker asks for: here it counts as unknown")
 	}
@@ -153,6 +157,7 @@ func (r *reading) readPolicies(file string) ([]v1alpha1.PlacementPolicy, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
+	// Several policies may be in a file, and nothing else: what would be passed over would count as checked.
 	var policies []v1alpha1.PlacementPolicy
 	documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(content)))
 	defer documents.Close()
@@ -175,6 +180,7 @@ func (r *reading) readPolicies(file string) ([]v1alpha1.PlacementPolicy, error) 
 		if kind.APIVersion != v1alpha1.GroupVersion.String() || kind.Kind != "PlacementPolicy" {
 			return nil, fmt.Errorf("%s has a %s of %q, and not only PlacementPolicies of %s", file, kind.Kind, kind.APIVersion, v1alpha1.GroupVersion)
 		}
+		// A field that is misspelt is an error, as it is for the API server.
 		var p v1alpha1.PlacementPolicy
 		if err := yaml.UnmarshalStrict(buffer[:n], &p); err != nil {
 			return nil, fmt.Errorf("%s has a PlacementPolicy that cannot be read: %w", file, err)

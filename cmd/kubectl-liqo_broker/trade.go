@@ -130,6 +130,7 @@ func (r *reading) offersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// What is one's own comes from this cluster's Offers, and what others sell from what registries have shown.
 			if own {
 				return r.trades(r.ownOffers(command.Context(), c, &out))
 			}
@@ -141,6 +142,7 @@ func (r *reading) offersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// For programs an empty list is an answer; people are told in words.
 			if done, err := out.value(r.Out, plans); done || err != nil {
 				return err
 			}

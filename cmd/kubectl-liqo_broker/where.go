@@ -47,6 +47,7 @@ func (r *reading) whereCommand() *cobra.Command {
 			if err != nil {
 				return r.clear(err)
 			}
+			// For programs an empty list is an answer; people are told in words.
 			if done, err := out.value(r.Out, pods); done || err != nil {
 				return err
 			}

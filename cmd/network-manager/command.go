@@ -79,6 +79,7 @@ func newCommand() *cobra.Command {
 			return s.run(command.Context())
 		},
 	}
+	// Where it serves, and whom it asks.
 	flags := command.Flags()
 	flags.StringVar(&o.clusterID, "cluster-id", "", "ID of this cluster in the Liqo federation")
 	flags.StringVar(&o.listen, "listen", ":"+strconv.Itoa(remoteipam.Port), "address that serves the remote IPAM")
@@ -86,6 +87,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":6002",
 		`address that serves Prometheus metrics over TLS, to who may get the path /metrics of this cluster; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
+	// How much of it one consumer may have.
 	flags.IntVar(&o.maxConnections, "max-connections", server.DefaultMaxConnections,
 		"connections that one consumer may have: one for each of its virtual nodes that stands for this cluster or its providers")
 	flags.IntVar(&o.maxRelays, "max-relay-addresses", relay.DefaultLimit, "relay addresses that one consumer may have")

@@ -69,6 +69,7 @@ func newServe(d *database) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
+	// Who is served, and as whom.
 	flags.StringVar(&o.address, "address", ":8443", "address that serves the API, over TLS")
 	addKeyFile(command, &o.keyFile, "file with the registry's own key, by which connectors know it; it is created if it is not there")
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "file with an ordinary certificate to show instead of a self-signed one of the registry's own key; read again when it changes")
@@ -76,14 +77,17 @@ func newServe(d *database) *cobra.Command {
 	flags.StringVar(&o.authorities, "ca-file", "", "file with certificates of authorities: parties whose current key they have certified are approved at once; read again when it changes")
 	flags.BoolVar(&o.anonymousRead, "anonymous-read", false, "let everybody read what is offered, without a certificate")
 	flags.BoolVar(&o.anonymousEnrol, "anonymous-enrol", false, "approve every party that announces itself")
+	// For how long a silent party counts.
 	flags.DurationVar(&o.lease, "lease", server.DefaultLease, "how long a party counts as alive without a word of it")
 	flags.DurationVar(&o.drop, "drop-after", server.DefaultDrop, "how long offers of a silent party stay in the registry")
+	// How much one party, and all together, may have of it.
 	flags.IntVar(&o.limits.Offers, "max-offers", o.limits.Offers, "offers that one party may have")
 	flags.IntVar(&o.limits.PerSecond, "max-requests", o.limits.PerSecond, "requests of one party in a second; ten times as many at once")
 	flags.IntVar(&o.limits.Watchers, "max-watchers", o.limits.Watchers, "watchers at the same time")
 	flags.IntVar(&o.limits.WatchersEach, "max-watchers-of-party", o.limits.WatchersEach, "watchers of one party at the same time")
 	flags.IntVar(&o.limits.Connections, "max-connections", o.limits.Connections, "connections at the same time, besides those of parties that watch")
 	flags.IntVar(&o.limits.ConnectionsEach, "max-connections-of-address", o.limits.ConnectionsEach, "connections from one address at the same time, besides those of parties that watch")
+	// Who looks after it.
 	flags.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8445", `address that serves Prometheus metrics, which name nobody, to everybody who reaches it; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", ":8444", `address that serves /healthz and /readyz; "0" for none`)
 	o.log.AddFlags(flags)
@@ -127,6 +131,7 @@ func (o *serveOptions) run(ctx context.Context, d *database, log logr.Logger) er
 	if err != nil {
 		return err
 	}
+	// What is in the database is in memory before anybody is answered.
 	began := time.Now()
 	s, err := d.open(ctx)
 	if err != nil {
@@ -140,6 +145,7 @@ func (o *serveOptions) run(ctx context.Context, d *database, log logr.Logger) er
 	if err != nil {
 		return err
 	}
+	// Metrics and probes have ports of their own, so that parties see neither.
 	gathered := prometheus.NewRegistry()
 	for _, c := range append(registry.Collectors(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), diagnostics.BuildInfo(programName)) {
 		if err := gathered.Register(c); err != nil {

@@ -50,6 +50,7 @@ func newTokensCreate(d *database) *cobra.Command {
 			}
 			return nil
 		},
+		// Only a digest of the token is stored: who reads the database cannot use it.
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.with(command.Context(), func(s *store.Store) error {
 				secret := rand.Text()

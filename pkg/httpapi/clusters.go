@@ -18,6 +18,7 @@ import (
 // clusters answers with the clusters that the broker knows, in order of name: all of
 // them to who may list the Providers, and to others those that provide.
 func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
+	// Who may ask, and whether as somebody whom nobody knows.
 	if !a.cfg.Catalog && !a.cfg.Orchestrator {
 		rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoClusters))
 		return
@@ -31,6 +32,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 		a.rest.Refuse(w, r, fmt.Errorf("list the foreign clusters: %w", err))
 		return
 	}
+	// Strangers see who provides, and nothing of who consumes.
 	shown := func(*liqo.ForeignCluster) bool { return true }
 	if open && a.cfg.brokers() {
 		var err error
@@ -49,6 +51,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 			public = append(public, liqo.Publish(fc))
 		}
 	}
+	// A client that asks twice gets them in the same order.
 	slices.SortFunc(public, func(a, b liqo.PublicForeignCluster) int {
 		return cmp.Compare(a.Metadata.Name, b.Metadata.Name)
 	})

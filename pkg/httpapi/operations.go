@@ -122,6 +122,7 @@ func (v *v1) operations() {
 
 // lists registers what answers with pages.
 func (v *v1) lists() {
+	// Clusters, and what they are offered.
 	list(v, "listProviders", "/providers", providers, access{resource: "providers"}, "List the providers, in order of ID", func(in *providersInput) query[apiv1.Provider] {
 		return query[apiv1.Provider]{in.Paging, []string{in.Name, in.Scheduling, string(in.Ready)}, func(p apiv1.Provider) bool {
 			return matches(in.Name, p.Name) && matches(in.Scheduling, p.Scheduling) && in.Ready.admits(p.Ready)
@@ -135,6 +136,7 @@ func (v *v1) lists() {
 	list(v, "listOffers", "/offers", offers, access{resource: "consumers", own: true}, "List what each consumer is offered, in order of the consumers' IDs", func(in *offersInput) query[apiv1.Offer] {
 		return query[apiv1.Offer]{in.Paging, []string{in.Consumer}, func(o apiv1.Offer) bool { return is(in.Consumer, o.Consumer) }}
 	})
+	// What is decided about them.
 	list(v, "listPolicies", "/policies", policies, access{resource: "placementpolicies"}, "List the policies, in order of name", func(in *policiesInput) query[apiv1.Policy] {
 		return query[apiv1.Policy]{in.Paging, []string{in.Scope}, func(p apiv1.Policy) bool { return matches(in.Scope, p.Scope) }}
 	})
@@ -143,6 +145,7 @@ func (v *v1) lists() {
 			return matches(in.Policy, d.Policy) && is(in.Consumer, d.Consumer)
 		}}
 	})
+	// What came of it: pods, and the ways to them.
 	list(v, "listWorkloads", "/workloads", workloads, access{resource: "workloads", own: true}, "List where the consumers' pods run, and by which path they are reached", func(in *workloadsInput) query[apiv1.Workload] {
 		filters := []string{in.Consumer, in.Provider, in.Namespace, in.Path}
 		return query[apiv1.Workload]{in.Paging, filters, func(w apiv1.Workload) bool {

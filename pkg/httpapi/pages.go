@@ -58,6 +58,7 @@ func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*lis
 	if who.consumer != "" { // All others who may see it see the same.
 		seen = who.called()
 	}
+	// A page belongs to the question and to who asks: the mark of another one is refused.
 	page, after, err := rest.NewPage[T](q.Paging, strings.Join(append([]string{string(kind), seen}, q.filters...), "\x00"))
 	if err != nil {
 		return nil, err
@@ -66,6 +67,7 @@ func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*lis
 	if err != nil {
 		return nil, err
 	}
+	// Filters are asked about what the caller may see, and so tell a consumer nothing that is hidden from it.
 	hides := v.hides(ctx, who)
 	for _, item := range view.After(after) {
 		value, ok := item.Value.(T)
@@ -80,6 +82,7 @@ func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*lis
 		if !q.keep(value) {
 			continue
 		}
+		// There is one more, so that the page has a next one.
 		if page.Full() {
 			page.End()
 			break

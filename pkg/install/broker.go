@@ -448,6 +448,7 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 	if spec == nil {
 		return nil
 	}
+	// Liqo has to have taken the change over into the Deployment, and its pods have to follow.
 	at := client.ObjectKey{Namespace: n.Namespace, Name: name}
 	var d appsv1.Deployment
 	if err := i.Get(ctx, at, &d); err != nil {
@@ -463,6 +464,7 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 	if err := i.rolledOut(ctx, at); err != nil {
 		return err
 	}
+	// A pod that starts signs the node when it takes it over: the sign says that ours is the one that writes it.
 	if !liqo.HasNode(n) {
 		return nil
 	}
@@ -475,6 +477,7 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 			return nil
 		}
 	}
+	// Without the sign, or where none is wanted, a pod of the image before may still be there and could write the node again.
 	others, err := i.otherKubelets(ctx, n, spec.Template.Spec.Containers[0].Image)
 	switch {
 	case err != nil:
@@ -552,6 +555,7 @@ func (i *Installer) withoutSidecars(ctx context.Context) ([]change, error) {
 // consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, and the paths of pods.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	var all []change
+	// What peers were told is in their tenant namespaces; objects of these names elsewhere are of somebody else.
 	var tenants corev1.NamespaceList
 	if err := i.List(ctx, &tenants, client.MatchingLabelsSelector{Selector: liqo.TenantNamespaceSelector()}); err != nil {
 		return nil, fmt.Errorf("list the tenant namespaces: %w", err)
@@ -581,11 +585,13 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 			return nil, fmt.Errorf("read objects %s: %w", told.name, err)
 		}
 	}
+	// Annotations of pods would go on to tell of paths that nobody keeps up to date.
 	paths, err := i.paths(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, paths...)
+	// Leases, taints and signs are what our virtual kubelets have left at nodes that Liqo's own take over.
 	changes, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
 		lease := &unstructured.Unstructured{}
 		lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))

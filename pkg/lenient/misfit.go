@@ -69,6 +69,7 @@ func (f *finder) fits(value any, t reflect.Type, path string) bool {
 	if reflect.PointerTo(t).Implements(unmarshaler) || reflect.PointerTo(t).Implements(textUnmarshaler) {
 		return f.decodes(value, t, path)
 	}
+	// An object, a map or a list is kept, without what is in it and does not fit.
 	switch t.Kind() { //nolint:exhaustive // All others are decoded.
 	case reflect.Struct:
 		fields, ok := value.(map[string]any)
@@ -89,6 +90,7 @@ func (f *finder) fits(value any, t reflect.Type, path string) bool {
 		}
 		return true
 	case reflect.Slice:
+		// The places of a list stay: its other elements are found where they were.
 		elements, ok := value.([]any)
 		if !ok {
 			return f.decodes(value, t, path) // Bytes are a string.

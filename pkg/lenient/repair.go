@@ -170,9 +170,11 @@ func (r *repairer) object(raw []byte, kind metav1.TypeMeta) ([]byte, error) {
 		object, err := r.scheme.New(gvk)
 		return err == nil && kjson.UnmarshalCaseSensitivePreserveInts(raw, object) == nil
 	}
+	// Nearly all objects fit as they are.
 	if !dangerous.Match(raw) && decodes(raw) {
 		return raw, nil
 	}
+	// What does not fit its type is taken out, and is named in an annotation and in the log.
 	content, err := decode(raw)
 	if err != nil {
 		return nil, err
@@ -191,6 +193,7 @@ func (r *repairer) object(raw []byte, kind metav1.TypeMeta) ([]byte, error) {
 	if decodes(repaired) {
 		return repaired, nil
 	}
+	// An object of which only the metadata is left can still be seen and deleted.
 	rest := map[string]any{"apiVersion": kind.APIVersion, "kind": kind.Kind, fieldMetadata: metadata}
 	mark(metadata, append(faults, fmt.Sprintf("all but the metadata: %v", errNoObject)))
 	repaired = encode(rest)

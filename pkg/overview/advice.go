@@ -81,6 +81,7 @@ func (a *Adviser) Advise(consumers []v1alpha1.Consumer) []Advice {
 		}
 	}
 
+	// For each consumer the providers to which a tunnel of its own is of use, those without one first.
 	advice := make([]Advice, len(consumers))
 	for i := range consumers {
 		c := &consumers[i]

@@ -139,6 +139,7 @@ func Decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
 	e := ExplainedDecision{
 		Consumer: Cluster{d.Consumer, d.ConsumerName}, Providers: []Candidate{}, Complete: d.NotExplained == 0 && len(d.Explained) > 0,
 	}
+	// What is known of a provider besides its score: that it is chosen, and whom it is better than.
 	said := map[string]*v1alpha1.ChosenProvider{}
 	for i := range d.Chosen {
 		said[d.Chosen[i].ID] = &d.Chosen[i]
@@ -156,6 +157,7 @@ func Decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
 		}
 		e.Providers = append(e.Providers, c)
 	}
+	// In the order of the explanations, which is that of the scores.
 	for _, x := range d.Explained {
 		c := Candidate{Cluster: Cluster{x.ID, x.Name}, Score: string(x.Score)}
 		switch {
@@ -173,6 +175,7 @@ func Decided(now time.Time, d *v1alpha1.ConsumerDecision) ExplainedDecision {
 		}
 		add(c)
 	}
+	// A chosen one that is not explained is shown at last.
 	for _, chosen := range d.Chosen {
 		if said[chosen.ID] != nil {
 			add(Candidate{Cluster: Cluster{chosen.ID, chosen.Name}})

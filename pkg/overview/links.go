@@ -71,6 +71,7 @@ func (p *Peers) Links(now time.Time) []Link {
 		}
 		links = append(links, link)
 	}
+	// A link between others is known from the consumer that has measured it.
 	names := map[string]string{}
 	for i := range p.Providers {
 		names[p.Providers[i].Name] = p.Providers[i].Status.ClusterName

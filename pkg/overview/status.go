@@ -174,6 +174,7 @@ func (s *Status) String() string {
 	line := func(name, format string, values ...any) {
 		fmt.Fprintf(&out, "%-11s%s\n", name, sheet.Plain(fmt.Sprintf(format, values...)))
 	}
+	// What there is, in one line for each kind.
 	if s.Broker.Installed {
 		line("Broker", "%d of %d replicas ready, image %s", s.Broker.Ready, s.Broker.Wanted, s.Broker.Image)
 		line("Modes", "%s", strings.Join(s.Broker.Modes, ", "))
@@ -190,6 +191,7 @@ func (s *Status) String() string {
 	if len(s.Capacity.Offered) > 0 {
 		line("Capacity", "%s offered; %s used; %s free", sheet.Amount(s.Capacity.Offered), cpuAndMemory(s.Capacity.Used), cpuAndMemory(s.Capacity.Free))
 	}
+	// What to do about it: as much as fits a screen.
 	if len(s.Next) == 0 {
 		out.WriteString("\nNext: nothing, all is well\n")
 		return out.String()

@@ -78,12 +78,14 @@ func (o *OnBroker) Placed(namespace string) []Placed {
 		c := &o.Consumers[i]
 		consumers[c.Name] = &Cluster{ID: c.Name, Name: c.Status.ClusterName}
 	}
+	// A virtual node of a cluster that is no provider any more is still shown, by its ID.
 	nodes := map[string]*Cluster{}
 	for i := range o.Nodes {
 		if id := liqo.NodeCluster(&o.Nodes[i]); id != "" {
 			nodes[o.Nodes[i].Name] = cmp.Or(providers[string(id)], &Cluster{ID: string(id)})
 		}
 	}
+	// Which namespaces are meant: one of the same name may be on several consumers.
 	type twin struct {
 		of   *Cluster
 		name string
@@ -96,6 +98,7 @@ func (o *OnBroker) Placed(namespace string) []Placed {
 			twins[ns.Name] = twin{cmp.Or(consumers[string(id)], &Cluster{ID: string(id)}), name}
 		}
 	}
+	// The pods in them that consumers have offloaded, and that have not ended.
 	all := []Placed{}
 	for i := range o.Pods {
 		pod := &o.Pods[i]

@@ -219,6 +219,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 	if err := notify(""); err != nil {
 		return err
 	}
+	// After each change, who was told something else is named, and who is no peer any more is forgotten.
 	for {
 		if err := wait(ctx, s.stop, signal); err != nil {
 			return err

@@ -96,6 +96,7 @@ func isConfused(c *v1alpha1.Consumer) bool {
 func (r *Reader) count(
 	ctx context.Context, accounts map[cluster.ID]capacity.Account, nodesOf map[cluster.ID][]capacity.Node, owners Owners,
 ) error {
+	// Whose each node is, and what it has.
 	var nodes corev1.NodeList
 	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
@@ -106,6 +107,7 @@ func (r *Reader) count(
 		providerOf[nodes.Items[i].Name] = owners.Of(&nodes.Items[i])
 		has[nodes.Items[i].Name] = nodes.Items[i].Status.Allocatable
 	}
+	// For whom the pods of a namespace run; nobody for those of the broker's own.
 	var namespaces corev1.NamespaceList
 	if err := r.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list namespaces: %w", err)
@@ -117,6 +119,7 @@ func (r *Reader) count(
 		}
 	}
 
+	// Each pod counts for the provider where it is, and for the virtual node by which its consumer has placed it.
 	var pods corev1.PodList
 	if err := r.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list pods: %w", err)

@@ -78,6 +78,7 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 		}
 		return nil
 	}
+	// With a policy, few of many providers concern a namespace: only these are read.
 	n.Snapshot.MoveSingletons = n.Policy.Spec.MoveSingletons == v1alpha1.SingletonsWithGap
 	barred, err := r.chosen(ctx, n.Policy, consumer)
 	if err != nil {

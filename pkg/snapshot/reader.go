@@ -257,6 +257,7 @@ type Twin struct {
 // Twin reads a twin namespace.
 func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) {
 	n := &Twin{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
+	// What the namespace may use now.
 	offloading := &liqo.NamespaceOffloading{}
 	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
 	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
@@ -268,6 +269,7 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 		n.Snapshot.Effective = liqo.InForce(ns, offloading)
 	}
 
+	// Which copies there are. A ShadowPod without a pod is one that is missing.
 	shadows := liqo.NewShadowPodMetadataList()
 	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
@@ -293,6 +295,7 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 		c.Pod, c.Workload, c.Sole = shadow.Name, workload(shadow.Name, shadow.Labels), isSole(shadow.Labels)
 		n.Snapshot.Copies = append(n.Snapshot.Copies, c)
 	}
+	// What is wanted of it: by the policy, and by whether its consumer is served at all.
 	if err := r.follow(ctx, n, ns, shadows.Items); err != nil {
 		return nil, err
 	}

@@ -90,6 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	// Only a pod of a consumer that waits for a node is given back.
 	since, why, is := stuck(pod)
 	if !is {
 		return ctrl.Result{}, nil
@@ -102,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !twin {
 		return ctrl.Result{}, nil
 	}
+	// What its consumer is told, and how long such pods wait: not long where one provider alone could take it, and does not.
 	usual, hopeless, err := r.usual(ctx, consumer, pod)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -109,6 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if why, err = r.explain(ctx, pod.Namespace, why, hopeless); err != nil {
 		return ctrl.Result{}, err
 	}
+	// For how long it may wait: a workload whose pods were given back before is given more time.
 	workload := pod.Namespace + "/" + snapshot.Workload(pod)
 	made, err := r.asked(ctx, pod)
 	if err != nil {
@@ -122,11 +125,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if rest := wait - now.Sub(since); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
+	// A pod that nothing would recreate is left, and its owner is told.
 	if !give {
 		r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider,
 			"No provider can take the pod, which waits: nothing would recreate it, unless the annotation %s says so. %s", AnnotationGiveBack, why)
 		return ctrl.Result{}, nil
 	}
+	// It ends as failed, and whoever has made it makes another one, which is placed elsewhere.
 	if err := r.end(ctx, pod, now, fmt.Sprintf("No provider could take the pod for %s: %s", wait, why)); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -87,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
+	// What there is to measure, and what was measured before.
 	now := r.clock.Now()
 	fc, err := r.reader.ForeignCluster(ctx, cluster.ID(p.Name))
 	if err != nil {
@@ -100,9 +101,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	// What only time shows goes into the history: whether it was up, and what became of its pods.
 	history := r.observe(p.Name, last, nodes, now)
 	pods := r.pods.of(p.Name)
 	history.Pods = history.Pods.Add(now, pods)
+	// The values that follow from the history, rounded so that noise is not written.
 	measured := map[string]kpi.KPI{}
 	for name, share := range history.Availability() {
 		share = math.Round(share*1e5) / 1e5
@@ -115,6 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		measured[name] = kpi.KPI{Value: math.Round(value*1e3) / 1e3, Unit: unit, Measured: now, Expires: now.Add(validity)}
 	}
+	// The values that are what they are at this moment.
 	free(p, now, measured)
 	carbon(p, nodes, now, measured)
 	if err := r.roundTrip(ctx, fc, measured); err != nil {
@@ -124,6 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
+	// A write for each measurement would be too many: what has changed little waits until it is due.
 	next := shown(measured)
 	if last.Up != history.Up || due(p.Status.KPIs, next, now.Sub(time.Unix(last.At, 0))) {
 		before := p.DeepCopy()

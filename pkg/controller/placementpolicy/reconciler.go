@@ -267,6 +267,7 @@ func criteria(spec *v1alpha1.PlacementPolicySpec) choice.Criteria {
 func (r *Reconciler) decide(
 	ctx context.Context, now time.Time, s *state, status *v1alpha1.PlacementPolicyStatus, p *v1alpha1.PlacementPolicy, had stored,
 ) ([]v1alpha1.ConsumerDecision, time.Duration, error) {
+	// For whom, and among whom, is chosen.
 	to, err := r.audience(ctx, p)
 	if err != nil {
 		return nil, 0, err
@@ -287,6 +288,7 @@ func (r *Reconciler) decide(
 	if len(consumers) == 0 {
 		condition.Reason, condition.Message = v1alpha1.ReasonNoConsumer, "The policy applies to no consumer"
 	}
+	// One consumer for which nothing can be decided keeps its last decision, and takes nothing from the others.
 	decisions := make([]v1alpha1.ConsumerDecision, len(consumers))
 	for i := range consumers {
 		before, known := s.last[consumers[i].Name]
@@ -307,6 +309,7 @@ func (r *Reconciler) decide(
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonInvalidCriteria
 		condition.Message = fmt.Sprintf("%s. The last good decision stays", brief(s.err))
 	}
+	// What people read of it. Conditions that say nothing of this policy any more go.
 	status.Consumers, status.Summary = int32(len(decisions)), summaryOf(decisions) //nolint:gosec // There are no billions.
 	set := func(c metav1.Condition) { conditions.Set(&status.Conditions, p.Generation, c) }
 	set(condition)

@@ -224,6 +224,7 @@ func memory(d v1alpha1.ConsumerDecision) choice.Memory {
 // explain returns the explanation of a decision, and how many providers it leaves out.
 func (s *roster) explain(ranking []choice.Ranked, consumer string) (explained []v1alpha1.ExplainedProvider, left int32) {
 	chosen, passed, excluded := 0, 0, 0
+	// An object has room for some of each kind, and the chosen ones matter most.
 	add := func(e v1alpha1.ExplainedProvider) {
 		count, most := &passed, explainedPassed
 		switch {
@@ -238,6 +239,7 @@ func (s *roster) explain(ranking []choice.Ranked, consumer string) (explained []
 		}
 		explained = append(explained, e)
 	}
+	// In order of rank: who passes the filters with its score, and who does not with the reason.
 	for _, r := range ranking {
 		e := v1alpha1.ExplainedProvider{ID: string(r.ID), Name: r.Name, Chosen: r.Chosen, Excluded: excerpt.Of(r.Excluded, maxExcluded)}
 		if r.Excluded == "" {
@@ -254,6 +256,7 @@ func (s *roster) explain(ranking []choice.Ranked, consumer string) (explained []
 		}
 		add(e)
 	}
+	// Those that no policy can choose come last. A consumer does not provide to itself.
 	for _, e := range s.unusable {
 		if e.ID != consumer {
 			add(e)

@@ -40,6 +40,7 @@ type Tried struct {
 // Try returns what a policy would decide at a time with the providers, the consumers and the other policies of a cluster. A policy
 // of the same name there does not count. It writes nothing.
 func Try(ctx context.Context, c client.Client, now time.Time, p *v1alpha1.PlacementPolicy) (Trial, error) {
+	// For whom it would decide, beside the other policies that there are.
 	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil)})
 	roster, err := r.roster(ctx)
 	if err != nil {
@@ -56,6 +57,7 @@ func Try(ctx context.Context, c client.Client, now time.Time, p *v1alpha1.Placem
 	others := slices.DeleteFunc(policies.Items, func(o v1alpha1.PlacementPolicy) bool { return o.Name == p.Name })
 	to := audienceOf(p.Name, consumers.Items, append(others, *p))
 
+	// What is wrong with the policy itself, or with the KPIs that it weighs.
 	s := &state{}
 	s.chooser, s.scaler, s.err = rules(p)
 	trial := Trial{Invalid: s.err, Scales: s.scaler != nil, Conditions: []metav1.Condition{shadowed(to.shadows)}}
@@ -65,6 +67,7 @@ func Try(ctx context.Context, c client.Client, now time.Time, p *v1alpha1.Placem
 	if trial.Invalid != nil {
 		return trial, nil //nolint:nilerr // What is wrong with the policy is the result.
 	}
+	// A policy that applies to nobody yet decides for a consumer without a name, so that people see whom it would choose.
 	if len(to.consumers) == 0 {
 		to.consumers = make([]v1alpha1.Consumer, 1)
 	}

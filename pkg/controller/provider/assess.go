@@ -79,6 +79,7 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	if o.capacity.Rule == v1alpha1.CapacityDeclared || o.capacity.Rule == v1alpha1.CapacityMin {
 		declared = corev1.ResourceList(o.capacity.Declared)
 	}
+	// What speaks against the provider as a whole, the weightiest first: people read one reason.
 	switch {
 	case o.ending:
 		return not(v1alpha1.ReasonPeeringEnds, "One of the two clusters ends the peering, and Liqo evicts all pods")
@@ -93,6 +94,7 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		return not(v1alpha1.ReasonWithdrawn, "The cluster no longer offers anything, and pods leave it")
 	case !o.established:
 		return not(v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established")
+	// Nothing is offered that could be used.
 	case len(o.offers) == 0 && len(o.refused) > 0:
 		return not(v1alpha1.ReasonInvalidOffer, refusals(o))
 	case len(o.offers) == 0:
@@ -104,6 +106,7 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case o.capacity.Rule == v1alpha1.CapacityDeclared && len(declared) == 0:
 		return not(v1alpha1.ReasonNothingDeclared, "The rule is Declared, and spec.capacity.declared is empty")
 	}
+	// An offer counts where its virtual node is ready.
 	var sum []corev1.ResourceList
 	var down []string
 	for _, of := range o.offers {
@@ -121,6 +124,7 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case len(sum) == 0:
 		return not(v1alpha1.ReasonNodeNotReady, "Not ready: virtual node "+strings.Join(down, ", "))
 	}
+	// What it offers, of which a provider that is cordoned keeps what is there.
 	measured := resources.Sum(sum...)
 	if err := resources.Validate(measured); err != nil { // Many offers have more than one.
 		return not(v1alpha1.ReasonInvalidOffer, err.Error())

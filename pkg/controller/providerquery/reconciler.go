@@ -73,6 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !q.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
+	// A KPI of the broker's own is never overwritten by a query.
 	if taken(providers.Items, q.Name) {
 		if err := r.drop(ctx, providers.Items, q.Name); err != nil {
 			return ctrl.Result{}, err
@@ -80,11 +81,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.tell(ctx, q, int(q.Status.Providers), metav1.ConditionFalse, v1alpha1.ReasonNameTaken,
 			"The broker measures a KPI of this name itself: give the query another one")
 	}
+	// The whole answer is read before anything is written.
 	now := r.clock.Now()
 	var answer measure.Answer
 	if answer.Samples, answer.Err = r.asker.Query(ctx, q.Spec.Query); answer.Err != nil {
 		return r.tell(ctx, q, int(q.Status.Providers), metav1.ConditionFalse, measure.Reason(answer.Err), answer.Err.Error())
 	}
+	// Providers without a value keep the one that they have; the condition says how many there are.
 	known, missing, err := r.spread(ctx, now, q, answer, providers.Items)
 	switch {
 	case err != nil:

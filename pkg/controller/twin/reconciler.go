@@ -110,6 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if ours, err := isOurs(ctx, r.reader, &ns); err != nil || !ours {
 		return ctrl.Result{}, err
 	}
+	// May the broker decide about it? Not over an offloading that people have made, nor for more namespaces than one may have.
 	begun := r.clock.Now()
 	twin, err := r.reader.Twin(ctx, &ns)
 	if err != nil {

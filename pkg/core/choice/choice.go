@@ -281,10 +281,12 @@ func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, me
 			beaten = i
 		}
 	}
+	// If nothing is lost by it, or not enough of what was chosen can stay, what is best is taken at once.
 	resized, fits := c.pick(slices.Concat(kept, others))
 	if beaten < 0 || !fits || slices.Equal(resized, wanted) {
 		return Memory{Chosen: wanted}, 0
 	}
+	// Others take a place when they have been better for long enough; until then the clock of each runs.
 	better, wait := map[cluster.ID]time.Time{}, time.Duration(0)
 	open := c.units(kept)
 	for _, r := range c.contenders(ranked, beaten, wanted, open, memory) {
@@ -299,6 +301,7 @@ func (c *Chooser) settle(now time.Time, ranked []Ranked, wanted []cluster.ID, me
 			wait = rest
 		}
 	}
+	// Whoever has a place comes before all that have none, each in the order of their scores.
 	var first, last []Ranked
 	for _, r := range ranked {
 		if open[c.unit(r)] {

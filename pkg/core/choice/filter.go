@@ -87,6 +87,7 @@ func (c *Chooser) exclude(now time.Time, providers []Provider) (reasons []string
 	if len(c.filters) == 0 {
 		return reasons, nil
 	}
+	// Which KPIs come in several units: for these, one unit has to be found before each filter.
 	seen, mixed := make([]variables, len(providers)), map[string]bool{}
 	units := map[string]string{}
 	for i, p := range providers {
@@ -103,6 +104,7 @@ func (c *Chooser) exclude(now time.Time, providers []Provider) (reasons []string
 			units[name] = unit
 		}
 	}
+	// Filter after filter, since the units depend on who is left.
 	for _, f := range c.filters {
 		for name := range mixed {
 			compare(now, name, providers, reasons, seen)

@@ -19,6 +19,7 @@ import (
 // meanwhile, also while the pod is on its way; and the pod. Without such clusters, or if
 // all have too few, it returns nothing.
 func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, pod string) {
+	// Whoever can take pods of the namespace; with one there is nothing to level.
 	var targets []cluster.ID
 	room := map[cluster.ID]corev1.ResourceList{}
 	for _, p := range s.Providers {
@@ -29,6 +30,7 @@ func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, p
 	if len(targets) < 2 {
 		return nil, ""
 	}
+	// One workload at a time: the first that is uneven, and whose copies all serve or on which a move has begun.
 	begun := len(s.Placing) < len(place)
 	for _, copies := range byWorkload(s.Copies) {
 		short = nil
@@ -37,6 +39,7 @@ func level(now time.Time, s Snapshot, place []cluster.ID) (short []cluster.ID, p
 		if onItsWay := begun && bound < len(copies); !settled && !onItsWay {
 			continue
 		}
+		// From whom a copy goes, and who has too few and room for one.
 		var crowded []Copy
 		for _, id := range targets {
 			if len(on[id]) > len(crowded) {

@@ -195,6 +195,7 @@ type Plan struct {
 
 // Decide makes the plan for a namespace.
 func Decide(now time.Time, s Snapshot) Plan {
+	// Which providers are lost, or will be when the time that they have is over.
 	providers := make(map[cluster.ID]member, len(s.Providers))
 	var wait time.Duration
 	for _, p := range s.Providers {
@@ -205,12 +206,14 @@ func Decide(now time.Time, s Snapshot) Plan {
 	if s.Placing == nil {
 		s.Placing = s.Selected
 	}
+	// While nobody decides, everything stays, but for pods that are where none can be.
 	if s.Unserved || s.Undecided {
 		plan := Plan{Select: s.Selected}
 		plan.Recreate = adrift(s.Copies, len(s.Placing) == 0)
 		plan.Held = resting(s, providers)
 		return plan
 	}
+	// Where pods may be, and where new ones are to come.
 	plan := Plan{Select: choose(s, providers), Wait: wait}
 	if len(plan.Select) == 0 {
 		plan.Recreate = adrift(s.Copies, false)
@@ -228,6 +231,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 		return plan // Pods made before the selection is in force would go astray.
 	}
 
+	// Which pods go: first those of lost providers, then those that are elsewhere than they should be.
 	room := sync.OnceValue(func() *vacancies { return vacate(s, plan.Place) })
 	for _, copies := range byWorkload(s.Copies) {
 		plan.replace(copies, providers, s.Failover, room)
@@ -372,6 +376,7 @@ func move(
 		if c.Spot != OnBroker {
 			others = aside
 		}
+		// A copy is kept back if it would have nowhere to go, or if its workload would lack it too much.
 		var reason Reason
 		switch {
 		case c.Unheard:
@@ -389,6 +394,7 @@ func move(
 			held = append(held, Held{Pod: c.Pod, Provider: c.Provider, Reason: reason})
 			continue
 		}
+		// What goes counts as not ready from here on.
 		recreate = append(recreate, c)
 		if !serves {
 			continue

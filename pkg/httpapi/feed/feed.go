@@ -204,6 +204,7 @@ func (f *Feed) compare(kind Kind, before, after []Item) {
 		f.entries = append(f.entries, Entry{Number: f.last, Kind: kind, Item: item, Deleted: deleted})
 		f.bytes += item.size
 	}
+	// Both views are in the order of their keys, so that one pass over both finds what came, went and changed.
 	last := f.last
 	for len(before) > 0 || len(after) > 0 {
 		switch {
@@ -223,6 +224,7 @@ func (f *Feed) compare(kind Kind, before, after []Item) {
 	if f.last == last {
 		return
 	}
+	// The oldest changes make room. A watcher that has missed them has to begin again.
 	drop := max(0, len(f.entries)-maxEntries)
 	for i := range f.entries {
 		if i >= drop && f.bytes <= maxBytes {
@@ -232,6 +234,7 @@ func (f *Feed) compare(kind Kind, before, after []Item) {
 		drop = max(drop, i+1)
 	}
 	f.entries = slices.Clone(f.entries[drop:])
+	// All who wait are woken at once.
 	close(f.appended)
 	f.appended = make(chan struct{})
 }

@@ -96,6 +96,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What runs here decides what is looked at. Without a Liqo that is known, nothing else can be said.
 	l := &look{Client: cfg.Client, unguarded: cfg.Unguarded, now: cfg.Now}
 	l.setup, err = installer.Look(ctx)
 	d.Liqo = l.setup.Version
@@ -107,6 +108,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	case err != nil:
 		return nil, err
 	}
+	// The areas in the order in which they are shown: each role of the cluster brings its own.
 	areas := []func(context.Context) []Check{l.liqo, l.nodes, func(ctx context.Context) []Check { return l.steps(ctx, installer) }}
 	if l.setup.Broker {
 		d.Roles = append(d.Roles, "broker")
@@ -119,6 +121,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 		d.Roles = append(d.Roles, "consumer")
 		areas = append(areas, l.remoteIPAMs, l.paths)
 	}
+	// Who may not see whether there is a connector is told that it is not known, and everything else.
 	connector, err := l.trades(ctx)
 	switch {
 	case err != nil:

@@ -233,6 +233,7 @@ func (c *Client) follow(ctx context.Context, server string, transport credential
 	defer connection.Close()
 	defer c.session.Store(nil)
 
+	// The stream is the session: while it lasts, relay addresses are asked for and reports are sent over the same connection.
 	group, ctx := errgroup.WithContext(ctx)
 	api := pb.NewRemoteIPAMClient(connection)
 	stream, err := api.Watch(ctx, &pb.WatchRequest{})
@@ -248,6 +249,7 @@ func (c *Client) follow(ctx context.Context, server string, transport credential
 			if err := c.receive(message); err != nil {
 				return err
 			}
+			// The session begins with the first message: before it, the server may still refuse this cluster.
 			if c.session.Load() == nil {
 				c.config.Log.Info("Remote IPAM is in use", "foreignCluster", c.config.Foreign, "server", server)
 				c.relays.renew()

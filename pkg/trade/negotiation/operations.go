@@ -97,6 +97,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What the plan gives for what is asked, and what that costs.
 	plan, ok := listing.Offer.Plan(asked.Plan)
 	if !ok {
 		return nil, fmt.Errorf("plan %.63q of offer %s does not exist: %w", asked.Plan, asked.Offer, contract.ErrTerms)
@@ -113,6 +114,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resources: %w: %w", err, contract.ErrTerms)
 	}
+	// The whole contract as it would be signed, so that the buyer sees each of its terms.
 	terms := contract.Terms{
 		ID: asked.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1, Cluster: readCluster(asked.Cluster),
 		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID,
@@ -123,6 +125,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	if err := terms.Validate(); err != nil {
 		return nil, err
 	}
+	// Whoever would be denied is told so, and not where this cluster is reached.
 	verdict, reason, err := s.admit(ctx, terms)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,7 @@ func (s *Server) reaches(ctx context.Context, terms contract.Terms, said *negoti
 	case said.Cluster != string(terms.Cluster.ID):
 		return fmt.Errorf("endpoints.cluster: %.63q is not the cluster of the terms: %w", said.Cluster, contract.ErrTerms)
 	}
+	// What was reached a short while ago need not be dialled again, and nobody has this cluster dial without bounds.
 	try := tried{party.ID(terms.Buyer), *said}
 	try.at.Gateway = "" // One of two gateways is enough, and the buyer has tried this side's.
 	if _, is := s.reached.Get(try); is {
@@ -49,6 +50,7 @@ func (s *Server) reaches(ctx context.Context, terms contract.Terms, said *negoti
 	if !s.pacer(try.buyer).tries.Allow() {
 		return fmt.Errorf("%w tries to reach the clusters of party %s, of at most %d in a minute", ErrTooMany, terms.Buyer, s.cfg.Limits.TriesPerMinute)
 	}
+	// A failure is told when the time is over, and no sooner.
 	trying, cancel := context.WithTimeout(ctx, s.cfg.TryFor)
 	defer cancel()
 	unreached, err := s.cfg.Reach.Try(trying, try.buyer, try.at)

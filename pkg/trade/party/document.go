@@ -167,6 +167,7 @@ func unique(text []byte) error {
 		case !first && len(open) == 0:
 			return errors.New("something follows its end")
 		}
+		// In an object, names and values take turns, and each name comes once.
 		if last := len(open) - 1; last >= 0 && open[last].names != nil && token != json.Delim('}') {
 			if name, is := token.(string); is && !open[last].value {
 				if open[last].names[name] {
@@ -177,6 +178,7 @@ func unique(text []byte) error {
 			}
 			open[last].value = false
 		}
+		// Deeper, or back.
 		switch token {
 		case json.Delim('{'):
 			open = append(open, level{names: map[string]bool{}})

@@ -45,6 +45,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 		}
 		to.setRoundTrip(id, took, at)
 	}
+	// A tunnel that is gone translates nothing any more, also if the watch has missed its end.
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, updated any) { set(updated) },
@@ -66,6 +67,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 	if err != nil {
 		return fmt.Errorf("watch tunnel endpoints: %w", err)
 	}
+	// Nobody asks for an address before the tunnels that exist are known.
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return fmt.Errorf("watch tunnel endpoints: %w", context.Cause(ctx))

@@ -256,6 +256,7 @@ func (o *ownOffloadings) readOffloadings(ctx context.Context) (answers, error) {
 	}}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(o.dynamic, 0)
 
+	// A NamespaceOffloading concerns one namespace, and a change of a virtual node may concern all.
 	set := func(object any) {
 		switch local, err := b.set(object); {
 		case err != nil:
@@ -278,6 +279,7 @@ func (o *ownOffloadings) readOffloadings(ctx context.Context) (answers, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("watch what this cluster offloads: %w", err)
 	}
+	// An answer is true only when all that it goes by is known.
 	factory.Start(ctx.Done())
 	virtualFactory.Start(ctx.Done())
 	nodeFactory.Start(ctx.Done())

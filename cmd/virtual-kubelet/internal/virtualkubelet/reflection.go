@@ -123,6 +123,7 @@ func newReflection(
 			ownAddress.Join()
 		}
 	}
+	// Pods and endpoints have addresses, whose translation can change while they exist.
 	remotePods := remotepods.New(told, o.NodeName, translation.Hold, translation.Release)
 	translated := []manager.Reflector{guard.New(remotePods, guarded)}
 	if !o.DisableIPReflection {

@@ -36,6 +36,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	// This cluster's API, with Liqo's limits: those of client-go are for programs that ask for little.
 	local, err := utils.GetRestConfig(o.HomeKubeconfig)
 	if err != nil {
 		return fmt.Errorf("find the API server of this cluster: %w", err)
@@ -127,6 +128,7 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
+	// The API server says of each caller who it is, and what it may.
 	admission, err := serve.NewAdmission(serve.AdmissionConfig{NodeName: o.NodeName, ClientCA: o.ClientCA, RolePatch: rolePatch}, reviewer, as, translation.Source(), log.WithName("admission"))
 	if err != nil {
 		return err

@@ -46,6 +46,7 @@ func (a *Allocator) repair(ctx context.Context, consumer cluster.ID, address, re
 	if len(used) > 1 {
 		return netip.Addr{}, taken
 	}
+	// Liqo's IPAM forgets what nobody uses, so that it has the relay address to give.
 	for _, other := range unused {
 		if _, err := a.align(ctx, other); err != nil {
 			return netip.Addr{}, err
@@ -61,6 +62,7 @@ func (a *Allocator) repair(ctx context.Context, consumer cluster.ID, address, re
 	if err != nil {
 		return netip.Addr{}, err
 	}
+	// Only an address at which the right pod answers is given out.
 	behind, err = a.live.Behind(ctx, consumer, got)
 	if err != nil {
 		return netip.Addr{}, err

@@ -280,6 +280,7 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 	if err := s.wait(ctx, consumer, s.paces.get(consumer).tunnels, 1); err != nil {
 		return nil, err
 	}
+	// A cluster that is none of the caller's routes ends the call; a prefix that cannot be right is only left out.
 	allowed := s.providersOf(consumer)
 	prefixes, wrong := make(map[cluster.ID]netip.Prefix, len(allowed)), false
 	for _, tunnel := range request.GetTunnels() {
@@ -299,6 +300,7 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 		}
 		prefixes[provider] = prefix
 	}
+	// What is right counts, also if something else is wrong.
 	err = s.config.Reports.RecordTunnels(ctx, consumer, prefixes)
 	switch {
 	case errors.Is(err, remoteipam.ErrPrefixTaken):

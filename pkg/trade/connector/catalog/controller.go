@@ -107,6 +107,7 @@ func (c *Catalog) follow(ctx context.Context, registry *connectorv1alpha1.Regist
 	if err != nil {
 		return nil, nil, err
 	}
+	// One that follows what is asked for goes on.
 	c.mu.RLock()
 	f = c.followers[registry.Name]
 	c.mu.RUnlock()
@@ -117,6 +118,7 @@ func (c *Catalog) follow(ctx context.Context, registry *connectorv1alpha1.Regist
 	if invalid != nil || err != nil {
 		return nil, invalid, err
 	}
+	// Another one takes its place when it has ended, and goes on where that was, if it is the same registry.
 	last := pages.Stored{Position: registry.Status.Position, Parties: int(registry.Status.Parties), Offers: int(registry.Status.Offers)}
 	if f != nil {
 		f.join()
@@ -133,6 +135,7 @@ func (c *Catalog) follow(ctx context.Context, registry *connectorv1alpha1.Regist
 	if err := c.begin(ctx, f, last); err != nil {
 		return nil, nil, err
 	}
+	// From here on it is told what this cluster offers.
 	c.mu.Lock()
 	c.followers[registry.Name] = f
 	own := c.own

@@ -32,6 +32,7 @@ import (
 // Reconcile looks at all offers: it signs what has changed, writes that, and then has it listed. It is for one worker. What fails with one
 // offer keeps no other one back.
 func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	// All offers are signed from one view of what is sold, what there is to sell, and what was measured.
 	var all connectorv1alpha1.OfferList
 	if err := s.cfg.Reader.List(ctx, &all); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list offers: %w", err)
@@ -52,7 +53,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	// Nobody is told of offers by which buyers would get more than they buy.
 	unguarded := s.cfg.Guarded(ctx)
 
-	// Sign and write.
+	// Each offer is signed by itself: one that cannot be is no reason to withhold the others.
 	maps.DeleteFunc(s.revisions, func(_ string, at int64) bool { return at < now.Unix() })
 	result := ctrl.Result{RequeueAfter: lookAgain}
 	if unguarded != nil {
@@ -78,7 +79,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		result.RequeueAfter = min(result.RequeueAfter, l.again)
 	}
 
-	// Sell and list.
+	// Registries list what buyers can already ask for.
 	s.mu.Lock()
 	s.published = published
 	s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	s.cfg.Registries.SetOffers(signed)
 
-	// Say how that goes.
+	// People are told last, of what was done.
 	for _, l := range looks {
 		l.describe()
 		if err := l.write(ctx); err != nil && !apierrors.IsNotFound(err) {
@@ -143,6 +144,7 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 		return l.unsign(ctx)
 	}
 	l.says = wanted
+	// What is sold and left is shown also of an offer that is closed.
 	status.Plans, status.Sold = nil, 0
 	for _, plan := range wanted.Plans {
 		of := rest[plan.ID]
@@ -153,6 +155,7 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 		return l.unsign(ctx)
 	}
 
+	// What was signed stays while it is true and valid, so that registries and buyers are not kept busy.
 	key := l.reconciler.cfg.Key()
 	before, signed := read(status.Signed, key)
 	if signed && before.Party == string(l.reconciler.cfg.Party) && before.ID == l.offer.Name {

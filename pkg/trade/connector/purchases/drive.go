@@ -366,6 +366,7 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	case d.record.Purchase.Standing == contract.Left:
 		return d.left(ctx)
 	}
+	// Nothing is new: the seller is asked to answer when something is, and without that this side looks again itself.
 	if err := d.showPeering(ctx); err != nil {
 		return nil, err
 	}
@@ -384,6 +385,7 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	if d.waits || d.record.Purchase.Doubt != contract.NoDoubt {
 		after = min(after, lookAgain)
 	}
+	// Time alone changes something at the end, and at the time by which it has to be signed.
 	for _, at := range []time.Time{d.record.Purchase.Last(), d.record.Purchase.SignBy} {
 		if left := at.Sub(d.now()); left > 0 {
 			after = min(after, left+time.Second)
@@ -521,6 +523,7 @@ func (d *drive) write(ctx context.Context) error {
 func (d *drive) writeStatus(ctx context.Context) error {
 	status := &d.object.Status
 	status.ContractID, status.ObservedGeneration = d.id(), d.object.Generation
+	// The record is what counts; what people read beside it is taken from it.
 	if d.record != nil {
 		text, err := d.record.text()
 		if err != nil {
@@ -545,9 +548,11 @@ func (d *drive) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(d.stored, status) {
 		return nil
 	}
+	// An update, and no patch: whoever has an older copy overwrites no newer record.
 	if err := d.purchases.cfg.Client.Status().Update(ctx, d.object); err != nil {
 		return kubernetesError{fmt.Errorf("write the status: %w", err)}
 	}
+	// What is written is told: in the log, and by events.
 	if from, to := d.stored.State, status.State; from != to {
 		log.FromContext(ctx).Info("Contract", "seller", d.object.Spec.Seller, "id", status.ContractID, "from", from, "to", to, "why", d.record.Purchase.Seen.Reason)
 	}

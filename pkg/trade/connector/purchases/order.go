@@ -91,6 +91,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	} else if err != nil {
 		return nil, kubernetesError{err}
 	}
+	// The seller says what it would sign now. That may be no worse than the offer that was chosen.
 	c, err := d.seller()
 	switch {
 	case errors.Is(err, errUnknownSeller):
@@ -114,6 +115,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	case err != nil:
 		return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())
 	}
+	// What people allow is held against the quote, and not against the offer.
 	expensive, err := tooExpensive(&d.object.Spec, quoted.Terms.Price)
 	switch {
 	case err != nil:
@@ -121,6 +123,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	case expensive != "":
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonTooExpensive, expensive)
 	}
+	// Nothing is reserved yet: the contract begins here, with a time by which it has to be signed.
 	signBy := now.Add(signWithin)
 	fixed := d.object.Spec.EndTime != nil
 	if latest := quoted.Terms.EndsAt.Add(-quoted.Terms.Drain); fixed && latest.Before(signBy) {
@@ -130,11 +133,13 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	if err != nil {
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonOrderRefused, err.Error())
 	}
+	// A contract between clusters that do not reach each other would be paid for nothing.
 	if err := d.reaches(ctx, peering.Endpoints(quoted.Endpoints)); errors.Is(err, peering.ErrNotReachable) {
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonNotReachable, err.Error())
 	} else if err != nil {
 		return nil, err
 	}
+	// It is written before the seller is asked for anything that binds.
 	purchase.EndFixed = fixed
 	d.record = &record{Purchase: purchase, Size: d.sizeText(), End: d.endText(now)}
 	return nil, d.write(ctx)
@@ -251,6 +256,7 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	default:
 		return false, nil
 	}
+	// The seller says for what it would do that. An end that comes earlier is no change of a contract.
 	d.record.Note = ""
 	if event == contract.Renew && !ends.After(terms.EndsAt) {
 		if ends.Before(terms.EndsAt) {

@@ -119,6 +119,7 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 		}
 		return d.unanswered(ctx, err)
 	}
+	// The credentials have to be for the cluster of the seller that was named, and always for the same one.
 	credentials, err := peering.ParseCredentials(secret.Reveal())
 	if err != nil {
 		return d.unanswered(ctx, err)
@@ -130,6 +131,7 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	if d.record.Cluster.ID != "" && d.record.Cluster.ID != string(remote.ID) {
 		return d.unanswered(ctx, fmt.Errorf("the seller gives credentials for cluster %s, and before for %s", remote.ID, d.record.Cluster.ID))
 	}
+	// Liqo is told to peer. A peering that people have made is theirs, and an unguarded cluster peers with nobody.
 	err = d.join(ctx, credentials, action)
 	switch {
 	case errors.Is(err, peering.ErrCredentials):
@@ -144,6 +146,7 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	case err != nil:
 		return nil, err
 	}
+	// The deed is done when Liqo says that the peering is there, and until then the seller may say that the contract is over.
 	state, err := d.purchases.cfg.Peering.State(ctx, remote.ID)
 	switch {
 	case err != nil:

@@ -248,6 +248,7 @@ func (s *serving) tidy(ctx context.Context) error {
 
 // choose buys the best offer of a seller that was not tried of late.
 func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
+	// What is for sale now that the request asks for.
 	filter, err := filterOf(s.request.Spec, s.duration())
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
@@ -256,6 +257,7 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
 	}
+	// Which one is bought; or why none is.
 	currencies := map[string]bool{}
 	for _, c := range candidates {
 		currencies[c.Price.Currency] = true
@@ -270,6 +272,7 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	case at < 0:
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf("%d plans fit, and their sellers did not serve of late.", len(candidates)))
 	}
+	// The name is written first, so that a purchase is made once, also if this process ends in between.
 	purchase, err := s.forge(candidates[at])
 	if err != nil {
 		return ctrl.Result{}, err

@@ -153,6 +153,7 @@ func (c *Consumers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		}
 		return ctrl.Result{}, nil
 	}
+	// It is granted the sum of what its contracts say, in the mode of the newest one.
 	before := consumer.DeepCopy()
 	granted, inForce := all.granted(id)
 	grantTo(consumer, granted, inForce)
@@ -174,6 +175,7 @@ func (c *Consumers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	case !inForce:
 		return ctrl.Result{}, nil
 	}
+	// The broker's remote IPAM reaches a consumer as a Service that Liqo reflects to it: for that this cluster peers with it, too.
 	switch done, err := c.peers.PeerInTurn(ctx, id); {
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("peer in turn with consumer %s: %w", req.Name, err)

@@ -100,6 +100,7 @@ func (p *Peerings) issue(ctx context.Context, record contract.Record, states ...
 		return peering.Credentials{}, err
 	}
 	defer leave()
+	// No credentials for a contract that has ended since it was read, or for a cluster for which another party has one.
 	switch now, err := p.stored(ctx, record.Key); {
 	case err != nil:
 		return peering.Credentials{}, err
@@ -113,6 +114,7 @@ func (p *Peerings) issue(ctx context.Context, record contract.Record, states ...
 	if err := p.taken(ctx, all, record); err != nil {
 		return peering.Credentials{}, err
 	}
+	// What is issued is given out only if the contract is still there after that.
 	issued, err := p.driver.Issue(ctx, buyer)
 	if err != nil {
 		return peering.Credentials{}, fmt.Errorf("issue credentials for cluster %s: %w", buyer.ID, err)

@@ -45,6 +45,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("get sale %s: %w", req.Name, err)
 	}
 	defer r.changed()
+	// A Sale whose record was never written is of no contract.
 	record, err := books.Record(sale)
 	switch {
 	case err != nil:
@@ -52,6 +53,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case record == nil:
 		return r.abandon(ctx, sale)
 	}
+	// What the time or people want of the contract is done first, and what came of it is read again.
 	result := ctrl.Result{}
 	written := *record
 	rests, err := r.rests(ctx, sale, *record)
@@ -69,6 +71,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.report(ctx, sale, written); err != nil {
 		return ctrl.Result{}, err
 	}
+	// When to look again: when the time changes something, or to delete what is over when it was kept for long enough.
 	if due, timed := due(written, r.cfg.Applier.Now()); timed && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
 		result.RequeueAfter = due
 	}

@@ -121,6 +121,7 @@ func (c *step) apply(request Request) error {
 	case len(cell.To) == 0 && !cell.Same:
 		return cell.Errs[0]
 	}
+	// Events that need more than another state have rules of their own.
 	switch request.Event { //nolint:exhaustive // The others need nothing, or the default.
 	case Reserve:
 		return c.reserve(request)
@@ -128,6 +129,7 @@ func (c *step) apply(request Request) error {
 		return c.sign(request)
 	case Resize, Renew:
 		return c.propose(request)
+	// What becomes of terms that wait, and of a contract that one side gives up.
 	case Confirm:
 		return c.confirm(request)
 	case Approve:
@@ -148,6 +150,7 @@ func (c *step) apply(request Request) error {
 		c.terminate(request)
 		return nil
 	}
+	// Of all others, the table says all: which state follows, and terms that were being agreed are dropped.
 	if len(cell.To) > 0 && request.Event != Tick {
 		c.drop(cell.To[0], request.Reason)
 		if request.Event == Suspend || request.Event == Resume || request.Event == Fail {
@@ -202,6 +205,7 @@ func (c *step) tick() {
 				c.exit(Tick, Expired, "the reservation was lost: "+err.Error())
 			}
 		}
+	// The same for terms that are being agreed: without them the contract goes on as it is.
 	case Resizing:
 		longest := c.seller.ReserveFor
 		if r.Change.Approval == Pending {
@@ -222,6 +226,7 @@ func (c *step) tick() {
 			}
 		}
 	}
+	// Whatever else happens, a contract ends at its end.
 	c.end()
 }
 
@@ -419,11 +424,13 @@ func (c *step) propose(request Request) error {
 	case terms.Revision <= r.LastRevision:
 		return ErrRevision
 	}
+	// Terms that cannot be of this contract are an error, and leave everything as it is.
 	if err := errors.Join(terms.Validate(), c.changes(request)); err != nil {
 		return err
 	}
 	c.drop(Active, "replaced by other terms")
 	r.LastRevision = terms.Revision
+	// What the seller says to them is a decision that is kept: who asks again is told the same.
 	candidate := *r
 	candidate.State = Resizing
 	candidate.Change = &Change{Event: request.Event, Terms: terms, Until: c.now.Add(c.seller.ReserveFor)}
@@ -440,6 +447,7 @@ func (c *step) propose(request Request) error {
 			refusal = err.Error()
 		}
 	}
+	// With terms that are refused, the contract goes on as before.
 	if refusal != "" {
 		r.Refused = &Refusal{Revision: terms.Revision, Reason: short(refusal)}
 		c.move(request.Event, Active, refusal)

@@ -171,6 +171,7 @@ func (*variables) Parent() interpreter.Activation { return nil }
 // ResolveName implements interpreter.Activation.
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
+	// What the offer says.
 	case offerParty:
 		return v.offer.Party, true
 	case offerID:
@@ -187,6 +188,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.offer.Zone, true
 	case offerRevision:
 		return v.offer.Revision, true
+	// Lists and tables of the offer, to which its owner adds what it likes.
 	case offerArchitectures:
 		return v.offer.Architectures, true
 	case offerLabels:
@@ -195,6 +197,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.offer.Properties, true
 	case offerKPIs:
 		return v.kpis(), true
+	// What the plan says, for what was asked for.
 	case planID:
 		return v.plan.ID, true
 	case planName:

@@ -175,6 +175,7 @@ func readPage(from *json.Decoder, do func(registryv1.Offer)) (next string, err e
 		if err != nil {
 			return "", err
 		}
+		// The mark of the next page may come before the items or after them, and a newer registry may say more.
 		switch field {
 		case "items":
 			if err := delimiter(from, '['); err != nil {

@@ -228,6 +228,7 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 			return fmt.Errorf("read an event %s: %w", e.Name, err)
 		}
 		t.gone(Key{Party: d.Party, Offer: d.Offer})
+	// Marks of a place in the stream, at which what was shown is complete.
 	case registryv1.EventBookmark:
 		return t.bookmark(ctx, e.ID)
 	case registryv1.EventHeartbeat:
@@ -238,6 +239,7 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 	default: // An event of another version.
 		return nil
 	}
+	// Many changes are handed over together, and no registry makes this cluster remember without bounds.
 	if len(t.changes) < together && t.bytes < togetherBytes {
 		return nil
 	}

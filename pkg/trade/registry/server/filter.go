@@ -59,6 +59,7 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 	for _, kind := range f.Kinds {
 		of.Kinds = append(of.Kinds, offer.Kind(kind))
 	}
+	// Prices are compared in one currency, and for an hour.
 	if (f.MaxPrice == "") != (f.Currency == "") {
 		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.maxPrice", errors.New("needs the parameter currency, and the other way round"))
 	}
@@ -69,6 +70,7 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 		}
 		of.MaxPrice = &offer.Price{Amount: amount, Currency: f.Currency, Period: offer.Hour}
 	}
+	// All else is checked before an expression costs anything.
 	matcher, err := of.CompileWith(nil)
 	if err != nil {
 		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query."+fieldOf(err), err)
@@ -86,6 +88,7 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 			return nil, err
 		}
 	}
+	// The text is what makes two questions the same: a page goes on only for the question that it is of.
 	text := fmt.Sprintf("%q", []any{f.Resources, f.MaxPrice, f.Currency, f.Regions, f.Architectures, f.Kinds, f.Parties, f.Expression, f.Alive})
 	return &filter{matcher: matcher, alive: f.Alive, none: f.empty(), text: text, cost: cost}, nil
 }

@@ -52,6 +52,7 @@ func pageOf[T any](ctx context.Context, s *Server, in rest.Paging, of request[T]
 		if i%256 == 255 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		// Who filters much and finds little gets a page that is short, and goes on from where it ends.
 		if spent >= effortOnce {
 			page.End()
 			break
@@ -65,6 +66,7 @@ func pageOf[T any](ctx context.Context, s *Server, in rest.Paging, of request[T]
 			page.End()
 			break
 		}
+		// One item is shown, however large it is: otherwise nobody would get past it.
 		shown, bytes, err := of.show(e)
 		if err != nil {
 			return nil, err
