@@ -196,7 +196,7 @@ func (p *purchasing) purchase(m *seenCatalog, reference string) (client.Object, 
 		return nil, err
 	}
 	o := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
-	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.ID), connectorv1alpha1.Label(plan)
+	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.Offer), connectorv1alpha1.Label(plan)
 	o.Spec.Duration, o.Spec.MaxPrice = &metav1.Duration{Duration: p.duration}, most
 	if len(needed) > 0 {
 		o.Spec.Resources = quantities(needed)

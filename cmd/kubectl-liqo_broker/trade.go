@@ -362,13 +362,13 @@ func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 	if party.ID(sellers[0]) == m.self {
 		return offer.Key{}, "", program.Usage(fmt.Errorf("party %s is this cluster itself", sellers[0]))
 	}
-	key := offer.Key{Party: sellers[0], ID: parts[1]}
+	key := offer.Key{Party: sellers[0], Offer: parts[1]}
 	entry, known := m.listings.Offer(key)
 	if !known {
-		return offer.Key{}, "", fmt.Errorf("party %s has no offer %.63q that this cluster has seen", key.Party, key.ID)
+		return offer.Key{}, "", fmt.Errorf("party %s has no offer %.63q that this cluster has seen", key.Party, key.Offer)
 	}
 	if _, known := entry.Offer.Plan(parts[2]); !known {
-		return offer.Key{}, "", fmt.Errorf("offer %s of party %s has no plan %.63q", key.ID, key.Party, parts[2])
+		return offer.Key{}, "", fmt.Errorf("offer %s of party %s has no plan %.63q", key.Offer, key.Party, parts[2])
 	}
 	return key, parts[2], nil
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
@@ -244,7 +245,7 @@ func (a *audience) attachWhole(t *testing.T) {
 		first := sync.OnceFunc(reached.Done)
 		watch := client.NewWatcher(client.WatcherConfig{
 			Client: func() *client.Client { return m.client },
-			Deliver: func(_ context.Context, changes []client.Change, after string) ([]client.Key, error) {
+			Deliver: func(_ context.Context, changes []client.Change, after string) ([]offer.Key, error) {
 				for _, c := range changes {
 					if c.Offer != nil {
 						a.check(c.Offer.Revision)

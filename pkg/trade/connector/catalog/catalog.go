@@ -137,7 +137,7 @@ func (c *Catalog) bounds(registries int) listings.Bounds {
 }
 
 // merge takes in what a registry has shown, and returns what of it there is no room for.
-func (c *Catalog) merge(f *follower, changes []registryclient.Change) (leftOut []registryclient.Key) {
+func (c *Catalog) merge(f *follower, changes []registryclient.Change) (leftOut []offer.Key) {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (c *Catalog) merge(f *follower, changes []registryclient.Change) (leftOut [
 }
 
 // shows reports whether a registry shows something that is kept.
-func (c *Catalog) shows(registry string, key registryclient.Key) bool {
+func (c *Catalog) shows(registry string, key offer.Key) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.listings.Shows(registry, key)

@@ -219,7 +219,7 @@ func TestMarket(t *testing.T) {
 	default:
 		t.Error("nobody was told that there are offers")
 	}
-	entry, ok := c.Offer(offer.Key{Party: alice.ID, ID: "large"})
+	entry, ok := c.Offer(offer.Key{Party: alice.ID, Offer: "large"})
 	if !ok || len(entry.Seen) != 2 {
 		t.Errorf("the offer that two registries list is %+v", entry.Seen)
 	}
@@ -251,7 +251,7 @@ func TestMarket(t *testing.T) {
 		t.Error("what is not listed is told to be")
 	}
 	c.until("it comes back", func() bool {
-		_, ok := c.Offer(offer.Key{Party: own.ID, ID: "mine"})
+		_, ok := c.Offer(offer.Key{Party: own.ID, Offer: "mine"})
 		return ok && c.reconcile("east").Status.Offers == 2 && c.reconcile("west").Status.Offers == 3
 	}, "east", "west")
 	if got := len(c.names(offer.Filter{})); got != 2 {

@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/listings"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/pages"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
@@ -131,7 +132,7 @@ func (c *Catalog) begin(ctx context.Context, f *follower, last pages.Stored) err
 	backoff.Most = cmp.Or(backoff.Most, watchPause)
 	f.watcher = registryclient.NewWatcher(registryclient.WatcherConfig{
 		Client: f.caller, After: after, Backoff: backoff, Now: c.cfg.Clock.Now,
-		Deliver: func(_ context.Context, changes []registryclient.Change, after string) ([]registryclient.Key, error) {
+		Deliver: func(_ context.Context, changes []registryclient.Change, after string) ([]offer.Key, error) {
 			leftOut := c.merge(f, changes)
 			f.cache.Note(slices.Concat(changes, gone(leftOut)), after)
 			if after != "" && f.reach() {
@@ -161,14 +162,14 @@ func (c *Catalog) begin(ctx context.Context, f *follower, last pages.Stored) err
 // tidy removes from the pages what is not kept: it is over, not true, or there is no room for it.
 func (c *Catalog) tidy(f *follower) {
 	for page := range f.cache.All() {
-		var out []registryclient.Key
+		var out []offer.Key
 		for _, p := range page.Parties {
-			out = append(out, registryclient.Key{Party: p.ID})
+			out = append(out, offer.Key{Party: p.ID})
 		}
 		for _, o := range page.Offers {
-			out = append(out, registryclient.Key{Party: o.Party, Offer: o.ID})
+			out = append(out, offer.Key{Party: o.Party, Offer: o.ID})
 		}
-		out = slices.DeleteFunc(out, func(key registryclient.Key) bool { return c.shows(f.name, key) })
+		out = slices.DeleteFunc(out, func(key offer.Key) bool { return c.shows(f.name, key) })
 		if len(out) > 0 {
 			f.cache.Note(gone(out), "")
 		}
@@ -176,7 +177,7 @@ func (c *Catalog) tidy(f *follower) {
 }
 
 // gone returns that some things are not there any more.
-func gone(keys []registryclient.Key) []registryclient.Change {
+func gone(keys []offer.Key) []registryclient.Change {
 	changes := make([]registryclient.Change, len(keys))
 	for i := range keys {
 		changes[i].Gone = &keys[i]

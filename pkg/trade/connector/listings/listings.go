@@ -46,7 +46,7 @@ func (l *Listings) Merge(registry string, changes []registryclient.Change) {
 }
 
 // MergeWithin is Merge within bounds: what comes when there is no room is left out, and so is what was there of it before. It returns what is.
-func (l *Listings) MergeWithin(registry string, changes []registryclient.Change, bounds Bounds) (leftOut []registryclient.Key) {
+func (l *Listings) MergeWithin(registry string, changes []registryclient.Change, bounds Bounds) (leftOut []offer.Key) {
 	l.view.Store(nil)
 	u := l.used[registry]
 	if u == nil {
@@ -56,7 +56,7 @@ func (l *Listings) MergeWithin(registry string, changes []registryclient.Change,
 	for _, c := range changes {
 		switch {
 		case c.Party != nil:
-			key := registryclient.Key{Party: string(c.Party.Keys.ID())}
+			key := offer.Key{Party: string(c.Party.Keys.ID())}
 			size := partySize(c.Party)
 			if size > u.room(key, bounds) {
 				l.withdraw(registry, key)
@@ -66,7 +66,7 @@ func (l *Listings) MergeWithin(registry string, changes []registryclient.Change,
 			u.take(key, size)
 			l.parties.merge(registry, *c.Party)
 		case c.Offer != nil:
-			key := registryclient.Key{Party: c.Offer.Party, Offer: c.Offer.ID}
+			key := c.Offer.Key()
 			signed := signedSize(c.Offer.JWS) // As it is signed it is in the pages.
 			size, fits := l.catalog.Merge(offer.Sighting{Registry: registry, Offer: c.Offer.Offer, Keys: c.Offer.Keys}, u.room(key, bounds)-signed)
 			if !fits {
@@ -83,12 +83,12 @@ func (l *Listings) MergeWithin(registry string, changes []registryclient.Change,
 }
 
 // withdraw takes in that a registry does not show something any more.
-func (l *Listings) withdraw(registry string, key registryclient.Key) {
+func (l *Listings) withdraw(registry string, key offer.Key) {
 	l.used[registry].leave(key)
 	if key.Offer == "" {
 		l.parties.withdraw(registry, party.ID(key.Party))
 	} else {
-		l.catalog.Withdraw(registry, offer.Key{Party: key.Party, ID: key.Offer})
+		l.catalog.Withdraw(registry, key)
 	}
 }
 
@@ -101,7 +101,7 @@ func (l *Listings) Forget(registry string) {
 }
 
 // Shows reports whether something is there that a registry has shown, and that it has not withdrawn.
-func (l *Listings) Shows(registry string, key registryclient.Key) bool {
+func (l *Listings) Shows(registry string, key offer.Key) bool {
 	u := l.used[registry]
 	return u != nil && u.sizes[key] > 0
 }

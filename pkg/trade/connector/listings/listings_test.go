@@ -72,7 +72,7 @@ func TestMergeWithin(t *testing.T) {
 	if n := merge("other", shown(t, alice), of(alice, 19)); n != 0 {
 		t.Error("what one registry shows too much of is left out of another one")
 	}
-	if _, ok := all.Offer(offer.Key{Party: alice.ID, ID: "o19"}); !ok {
+	if _, ok := all.Offer(offer.Key{Party: alice.ID, Offer: "o19"}); !ok {
 		t.Error("what another registry shows is not there")
 	}
 
@@ -86,17 +86,17 @@ func TestMergeWithin(t *testing.T) {
 	if n := merge("r", listed(large)); n != 1 {
 		t.Errorf("%d offers are left out when one grows beyond the room", n)
 	}
-	if _, ok := all.Offer(offer.Key{Party: alice.ID, ID: "o0"}); ok {
+	if _, ok := all.Offer(offer.Key{Party: alice.ID, Offer: "o0"}); ok {
 		t.Error("an offer is for sale in a revision that was replaced")
 	}
 	if n := merge("r", of(alice, 18)); n != 0 {
 		t.Error("there is no room where there was some")
 	}
 	for i := range 20 {
-		merge("r", registryclient.Change{Gone: &registryclient.Key{Party: alice.ID, Offer: fmt.Sprint("o", i)}})
+		merge("r", registryclient.Change{Gone: &offer.Key{Party: alice.ID, Offer: fmt.Sprint("o", i)}})
 	}
-	merge("r", registryclient.Change{Gone: &registryclient.Key{Party: alice.ID}}, registryclient.Change{Gone: &registryclient.Key{Party: bob.ID, Offer: "o0"}},
-		registryclient.Change{Gone: &registryclient.Key{Party: bob.ID}})
+	merge("r", registryclient.Change{Gone: &offer.Key{Party: alice.ID}}, registryclient.Change{Gone: &offer.Key{Party: bob.ID, Offer: "o0"}},
+		registryclient.Change{Gone: &offer.Key{Party: bob.ID}})
 	if used := all.Used("r"); used != 0 {
 		t.Errorf("%d bytes are used by nothing", used)
 	}
@@ -221,7 +221,7 @@ func TestView(t *testing.T) {
 		t.Error("what has not changed is collected again")
 	}
 	found := before.Find(offer.Matcher{}, "", time.Now())
-	all.Merge("r", []registryclient.Change{listed(p.Document(t, "a", 2)), {Gone: &registryclient.Key{Party: p.ID, Offer: "b"}}})
+	all.Merge("r", []registryclient.Change{listed(p.Document(t, "a", 2)), {Gone: &offer.Key{Party: p.ID, Offer: "b"}}})
 	all.Merge("other", []registryclient.Change{shown(t, p), listed(p.Document(t, "a", 2))})
 	if diff := cmp.Diff(before.Find(offer.Matcher{}, "", time.Now()), found, cmp.Comparer(func(a, b listings.Found) bool { return a.Entry == b.Entry })); diff != "" ||
 		len(found) != 2 || found[0].Entry.Offer.Revision != 1 || len(found[0].Entry.Seen) != 1 {

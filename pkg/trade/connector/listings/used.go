@@ -6,6 +6,7 @@ package listings
 import (
 	"math"
 
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 )
 
@@ -17,13 +18,13 @@ const keptBytes = 400
 type used struct {
 	all     int
 	parties map[string]int
-	sizes   map[registryclient.Key]int
+	sizes   map[offer.Key]int
 }
 
-func newUsed() *used { return &used{parties: map[string]int{}, sizes: map[registryclient.Key]int{}} }
+func newUsed() *used { return &used{parties: map[string]int{}, sizes: map[offer.Key]int{}} }
 
 // room returns how much something may take, with what it takes now.
-func (u *used) room(key registryclient.Key, b Bounds) int {
+func (u *used) room(key offer.Key, b Bounds) int {
 	room := math.MaxInt
 	if b.Registry > 0 {
 		room = b.Registry - u.all + u.sizes[key]
@@ -35,7 +36,7 @@ func (u *used) room(key registryclient.Key, b Bounds) int {
 }
 
 // take notes how much something takes.
-func (u *used) take(key registryclient.Key, bytes int) {
+func (u *used) take(key offer.Key, bytes int) {
 	more := bytes - u.sizes[key]
 	u.sizes[key] = bytes
 	u.all += more
@@ -43,7 +44,7 @@ func (u *used) take(key registryclient.Key, bytes int) {
 }
 
 // leave notes that something is not there any more.
-func (u *used) leave(key registryclient.Key) {
+func (u *used) leave(key offer.Key) {
 	bytes, there := u.sizes[key]
 	if !there {
 		return

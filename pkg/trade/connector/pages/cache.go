@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
@@ -47,7 +48,7 @@ type Cache struct {
 // page is what is in one object.
 type page struct {
 	parties map[string]registryv1.Party
-	offers  map[registryclient.Key]registryv1.Offer
+	offers  map[offer.Key]registryv1.Offer
 	// packed is what is in the page while it is as it is stored: then the maps are nil, and these numbers are how much they had. Signed
 	// documents are most of what a connector knows, and nobody looks at them.
 	packed                      []byte
@@ -137,12 +138,12 @@ func (b *Cache) Note(changes []registryclient.Change, after string) {
 		switch {
 		case c.Party != nil:
 			said := c.Party.Said
-			b.of(registryclient.Key{Party: said.Party}).put(Page{Parties: []registryv1.Party{{
+			b.of(offer.Key{Party: said.Party}).put(Page{Parties: []registryv1.Party{{
 				ID: said.Party, State: registryv1.Approved, Alive: c.Party.Alive, Keys: c.Party.Keys.Chain(), Announcement: c.Party.Announcement,
 				Name: said.Name, Endpoint: said.Endpoint, Revision: said.Revision,
 			}}})
 		case c.Offer != nil:
-			key := registryclient.Key{Party: c.Offer.Party, Offer: c.Offer.ID}
+			key := c.Offer.Key()
 			b.of(key).put(Page{Offers: []registryv1.Offer{{Party: key.Party, ID: key.Offer, Revision: c.Offer.Revision, JWS: c.Offer.JWS}}})
 		case c.Gone.Offer != "":
 			delete(b.of(*c.Gone).offers, *c.Gone)
@@ -165,7 +166,7 @@ func (b *Cache) count() (parties, offers int) {
 }
 
 // of returns the page for a key, which is about to be changed.
-func (b *Cache) of(key registryclient.Key) *page {
+func (b *Cache) of(key offer.Key) *page {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(key.Party + "/" + key.Offer))
 	p := &b.pages[hash.Sum32()%Count]
@@ -193,13 +194,13 @@ func (p *page) unpack() {
 // put takes in what is in a page.
 func (p *page) put(read Page) {
 	if p.parties == nil {
-		p.parties, p.offers = map[string]registryv1.Party{}, map[registryclient.Key]registryv1.Offer{}
+		p.parties, p.offers = map[string]registryv1.Party{}, map[offer.Key]registryv1.Offer{}
 	}
 	for _, of := range read.Parties {
 		p.parties[of.ID] = of
 	}
 	for _, of := range read.Offers {
-		p.offers[registryclient.Key{Party: of.Party, Offer: of.ID}] = of
+		p.offers[offer.Key{Party: of.Party, Offer: of.ID}] = of
 	}
 }
 

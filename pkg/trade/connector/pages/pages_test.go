@@ -83,7 +83,7 @@ func TestBook(t *testing.T) {
 	}
 
 	// One change is one write, and none is none.
-	gone := registryclient.Key{Party: alice.ID, Offer: "o9"}
+	gone := offer.Key{Party: alice.ID, Offer: "o9"}
 	cache.Note([]registryclient.Change{{Gone: &gone}}, "e/8")
 	for range 2 {
 		if stored, _, err = cache.Flush(t.Context(), c, c); err != nil {

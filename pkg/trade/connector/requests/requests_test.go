@@ -54,7 +54,7 @@ func newWorld(t *testing.T, plans ...string) *world {
 	}
 	w := &world{t: t, now: time.Now().Truncate(time.Second), kill: func() error { return nil }, events: record.NewFakeRecorder(1000)}
 	for _, plan := range plans {
-		w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: strings.Repeat("a", 52), ID: "small"}, Plan: plan})
+		w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: strings.Repeat("a", 52), Offer: "small"}, Plan: plan})
 	}
 	killed := func(write func() error) error {
 		if err := w.kill(); err != nil {
@@ -266,10 +266,10 @@ func TestTurns(t *testing.T) {
 			w := newWorld(t)
 			for n := range c.sellers {
 				for plan := range c.plans {
-					w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: seller(n), ID: "small"}, Plan: fmt.Sprint("p", plan)})
+					w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: seller(n), Offer: "small"}, Plan: fmt.Sprint("p", plan)})
 				}
 			}
-			good := requests.Candidate{Offer: offer.Key{Party: seller(c.sellers), ID: "small"}, Plan: "good"}
+			good := requests.Candidate{Offer: offer.Key{Party: seller(c.sellers), Offer: "small"}, Plan: "good"}
 			w.candidates = append(w.candidates, good)
 			for begin := w.now; ; {
 				w.run()

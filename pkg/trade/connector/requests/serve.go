@@ -317,7 +317,7 @@ func (s *serving) pick(candidates []Candidate) int {
 
 // is reports whether a candidate is the plan that was tried.
 func is(c Candidate, t connectorv1alpha1.TriedSeller) bool {
-	return string(t.Seller) == c.Offer.Party && string(t.Offer) == c.Offer.ID && string(t.Plan) == c.Plan
+	return string(t.Seller) == c.Offer.Party && string(t.Offer) == c.Offer.Offer && string(t.Plan) == c.Plan
 }
 
 // forge returns the purchase of a plan. Its name is that of the request, and of the request's object and what was tried: another try has
@@ -327,13 +327,13 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 	if tried := s.request.Status.Tried; len(tried) > 0 {
 		last = tried[len(tried)-1].Time
 	}
-	hash := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s %s", s.request.UID, last.Unix(), c.Offer.Party, c.Offer.ID, c.Plan))
+	hash := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s %s", s.request.UID, last.Unix(), c.Offer.Party, c.Offer.Offer, c.Plan))
 	purchase := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: strings.TrimRight(s.request.Name[:min(len(s.request.Name), maxPrefix)], "-.") + "-" + hex.EncodeToString(hash[:5]),
 		},
 		Spec: connectorv1alpha1.PurchaseSpec{
-			Seller: connectorv1alpha1.PartyID(c.Offer.Party), Offer: connectorv1alpha1.Label(c.Offer.ID), Plan: connectorv1alpha1.Label(c.Plan),
+			Seller: connectorv1alpha1.PartyID(c.Offer.Party), Offer: connectorv1alpha1.Label(c.Offer.Offer), Plan: connectorv1alpha1.Label(c.Plan),
 			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(),
 			Listed: &connectorv1alpha1.ListedPlan{
 				Digest: c.Digest, Region: c.Region, Notice: metav1.Duration{Duration: c.Notice},

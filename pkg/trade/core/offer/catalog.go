@@ -218,7 +218,7 @@ func (c *Catalog) Expire(now time.Time) []Key {
 			gone = append(gone, key)
 		}
 	}
-	slices.SortFunc(gone, compareKeys)
+	slices.SortFunc(gone, Key.Compare)
 	for _, key := range gone {
 		c.remove(key)
 	}
@@ -265,12 +265,10 @@ func (c *Catalog) Entries() iter.Seq[*Entry] {
 // All returns the offers in the order of their keys. The catalog must not change meanwhile.
 func (c *Catalog) All() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		for _, key := range slices.SortedFunc(maps.Keys(c.entries), compareKeys) {
+		for _, key := range slices.SortedFunc(maps.Keys(c.entries), Key.Compare) {
 			if !yield(c.entries[key].Entry) {
 				return
 			}
 		}
 	}
 }
-
-func compareKeys(a, b Key) int { return cmp.Or(cmp.Compare(a.Party, b.Party), cmp.Compare(a.ID, b.ID)) }

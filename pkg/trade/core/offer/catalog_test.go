@@ -175,7 +175,7 @@ func TestForgetAndExpire(t *testing.T) {
 	} {
 		merge(t, &c, s)
 	}
-	key := func(id string) Key { return Key{Party: base.Party, ID: id} }
+	key := func(id string) Key { return Key{Party: base.Party, Offer: id} }
 	c.Forget("c")
 	if c.Len() != 5 {
 		t.Errorf("after Forget() of who lists nothing there are %d, want 5", c.Len())

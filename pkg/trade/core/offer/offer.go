@@ -10,7 +10,10 @@
 // a contract.
 package offer
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Type is the type of a signed document that holds an offer.
 const Type = "offer+jws"
@@ -48,11 +51,19 @@ type Offer struct {
 	KPIs []KPI `json:"kpis,omitempty"`
 }
 
-// Key names an offer in all its revisions.
-type Key struct{ Party, ID string }
+// Key names an offer of a party in all its revisions. Without Offer it names the party itself, which comes before its offers.
+type Key struct{ Party, Offer string }
+
+// Compare orders keys, as cmp.Compare does.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Party, other.Party), cmp.Compare(k.Offer, other.Offer))
+}
+
+// String is the key as text. Neither part has a slash.
+func (k Key) String() string { return k.Party + "/" + k.Offer }
 
 // Key returns the name of the offer.
-func (o Offer) Key() Key { return Key{Party: o.Party, ID: o.ID} }
+func (o Offer) Key() Key { return Key{Party: o.Party, Offer: o.ID} }
 
 // Plan returns the plan of an ID.
 func (o Offer) Plan(id string) (Plan, bool) {

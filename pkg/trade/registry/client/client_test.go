@@ -68,7 +68,7 @@ func follow(t *testing.T, c func() *client.Client, after string, restore func(*c
 	return r
 }
 
-func (r *reader) deliver(_ context.Context, changes []client.Change, after string) (leftOut []client.Key, err error) {
+func (r *reader) deliver(_ context.Context, changes []client.Change, after string) (leftOut []offer.Key, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail {
@@ -77,12 +77,12 @@ func (r *reader) deliver(_ context.Context, changes []client.Change, after strin
 	for _, c := range changes {
 		r.handed++
 		if c.Offer != nil && r.full != nil && r.full(c.Offer.ID) {
-			leftOut = append(leftOut, client.Key{Party: c.Offer.Party, Offer: c.Offer.ID})
+			leftOut = append(leftOut, c.Offer.Key())
 			delete(r.offers, c.Offer.ID)
 			continue
 		}
 		if c.Party != nil && r.full != nil && r.full(c.Party.Said.Name) {
-			leftOut = append(leftOut, client.Key{Party: c.Party.Said.Party})
+			leftOut = append(leftOut, offer.Key{Party: c.Party.Said.Party})
 			continue
 		}
 		switch {

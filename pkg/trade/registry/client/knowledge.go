@@ -46,7 +46,7 @@ type MisbehaviourError struct {
 	// Registry is the URL of the registry.
 	Registry string
 	// Key is what the registry says that it is about.
-	Key Key
+	Key offer.Key
 	// Reason is why it is not believed.
 	Reason error
 }
@@ -62,11 +62,6 @@ func (m *MisbehaviourError) Error() string {
 
 // Unwrap returns why it is not believed.
 func (m *MisbehaviourError) Unwrap() error { return m.Reason }
-
-// Key is what a party, or an offer of it, is known by. A party has no Offer.
-type Key struct {
-	Party, Offer string
-}
 
 // Party is a party, verified.
 type Party struct {
@@ -108,11 +103,11 @@ type Offer struct {
 // knowledge is what a watcher has verified. It is for one goroutine.
 type knowledge struct {
 	parties map[string]*seen
-	offers  map[Key]mark
+	offers  map[offer.Key]mark
 	// goneParties and goneOffers are how many of them are gone.
 	goneParties, goneOffers int
 	// left is what is shown and was left out, or some of it if that is much.
-	left map[Key]struct{}
+	left map[offer.Key]struct{}
 }
 
 // seen is what is kept of a party.
@@ -143,15 +138,15 @@ const (
 )
 
 func newKnowledge() *knowledge {
-	return &knowledge{parties: map[string]*seen{}, offers: map[Key]mark{}, left: map[Key]struct{}{}}
+	return &knowledge{parties: map[string]*seen{}, offers: map[offer.Key]mark{}, left: map[offer.Key]struct{}{}}
 }
 
 // keys returns what is there.
-func (k *knowledge) keys() map[Key]bool {
-	all := make(map[Key]bool, len(k.offers)+len(k.parties))
+func (k *knowledge) keys() map[offer.Key]bool {
+	all := make(map[offer.Key]bool, len(k.offers)+len(k.parties))
 	for id, p := range k.parties {
 		if p.there {
-			all[Key{Party: id}] = true
+			all[offer.Key{Party: id}] = true
 		}
 	}
 	for key, m := range k.offers {
@@ -220,7 +215,7 @@ func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *Offer, 
 	default:
 		return nil, false, ErrNobody
 	}
-	key, digest := Key{Party: o.Party, Offer: o.ID}, sha256.Sum256([]byte(o.JWS))
+	key, digest := offer.Key{Party: o.Party, Offer: o.ID}, sha256.Sum256([]byte(o.JWS))
 	before, known := k.offers[key]
 	chain := len(owner.Keys.Chain())
 	read, err := verify(o, owner.Party)
@@ -296,7 +291,7 @@ func (k *knowledge) prune(parties, offers int) {
 }
 
 // leave notes that something was left out, and returns what was there.
-func (k *knowledge) leave(key Key) []Key {
+func (k *knowledge) leave(key offer.Key) []offer.Key {
 	if len(k.left) < maxLeft {
 		k.left[key] = struct{}{}
 	}
@@ -308,7 +303,7 @@ func (k *knowledge) leave(key Key) []Key {
 }
 
 // replaced returns the offers that a party has signed with keys that it has replaced.
-func (k *knowledge) replaced(p *Party) (all []Key) {
+func (k *knowledge) replaced(p *Party) (all []offer.Key) {
 	for key, m := range k.offers {
 		if key.Party == p.Said.Party && m.there && m.keys < len(p.Keys.Chain()) {
 			all = append(all, key)
@@ -318,13 +313,13 @@ func (k *knowledge) replaced(p *Party) (all []Key) {
 }
 
 // forget notes that something is not there any more, and returns what was.
-func (k *knowledge) forget(key Key) []Key {
-	var gone []Key
+func (k *knowledge) forget(key offer.Key) []offer.Key {
+	var gone []offer.Key
 	if key.Offer != "" {
 		if !k.forgetOffer(key) {
 			return nil
 		}
-		gone = []Key{key}
+		gone = []offer.Key{key}
 	} else {
 		p := k.parties[key.Party]
 		if p == nil || !p.there {
@@ -332,7 +327,7 @@ func (k *knowledge) forget(key Key) []Key {
 		}
 		p.there = false
 		k.goneParties++
-		gone = []Key{key}
+		gone = []offer.Key{key}
 		for of, m := range k.offers {
 			if of.Party == key.Party && m.there && k.forgetOffer(of) {
 				gone = append(gone, of)
@@ -346,7 +341,7 @@ func (k *knowledge) forget(key Key) []Key {
 }
 
 // forgetOffer notes that an offer is not there any more, and reports whether it was.
-func (k *knowledge) forgetOffer(key Key) bool {
+func (k *knowledge) forgetOffer(key offer.Key) bool {
 	m := k.offers[key]
 	if !m.there {
 		return false

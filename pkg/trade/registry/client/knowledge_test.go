@@ -6,6 +6,8 @@ package client
 import (
 	"fmt"
 	"testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 )
 
 // TestGone has a registry show and withdraw one party with its offers after the other, and offers of one that stays: of what is gone, no more is kept than a
@@ -13,7 +15,7 @@ import (
 func TestGone(t *testing.T) {
 	const parties, offers = 64, 8192 // A party has up to 32 KiB.
 	k := newKnowledge()
-	show := func(key Key) {
+	show := func(key offer.Key) {
 		if key.Offer == "" {
 			k.parties[key.Party] = &seen{Party: &Party{}, there: true}
 			return
@@ -30,19 +32,19 @@ func TestGone(t *testing.T) {
 			t.Fatalf("%s: %d offers are kept that are gone, %d as they are counted, want %d at most", step, gone, k.goneOffers, offers)
 		}
 	}
-	stays := Key{Party: "stays"}
+	stays := offer.Key{Party: "stays"}
 	show(stays)
 	for i := range 4 * parties {
-		goes := Key{Party: fmt.Sprint("p", i)}
+		goes := offer.Key{Party: fmt.Sprint("p", i)}
 		show(goes)
-		show(Key{Party: goes.Party, Offer: "o"})
+		show(offer.Key{Party: goes.Party, Offer: "o"})
 		if gone := k.forget(goes); len(gone) != 2 {
 			t.Fatalf("a party goes with its offer: %v", gone)
 		}
 		bounded(goes.Party)
 	}
 	for i := range 3 * offers {
-		goes := Key{Party: stays.Party, Offer: fmt.Sprint("o", i)}
+		goes := offer.Key{Party: stays.Party, Offer: fmt.Sprint("o", i)}
 		show(goes)
 		k.forget(goes)
 		if i%512 == 0 {

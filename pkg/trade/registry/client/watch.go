@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
@@ -42,7 +43,7 @@ type Change struct {
 	Party *Party
 	Offer *Offer
 	// Gone is what is not in the registry any more. With a party its offers are gone, each with a change of its own.
-	Gone *Key
+	Gone *offer.Key
 }
 
 // WatcherConfig is what a watcher needs.
@@ -58,7 +59,7 @@ type WatcherConfig struct {
 	// error the watcher connects again, and hands the changes on that were not followed by an end. It returns what it does not keep for want of
 	// room: that is as if the registry did not show it, until it changes or all is shown again. With a party its offers are gone, each with a
 	// change of its own.
-	Deliver func(ctx context.Context, changes []Change, after string) (leftOut []Key, err error)
+	Deliver func(ctx context.Context, changes []Change, after string) (leftOut []offer.Key, err error)
 	// LeftOut is told how much of what the registry shows is left out, when that has changed and changes belong together; nil to tell nobody. It is
 	// a lower bound from 4,096 on. It must not block.
 	LeftOut func(n int)
@@ -81,7 +82,7 @@ type Watcher struct {
 	after string
 	known *knowledge
 	// open is what was handed on, or was about to be, and not followed by an end.
-	open map[Key]bool
+	open map[offer.Key]bool
 	// left is how much was told that is left out, and whole when all was shown last.
 	left  int
 	whole time.Time
@@ -104,7 +105,7 @@ func NewWatcher(cfg WatcherConfig) *Watcher {
 		cfg.Silence = silence
 	}
 	cfg.Patience = cmp.Or(cfg.Patience, patience)
-	return &Watcher{cfg: cfg, after: cfg.After, known: newKnowledge(), open: map[Key]bool{}}
+	return &Watcher{cfg: cfg, after: cfg.After, known: newKnowledge(), open: map[offer.Key]bool{}}
 }
 
 // Restore takes in what an earlier watcher knew, parties before their offers, and returns what of it is verified and valid: it was handed on
@@ -124,7 +125,7 @@ func (w *Watcher) Restore(parties []registryv1.Party, offers []registryv1.Offer)
 }
 
 // Leave takes in that what Restore has returned was left out, for want of room. It may be called between Restore and Run.
-func (w *Watcher) Leave(out []Key) {
+func (w *Watcher) Leave(out []offer.Key) {
 	for _, key := range out {
 		w.known.leave(key)
 	}
@@ -199,7 +200,7 @@ type telling struct {
 	// bytes is about how many bytes of signed documents the changes have.
 	bytes int
 	// missing is what was known when a snapshot began and has not come since; nil outside of snapshots.
-	missing map[Key]bool
+	missing map[offer.Key]bool
 	// arrived is whether the watcher has come to where the registry is since the connection was made.
 	arrived bool
 }
@@ -227,7 +228,7 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 		if err := json.Unmarshal(e.Data, &d); err != nil {
 			return fmt.Errorf("read an event %s: %w", e.Name, err)
 		}
-		t.gone(Key{Party: d.Party, Offer: d.Offer})
+		t.gone(offer.Key{Party: d.Party, Offer: d.Offer})
 	// Marks of a place in the stream, at which what was shown is complete.
 	case registryv1.EventBookmark:
 		return t.bookmark(ctx, e.ID)
@@ -244,7 +245,7 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 		return nil
 	}
 	if open, known := len(t.w.open), len(t.w.known.offers)+len(t.w.known.parties); open > known+maxOpen {
-		t.w.after, t.w.open = "", map[Key]bool{}
+		t.w.after, t.w.open = "", map[offer.Key]bool{}
 		return fmt.Errorf("%w: it has shown %d parties and offers without an end, %d of which it shows still", ErrTooMany, open, known)
 	}
 	return t.deliver(ctx, "")
@@ -271,7 +272,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 	known := t.w.known
 	switch {
 	case u.Party != nil:
-		key := Key{Party: u.Party.ID}
+		key := offer.Key{Party: u.Party.ID}
 		delete(t.missing, key)
 		p, news, err := known.party(u.Party)
 		if t.believes(key, news, err) {
@@ -283,7 +284,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 			}
 		}
 	case u.Offer != nil:
-		key := Key{Party: u.Offer.Party, Offer: u.Offer.ID}
+		key := offer.Key{Party: u.Offer.Party, Offer: u.Offer.ID}
 		delete(t.missing, key)
 		o, news, err := known.offer(u.Offer, t.w.cfg.Now())
 		switch {
@@ -301,7 +302,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 func (t *telling) add(c Change, bytes int) { t.changes, t.bytes = append(t.changes, c), t.bytes+bytes }
 
 // believes reports whether something is to be handed on, and reports why it is not believed.
-func (t *telling) believes(key Key, news bool, err error) bool {
+func (t *telling) believes(key offer.Key, news bool, err error) bool {
 	switch {
 	case err != nil:
 		t.w.cfg.Report(&MisbehaviourError{Registry: t.w.cfg.Client().URL(), Key: key, Reason: err})
@@ -315,7 +316,7 @@ func (t *telling) believes(key Key, news bool, err error) bool {
 }
 
 // gone takes into account that something is not there any more.
-func (t *telling) gone(key Key) {
+func (t *telling) gone(key offer.Key) {
 	delete(t.w.known.left, key)
 	for _, of := range t.w.known.forget(key) {
 		t.w.open[of] = true
@@ -345,7 +346,7 @@ func (t *telling) bookmark(ctx context.Context, after string) error {
 		}
 	}
 	t.w.behind = time.Time{}
-	t.w.after, t.w.open, t.arrived = after, map[Key]bool{}, true
+	t.w.after, t.w.open, t.arrived = after, map[offer.Key]bool{}, true
 	if left := len(t.w.known.left); left != t.w.left {
 		t.w.left = left
 		t.w.cfg.LeftOut(left)

@@ -23,22 +23,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
-// Key is what a party, or an offer of it, is known by. A party has an empty Offer, so that it comes before its offers.
-type Key struct {
-	Party, Offer string
-}
-
-// Compare orders keys.
-func (k Key) Compare(other Key) int {
-	return cmp.Or(cmp.Compare(k.Party, other.Party), cmp.Compare(k.Offer, other.Offer))
-}
-
-// String is the key as text. Neither part has a slash.
-func (k Key) String() string { return k.Party + "/" + k.Offer }
-
 // Entry is a party or an offer, or that it is gone. Who has one must not change it.
 type Entry struct {
-	Key
+	offer.Key
 	// Revision is the registry's at which it became what it is.
 	Revision int64
 	// Party is the party; nil for offers, and if it is gone.
@@ -60,13 +47,13 @@ func (e *Entry) Gone() bool { return e.Party == nil && e.Offer == nil }
 
 // NewParty returns the entry of a party.
 func NewParty(p *registryv1.Party) (*Entry, error) {
-	e := &Entry{Key: Key{Party: p.ID}, Revision: p.Registered, Party: p}
+	e := &Entry{Key: offer.Key{Party: p.ID}, Revision: p.Registered, Party: p}
 	return e, e.write(registryv1.EventUpsert, registryv1.Upsert{Party: p})
 }
 
 // NewOffer returns the entry of an offer that became what it is at a revision of the registry.
 func NewOffer(o *Offer, revision int64) (*Entry, error) {
-	e := &Entry{Key: Key{Party: o.Party, Offer: o.ID}, Revision: revision}
+	e := &Entry{Key: o.Key(), Revision: revision}
 	err := e.write(registryv1.EventUpsert, registryv1.Upsert{
 		Offer: &registryv1.Offer{Party: o.Party, ID: o.ID, Revision: o.Revision, Registered: revision, JWS: o.JWS},
 	})
@@ -79,7 +66,7 @@ func NewOffer(o *Offer, revision int64) (*Entry, error) {
 }
 
 // NewGone returns the entry of a party or an offer that is gone since a revision of the registry.
-func NewGone(key Key, revision int64) (*Entry, error) {
+func NewGone(key offer.Key, revision int64) (*Entry, error) {
 	e := &Entry{Key: key, Revision: revision}
 	return e, e.write(registryv1.EventDelete, registryv1.Delete{Party: key.Party, Offer: key.Offer, Registered: revision})
 }
@@ -164,8 +151,8 @@ func (v *View) text(since int64) []byte {
 }
 
 // Get returns the entry with a key; nil if there is none.
-func (v *View) Get(key Key) *Entry {
-	i, found := slices.BinarySearchFunc(v.byKey, key, func(e *Entry, key Key) int { return e.Compare(key) })
+func (v *View) Get(key offer.Key) *Entry {
+	i, found := slices.BinarySearchFunc(v.byKey, key, func(e *Entry, key offer.Key) int { return e.Compare(key) })
 	if !found {
 		return nil
 	}
@@ -173,8 +160,8 @@ func (v *View) Get(key Key) *Entry {
 }
 
 // After returns the entries whose keys come after a key, in order.
-func (v *View) After(key Key) []*Entry {
-	i, found := slices.BinarySearchFunc(v.byKey, key, func(e *Entry, key Key) int { return e.Compare(key) })
+func (v *View) After(key offer.Key) []*Entry {
+	i, found := slices.BinarySearchFunc(v.byKey, key, func(e *Entry, key offer.Key) int { return e.Compare(key) })
 	if found {
 		i++
 	}
@@ -183,7 +170,7 @@ func (v *View) After(key Key) []*Entry {
 
 // Of returns the offers of a party, in order.
 func (v *View) Of(party string) []*Entry {
-	after := v.After(Key{Party: party})
+	after := v.After(offer.Key{Party: party})
 	for i, e := range after {
 		if e.Key.Party != party {
 			return after[:i]
@@ -268,7 +255,7 @@ func (c *Journal) Apply(change Change) {
 	}
 
 	// Of each key the newest, and only if it is newer than what is known.
-	newest := make(map[Key]*Entry, len(change.Entries))
+	newest := make(map[offer.Key]*Entry, len(change.Entries))
 	for _, e := range change.Entries {
 		if known := newest[e.Key]; (known == nil || known.Revision < e.Revision) && e.Revision > old.Revision {
 			newest[e.Key] = e
@@ -302,7 +289,7 @@ func (c *Journal) Apply(change Change) {
 }
 
 // merge makes the order by key from that of the view before, and counts.
-func (v *View) merge(old []*Entry, newest map[Key]*Entry, fresh []*Entry) {
+func (v *View) merge(old []*Entry, newest map[offer.Key]*Entry, fresh []*Entry) {
 	byKey := slices.DeleteFunc(slices.Clone(fresh), (*Entry).Gone)
 	slices.SortFunc(byKey, func(a, b *Entry) int { return a.Compare(b.Key) })
 	add := func(e *Entry) {

@@ -41,7 +41,7 @@ func offerEntry(party, id string, revision int64) *Entry {
 }
 
 func goneEntry(party, id string, revision int64) *Entry {
-	return must(NewGone(Key{Party: party, Offer: id}, revision))
+	return must(NewGone(offer.Key{Party: party, Offer: id}, revision))
 }
 
 // told is what a watcher is told, as short words.
@@ -168,7 +168,7 @@ func TestCutOff(t *testing.T) {
 func TestViews(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		c, want := New(epoch), map[Key]int64{}
+		c, want := New(epoch), map[offer.Key]int64{}
 		full, slow := c.Watch(nil, ""), c.Watch(nil, "")
 		knows, slowKnows := map[string]bool{}, map[string]bool{}
 		revision := int64(0)
@@ -176,7 +176,7 @@ func TestViews(t *testing.T) {
 			change := Change{}
 			for range random.IntN(5) {
 				revision++
-				key := Key{Party: fmt.Sprint("p", random.IntN(5)), Offer: fmt.Sprint("o", random.IntN(5))}
+				key := offer.Key{Party: fmt.Sprint("p", random.IntN(5)), Offer: fmt.Sprint("o", random.IntN(5))}
 				if random.IntN(3) == 0 {
 					delete(want, key)
 					change.Entries = append(change.Entries, goneEntry(key.Party, key.Offer, revision))
@@ -204,7 +204,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("seed %d: the slow watcher -want +got\n%s", seed, diff)
 		}
 		view := c.View()
-		if view.Offers != len(want) || len(view.After(Key{})) != len(want) || !slices.IsSortedFunc(view.byKey, func(a, b *Entry) int { return a.Compare(b.Key) }) {
+		if view.Offers != len(want) || len(view.After(offer.Key{})) != len(want) || !slices.IsSortedFunc(view.byKey, func(a, b *Entry) int { return a.Compare(b.Key) }) {
 			t.Errorf("seed %d: %d offers, want %d", seed, view.Offers, len(want))
 		}
 		for key, at := range want {

@@ -181,7 +181,7 @@ func (f *follower) deletions(ctx context.Context, n *news) error {
 		}
 		for _, c := range changes {
 			if c.Kind == store.Delete && c.RegistryRevision <= n.Revision {
-				n.gone(journal.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
+				n.gone(offer.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
 			}
 			after = c.RegistryRevision
 		}
@@ -230,7 +230,7 @@ func (n *news) take(c *store.Change) {
 	case c.Kind == store.PartyUpsert && c.Party != nil:
 		n.party(c.Party)
 	case c.Kind == store.Delete:
-		n.gone(journal.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
+		n.gone(offer.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
 	case c.Kind == store.PartyDeleted: // It was never shown.
 		n.forget(c.PartyID)
 	}
@@ -253,7 +253,7 @@ func (n *news) party(p *store.Party) {
 	n.forget(p.ID)
 	keys, err := party.ParseKeys(p.Keys)
 	if err != nil {
-		n.skip(err, journal.Key{Party: p.ID}, p.RegistryRevision)
+		n.skip(err, offer.Key{Party: p.ID}, p.RegistryRevision)
 		return
 	}
 	k := &known{Party: partyOf(p), keys: keys, fingerprint: party.Fingerprint(keys.Current()), clusters: clustersOf(p.Announcement)}
@@ -262,7 +262,7 @@ func (n *news) party(p *store.Party) {
 	case registryv1.Approved:
 		n.add(journal.NewParty(&k.Party))
 	case registryv1.Revoked:
-		n.gone(journal.Key{Party: k.ID}, p.RegistryRevision)
+		n.gone(offer.Key{Party: k.ID}, p.RegistryRevision)
 	}
 }
 
@@ -270,14 +270,14 @@ func (n *news) party(p *store.Party) {
 func (n *news) offer(o *store.StoredOffer) {
 	read, err := readOffer(o.JWS)
 	if err != nil {
-		n.skip(err, journal.Key{Party: o.Party, Offer: o.ID}, o.RegistryRevision)
+		n.skip(err, offer.Key{Party: o.Party, Offer: o.ID}, o.RegistryRevision)
 		return
 	}
 	n.add(journal.NewOffer(&journal.Offer{JWS: o.JWS, Offer: n.follower.interner.Intern(read)}, o.RegistryRevision))
 }
 
 // gone takes into account that something is not there any more.
-func (n *news) gone(key journal.Key, revision int64) { n.add(journal.NewGone(key, revision)) }
+func (n *news) gone(key offer.Key, revision int64) { n.add(journal.NewGone(key, revision)) }
 
 func (n *news) add(e *journal.Entry, err error) {
 	if err != nil {
@@ -289,7 +289,7 @@ func (n *news) add(e *journal.Entry, err error) {
 }
 
 // skip leaves out what cannot be read, such as what another version of the program wrote.
-func (n *news) skip(err error, key journal.Key, revision int64) {
+func (n *news) skip(err error, key offer.Key, revision int64) {
 	n.follower.s.cfg.Log.Error(err, "Cannot read what the store has; it is left out", "party", key.Party, "offer", key.Offer)
 	n.gone(key, revision)
 }

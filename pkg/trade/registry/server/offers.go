@@ -125,7 +125,7 @@ func (s *Server) withdraw(ctx context.Context, owner, id string) error {
 // offer answers with an offer.
 func (s *Server) offer(in *NamedOffer) (*shownOffer, error) {
 	view := s.journal.View()
-	found := view.Get(journal.Key{Party: in.Party, Offer: in.Offer})
+	found := view.Get(offer.Key{Party: in.Party, Offer: in.Offer})
 	if found == nil {
 		return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoSuchOffer, in.Offer, in.Party))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/journal"
 )
 
@@ -45,10 +46,10 @@ func pageOf[T any](ctx context.Context, s *Server, in rest.Paging, of request[T]
 	if err != nil {
 		return nil, err
 	}
-	party, offer, _ := strings.Cut(after, "/")
+	party, id, _ := strings.Cut(after, "/")
 	spent, size := 0, 0
 	defer func() { s.effort.spend(callerFrom(ctx), spent) }()
-	for i, e := range of.view.After(journal.Key{Party: party, Offer: offer}) {
+	for i, e := range of.view.After(offer.Key{Party: party, Offer: id}) {
 		if i%256 == 255 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -95,6 +96,6 @@ func (s *Server) answering(ctx huma.Context, next func(huma.Context)) {
 
 // aliveIn reports whether the party of an entry is alive.
 func aliveIn(view *journal.View, e *journal.Entry) bool {
-	owner := view.Get(journal.Key{Party: e.Key.Party})
+	owner := view.Get(offer.Key{Party: e.Key.Party})
 	return owner != nil && owner.Party.Alive
 }

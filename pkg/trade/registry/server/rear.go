@@ -146,7 +146,7 @@ func (s *Server) neverTrades(location, flavor string) error {
 	id, sale, _ := strings.Cut(flavor, "_")
 	name, planID, _ := strings.Cut(sale, "_")
 	view := s.journal.View()
-	owner, sold := view.Get(journal.Key{Party: id}), view.Get(journal.Key{Party: id, Offer: name})
+	owner, sold := view.Get(offer.Key{Party: id}), view.Get(offer.Key{Party: id, Offer: name})
 	if owner != nil && owner.Party != nil && sold != nil && sold.Offer != nil {
 		if _, ok := sold.Offer.Plan(planID); ok {
 			return tradesItself(owner.Party)
@@ -175,7 +175,7 @@ func (s *Server) listFlavors(ctx context.Context, in *flavorsInput) (*flavorsLis
 	}
 	view := s.journal.View()
 	flavors := func(e *journal.Entry) []Flavor {
-		owner := view.Get(journal.Key{Party: e.Key.Party})
+		owner := view.Get(offer.Key{Party: e.Key.Party})
 		if e.Offer == nil || owner == nil || owner.Party == nil {
 			return nil
 		}

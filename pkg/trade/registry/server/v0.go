@@ -76,7 +76,7 @@ func (s *Server) older() {
 func (s *Server) offersV0(ctx context.Context, in *offersV0Input) (*offersV0Listed, error) {
 	view := s.journal.View()
 	owner := func(e *journal.Entry) *registryv1.Party {
-		if found := view.Get(journal.Key{Party: e.Key.Party}); found != nil {
+		if found := view.Get(offer.Key{Party: e.Key.Party}); found != nil {
 			return found.Party
 		}
 		return nil // Its party is on its way.
