@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -70,8 +71,7 @@ func (v *Node) others(ctx context.Context) ([]string, error) {
 	var others []string
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if pod.Name != v.config.Pod && !ended && (own == "" || image(pod) != own) {
+		if pod.Name != v.config.Pod && !podstate.Ended(pod) && (own == "" || image(pod) != own) {
 			others = append(others, pod.Name)
 		}
 	}
