@@ -80,27 +80,21 @@ func needs(record contract.Record, id cluster.ID) bool {
 // book returns what clusters are given. A cluster that has lost all its contracts is given zero of what it had.
 func (r register) book() *grant.Book {
 	var grants []grant.Grant
-	owners := map[cluster.ID]string{} // The buyer of the first contract that was granted for a cluster.
+	owned := map[cluster.ID]bool{} // A contract was granted for it.
 	for _, each := range r {
 		if granted(each.record) {
-			owner, owned := owners[each.record.Terms.Cluster.ID]
-			if !owned {
-				owner = each.record.Key.Buyer
-				owners[each.record.Terms.Cluster.ID] = owner
-			}
-			if owner == each.record.Key.Buyer {
-				grants = append(grants, given(each, each.record.Granted() != nil))
-			}
+			owned[each.record.Terms.Cluster.ID] = true
+			grants = append(grants, given(each, each.record.Granted() != nil))
 		}
 	}
 	for _, each := range r {
-		if each.record.State == contract.Ended && owners[each.record.Terms.Cluster.ID] == "" && !endedUngranted(each.record) && each.record.Signed() {
+		if each.record.State == contract.Ended && !owned[each.record.Terms.Cluster.ID] && !endedUngranted(each.record) && each.record.Signed() {
 			nothing := given(each, false)
 			nothing.Buyer = "" // Zeros of several buyers add up.
 			grants = append(grants, nothing)
 		}
 	}
-	book, _ := grant.NewBook(grants) // What comes too late was left out above.
+	book, _ := grant.NewBook(grants) // What comes too late for a cluster gives nothing.
 	return book
 }
 
