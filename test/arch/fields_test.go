@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/types"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,4 +55,16 @@ func ofLiqo(s *types.Selection) bool {
 	}
 	field, is := s.Obj().(*types.Var)
 	return is && field.Pkg() != nil && within(liqo, field.Pkg().Path()) && field.Name() != "Items" && !field.Embedded()
+}
+
+// signed is a value that says of an offer that its seller has signed it.
+var signed = regexp.MustCompile(`\boffer\.Signed\{[^}]`)
+
+// TestSigned holds that whoever has an offer.Signed need not look at its signature: only what signs and what verifies makes one.
+func TestSigned(t *testing.T) {
+	for name, f := range goFiles(t) {
+		if !strings.HasSuffix(name, "_test.go") && signed.MatchString(f.text) {
+			t.Errorf("%s makes an offer.Signed: only offer.Sign and offer.ReadSigned do", name)
+		}
+	}
 }

@@ -111,13 +111,8 @@ func (*notary) waits() contract.Seller {
 }
 
 // Offer implements negotiation.Offers.
-func (n *notary) Offer(context.Context, string) (negotiation.Listing, error) {
-	text, err := offer.Encode(n.offer)
-	if err != nil {
-		return negotiation.Listing{}, err
-	}
-	jws, err := party.Sign(n.seller.Key(), offer.Type, json.RawMessage(text))
-	return negotiation.Listing{Offer: n.offer, JWS: jws}, err
+func (n *notary) Offer(context.Context, string) (offer.Signed, error) {
+	return offer.Sign(n.offer, n.seller.Key().Sign)
 }
 
 // Limits implements negotiation.Offers.

@@ -68,7 +68,7 @@ func TestNegotiationSpeed(t *testing.T) {
 			path := fmt.Sprintf("%s/contracts/quick-%d", negotiationv1.Base, n)
 			began := time.Now()
 			terms := sellerAPI.reserve(t, path, ask(fmt.Sprint("quick-", n)))
-			signature, err := party.Sign(s.Key, negotiationv1.TermsType, terms)
+			signature, err := s.Key.Sign(negotiationv1.TermsType, terms)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -149,12 +149,9 @@ func (c *Client) Quote(ctx context.Context, request negotiationv1.QuoteRequest) 
 	if said.Endpoints != nil {
 		quoted.Endpoints = *said.Endpoints
 	}
-	var text json.RawMessage
-	err := verify(said.Offer, offer.Type, c.Seller(), &text)
+	signed, err := offer.ReadSigned(said.Offer, c.Seller().VerifyAny)
 	if err == nil {
-		quoted.Offer, err = offer.Parse(text)
-	}
-	if err == nil {
+		quoted.Offer = signed.Offer
 		quoted.Terms, err = readTerms(said.Terms)
 	}
 	if err == nil {

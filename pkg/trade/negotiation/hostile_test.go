@@ -78,7 +78,7 @@ func TestLyingViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	countersigned := func(by somebody, signature string) string {
-		text, err := party.Sign(by.key, negotiationv1.CountersignatureType, negotiationv1.Countersignature{Terms: signature})
+		text, err := by.key.Sign(negotiationv1.CountersignatureType, negotiationv1.Countersignature{Terms: signature})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,17 +61,10 @@ type Count struct {
 	Bytes, AllBytes int
 }
 
-// Listing is an offer as it is published.
-type Listing struct {
-	Offer offer.Offer
-	// JWS is the signed offer.
-	JWS string
-}
-
 // Offers knows what this seller sells. It is called concurrently.
 type Offers interface {
 	// Offer returns an offer that is published now; ErrNotOffered if there is none.
-	Offer(ctx context.Context, id string) (Listing, error)
+	Offer(ctx context.Context, id string) (offer.Signed, error)
 	// Limits returns what holds of a plan must fit into. Of a plan that is not offered any more the error is ErrNotOffered.
 	Limits(ctx context.Context, offer, plan string) (ledger.Limits, error)
 }

@@ -139,13 +139,13 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 }
 
 // listing returns an offer, or the refusal of one that is not published.
-func (s *Server) listing(ctx context.Context, id string) (Listing, error) {
+func (s *Server) listing(ctx context.Context, id string) (offer.Signed, error) {
 	listing, err := s.cfg.Offers.Offer(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotOffered):
-		return Listing{}, fmt.Errorf("offer %.63q is not published: %w", id, contract.ErrTerms)
+		return offer.Signed{}, fmt.Errorf("offer %.63q is not published: %w", id, contract.ErrTerms)
 	case err != nil:
-		return Listing{}, fmt.Errorf("read offer %s: %w", id, err)
+		return offer.Signed{}, fmt.Errorf("read offer %s: %w", id, err)
 	}
 	return listing, nil
 }

@@ -87,18 +87,13 @@ func (s *shop) become(other somebody) {
 	s.somebody = other
 }
 
-func (s *shop) Offer(_ context.Context, id string) (negotiation.Listing, error) {
+func (s *shop) Offer(_ context.Context, id string) (offer.Signed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id != s.offer.ID {
-		return negotiation.Listing{}, negotiation.ErrNotOffered
+		return offer.Signed{}, negotiation.ErrNotOffered
 	}
-	text, err := offer.Encode(s.offer)
-	if err != nil {
-		return negotiation.Listing{}, err
-	}
-	jws, err := party.Sign(s.key, offer.Type, json.RawMessage(text))
-	return negotiation.Listing{Offer: s.offer, JWS: jws}, err
+	return offer.Sign(s.offer, s.key.Sign)
 }
 
 func (s *shop) Limits(context.Context, string, string) (ledger.Limits, error) {
@@ -674,7 +669,7 @@ func TestLongSignature(t *testing.T) {
 	}
 	begins := request.Terms.StartsAt.Format("2006-01-02T15:04:05")
 	long := strings.Replace(string(text), begins+"Z", begins+"."+strings.Repeat("0", 8<<10)+"Z", 1) // The same time.
-	if request.Signature, err = party.Sign(buyer.key, negotiationv1.TermsType, json.RawMessage(long)); err != nil {
+	if request.Signature, err = buyer.key.Sign(negotiationv1.TermsType, json.RawMessage(long)); err != nil {
 		t.Fatal(err)
 	}
 	if view, err := c.Do(t.Context(), request); !errors.Is(err, contract.ErrTerms) || !strings.Contains(err.Error(), "for these terms") {

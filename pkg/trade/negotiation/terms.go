@@ -127,7 +127,7 @@ func writeResources(list corev1.ResourceList) map[string]string {
 
 // SignTerms signs terms as their buyer. The same terms and key give the same signature.
 func SignTerms(key party.Key, terms contract.Terms) (string, error) {
-	signed, err := party.Sign(key, negotiationv1.TermsType, writeTerms(terms))
+	signed, err := key.Sign(negotiationv1.TermsType, writeTerms(terms))
 	if err != nil {
 		return "", fmt.Errorf("sign contract %s: %w", terms.Key(), err)
 	}
@@ -138,7 +138,7 @@ func SignTerms(key party.Key, terms contract.Terms) (string, error) {
 // party.ErrDocument if they make no sense.
 func verifyTerms(signed string, keys party.Keys) (contract.Terms, error) {
 	var said negotiationv1.Terms
-	if err := verify(signed, negotiationv1.TermsType, keys, &said); err != nil {
+	if _, err := keys.VerifyAny(signed, negotiationv1.TermsType, &said); err != nil {
 		return contract.Terms{}, fmt.Errorf("signature: %w", err)
 	}
 	terms, err := readTerms(said)
@@ -157,7 +157,7 @@ func longest(terms contract.Terms) int {
 
 // countersign signs what the buyer has signed.
 func countersign(key party.Key, signed string) (string, error) {
-	return party.Sign(key, negotiationv1.CountersignatureType, negotiationv1.Countersignature{Terms: signed})
+	return key.Sign(negotiationv1.CountersignatureType, negotiationv1.Countersignature{Terms: signed})
 }
 
 // VerifySigned returns the terms that buyer and seller have both signed. The keys can have been replaced since. Errors are
@@ -168,7 +168,7 @@ func VerifySigned(signature, countersignature string, buyer, seller party.Keys) 
 		return contract.Terms{}, err
 	}
 	var said negotiationv1.Countersignature
-	if err := verify(countersignature, negotiationv1.CountersignatureType, seller, &said); err != nil {
+	if _, err := seller.VerifyAny(countersignature, negotiationv1.CountersignatureType, &said); err != nil {
 		return contract.Terms{}, fmt.Errorf("countersignature: %w", err)
 	}
 	switch {
@@ -178,19 +178,6 @@ func VerifySigned(signature, countersignature string, buyer, seller party.Keys) 
 		return contract.Terms{}, fmt.Errorf("terms of buyer %s and seller %s: %w", terms.Buyer, terms.Seller, contract.ErrTerms)
 	}
 	return terms, nil
-}
-
-// verify reads a document that one of a party's keys has signed.
-func verify(signed, typ string, keys party.Keys, into any) error {
-	signer, err := party.Signer(signed)
-	if err != nil {
-		return err
-	}
-	key, known := keys.Key(signer)
-	if !known {
-		return fmt.Errorf("of the key %.60q, which is not one of party %s: %w", signer, keys.ID(), party.ErrSignature)
-	}
-	return party.Verify(signed, typ, key, into)
 }
 
 // writeView shows a record to its buyer.

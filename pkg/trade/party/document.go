@@ -25,8 +25,8 @@ var encoding = base64.RawURLEncoding.Strict()
 
 // Sign returns the JSON of a payload as a compact JWS (RFC 7515) with EdDSA (RFC 8037). Its header says by typ what kind of document it
 // is, and by kid which key has signed. The same payload is the same document. The error is ErrDocument if it is too large to be verified.
-func Sign(key Key, typ string, payload any) (string, error) {
-	if key.IsZero() {
+func (k Key) Sign(typ string, payload any) (string, error) {
+	if k.IsZero() {
 		return "", fmt.Errorf("sign %s: there is no key", typ)
 	}
 	text, err := json.Marshal(payload)
@@ -34,7 +34,7 @@ func Sign(key Key, typ string, payload any) (string, error) {
 		return "", fmt.Errorf("sign %s: %w", typ, err)
 	}
 	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key.private, KeyID: key.Fingerprint()}},
+		jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: k.private, KeyID: k.Fingerprint()}},
 		(&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
 	if err != nil {
 		return "", fmt.Errorf("sign %s: %w", typ, err)

@@ -51,7 +51,7 @@ type Keys struct {
 
 // Announce begins the chain of a party whose first key this is; empty of the zero Key.
 func (k Key) Announce() string {
-	link, err := Sign(k, keyType, announcement{Key: k.Public()})
+	link, err := k.Sign(keyType, announcement{Key: k.Public()})
 	if err != nil {
 		return "" // Only without a key: what is signed has always the same form.
 	}
@@ -90,13 +90,13 @@ func Rotate(chain Keys, old, next Key) (Keys, error) {
 		return Keys{}, fmt.Errorf("rotate the key of party %s: the old one is not its current key: %w", chain.ID(), ErrSignature)
 	}
 	previous := sha256.Sum256([]byte(chain.chain[len(chain.chain)-1]))
-	inner, err := Sign(old, rotationType, rotation{
+	inner, err := old.Sign(rotationType, rotation{
 		Party: chain.ID(), Sequence: len(chain.keys), Key: next.Public(), Previous: previous[:],
 	})
 	if err != nil {
 		return Keys{}, fmt.Errorf("rotate the key of party %s: %w", chain.ID(), err)
 	}
-	link, err := Sign(next, keyType, acceptance{Rotation: inner})
+	link, err := next.Sign(keyType, acceptance{Rotation: inner})
 	if err != nil {
 		return Keys{}, fmt.Errorf("rotate the key of party %s: %w", chain.ID(), err)
 	}
@@ -172,6 +172,24 @@ func (k Keys) Key(fingerprint string) (ed25519.PublicKey, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Verify is the function Verify for a document that the current key has signed. It returns how many keys there are.
+func (k Keys) Verify(jws, typ string, into any) (int, error) {
+	return len(k.keys), Verify(jws, typ, k.Current(), into)
+}
+
+// VerifyAny is Verify for a document that any of the keys has signed. It returns how many keys there were then.
+func (k Keys) VerifyAny(jws, typ string, into any) (int, error) {
+	signer, err := Signer(jws)
+	if err != nil {
+		return 0, err
+	}
+	at := slices.IndexFunc(k.keys, func(key ed25519.PublicKey) bool { return Fingerprint(key) == signer })
+	if at < 0 {
+		return 0, fmt.Errorf("of the key %.60q, which is not one of party %s: %w", signer, k.ID(), ErrSignature)
+	}
+	return at + 1, Verify(jws, typ, k.keys[at], into)
 }
 
 // Chain returns what ParseKeys reads.

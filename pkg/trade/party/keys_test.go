@@ -89,11 +89,11 @@ func TestParseKeysRefuses(t *testing.T) {
 	sum := func(link string) []byte { s := sha256.Sum256([]byte(link)); return s[:] }
 	// link makes a rotation that old, next and said sign or say.
 	link := func(old, next Key, said rotation) string {
-		inner, err := Sign(old, rotationType, said)
+		inner, err := old.Sign(rotationType, said)
 		if err != nil {
 			t.Fatal(err)
 		}
-		outer, err := Sign(next, keyType, acceptance{Rotation: inner})
+		outer, err := next.Sign(keyType, acceptance{Rotation: inner})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestParseKeysRefuses(t *testing.T) {
 	said := rotation{Party: a.ID(), Sequence: 1, Key: b.Public(), Previous: sum(a.Announce())}
 	with := func(change func(*rotation)) rotation { changed := said; change(&changed); return changed }
 	typed := func(key Key, typ string, payload any) string {
-		jws, err := Sign(key, typ, payload)
+		jws, err := key.Sign(typ, payload)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,7 @@ func TestZeroKey(t *testing.T) {
 	if key.ID() != "" || key.Public() != nil || key.PEM() != nil || key.Announce() != "" {
 		t.Errorf("the zero Key: %q, %v, %q, %q", key.ID(), key.Public(), key.PEM(), key.Announce())
 	}
-	if jws, err := Sign(key, noteType, note{}); err == nil {
+	if jws, err := key.Sign(noteType, note{}); err == nil {
 		t.Errorf("Sign: %s", jws)
 	}
 	if err := Verify(sign(t, newKey(t, 'a'), note{}), noteType, key.Public(), &note{}); !errors.Is(err, ErrSignature) {
@@ -136,7 +136,7 @@ func TestZeroKey(t *testing.T) {
 
 func sign(tb testing.TB, key Key, payload any) string {
 	tb.Helper()
-	jws, err := Sign(key, noteType, payload)
+	jws, err := key.Sign(noteType, payload)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestSign(t *testing.T) {
 	if payload, err := Payload(jws); err != nil || string(payload) != `{"text":"t","more":{"a":"2","b":"1"}}` {
 		t.Errorf("Payload: %s, %v", payload, err)
 	}
-	if _, err := Sign(key, noteType, note{Text: strings.Repeat("x", MaxDocument)}); !errors.Is(err, ErrDocument) {
+	if _, err := key.Sign(noteType, note{Text: strings.Repeat("x", MaxDocument)}); !errors.Is(err, ErrDocument) {
 		t.Errorf("Sign, too large: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ package trade
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -123,16 +122,11 @@ func (s *seller) close() {
 }
 
 // Offer implements negotiation.Offers.
-func (s *seller) Offer(_ context.Context, id string) (negotiation.Listing, error) {
+func (s *seller) Offer(_ context.Context, id string) (offer.Signed, error) {
 	if id != offerID || s.closed {
-		return negotiation.Listing{}, negotiation.ErrNotOffered
+		return offer.Signed{}, negotiation.ErrNotOffered
 	}
-	text, err := offer.Encode(s.offer)
-	if err != nil {
-		return negotiation.Listing{}, err
-	}
-	jws, err := party.Sign(s.key, offer.Type, json.RawMessage(text))
-	return negotiation.Listing{Offer: s.offer, JWS: jws}, err
+	return offer.Sign(s.offer, s.key.Sign)
 }
 
 // Limits implements negotiation.Offers.

@@ -39,7 +39,7 @@ func Announce(ctx context.Context, c client.Client, namespace, name, endpoint st
 	}
 	// Revisions follow the clock, so that they grow also if the Secret was restored from an older copy.
 	said.Revision, said.IssuedAt = max(before.Revision+1, now.Unix()), now.UTC().Truncate(time.Second)
-	signed, err := party.Sign(id.key, registryv1.TypeAnnouncement, said)
+	signed, err := id.key.Sign(registryv1.TypeAnnouncement, said)
 	if err != nil {
 		return "", fmt.Errorf("announce the party %s as %q: %w", said.Party, name, err)
 	}

@@ -68,7 +68,7 @@ func (l *Listings) MergeWithin(registry string, changes []registryclient.Change,
 		case c.Offer != nil:
 			key := c.Offer.Key()
 			signed := signedSize(c.Offer.JWS) // As it is signed it is in the pages.
-			size, fits := l.catalog.Merge(offer.Sighting{Registry: registry, Offer: c.Offer.Offer, Keys: c.Offer.Keys}, u.room(key, bounds)-signed)
+			size, fits := l.catalog.Merge(registry, *c.Offer, u.room(key, bounds)-signed)
 			if !fits {
 				l.withdraw(registry, key)
 				leftOut = append(leftOut, key)

@@ -34,7 +34,7 @@ func shown(tb testing.TB, p *registrytest.Party) registryclient.Change {
 
 // listed returns that an offer is shown.
 func listed(o offer.Offer) registryclient.Change {
-	return registryclient.Change{Offer: &registryclient.Offer{Offer: o, JWS: strings.Repeat("x", 1000)}}
+	return registryclient.Change{Offer: &offer.Signed{Offer: o, JWS: strings.Repeat("x", 1000)}}
 }
 
 // TestMergeWithin holds that what comes without room is left out, that the party and the registry that take much lose by it alone, and that

@@ -10,7 +10,6 @@ package offers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -111,7 +110,7 @@ type Reconciler struct {
 type item struct {
 	spec *connectorv1alpha1.Offer
 	// listing is the zero one if the offer is not for sale.
-	listing negotiation.Listing
+	listing offer.Signed
 	rules   *negotiation.Rules
 	// wanted is what the offer says, also if it is not for sale; the zero one if it makes no sense.
 	wanted offer.Offer
@@ -184,7 +183,7 @@ func (s *Reconciler) get(ctx context.Context, id string) (item, error) {
 }
 
 // Offer implements negotiation.Offers.
-func (s *Reconciler) Offer(ctx context.Context, id string) (negotiation.Listing, error) {
+func (s *Reconciler) Offer(ctx context.Context, id string) (offer.Signed, error) {
 	found, err := s.get(ctx, id)
 	if err == nil && (found.listing.JWS == "" || !s.cfg.Clock.Now().Before(found.listing.Offer.ValidUntil)) {
 		err = fmt.Errorf("offer %.63q: %w", id, negotiation.ErrNotOffered)
@@ -260,11 +259,9 @@ func verdict(v connectorv1alpha1.Verdict) contract.Verdict {
 }
 
 // read returns an offer as it was signed by a key; false if it was not.
-func read(signed string, key party.Key) (offer.Offer, bool) {
-	var text json.RawMessage
-	if party.Verify(signed, offer.Type, key.Public(), &text) != nil {
-		return offer.Offer{}, false
-	}
-	o, err := offer.Parse(text)
-	return o, err == nil
+func read(signed string, key party.Key) (offer.Signed, bool) {
+	before, err := offer.ReadSigned(signed, func(jws, typ string, into any) (int, error) {
+		return 0, party.Verify(jws, typ, key.Public(), into)
+	})
+	return before, err == nil
 }

@@ -5,7 +5,6 @@ package offers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -121,7 +120,7 @@ type look struct {
 	again time.Duration
 
 	// listing is what is for sale; the zero one if nothing is.
-	listing negotiation.Listing
+	listing offer.Signed
 	rules   *negotiation.Rules
 	// says is what the offer says, without revision and times; the zero one if it makes no sense.
 	says offer.Offer
@@ -159,8 +158,8 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 	key := l.reconciler.cfg.Key()
 	before, signed := read(status.Signed, key)
 	if signed && before.Party == string(l.reconciler.cfg.Party) && before.ID == l.offer.Name {
-		l.listing = negotiation.Listing{Offer: before, JWS: status.Signed}
-		due := l.due(before, wanted)
+		l.listing = before
+		due := l.due(before.Offer, wanted)
 		if l.outdated() {
 			due = min(due, before.IssuedAt.Add(outdatedPause).Sub(l.now))
 		}
@@ -266,20 +265,16 @@ func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) err
 	l.reconciler.revisions[l.offer.Name] = wanted.Revision
 	wanted.IssuedAt = l.now.UTC().Truncate(time.Second)
 	wanted.ValidUntil = wanted.IssuedAt.Add(l.validity())
-	text, err := offer.Encode(wanted)
+	signed, err := offer.Sign(wanted, key.Sign)
 	if err != nil {
-		return fmt.Errorf("write offer %s: %w", l.offer.Name, err)
+		return fmt.Errorf("offer %s: %w", l.offer.Name, err)
 	}
-	signed, err := party.Sign(key, offer.Type, json.RawMessage(text))
-	if err != nil {
-		return fmt.Errorf("sign offer %s: %w", l.offer.Name, err)
-	}
-	status.Revision, status.Signed, status.ValidTime = wanted.Revision, signed, &metav1.Time{Time: wanted.ValidUntil}
+	status.Revision, status.Signed, status.ValidTime = signed.Revision, signed.JWS, &metav1.Time{Time: signed.ValidUntil}
 	if err := l.write(ctx); err != nil {
 		l.offer.Status = *unsigned
 		return err
 	}
-	l.listing = negotiation.Listing{Offer: wanted, JWS: signed}
+	l.listing = signed
 	return nil
 }
 

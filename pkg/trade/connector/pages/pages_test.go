@@ -47,7 +47,7 @@ func together(b *pages.Cache) (all pages.Page) {
 
 // change returns that a party has an offer with a text of its own.
 func change(party, id, text string) registryclient.Change {
-	return registryclient.Change{Offer: &registryclient.Offer{Offer: offer.Offer{Party: party, ID: id, Revision: 1}, JWS: text}}
+	return registryclient.Change{Offer: &offer.Signed{Offer: offer.Offer{Party: party, ID: id, Revision: 1}, JWS: text}}
 }
 
 func seen(t *testing.T, p *registrytest.Party) registryclient.Change {

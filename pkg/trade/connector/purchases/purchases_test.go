@@ -97,18 +97,13 @@ func (s *shop) now() somebody {
 	return s.somebody
 }
 
-func (s *shop) Offer(_ context.Context, id string) (negotiation.Listing, error) {
+func (s *shop) Offer(_ context.Context, id string) (offer.Signed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id != s.offer.ID {
-		return negotiation.Listing{}, negotiation.ErrNotOffered
+		return offer.Signed{}, negotiation.ErrNotOffered
 	}
-	text, err := offer.Encode(s.offer)
-	if err != nil {
-		return negotiation.Listing{}, err
-	}
-	jws, err := party.Sign(s.key, offer.Type, json.RawMessage(text))
-	return negotiation.Listing{Offer: s.offer, JWS: jws}, err
+	return offer.Sign(s.offer, s.key.Sign)
 }
 
 func (*shop) Limits(context.Context, string, string) (ledger.Limits, error) {

@@ -31,7 +31,7 @@ import (
 // changedPause is how long requests wait for more changes of the catalog before they look at it again.
 const changedPause = time.Second
 
-// Candidate is a plan that fits a request.
+// Candidate is a plan that fits a request: what has to be known of it here, where nobody knows a catalog.
 type Candidate struct {
 	Offer offer.Key
 	// Plan is the plan's ID.

@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
 
@@ -84,8 +85,8 @@ func (l *liqo) Withdraw(_ context.Context, buyer cluster.ID) (bool, error) {
 // shop sells 4 CPUs.
 type shop struct{}
 
-func (shop) Offer(context.Context, string) (negotiation.Listing, error) {
-	return negotiation.Listing{}, negotiation.ErrNotOffered
+func (shop) Offer(context.Context, string) (offer.Signed, error) {
+	return offer.Signed{}, negotiation.ErrNotOffered
 }
 
 func (shop) Limits(context.Context, string, string) (ledger.Limits, error) {

@@ -18,17 +18,7 @@ const (
 	entryBytes = 700
 )
 
-// Sighting is an offer as one registry lists it. Its signature was verified, and it is valid: the catalog looks
-// at neither.
-type Sighting struct {
-	// Registry is the name of the registry, as its user calls it.
-	Registry string
-	Offer    Offer
-	// Keys is the number of the seller's key that has signed it: what a later one has signed is newer, whatever its revision is.
-	Keys int
-}
-
-// Seen is what a registry listed last of an offer.
+// Seen is what a registry, by the name that its user calls it, listed last of an offer.
 type Seen struct {
 	Registry string
 	// Revision is less than that of the entry while the registry is behind.
@@ -40,7 +30,7 @@ type Seen struct {
 	Conflict string
 }
 
-// Entry is an offer of the catalog. It is a value that nobody changes.
+// Entry is an offer of the catalog. It is a value that nobody changes, and no Signed: the signed text would take as much memory again.
 type Entry struct {
 	Offer Offer
 	// Keys is the number of the seller's key that has signed it.
@@ -95,9 +85,9 @@ type floorOf struct {
 	until time.Time
 }
 
-// Merge takes in what a registry lists, if that takes no more than some bytes of memory, about, and what the registry listed before stays
-// otherwise. It returns how many it takes, and whether there is room for them.
-func (c *Catalog) Merge(s Sighting, room int) (size int, fits bool) {
+// Merge takes in a valid offer that a registry lists, if that takes no more than some bytes of memory, about. What the registry listed
+// before stays otherwise. It returns how many it takes, and whether there is room for them.
+func (c *Catalog) Merge(registry string, s Signed, room int) (size int, fits bool) {
 	if c.entries == nil {
 		c.entries, c.floors = map[Key]*kept{}, map[Key]floorOf{}
 	}
@@ -107,7 +97,7 @@ func (c *Catalog) Merge(s Sighting, room int) (size int, fits bool) {
 	now := &kept{
 		Entry: Entry{
 			Offer: s.Offer, Keys: s.Keys, Fingerprint: fingerprint,
-			Seen: []Seen{{Registry: s.Registry, Revision: s.Offer.Revision, Keys: s.Keys}},
+			Seen: []Seen{{Registry: registry, Revision: s.Offer.Revision, Keys: s.Keys}},
 		},
 		holding: holding,
 	}

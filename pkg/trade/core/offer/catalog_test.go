@@ -128,7 +128,7 @@ func TestMerge(t *testing.T) {
 				if s.withdraw {
 					c.Withdraw(s.registry, key)
 				} else {
-					merge(t, &c, Sighting{Registry: s.registry, Offer: variant(base, s.revision, s.name)})
+					merge(t, &c, sighting{Registry: s.registry, Offer: variant(base, s.revision, s.name)})
 				}
 			}
 			entry, ok := c.Get(key)
@@ -147,10 +147,17 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// sighting is an offer as one registry lists it.
+type sighting struct {
+	Registry string
+	Offer    Offer
+	Keys     int
+}
+
 // merge takes in what a registry lists, for which there is room.
-func merge(t *testing.T, c *Catalog, s Sighting) {
+func merge(t *testing.T, c *Catalog, s sighting) {
 	t.Helper()
-	if size, fits := c.Merge(s, 1<<20); !fits {
+	if size, fits := c.Merge(s.Registry, Signed{Offer: s.Offer, Keys: s.Keys}, 1<<20); !fits {
 		t.Fatalf("an offer takes %d bytes", size)
 	}
 }
@@ -169,7 +176,7 @@ func TestForgetAndExpire(t *testing.T) {
 		return o
 	}
 	var c Catalog
-	for _, s := range []Sighting{
+	for _, s := range []sighting{
 		{Registry: "a", Offer: of("one", time.Hour)}, {Registry: "a", Offer: of("two", time.Hour)}, {Registry: "b", Offer: of("two", time.Hour)},
 		{Registry: "b", Offer: of("three", time.Hour)}, {Registry: "b", Offer: of("four", 2*time.Hour)}, {Registry: "a", Offer: of("five", 2*time.Hour)},
 	} {
@@ -194,7 +201,7 @@ func TestForgetAndExpire(t *testing.T) {
 	if diff := cmp.Diff([]Key{key("three"), key("two")}, c.Expire(base.IssuedAt.Add(time.Hour))); diff != "" {
 		t.Errorf("Expire(): -want +got\n%s", diff)
 	}
-	merge(t, &c, Sighting{Registry: "a", Offer: variant(of("two", 3*time.Hour), 1, "")})
+	merge(t, &c, sighting{Registry: "a", Offer: variant(of("two", 3*time.Hour), 1, "")})
 	if entry, found := c.Get(key("two")); found || c.Len() != 1 {
 		t.Errorf("an older revision than one that is over has come back: %+v, of %d", entry, c.Len())
 	}
@@ -209,12 +216,12 @@ func TestLaterKey(t *testing.T) {
 	base := parse(t, "", "")
 	for name, withdrawn := range map[string]bool{"Listed": false, "Withdrawn": true} {
 		var c Catalog
-		merge(t, &c, Sighting{Registry: "a", Offer: variant(base, maxRevision, ""), Keys: 1})
+		merge(t, &c, sighting{Registry: "a", Offer: variant(base, maxRevision, ""), Keys: 1})
 		if withdrawn {
 			c.Withdraw("a", base.Key())
 		}
-		merge(t, &c, Sighting{Registry: "a", Offer: variant(base, 3, ""), Keys: 2})
-		merge(t, &c, Sighting{Registry: "b", Offer: variant(base, maxRevision, ""), Keys: 1}) // The key before has signed it.
+		merge(t, &c, sighting{Registry: "a", Offer: variant(base, 3, ""), Keys: 2})
+		merge(t, &c, sighting{Registry: "b", Offer: variant(base, maxRevision, ""), Keys: 1}) // The key before has signed it.
 		if entry, _ := c.Get(base.Key()); entry.Offer.Revision != 3 {
 			t.Errorf("%s: the entry is revision %d", name, entry.Offer.Revision)
 		}
@@ -227,24 +234,24 @@ func TestRoom(t *testing.T) {
 	large := variant(base, 9, "")
 	large.Description = strings.Repeat("x", maxString)
 	var c Catalog
-	size, fits := c.Merge(Sighting{Registry: "a", Offer: base}, 4<<10)
+	size, fits := c.Merge("a", Signed{Offer: base}, 4<<10)
 	if !fits || size <= entryBytes || size > 4<<10 {
 		t.Fatalf("Merge() = %d bytes, %t", size, fits)
 	}
-	if more, fits := c.Merge(Sighting{Registry: "a", Offer: large}, size); fits || more < size+maxString {
+	if more, fits := c.Merge("a", Signed{Offer: large}, size); fits || more < size+maxString {
 		t.Errorf("Merge() of a larger revision = %d bytes, %t", more, fits)
 	}
-	if same, fits := c.Merge(Sighting{Registry: "b", Offer: base}, size); !fits || same != size {
+	if same, fits := c.Merge("b", Signed{Offer: base}, size); !fits || same != size {
 		t.Errorf("Merge() of what is there = %d bytes, %t, want %d", same, fits, size)
 	}
-	if _, fits := c.Merge(Sighting{Registry: "c", Offer: base}, size-1); fits {
+	if _, fits := c.Merge("c", Signed{Offer: base}, size-1); fits {
 		t.Error("Merge() of what is there fits into less than it takes")
 	}
 	if entry, _ := c.Get(base.Key()); entry.Offer.Revision != base.Revision || len(entry.Seen) != 2 {
 		t.Errorf("the entry is revision %d, listed by %v", entry.Offer.Revision, entry.Seen)
 	}
 	c.Withdraw("a", base.Key())
-	merge(t, &c, Sighting{Registry: "b", Offer: large})
+	merge(t, &c, sighting{Registry: "b", Offer: large})
 	c.Withdraw("b", base.Key())
 	if len(c.interner.pool) != 0 {
 		t.Errorf("%d values are held for nobody", len(c.interner.pool))
@@ -252,7 +259,7 @@ func TestRoom(t *testing.T) {
 	for i := range 2 * maxFloors {
 		o := base
 		o.ID = fmt.Sprint("o", i)
-		merge(t, &c, Sighting{Registry: "a", Offer: o})
+		merge(t, &c, sighting{Registry: "a", Offer: o})
 		c.Withdraw("a", o.Key())
 	}
 	if len(c.floors) > maxFloors {
@@ -263,12 +270,12 @@ func TestRoom(t *testing.T) {
 // TestOrderDoesNotMatter checks that registries in any order lead to the same offers, unless a seller contradicts itself.
 func TestOrderDoesNotMatter(t *testing.T) {
 	base, r := parse(t, "", ""), rand.New(rand.NewPCG(1, 2))
-	var sightings []Sighting
+	var sightings []sighting
 	for id := range 5 {
 		for revision := range int64(3) {
 			o := variant(base, revision+1, "")
 			o.ID = fmt.Sprintf("offer-%d", id)
-			sightings = append(sightings, Sighting{Registry: fmt.Sprintf("registry-%d", revision), Offer: o})
+			sightings = append(sightings, sighting{Registry: fmt.Sprintf("registry-%d", revision), Offer: o})
 		}
 	}
 	list := func() (entries []Entry) {
@@ -293,10 +300,10 @@ func TestOrderDoesNotMatter(t *testing.T) {
 func TestEntriesDoNotChange(t *testing.T) {
 	base := parse(t, "", "")
 	var c Catalog
-	merge(t, &c, Sighting{Registry: "b", Offer: base})
+	merge(t, &c, sighting{Registry: "b", Offer: base})
 	before, _ := c.Get(base.Key())
-	merge(t, &c, Sighting{Registry: "b", Offer: variant(base, 9, "")})
-	merge(t, &c, Sighting{Registry: "a", Offer: variant(base, 9, "x")})
+	merge(t, &c, sighting{Registry: "b", Offer: variant(base, 9, "")})
+	merge(t, &c, sighting{Registry: "a", Offer: variant(base, 9, "x")})
 	if diff := cmp.Diff([]Seen{{Registry: "b", Revision: 7}}, before.Seen); diff != "" {
 		t.Errorf("an entry that was returned has changed: -want +got\n%s", diff)
 	}

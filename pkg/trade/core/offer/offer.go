@@ -5,9 +5,9 @@
 // amounts, what a buyer looks for, and the catalog that several registries make together.
 //
 // Everything is read strictly and counted exactly: amounts are thousandths of a unit, money
-// is billionths of a currency, and neither is ever a float. It does not know who signed an
-// offer, where it came from or what time it is, and it sells nothing: that is the business of
-// a contract.
+// is billionths of a currency, and neither is ever a float. It does not know how an offer is
+// signed, where it came from or what time it is, and it sells nothing: that is the business of a
+// contract.
 package offer
 
 import (

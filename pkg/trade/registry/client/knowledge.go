@@ -5,7 +5,6 @@ package client
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -88,16 +87,6 @@ func (p Party) AuthHost(of cluster.ID) string {
 		return ""
 	}
 	return strings.ToLower(endpoint.Hostname())
-}
-
-// Offer is an offer, verified. Whether it is still valid depends on the time.
-type Offer struct {
-	offer.Offer
-
-	// JWS is the signed offer.
-	JWS string
-	// Keys is how many keys its owner had when it was signed: what is signed with a later one counts more, whatever its revision is.
-	Keys int
 }
 
 // knowledge is what a watcher has verified. It is for one goroutine.
@@ -206,7 +195,7 @@ func (p *Party) follows(before *Party) error {
 }
 
 // offer verifies an offer. It is news unless it was known as it is. The error is errOver if it is true, and of no use.
-func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *Offer, news bool, err error) {
+func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *offer.Signed, news bool, err error) {
 	owner := k.parties[o.Party]
 	switch {
 	case owner != nil && owner.there:
@@ -238,24 +227,19 @@ func (k *knowledge) offer(o *registryv1.Offer, now time.Time) (verified *Offer, 
 	if err := read.Validate(now); err != nil {
 		return nil, false, errOver
 	}
-	return &Offer{Offer: read, JWS: o.JWS, Keys: chain}, !known || !before.there || before.digest != digest, nil
+	return &read, !known || !before.there || before.digest != digest, nil
 }
 
 // verify reads what the owner of an offer has signed.
-func verify(o *registryv1.Offer, owner *Party) (offer.Offer, error) {
-	var document json.RawMessage
-	if err := party.Verify(o.JWS, offer.Type, owner.Keys.Current(), &document); err != nil {
-		if owner.Keys.Retired(o.JWS) {
-			return offer.Offer{}, errOver
-		}
-		return offer.Offer{}, fmt.Errorf("%w: %w", ErrForged, err)
-	}
-	read, err := offer.Parse(document)
-	if err != nil {
-		return offer.Offer{}, fmt.Errorf("%w: %w", ErrForged, err)
-	}
-	if read.Party != o.Party || read.ID != o.ID {
-		return offer.Offer{}, fmt.Errorf("%w: offer %.64q of party %.60q", ErrForeign, read.ID, read.Party)
+func verify(o *registryv1.Offer, owner *Party) (offer.Signed, error) {
+	read, err := offer.ReadSigned(o.JWS, owner.Keys.Verify)
+	switch {
+	case err != nil && owner.Keys.Retired(o.JWS):
+		return offer.Signed{}, errOver
+	case err != nil:
+		return offer.Signed{}, fmt.Errorf("%w: %w", ErrForged, err)
+	case read.Party != o.Party || read.ID != o.ID:
+		return offer.Signed{}, fmt.Errorf("%w: offer %.64q of party %.60q", ErrForeign, read.ID, read.Party)
 	}
 	return read, nil
 }

@@ -41,7 +41,7 @@ var errBehind = errors.New("it has not come yet to where it was")
 // Change is a party or an offer that is new, has changed or is gone: one of its fields is set.
 type Change struct {
 	Party *Party
-	Offer *Offer
+	Offer *offer.Signed
 	// Gone is what is not in the registry any more. With a party its offers are gone, each with a change of its own.
 	Gone *offer.Key
 }

@@ -30,16 +30,10 @@ type Entry struct {
 	Revision int64
 	// Party is the party; nil for offers, and if it is gone.
 	Party *registryv1.Party
-	// Offer is the offer, as its owner has signed it; nil for parties, and if it is gone.
-	Offer *Offer
+	// Offer is the offer; nil for parties, and if it is gone.
+	Offer *offer.Signed
 	// event tells a watcher of it.
 	event string
-}
-
-// Offer is an offer, signed and read.
-type Offer struct {
-	JWS string
-	offer.Offer
 }
 
 // Gone reports whether it is not there any more.
@@ -52,7 +46,7 @@ func NewParty(p *registryv1.Party) (*Entry, error) {
 }
 
 // NewOffer returns the entry of an offer that became what it is at a revision of the registry.
-func NewOffer(o *Offer, revision int64) (*Entry, error) {
+func NewOffer(o *offer.Signed, revision int64) (*Entry, error) {
 	e := &Entry{Key: o.Key(), Revision: revision}
 	err := e.write(registryv1.EventUpsert, registryv1.Upsert{
 		Offer: &registryv1.Offer{Party: o.Party, ID: o.ID, Revision: o.Revision, Registered: revision, JWS: o.JWS},

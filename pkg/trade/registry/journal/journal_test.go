@@ -37,7 +37,8 @@ func partyEntry(id string, revision int64) *Entry {
 }
 
 func offerEntry(party, id string, revision int64) *Entry {
-	return must(NewOffer(&Offer{JWS: fmt.Sprintf("jws-%d", revision), Offer: offer.Offer{Party: party, ID: id, Revision: revision}}, revision))
+	o := offer.Offer{Party: party, ID: id, Revision: revision}
+	return must(NewOffer(&offer.Signed{Offer: o, JWS: fmt.Sprintf("jws-%d", revision)}, revision))
 }
 
 func goneEntry(party, id string, revision int64) *Entry {

@@ -62,7 +62,7 @@ func (p *Party) Rotate(tb testing.TB) *Party {
 // Sign signs a document with the current key.
 func (p *Party) Sign(tb testing.TB, typ string, payload any) string {
 	tb.Helper()
-	jws, err := party.Sign(p.Key, typ, payload)
+	jws, err := p.Key.Sign(typ, payload)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -109,7 +109,7 @@ type Publication struct {
 	Offer string `doc:"The offer: a compact JWS of type offer+jws, signed with the party's current key." json:"offer" maxLength:"31744" minLength:"1"`
 }
 
-// Offer is an offer, as the registry knows it.
+// Offer is an offer, as the registry says that it is: who verifies it has an offer.Signed.
 type Offer struct {
 	Party      string          `json:"party"`
 	ID         string          `doc:"Distinct among the offers of the party."                                              json:"id"`

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -268,12 +269,19 @@ func (n *news) party(p *store.Party) {
 
 // offer takes what an offer is into account. One that cannot be read is as if it were not there.
 func (n *news) offer(o *store.StoredOffer) {
-	read, err := readOffer(o.JWS)
+	read, err := offer.ReadSigned(o.JWS, func(jws, _ string, into any) (int, error) { // It was verified when it came.
+		payload, err := party.Payload(jws)
+		if err == nil {
+			err = json.Unmarshal(payload, into)
+		}
+		return o.Keys, err
+	})
 	if err != nil {
 		n.skip(err, offer.Key{Party: o.Party, Offer: o.ID}, o.RegistryRevision)
 		return
 	}
-	n.add(journal.NewOffer(&journal.Offer{JWS: o.JWS, Offer: n.follower.interner.Intern(read)}, o.RegistryRevision))
+	read.Offer = n.follower.interner.Intern(read.Offer)
+	n.add(journal.NewOffer(&read, o.RegistryRevision))
 }
 
 // gone takes into account that something is not there any more.
@@ -300,13 +308,4 @@ func partyOf(p *store.Party) registryv1.Party {
 		ID: p.ID, State: registryv1.State(p.State), Alive: !p.Silent, Keys: p.Keys, Announcement: p.Announcement,
 		Name: p.Name, Endpoint: p.Endpoint, Revision: p.Revision, Registered: p.RegistryRevision,
 	}
-}
-
-// readOffer reads an offer that was verified when it came.
-func readOffer(jws string) (offer.Offer, error) {
-	payload, err := party.Payload(jws)
-	if err != nil {
-		return offer.Offer{}, err
-	}
-	return offer.Parse(payload)
 }

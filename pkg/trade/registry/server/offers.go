@@ -5,8 +5,6 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -68,11 +66,7 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 	if err != nil {
 		return nil, err
 	}
-	var document json.RawMessage
-	if err := party.Verify(in.Body.Offer, offer.Type, who.party.keys.Current(), &document); err != nil {
-		return nil, rest.Wrong(http.StatusUnprocessableEntity, "body.offer", err)
-	}
-	read, err := offer.Parse(document)
+	read, err := offer.ReadSigned(in.Body.Offer, who.party.keys.Verify)
 	if err == nil {
 		err = read.Validate(now)
 	}
@@ -86,7 +80,7 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 		return nil, rest.Wrong(http.StatusUnprocessableEntity, "body.offer.id", fmt.Errorf("%.64q is not %s", read.ID, in.Offer))
 	}
 	kept, err := s.cfg.Store.PutOffer(ctx, store.StoredOffer{
-		Party: in.Party, ID: in.Offer, Keys: len(who.party.Keys), Revision: read.Revision, JWS: in.Body.Offer, ValidUntil: read.ValidUntil,
+		Party: in.Party, ID: in.Offer, Keys: read.Keys, Revision: read.Revision, JWS: read.JWS, ValidUntil: read.ValidUntil,
 	}, s.cfg.Limits.Offers)
 	if err != nil {
 		return nil, s.fromStore(err, "body.offer.revision")
@@ -140,9 +134,7 @@ func show(view *journal.View, e *journal.Entry, readable bool) (registryv1.Offer
 	if !readable {
 		return shown, nil
 	}
-	_, rest, _ := strings.Cut(e.Offer.JWS, ".") // It was taken apart with care when it came.
-	payload, _, _ := strings.Cut(rest, ".")
-	document, err := base64.RawURLEncoding.DecodeString(payload)
+	document, err := party.Payload(e.Offer.JWS)
 	if err != nil {
 		return registryv1.Offer{}, fmt.Errorf("read the offer %s: %w", e.Key, err)
 	}

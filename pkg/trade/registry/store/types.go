@@ -87,7 +87,7 @@ type Party struct {
 	RegistryRevision int64 // of its last change; a renewed lease is none
 }
 
-// StoredOffer is an offer of a party.
+// StoredOffer is a signed offer of a party, as a row. It is no offer.Signed: a store reads no document, and verifies nothing.
 type StoredOffer struct {
 	Party, ID  string
 	Keys       int    // the length of the party's chain, at whose end is the key that has signed the document
