@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -21,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 	"github.com/capacitorset/liqo-broker/pkg/trade/show"
 )
 
@@ -160,7 +160,7 @@ func (p *purchasing) request() (client.Object, error) {
 		return nil, err
 	}
 	o := &connectorv1alpha1.CapacityRequest{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
-	o.Spec.Resources, o.Spec.Duration, o.Spec.MaxPrice = quantities(needed), metav1.Duration{Duration: p.duration}, most
+	o.Spec.Resources, o.Spec.Duration, o.Spec.MaxPrice = v1alpha1.Quantities(needed.List()), metav1.Duration{Duration: p.duration}, most
 	o.Spec.Regions, o.Spec.Architectures, o.Spec.Expression = p.regions, p.arches, p.expression
 	for _, id := range p.sellers {
 		o.Spec.Sellers = append(o.Spec.Sellers, connectorv1alpha1.PartyID(id))
@@ -199,7 +199,7 @@ func (p *purchasing) purchase(m *seenCatalog, reference string) (client.Object, 
 	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.Offer), connectorv1alpha1.Label(plan)
 	o.Spec.Duration, o.Spec.MaxPrice = &metav1.Duration{Duration: p.duration}, most
 	if len(needed) > 0 {
-		o.Spec.Resources = quantities(needed)
+		o.Spec.Resources = v1alpha1.Quantities(needed.List())
 	}
 	return o, nil
 }
@@ -210,17 +210,7 @@ func (p *purchasing) most() (*connectorv1alpha1.Price, error) {
 	if price == nil || err != nil {
 		return nil, err
 	}
-	return &connectorv1alpha1.Price{
-		Amount: connectorv1alpha1.Amount(price.Amount.String()), Currency: price.Currency, Period: connectorv1alpha1.Period(price.Period),
-	}, nil
-}
-
-func quantities(of offer.Resources) v1alpha1.Quantities {
-	all := v1alpha1.Quantities{}
-	for name, quantity := range of {
-		all[corev1.ResourceName(name)] = quantity.Kubernetes()
-	}
-	return all
+	return new(objects.Price(*price)), nil
 }
 
 // over are the reasons for which nothing more happens by itself.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/show"
@@ -287,9 +288,9 @@ var deeds = []deed{
 				return program.Usage(errors.New("--cpu, --memory or --pods is needed"))
 			}
 			if c.purchase.Spec.Resources == nil {
-				c.purchase.Spec.Resources = quantities(nil)
+				c.purchase.Spec.Resources = v1alpha1.Quantities{}
 			}
-			maps.Copy(c.purchase.Spec.Resources, quantities(wanted))
+			maps.Copy(c.purchase.Spec.Resources, v1alpha1.Quantities(wanted.List()))
 			return nil
 		},
 	},

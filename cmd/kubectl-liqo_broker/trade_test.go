@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
@@ -287,7 +288,7 @@ func TestApproveChange(t *testing.T) {
 	for _, o := range objects {
 		if sale, is := o.(*connectorv1alpha1.Sale); is {
 			asked := contract.Change{Event: contract.Resize, Approval: contract.Pending, Terms: contract.Terms{
-				Revision: 3, Resources: resources("64", "32Gi"), Price: contract.Price{Amount: "9.5", Currency: "EUR", Period: "PT1H"}, EndsAt: now.Add(time.Hour),
+				Revision: 3, Resources: resources("64", "32Gi"), Price: offertest.Price("9.5"), EndsAt: now.Add(time.Hour),
 			}}
 			record, err := json.Marshal(contract.Record{View: contract.View{Change: &asked}})
 			if err != nil {

@@ -39,7 +39,7 @@ var floors = []floor{
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/show"}},
 	{"edges", "know one outside thing each", []string{
 		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
-		"pkg/trade/party", "pkg/trade/registry/store",
+		"pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",
 	}},
 	{"shared", "the API, the manifests, and what every part may use", []string{"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version", "pkg/wake"}},
 	{"core", "decides on values", []string{"pkg/core", "pkg/trade/core"}},

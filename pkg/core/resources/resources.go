@@ -175,6 +175,24 @@ func decimal(q resource.Quantity, places int) *big.Int {
 	return n.Mul(n, power)
 }
 
+// Thousandths returns how many thousandths of its unit a quantity has, rounded down: from 0 to a most.
+func Thousandths(q resource.Quantity, most int64) int64 {
+	switch {
+	case q.Sign() <= 0:
+		return 0
+	case intractable(q):
+		q = q.DeepCopy() // AsDec changes it.
+		if q.AsDec().Scale() > enough {
+			return 0
+		}
+		return most
+	}
+	if n := decimal(q, 3); n.IsInt64() {
+		return min(n.Int64(), most)
+	}
+	return most
+}
+
 // Bounds of a list. Lists become part of objects that etcd takes, and offers of many clusters part of one.
 const (
 	// MaxResources is how many resources a cluster or a pod can mean.
@@ -233,13 +251,15 @@ func beyond(q resource.Quantity) bool {
 	return intractable(q) || q.CmpInt64(most) > 0
 }
 
+// enough are more bits, and more decimal places, than any quantity in question has.
+const enough = 128
+
 // intractable reports whether a quantity has more digits than can be computed with.
 func intractable(q resource.Quantity) bool {
 	if _, ok := q.AsInt64(); ok {
 		return false
 	}
-	const enough = 128 // Bits, and decimal places: more than of any quantity in question.
-	q = q.DeepCopy()   // AsDec changes it.
+	q = q.DeepCopy() // AsDec changes it.
 	number := q.AsDec()
 	return number.UnscaledBig().BitLen() > enough || number.Scale() < -enough || number.Scale() > enough
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
 
@@ -36,6 +37,12 @@ func TestChange(t *testing.T) {
 	smaller := func(terms *contract.Terms) {
 		terms.Resources = terms.Resources.DeepCopy()
 		terms.Resources["cpu"] = resource.MustParse("1")
+	}
+	cheaper := func(change func(*contract.Terms)) func(*contract.Terms) {
+		return func(terms *contract.Terms) {
+			change(terms)
+			terms.Price = offertest.Price("0.01")
+		}
 	}
 	larger := func(terms *contract.Terms) {
 		terms.Resources = terms.Resources.DeepCopy()
@@ -67,8 +74,8 @@ func TestChange(t *testing.T) {
 		"over": {"it is not for sale", func(s *shop) {
 			s.offer.IssuedAt, s.offer.ValidUntil = s.offer.IssuedAt.Add(-2*time.Hour), s.offer.IssuedAt.Add(-time.Hour)
 		}, contract.Renew, later, false, contract.Resizing},
-		"closed, at another price":  {"only what is signed counts", closed, contract.Renew, func(terms *contract.Terms) { later(terms); terms.Price.Amount = "0.01" }, false, ""},
-		"smaller, at another price": {"only what is signed counts", closed, contract.Resize, func(terms *contract.Terms) { smaller(terms); terms.Price.Amount = "0.01" }, false, ""},
+		"closed, at another price":  {"only what is signed counts", closed, contract.Renew, cheaper(later), false, ""},
+		"smaller, at another price": {"only what is signed counts", closed, contract.Resize, cheaper(smaller), false, ""},
 		"smaller, with something new": {"that is no part", closed, contract.Resize, func(terms *contract.Terms) {
 			smaller(terms)
 			terms.Resources["nvidia.com/gpu"] = resource.MustParse("1")
@@ -86,7 +93,7 @@ func TestChange(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				wanted.OfferRevision, wanted.OfferDigest, wanted.Price.Amount = s.offer.Revision, s.offer.Fingerprint(), price.Amount.String()
+				wanted.OfferRevision, wanted.OfferDigest, wanted.Price = s.offer.Revision, s.offer.Fingerprint(), price
 			}
 			s.mu.Unlock()
 			test.terms(&wanted)

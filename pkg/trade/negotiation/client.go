@@ -166,9 +166,9 @@ func (c *Client) Quote(ctx context.Context, request negotiationv1.QuoteRequest) 
 // meant returns an error if a quote is not of what was asked for.
 func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error {
 	terms := quoted.Terms
-	wanted, err := readResources(request.Resources)
+	wanted, err := offer.ParseResources(request.Resources)
 	if err != nil {
-		return fmt.Errorf("resources.%w: %w", err, contract.ErrTerms)
+		return fmt.Errorf("%w: %w", offer.In("resources", err), contract.ErrTerms)
 	}
 	plan, _ := quoted.Offer.Plan(request.Plan)
 	price, err := plan.Cost(offer.FromList(terms.Resources))
@@ -184,7 +184,7 @@ func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error 
 		return fmt.Errorf("terms of another offer: %w", contract.ErrTerms)
 	case !offer.FromList(terms.Resources).Covers(wanted):
 		return fmt.Errorf("fewer resources than asked for: %w", contract.ErrTerms)
-	case terms.Price != contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)}:
+	case terms.Price != price:
 		return fmt.Errorf("another price than the offer's: %w", contract.ErrTerms)
 	case terms.Notice != time.Duration(plan.Notice):
 		return fmt.Errorf("another notice than the offer's: %w", contract.ErrTerms)

@@ -102,9 +102,9 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %.63q of offer %s does not exist: %w", asked.Plan, asked.Offer, contract.ErrTerms)
 	}
-	wanted, err := readResources(asked.Resources)
+	wanted, err := offer.ParseResources(asked.Resources)
 	if err != nil {
-		return nil, fmt.Errorf("resources.%w: %w", err, contract.ErrTerms)
+		return nil, fmt.Errorf("%w: %w", offer.In("resources", err), contract.ErrTerms)
 	}
 	granted, err := plan.Grant(wanted)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	terms := contract.Terms{
 		ID: asked.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1, Cluster: readCluster(asked.Cluster),
 		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID,
-		Resources: granted.List(), Price: contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)},
+		Resources: granted.List(), Price: price,
 		StartsAt: asked.StartsAt.UTC().Truncate(time.Second), EndsAt: asked.EndsAt.UTC().Truncate(time.Second),
 		Notice: time.Duration(plan.Notice), Drain: s.cfg.Drain,
 	}
@@ -234,9 +234,8 @@ func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.
 	if err != nil {
 		return fmt.Errorf("terms.resources: %w", err)
 	}
-	want := contract.Price{Amount: price.Amount.String(), Currency: price.Currency, Period: string(price.Period)}
-	if terms.Price != want {
-		return fmt.Errorf("terms.price: %.99v is not what the plan costs, %v", terms.Price, want)
+	if terms.Price != price {
+		return fmt.Errorf("terms.price: %s is not what the plan costs, %s", terms.Price, price)
 	}
 	return nil
 }
@@ -292,25 +291,25 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 func (s *Server) room(ctx context.Context, buyer party.ID) error {
 	limits := s.cfg.Limits
 	if !s.pacer(buyer).contracts.Allow() {
-		return fmt.Errorf("%w new contracts of party %s, of at most %d in a minute", ErrTooMany, buyer, limits.NewPerMinute)
+		return fmt.Errorf("party %s begins more contracts than its %d in a minute: %w", buyer, limits.NewPerMinute, ErrTooMany)
 	}
 	count, err := s.cfg.Store.Count(ctx, string(buyer))
 	switch {
 	case err != nil:
 		return fmt.Errorf("count the contracts of party %s: %w", buyer, err)
 	case count.Open >= limits.Open:
-		return fmt.Errorf("%w contracts of party %s are not over: %d, of at most %d", ErrTooMany, buyer, count.Open, limits.Open)
+		return fmt.Errorf("party %s has %d contracts that are not over, of at most %d: %w", buyer, count.Open, limits.Open, ErrTooMany)
 	case count.Kept >= limits.Kept:
-		return fmt.Errorf("%w contracts of party %s are stored: %d, of at most %d; those that are over are forgotten after a time",
-			ErrTooMany, buyer, count.Kept, limits.Kept)
+		return fmt.Errorf("party %s has %d contracts that are stored, of at most %d, of which those that are over are forgotten after a time: %w",
+			buyer, count.Kept, limits.Kept, ErrTooMany)
 	case count.Lapsed >= limits.Lapsed:
-		return fmt.Errorf("%w reservations of party %s were not signed: %d, of at most %d; they are forgotten after a time",
-			ErrTooMany, buyer, count.Lapsed, limits.Lapsed)
+		return fmt.Errorf("party %s has %d reservations that it has not signed, of at most %d, which are forgotten after a time: %w",
+			buyer, count.Lapsed, limits.Lapsed, ErrTooMany)
 	case count.Bytes >= limits.Bytes:
-		return fmt.Errorf("%w bytes of contracts of party %s are stored: %d, of at most %d; those that are over are forgotten after a time",
-			ErrTooMany, buyer, count.Bytes, limits.Bytes)
+		return fmt.Errorf("the contracts of party %s have %d bytes, of at most %d, and those that are over are forgotten after a time: %w",
+			buyer, count.Bytes, limits.Bytes, ErrTooMany)
 	case count.AllOpen >= limits.AllOpen || count.AllKept >= limits.AllKept || count.AllBytes >= limits.AllBytes:
-		return fmt.Errorf("%w contracts of all parties: this seller takes no new ones for now", ErrTooMany)
+		return fmt.Errorf("this seller takes no new contracts of any party for now: %w", ErrTooMany)
 	}
 	return nil
 }
@@ -406,7 +405,7 @@ func (s *Server) wait(ctx context.Context, id string, after int64, most time.Dur
 	buyer := string(callerOf(ctx).ID())
 	leave, ok := s.poll.Enter(source.Caller(buyer))
 	if !ok {
-		return fmt.Errorf("%w requests of party %s wait for changes", ErrTooMany, buyer)
+		return fmt.Errorf("other requests of party %s wait for changes: %w", buyer, ErrTooMany)
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, most)

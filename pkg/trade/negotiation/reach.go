@@ -44,11 +44,12 @@ func (s *Server) reaches(ctx context.Context, terms contract.Terms, said *negoti
 	}
 	leave, ok := s.tries.Enter(source.Caller(terms.Buyer))
 	if !ok {
-		return fmt.Errorf("%w clusters are tried to be reached", ErrTooMany)
+		return fmt.Errorf("this seller tries to reach other clusters: %w", ErrTooMany)
 	}
 	defer leave()
 	if !s.pacer(try.buyer).tries.Allow() {
-		return fmt.Errorf("%w tries to reach the clusters of party %s, of at most %d in a minute", ErrTooMany, terms.Buyer, s.cfg.Limits.TriesPerMinute)
+		most := s.cfg.Limits.TriesPerMinute
+		return fmt.Errorf("party %s has its clusters tried more than its %d times in a minute: %w", terms.Buyer, most, ErrTooMany)
 	}
 	// A failure is told when the time is over, and no sooner.
 	trying, cancel := context.WithTimeout(ctx, s.cfg.TryFor)

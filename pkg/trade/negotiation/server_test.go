@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationtest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
@@ -418,7 +419,7 @@ func TestRefuses(t *testing.T) {
 		"forged signature":    {"the buyer's terms and key ID, signed by another", buyer, "PUT", "/contracts/a/signature", forged(), 422, "not signed by the key"},
 		"replayed signature":  {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
 		"other ID":            {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
-		"other terms":         {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price.Amount = "0.01" }), 422, "other terms"},
+		"other terms":         {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price = offertest.Price("0.01") }), 422, "other terms"},
 		"other cluster":       {"not that of the reservation", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Cluster.ID = "other-id" }), 422, "other terms"},
 		"for another":         {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
 		"another buyer":       {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
@@ -533,14 +534,14 @@ func TestTooMany(t *testing.T) {
 		all  bool // It is about all parties.
 		says string
 	}{
-		"in a minute": {set: func(l *negotiation.Limits) { l.NewAtOnce, l.NewPerMinute = 2, 1 }, over: true, says: "at most 1 in a minute"},
-		"open":        {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "not over: 2, of at most 2"},
-		"kept":        {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "are stored: 2, of at most 2"},
-		"lapsed":      {set: func(l *negotiation.Limits) { l.Lapsed = 2 }, over: true, says: "were not signed: 2, of at most 2"},
-		"bytes":       {set: func(l *negotiation.Limits) { l.Bytes = 1500 }, over: true, says: "bytes of contracts of party"},
-		"all open":    {set: func(l *negotiation.Limits) { l.AllOpen = 2 }, all: true, says: "of all parties"},
-		"all kept":    {set: func(l *negotiation.Limits) { l.AllKept = 2 }, over: true, all: true, says: "of all parties"},
-		"all bytes":   {set: func(l *negotiation.Limits) { l.AllBytes = 1500 }, over: true, all: true, says: "of all parties"},
+		"in a minute": {set: func(l *negotiation.Limits) { l.NewAtOnce, l.NewPerMinute = 2, 1 }, over: true, says: "more contracts than its 1 in a minute"},
+		"open":        {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "2 contracts that are not over, of at most 2"},
+		"kept":        {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "2 contracts that are stored, of at most 2"},
+		"lapsed":      {set: func(l *negotiation.Limits) { l.Lapsed = 2 }, over: true, says: "2 reservations that it has not signed, of at most 2"},
+		"bytes":       {set: func(l *negotiation.Limits) { l.Bytes = 1500 }, over: true, says: "bytes, of at most 1500"},
+		"all open":    {set: func(l *negotiation.Limits) { l.AllOpen = 2 }, all: true, says: "no new contracts of any party"},
+		"all kept":    {set: func(l *negotiation.Limits) { l.AllKept = 2 }, over: true, all: true, says: "no new contracts of any party"},
+		"all bytes":   {set: func(l *negotiation.Limits) { l.AllBytes = 1500 }, over: true, all: true, says: "no new contracts of any party"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, func(cfg *negotiation.Config) { tc.set(&cfg.Limits) })

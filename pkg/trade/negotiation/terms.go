@@ -7,13 +7,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
@@ -24,8 +20,6 @@ import (
 )
 
 const (
-	// maxResources bounds a list of resources, as in offers.
-	maxResources = 32
 	// maxReason bounds the reasons that the sides tell each other, in bytes.
 	maxReason = 1024
 	// maxCountersignature bounds one in bytes: it holds a signature, which a request has room for.
@@ -48,14 +42,16 @@ func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 	terms := contract.Terms{
 		ID: said.ID, Buyer: said.Buyer, Seller: said.Seller, Revision: said.Revision, Cluster: readCluster(said.Cluster),
 		Offer: said.Offer, OfferRevision: said.OfferRevision, OfferDigest: said.OfferDigest, Plan: said.Plan,
-		Price:    contract.Price{Amount: said.Price.Amount, Currency: said.Price.Currency, Period: said.Price.Period},
 		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), EffectiveAt: said.EffectiveAt.UTC(),
 	}
-	granted, err := readResources(said.Resources)
+	granted, err := offer.ParseResources(said.Resources)
 	if err != nil {
-		return contract.Terms{}, fmt.Errorf("terms.resources.%w: %w", err, contract.ErrTerms)
+		return contract.Terms{}, fmt.Errorf("%w: %w", offer.In("terms.resources", err), contract.ErrTerms)
 	}
 	terms.Resources = granted.List()
+	if terms.Price, err = offer.ParsePrice(said.Price.Amount, said.Price.Currency, said.Price.Period); err != nil {
+		return contract.Terms{}, fmt.Errorf("%w: %w", offer.In("terms.price", err), contract.ErrTerms)
+	}
 	for _, duration := range []struct {
 		name, text string
 		into       *time.Duration
@@ -85,44 +81,17 @@ func readCluster(said negotiationv1.Cluster) cluster.Identity {
 	return cluster.Identity{ID: cluster.ID(said.ID), Name: said.Name}
 }
 
-// readResources returns quantities that are as strict as those of offers. The error begins with the name of the resource.
-func readResources(texts map[string]string) (offer.Resources, error) {
-	if len(texts) > maxResources {
-		return nil, fmt.Errorf("length: %d is more than %d", len(texts), maxResources)
-	}
-	read := make(offer.Resources, len(texts))
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		quantity, err := offer.ParseQuantity(texts[name])
-		if err != nil {
-			return nil, fmt.Errorf("%.253s: %w", name, err)
-		}
-		read[name] = quantity
-	}
-	return read, nil
-}
-
 // writeTerms writes terms as they are signed: the same terms are the same text.
 func writeTerms(terms contract.Terms) negotiationv1.Terms {
 	return negotiationv1.Terms{
 		ID: terms.ID, Buyer: terms.Buyer, Seller: terms.Seller, Revision: terms.Revision,
 		Cluster: negotiationv1.Cluster{ID: string(terms.Cluster.ID), Name: terms.Cluster.Name},
 		Offer:   terms.Offer, OfferRevision: terms.OfferRevision, OfferDigest: terms.OfferDigest, Plan: terms.Plan,
-		Resources: writeResources(terms.Resources),
-		Price:     negotiationv1.Price{Amount: terms.Price.Amount, Currency: terms.Price.Currency, Period: terms.Price.Period},
+		Resources: offer.FromList(terms.Resources).Texts(),
+		Price:     negotiationv1.Price{Amount: terms.Price.Amount.String(), Currency: terms.Price.Currency, Period: string(terms.Price.Period)},
 		StartsAt:  terms.StartsAt.UTC(), EndsAt: terms.EndsAt.UTC(), EffectiveAt: terms.EffectiveAt.UTC(),
 		Notice: offer.Duration(terms.Notice).String(), Drain: offer.Duration(terms.Drain).String(),
 	}
-}
-
-func writeResources(list corev1.ResourceList) map[string]string {
-	if len(list) == 0 {
-		return nil
-	}
-	texts := make(map[string]string, len(list))
-	for name, quantity := range offer.FromList(list) {
-		texts[name] = quantity.String()
-	}
-	return texts
 }
 
 // SignTerms signs terms as their buyer. The same terms and key give the same signature.

@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
 
 // Seller is a party of the catalog.
@@ -93,9 +94,7 @@ func asked(status *connectorv1alpha1.SaleStatus) *Asked {
 	terms := record.Change.Terms
 	return &Asked{
 		Revision: terms.Revision, Resources: terms.Resources, EndTime: metav1.NewTime(terms.EndsAt),
-		Price: connectorv1alpha1.Price{
-			Amount: connectorv1alpha1.Amount(terms.Price.Amount), Currency: terms.Price.Currency, Period: connectorv1alpha1.Period(terms.Price.Period),
-		},
+		Price: objects.Price(terms.Price),
 	}
 }
 
@@ -287,11 +286,11 @@ func statusPrice(p *connectorv1alpha1.Price) string {
 	if p == nil {
 		return ""
 	}
-	money, err := offer.ParseAmount(string(p.Amount))
+	price, err := objects.ReadPrice(*p)
 	if err != nil {
 		return string(p.Amount) + " " + p.Currency + "/" + string(p.Period)
 	}
-	return PriceText(offer.Price{Amount: money, Currency: p.Currency, Period: offer.Period(p.Period)})
+	return PriceText(price)
 }
 
 // ParsePrice reads what PriceText writes. The error says how a price is written.

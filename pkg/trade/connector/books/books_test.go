@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationtest"
 )
@@ -117,7 +118,7 @@ func newStore(t *testing.T, s *server) *books.Store {
 func terms(id string) contract.Terms {
 	return contract.Terms{
 		ID: id, Buyer: buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p",
-		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
+		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: offertest.Price("1"),
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: time.Minute,
 	}
 }

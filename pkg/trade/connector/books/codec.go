@@ -15,6 +15,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 )
 
@@ -114,13 +116,11 @@ func describe(status *connectorv1alpha1.SaleStatus, record contract.Record, text
 }
 
 // price returns a price as objects have it; nil is none.
-func price(of contract.Price) *connectorv1alpha1.Price {
-	if of.Amount == "" {
+func price(of offer.Price) *connectorv1alpha1.Price {
+	if of == (offer.Price{}) {
 		return nil
 	}
-	return &connectorv1alpha1.Price{
-		Amount: connectorv1alpha1.Amount(of.Amount), Currency: of.Currency, Period: connectorv1alpha1.Period(of.Period),
-	}
+	return new(objects.Price(of))
 }
 
 // Superseded returns earlier terms as objects have them.

@@ -34,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/catalog"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
@@ -278,7 +279,7 @@ func TestMarket(t *testing.T) {
 	c.until("the registry is followed again", func() bool { return c.condition("west", "Following") == "True/Following" }, "west")
 	publish(t, west, bob, "small", "0.40", 2)
 	c.until("what changed meanwhile is seen", func() bool {
-		return cmp.Equal(c.names(offer.Filter{Parties: []string{bob.ID}, MaxPrice: price(t, "0.3")}), []string{})
+		return cmp.Equal(c.names(offer.Filter{Parties: []string{bob.ID}, MaxPrice: new(offertest.Price("0.3"))}), []string{})
 	}, "west")
 	if snapshots, resumed := watches(t, west, "snapshot"), watches(t, west, "resumed"); snapshots != 0 || resumed == 0 {
 		t.Errorf("after both restarts %v snapshots were sent, and %v watches resumed", snapshots, resumed)
@@ -326,15 +327,6 @@ func TestNoRoom(t *testing.T) {
 		return len(c.names(offer.Filter{})) == 21 && c.condition("r", "Complete") == "True/AllKept"
 	}, "r")
 	end()
-}
-
-func price(t *testing.T, amount string) *offer.Price {
-	t.Helper()
-	read, err := offer.ParseAmount(amount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &offer.Price{Amount: read, Currency: "EUR", Period: offer.Hour}
 }
 
 // watches returns how many watches of a registry began in one way.

@@ -4,7 +4,6 @@
 package offers
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
@@ -48,7 +48,7 @@ func document(
 	for i := range spec.Plans {
 		p, err := plan(&spec.Plans[i])
 		if err != nil {
-			return offer.Offer{}, nil, fmt.Errorf("spec.plans[%d].%w", i, err)
+			return offer.Offer{}, nil, offer.In(fmt.Sprintf("spec.plans[%d]", i), err)
 		}
 		of := left{sold: books.Sold(o.Name, p.ID, now)}
 		of.available = min(times(smallest(p), free), maxAvailable)
@@ -67,61 +67,50 @@ func plan(from *connectorv1alpha1.OfferPlan) (offer.Plan, error) {
 		ID: string(from.ID), Name: from.Title, Stock: from.Stock,
 		MinDuration: duration(from.MinDuration), MaxDuration: duration(from.MaxDuration), Notice: duration(from.Notice),
 	}
-	amount, err := offer.ParseAmount(string(from.Price.Amount))
-	if err != nil {
-		return offer.Plan{}, fmt.Errorf("price.amount: %w", err)
+	var err error
+	if p.Price, err = objects.ReadPrice(from.Price); err != nil {
+		return offer.Plan{}, offer.In("price", err)
 	}
-	p.Price = offer.Price{Amount: amount, Currency: from.Price.Currency, Period: offer.Period(from.Price.Period)}
-	if from.Range == nil {
-		p.Resources, err = quantities("resources", from.Resources)
-	} else {
+	type amounts struct {
+		field string
+		from  v1alpha1.Quantities
+		to    *offer.Resources
+	}
+	all := []amounts{{"resources", from.Resources, &p.Resources}}
+	if from.Range != nil {
 		p.Range = &offer.Range{}
-		for _, each := range []struct {
-			field string
-			from  v1alpha1.Quantities
-			to    *offer.Resources
-		}{{"range.min", from.Range.Min, &p.Range.Min}, {"range.max", from.Range.Max, &p.Range.Max}, {"range.step", from.Range.Step, &p.Range.Step}} {
-			var failed error
-			*each.to, failed = quantities(each.field, each.from)
-			err = errors.Join(err, failed)
+		all = []amounts{
+			{"range.min", from.Range.Min, &p.Range.Min}, {"range.max", from.Range.Max, &p.Range.Max}, {"range.step", from.Range.Step, &p.Range.Step},
+		}
+	}
+	for _, each := range all {
+		if *each.to, err = offer.ReadList(corev1.ResourceList(each.from)); err != nil {
+			return offer.Plan{}, offer.In(each.field, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(from.UnitPrices)) {
-		unit, failed := unitPrice(from.UnitPrices[name])
-		if failed != nil {
-			err = errors.Join(err, fmt.Errorf("unitPrices[%.64s].%w", name, failed))
+		unit, err := unitPrice(from.UnitPrices[name])
+		if err != nil {
+			return offer.Plan{}, offer.In(fmt.Sprintf("unitPrices[%.64q]", name), err)
 		}
 		if p.UnitPrices == nil {
 			p.UnitPrices = map[string]offer.UnitPrice{}
 		}
 		p.UnitPrices[name] = unit
 	}
-	return p, err
+	return p, nil
 }
 
 func unitPrice(from connectorv1alpha1.UnitPrice) (offer.UnitPrice, error) {
 	amount, err := offer.ParseAmount(string(from.Amount))
 	if err != nil {
-		return offer.UnitPrice{}, fmt.Errorf("amount: %w", err)
+		return offer.UnitPrice{}, offer.In("amount", err)
 	}
 	per, err := offer.ParseQuantity(from.Per)
 	if err != nil {
-		return offer.UnitPrice{}, fmt.Errorf("per: %w", err)
+		return offer.UnitPrice{}, offer.In("per", err)
 	}
 	return offer.UnitPrice{Amount: amount, Per: per}, nil
-}
-
-func quantities(field string, from v1alpha1.Quantities) (offer.Resources, error) {
-	read := offer.Resources{}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		quantity := from[name]
-		q, err := offer.ParseQuantity(quantity.String())
-		if err != nil {
-			return nil, fmt.Errorf("%s[%.64s]: %w", field, name, err)
-		}
-		read[string(name)] = q
-	}
-	return read, nil
 }
 
 func duration(d *metav1.Duration) offer.Duration {

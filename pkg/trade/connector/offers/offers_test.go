@@ -446,12 +446,12 @@ func TestInvalid(t *testing.T) {
 		change func(*connectorv1alpha1.OfferSpec)
 		want   string
 	}{
-		"Negative": {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("-1") }, "spec.plans[0].resources[cpu]"},
-		"TooFine":  {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("1u") }, "spec.plans[0].resources[cpu]"},
+		"Negative": {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("-1") }, `spec.plans[0].resources["cpu"]`},
+		"TooFine":  {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("1u") }, `spec.plans[0].resources["cpu"]`},
 		"Amount":   {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Price.Amount = "1e1.5" }, "spec.plans[0].price.amount"},
 		"Per": {func(s *connectorv1alpha1.OfferSpec) {
 			s.Plans[0].UnitPrices = map[string]connectorv1alpha1.UnitPrice{"cpu": {Amount: "1", Per: "8GB"}}
-		}, "spec.plans[0].unitPrices[cpu].per"},
+		}, `spec.plans[0].unitPrices["cpu"].per`},
 		"NoPods":   {func(s *connectorv1alpha1.OfferSpec) { delete(s.Plans[0].Resources, "pods") }, "pods"},
 		"Currency": {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Price.Currency = "euro" }, "currency"},
 		"Secret":   {func(s *connectorv1alpha1.OfferSpec) { s.Description = "https://user:password@host" }, "description"},

@@ -23,7 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
-	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
 
 // Reconciler writes on each ForeignCluster what a core there costs by the contracts in force. It can be used concurrently.
@@ -100,16 +100,12 @@ func ofCore(purchases []connectorv1alpha1.Purchase, id cluster.ID) (kpi.Price, b
 		if status.Price == nil || price.Currency != "" && price.Currency != status.Price.Currency {
 			return kpi.Price{}, false
 		}
-		amount, err := offer.ParseAmount(string(status.Price.Amount))
+		cost, err := objects.ReadPrice(*status.Price)
 		if err != nil {
 			return kpi.Price{}, false
 		}
-		period := offer.Period(status.Price.Period)
-		if period.Duration() == 0 {
-			return kpi.Price{}, false
-		}
-		hourly, _ := offer.Price{Amount: amount, Period: period}.PerHour().Float64()
-		price.Currency = status.Price.Currency
+		hourly, _ := cost.PerHour().Float64()
+		price.Currency = cost.Currency
 		price.Amount += hourly
 		cores += status.Resources.Cpu().AsApproximateFloat64()
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
 
 const (
@@ -541,9 +542,7 @@ func (d *drive) writeStatus(ctx context.Context) error {
 		if paid := d.record.Purchase.Seen.PaidUntil; !paid.IsZero() {
 			status.PaidUntilTime = &metav1.Time{Time: paid}
 		}
-		status.Price = &connectorv1alpha1.Price{
-			Amount: connectorv1alpha1.Amount(terms.Price.Amount), Currency: terms.Price.Currency, Period: connectorv1alpha1.Period(terms.Price.Period),
-		}
+		status.Price = new(objects.Price(terms.Price))
 	}
 	if equality.Semantic.DeepEqual(d.stored, status) {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
 
 // maxRecord bounds status.record in bytes, as the API does.
@@ -69,7 +69,7 @@ func (r *record) text() (string, error) {
 }
 
 // tooExpensive returns why a price is more than people pay; empty if it is not. That is spec.maxPrice, or else what was listed.
-func tooExpensive(spec *connectorv1alpha1.PurchaseSpec, asked contract.Price) (string, error) {
+func tooExpensive(spec *connectorv1alpha1.PurchaseSpec, asked offer.Price) (string, error) {
 	most, field := spec.MaxPrice, "spec.maxPrice"
 	if most == nil && spec.Listed != nil {
 		most, field = &spec.Listed.Price, "spec.listed.price"
@@ -77,29 +77,12 @@ func tooExpensive(spec *connectorv1alpha1.PurchaseSpec, asked contract.Price) (s
 	if most == nil {
 		return "Say spec.maxPrice, the most that it may cost.", nil
 	}
-	limit, err := perHour(string(most.Amount), string(most.Period))
+	limit, err := objects.ReadPrice(*most)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", field, err)
+		return "", offer.In(field, err)
 	}
-	cost, err := perHour(asked.Amount, asked.Period)
-	if err != nil {
-		return "", fmt.Errorf("the price: %w", err)
-	}
-	if asked.Currency == most.Currency && cost.Cmp(limit) <= 0 {
+	if asked.Currency == limit.Currency && asked.Compare(limit) <= 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("It costs %s %s/%s, and %s is %s %s/%s.",
-		asked.Amount, asked.Currency, asked.Period, field, most.Amount, most.Currency, most.Period), nil
-}
-
-// perHour returns what an hour costs.
-func perHour(amount, period string) (*big.Rat, error) {
-	money, err := offer.ParseAmount(amount)
-	if err != nil {
-		return nil, err
-	}
-	if offer.Period(period).Duration() <= 0 {
-		return nil, fmt.Errorf("%.16q is no period", period)
-	}
-	return offer.Price{Amount: money, Period: offer.Period(period)}.PerHour(), nil
+	return fmt.Sprintf("It costs %s, and %s is %s.", asked, field, limit), nil
 }

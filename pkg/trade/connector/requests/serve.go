@@ -8,13 +8,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/readiness"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
 
 const (
@@ -337,9 +341,7 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(),
 			Listed: &connectorv1alpha1.ListedPlan{
 				Digest: c.Digest, Region: c.Region, Notice: metav1.Duration{Duration: c.Notice},
-				Price: connectorv1alpha1.Price{
-					Amount: connectorv1alpha1.Amount(c.Price.Amount.String()), Currency: c.Price.Currency, Period: connectorv1alpha1.Period(c.Price.Period),
-				},
+				Price: objects.Price(c.Price),
 			},
 		},
 	}
@@ -382,25 +384,21 @@ func (r *Reconciler) Fits(ctx context.Context, purchase *connectorv1alpha1.Purch
 // filterOf returns what offers have to pass. The error names the field.
 func filterOf(spec connectorv1alpha1.CapacityRequestSpec, duration metav1.Duration) (offer.Filter, error) {
 	filter := offer.Filter{
-		Resources: offer.Resources{}, Duration: offer.Duration(duration.Duration), Currency: spec.Currency,
+		Duration: offer.Duration(duration.Duration), Currency: spec.Currency,
 		Regions: spec.Regions, Architectures: spec.Architectures, Types: spec.Types, Expression: spec.Expression,
 	}
-	for name, quantity := range spec.Resources {
-		if quantity.IsZero() {
-			continue
-		}
-		read, err := offer.ParseQuantity(quantity.String())
-		if err != nil {
-			return offer.Filter{}, fmt.Errorf("spec.resources[%s]: %w", name, err)
-		}
-		filter.Resources[string(name)] = read
+	var err error
+	needed := maps.Clone(spec.Resources)
+	maps.DeleteFunc(needed, func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
+	if filter.Resources, err = offer.ReadList(corev1.ResourceList(needed)); err != nil {
+		return offer.Filter{}, offer.In("spec.resources", err)
 	}
-	if most := spec.MaxPrice; most != nil {
-		amount, err := offer.ParseAmount(string(most.Amount))
+	if spec.MaxPrice != nil {
+		most, err := objects.ReadPrice(*spec.MaxPrice)
 		if err != nil {
-			return offer.Filter{}, fmt.Errorf("spec.maxPrice.amount: %w", err)
+			return offer.Filter{}, offer.In("spec.maxPrice", err)
 		}
-		filter.MaxPrice = &offer.Price{Amount: amount, Currency: most.Currency, Period: offer.Period(most.Period)}
+		filter.MaxPrice = &most
 	}
 	for _, kind := range spec.Kinds {
 		filter.Kinds = append(filter.Kinds, offer.Kind(kind))

@@ -32,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
 
@@ -165,7 +166,7 @@ func (s *seller) write() error {
 func terms(buyer, id string) contract.Terms {
 	return contract.Terms{
 		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Cluster: edge, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p",
-		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
+		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: offertest.Price("1"),
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: drain,
 	}
 }

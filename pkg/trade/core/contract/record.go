@@ -15,6 +15,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 )
 
 const (
@@ -35,13 +36,6 @@ const (
 // Key names a contract: its buyer, and the ID that the buyer has chosen.
 type Key = ledger.Key
 
-// Price is what a buyer pays, as the plan says it.
-type Price struct {
-	Amount   string `json:"amount"`
-	Currency string `json:"currency"`
-	Period   string `json:"period"`
-}
-
 // Terms are what both sign. Times are in whole seconds, in UTC.
 type Terms struct {
 	ID     string `json:"id"`
@@ -58,7 +52,7 @@ type Terms struct {
 	Plan          string `json:"plan"`
 	// Resources are what the buyer is granted, for one of the plan's stock.
 	Resources corev1.ResourceList `json:"resources"`
-	Price     Price               `json:"price"`
+	Price     offer.Price         `json:"price"`
 
 	// StartsAt is when the contract begins: when it is signed, if that is later than it was ordered for.
 	StartsAt time.Time `json:"startsAt"`
@@ -126,10 +120,8 @@ func (t Terms) Validate() error {
 			return fmt.Errorf("%s has %d bytes, not 1 to %d of UTF-8: %w", name, len(text), maxText, ErrTerms)
 		}
 	}
-	for name, text := range map[string]string{"amount": t.Price.Amount, "currency": t.Price.Currency, "period": t.Price.Period} {
-		if len(text) > maxText || !utf8.ValidString(text) {
-			return fmt.Errorf("%s has %d bytes, not up to %d of UTF-8: %w", name, len(text), maxText, ErrTerms)
-		}
+	if err := t.Price.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", offer.In("price", err), ErrTerms)
 	}
 	if err := ledger.Validate(t.Resources); err != nil {
 		return fmt.Errorf("resources: %w: %w", err, ErrTerms)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 )
 
 // scene is a record in a state, and the ledger beside it.
@@ -240,7 +241,7 @@ func TestRefusedTerms(t *testing.T) {
 	all := scenes(t, time.Hour)
 	reserved, active, resizing := all[contract.Reserved][0], all[contract.Active][0], all[contract.Resizing][0]
 	cheaper := terms
-	cheaper.Price.Amount = "0"
+	cheaper.Price = offertest.Price("0")
 	huge, stranger, past := terms, terms, terms
 	huge.Resources = resourcesOf(1<<60, 2)
 	stranger.Buyer = "stranger"
@@ -252,7 +253,7 @@ func TestRefusedTerms(t *testing.T) {
 	nowhere, nameless := terms, terms
 	nowhere.Cluster.ID, nameless.Cluster.Name = "", "Not A Label"
 	other := resizing.record.Change.Terms
-	other.Price.Amount = "0"
+	other.Price = offertest.Price("0")
 	unsigned := signed(contract.Sign, terms)
 	unsigned.Countersignature = ""
 	cases := map[string]struct {
@@ -354,9 +355,9 @@ func TestObserveRefuses(t *testing.T) {
 		"a contract that it did not sign": {"only its signature binds it", fresh, view(all[contract.Active][0], func(*contract.View) {})},
 		"new terms":                       {"the terms in force are those it signed", bought, view(all[contract.Active][2], func(*contract.View) {})},
 		"a higher price": {"the price is part of the terms", bought,
-			view(all[contract.Active][0], func(v *contract.View) { v.Terms.Price.Amount = "100" })},
+			view(all[contract.Active][0], func(v *contract.View) { v.Terms.Price = offertest.Price("100") })},
 		"a worse reservation": {"it would sign what it did not ask for", fresh,
-			view(all[contract.Reserved][0], func(v *contract.View) { v.Terms.Price.Amount = "100" })},
+			view(all[contract.Reserved][0], func(v *contract.View) { v.Terms.Price = offertest.Price("100") })},
 		"no signature any more": {"both have signed", bought, view(all[contract.Active][0], func(v *contract.View) { v.Countersignature = "" })},
 		"another contract":      {"it did not ask for that", bought, view(all[contract.Active][0], func(v *contract.View) { v.Key.ID = "c2" })},
 		"a state of its own":    {"there is no such state", bought, view(all[contract.Active][0], func(v *contract.View) { v.State = "Free" })},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 )
 
 // bargain is both sides of a contract, over a network that loses nothing.
@@ -112,7 +113,7 @@ func TestBeginRefuses(t *testing.T) {
 		"in the future":    func(terms *contract.Terms) { terms.StartsAt, terms.EndsAt = begin.Add(day), terms.EndsAt.Add(day) },
 		"for longer":       func(terms *contract.Terms) { terms.EndsAt = terms.EndsAt.Add(time.Hour) },
 		"for less":         func(terms *contract.Terms) { terms.EndsAt = terms.EndsAt.Add(-time.Hour) },
-		"another price":    func(terms *contract.Terms) { terms.Price.Amount = "0" },
+		"another price":    func(terms *contract.Terms) { terms.Price = offertest.Price("0") },
 		"from when counts": func(terms *contract.Terms) { terms.EffectiveAt = begin.Add(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestSuperseded(t *testing.T) {
 		b.until(contract.Active)
 	}
 	b.now = begin.Add(day)
-	change(contract.Renew, func(terms *contract.Terms) { terms.EndsAt, terms.Price.Amount = terms.EndsAt.Add(day), "3" })
+	change(contract.Renew, func(terms *contract.Terms) { terms.EndsAt, terms.Price = terms.EndsAt.Add(day), offertest.Price("3") })
 	b.now = begin.Add(2 * day)
 	change(contract.Resize, func(terms *contract.Terms) { terms.Resources = resourcesOf(3, 2) })
 	for side, kept := range map[string]struct {
@@ -165,7 +166,7 @@ func TestSuperseded(t *testing.T) {
 	}
 	for range 100 {
 		b.now = b.now.Add(time.Minute)
-		change(contract.Resize, func(terms *contract.Terms) { terms.Price.Amount += "0" })
+		change(contract.Resize, func(terms *contract.Terms) { terms.Price = offertest.Price("10") })
 	}
 	kept := b.scene.record.Superseded
 	if len(kept) != 32 || kept[31].Terms.Revision+1 != b.scene.record.Terms.Revision || len(b.purchase.Superseded) != 32 {

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 )
 
 // begin is when all worlds begin.
@@ -46,7 +47,7 @@ func resourcesOf(cpu, memory int64) corev1.ResourceList {
 func termsOf(buyer string, cpu, memory int64) contract.Terms {
 	return contract.Terms{
 		ID: "c1", Buyer: buyer, Seller: "seller", Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "d", Plan: "small",
-		Resources: resourcesOf(cpu, memory), Price: contract.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
+		Resources: resourcesOf(cpu, memory), Price: offertest.Price("1"),
 		StartsAt: begin, EndsAt: begin.Add(30 * day), Notice: time.Hour, Drain: drainFor,
 	}
 }

@@ -71,7 +71,7 @@ func (f Filter) Compile() (Matcher, error) {
 	}
 	compiled, err := compiler.Compile(f.Expression)
 	if err != nil {
-		return Matcher{}, in("expression", err)
+		return Matcher{}, In("expression", err)
 	}
 	return f.CompileWith(compiled)
 }
@@ -87,9 +87,9 @@ func (f Filter) CompileWith(e *Expression) (Matcher, error) {
 			f.Currency = most.Currency
 		}
 		if f.Currency != most.Currency {
-			return Matcher{}, fmt.Errorf("currency: %.32q is not that of the price, %.32q", f.Currency, most.Currency)
+			return Matcher{}, In("currency", fmt.Errorf("%.32q is not that of the price, %.32q", f.Currency, most.Currency))
 		}
-		if err := in("maxPrice", most.check()); err != nil {
+		if err := In("maxPrice", most.Validate()); err != nil {
 			return Matcher{}, err
 		}
 		f.MaxPrice = &most
@@ -98,7 +98,7 @@ func (f Filter) CompileWith(e *Expression) (Matcher, error) {
 	if f.Currency != "" && !currency.MatchString(f.Currency) {
 		err = fmt.Errorf("%.32q is not a code of ISO 4217 such as EUR", f.Currency)
 	}
-	err = first(in("resources", checkResources(f.Resources)), in("currency", err), in("duration", checkDuration(f.Duration)))
+	err = first(In("resources", checkResources(f.Resources)), In("currency", err), In("duration", checkDuration(f.Duration)))
 	if err != nil {
 		return Matcher{}, err
 	}

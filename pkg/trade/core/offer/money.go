@@ -110,6 +110,16 @@ type Price struct {
 	Period   Period `json:"period"`
 }
 
+// ParsePrice reads a price. The error is a FieldError.
+func ParsePrice(amount, currency, period string) (Price, error) {
+	money, err := ParseAmount(amount)
+	if err != nil {
+		return Price{}, In("amount", err)
+	}
+	p := Price{Amount: money, Currency: currency, Period: Period(period)}
+	return p, p.Validate()
+}
+
 // PerHour returns the exact price of an hour; zero if the period is none.
 func (p Price) PerHour() *big.Rat {
 	minutes := p.Period.minutes()

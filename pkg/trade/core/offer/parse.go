@@ -97,7 +97,8 @@ func Parse(data []byte) (Offer, error) {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mismatch):
-		return Offer{}, fmt.Errorf("%w: %s: it cannot be a %s", ErrInvalid, cmp.Or(jsonPath(mismatch.Field), "document"), mismatch.Value)
+		err = In(cmp.Or(jsonPath(mismatch.Field), "document"), fmt.Errorf("it cannot be a %s", mismatch.Value))
+		return Offer{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	case err != nil:
 		return Offer{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	case len(more) > 0:
@@ -164,9 +165,9 @@ func (o Offer) Validate(now time.Time) error {
 	}
 	switch {
 	case o.IssuedAt.After(now.Add(maxSkew)):
-		return fmt.Errorf("%w: issuedAt: %s has not come yet", ErrInvalid, o.IssuedAt.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: %w", ErrInvalid, In("issuedAt", fmt.Errorf("%s has not come yet", o.IssuedAt.UTC().Format(time.RFC3339))))
 	case !now.Before(o.ValidUntil):
-		return fmt.Errorf("%w: validUntil: %s has passed", ErrExpired, o.ValidUntil.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: %w", ErrExpired, In("validUntil", fmt.Errorf("%s has passed", o.ValidUntil.UTC().Format(time.RFC3339))))
 	default:
 		return nil
 	}
@@ -235,17 +236,14 @@ func read[T any](r *reader, parse func(string) (T, error), text, field string, k
 	if len(key) > 0 {
 		field += fmt.Sprintf("[%.64q]", key[0]) + strings.Join(key[1:], "")
 	}
-	r.err = fmt.Errorf("%s%s: %w", r.at, field, err)
+	r.err = In(r.at+field, err)
 	return value
 }
 
 func (r *reader) resources(texts map[string]string, field string) Resources {
-	if len(texts) == 0 {
-		return nil
-	}
-	of := make(Resources, len(texts))
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		of[name] = read(r, ParseQuantity, texts[name], field, name)
+	of, err := ParseResources(texts)
+	if err != nil && r.err == nil {
+		r.err = In(r.at+field, err)
 	}
 	return of
 }

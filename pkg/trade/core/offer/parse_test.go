@@ -231,6 +231,11 @@ func TestParseRefuses(t *testing.T) {
 			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%s\nParse() error = %v, want one with %q", tc.reason, err, tc.err)
 			}
+			if path, _, is := strings.Cut(tc.err, ": "); is {
+				if field := (*FieldError)(nil); !errors.As(err, &field) || field.Field != path {
+					t.Errorf("%s\nParse() error is about field %+v, want %q", tc.reason, field, path)
+				}
+			}
 			if o.ID != "" {
 				t.Errorf("%s\nParse() returns an offer with the error", tc.reason)
 			}

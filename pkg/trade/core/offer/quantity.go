@@ -6,13 +6,14 @@ package offer
 import (
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 // Bounds of quantities.
@@ -24,8 +25,6 @@ const (
 	maxUnits = 1 << 50
 	// milli is how many thousandths a unit has.
 	milli = 1000
-	// milliPlaces are the decimal places of a thousandth.
-	milliPlaces = 3
 )
 
 // Quantity is a positive amount of a resource in thousandths of its unit: of a core, of a
@@ -138,50 +137,60 @@ func (q Quantity) Kubernetes() resource.Quantity {
 	return *resource.NewMilliQuantity(q.milli, format)
 }
 
-// Resources are amounts by the name of the resource. One that is missing is none of it.
+// Resources are amounts by the name of the resource. One that is missing is none of it. Plans and prices are counted in them; what is held,
+// granted and free are lists of Kubernetes, whose arithmetic is in package resources.
 type Resources map[string]Quantity
+
+// ParseResources reads texts, by the names of their resources; nil if there are none. The error is a FieldError if it is about one of them.
+func ParseResources(texts map[string]string) (Resources, error) {
+	if len(texts) > maxResources {
+		return nil, fmt.Errorf("there are %d, which is more than %d", len(texts), maxResources)
+	}
+	if len(texts) == 0 {
+		return nil, nil //nolint:nilnil // None is no error.
+	}
+	read := make(Resources, len(texts))
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		quantity, err := ParseQuantity(texts[name])
+		if err != nil {
+			return nil, In(fmt.Sprintf("[%.64q]", name), err)
+		}
+		read[name] = quantity
+	}
+	return read, nil
+}
+
+// ReadList is ParseResources of the texts of a list of Kubernetes.
+func ReadList(list corev1.ResourceList) (Resources, error) {
+	texts := make(map[string]string, len(list))
+	for name, quantity := range list {
+		texts[string(name)] = quantity.String()
+	}
+	return ParseResources(texts)
+}
+
+// Texts returns what ParseResources reads; nil if there is nothing.
+func (r Resources) Texts() map[string]string {
+	if len(r) == 0 {
+		return nil
+	}
+	texts := make(map[string]string, len(r))
+	for name, quantity := range r {
+		texts[name] = quantity.String()
+	}
+	return texts
+}
 
 // FromList returns what a list of Kubernetes has, rounded down to thousandths. What is
 // negative or zero is left out, and what is more than a quantity can be is as much as possible.
 func FromList(list corev1.ResourceList) Resources {
 	of := make(Resources, len(list))
 	for name, quantity := range list {
-		if n := floor(quantity); n > 0 {
+		if n := resources.Thousandths(quantity, maxUnits*milli); n > 0 {
 			of[string(name)] = newQuantity(n, quantity.Format == resource.BinarySI)
 		}
 	}
 	return of
-}
-
-// floor returns the thousandths of a quantity, rounded down and bounded. Kubernetes' own
-// method rounds up, and takes minutes for 1e999999999.
-func floor(quantity resource.Quantity) int64 {
-	if whole, ok := quantity.AsInt64(); ok {
-		return min(max(whole, 0), maxUnits) * milli
-	}
-	if quantity.Sign() <= 0 {
-		return 0
-	}
-	quantity = quantity.DeepCopy() // AsDec changes it.
-	number := quantity.AsDec()
-	// Nothing is computed with numbers that are far too large or too small. A bit is 0.30103 digits.
-	switch digits := number.UnscaledBig().BitLen()*30103/100000 - int(number.Scale()); {
-	case digits > maxDigits:
-		return maxUnits * milli
-	case digits < -maxDigits:
-		return 0
-	}
-	n, shift := new(big.Int).Set(number.UnscaledBig()), milliPlaces-int(number.Scale())
-	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(shift, -shift))), nil)
-	if shift < 0 {
-		n.Quo(n, power)
-	} else {
-		n.Mul(n, power)
-	}
-	if !n.IsInt64() {
-		return maxUnits * milli
-	}
-	return min(n.Int64(), maxUnits*milli)
 }
 
 // List returns the resources as Kubernetes has them.

@@ -55,23 +55,23 @@ var (
 func (o Offer) check() error {
 	return first(
 		// Who sells what, and for how long.
-		in("party", checkParty(o.Party)),
-		in("id", checkLabel(o.ID)),
-		in("revision", checkNumber(o.Revision, 1, maxRevision)),
-		in("issuedAt", checkTime(o.IssuedAt)),
-		in("validUntil", checkTime(o.ValidUntil)),
+		In("party", checkParty(o.Party)),
+		In("id", checkLabel(o.ID)),
+		In("revision", checkNumber(o.Revision, 1, maxRevision)),
+		In("issuedAt", checkTime(o.IssuedAt)),
+		In("validUntil", checkTime(o.ValidUntil)),
 		o.checkValidity(),
-		in("kind", checkKind(o.Kind)),
+		In("kind", checkKind(o.Kind)),
 		// What it says of itself.
-		in("name", required(o.Name)),
-		in("name", checkText(o.Name, "")),
-		in("description", checkText(o.Description, "\n")),
-		in("type", checkWord(o.Type)),
-		in("region", checkWord(o.Region)),
-		in("zone", checkWord(o.Zone)),
-		in("architectures", checkArchitectures(o.Architectures)),
-		in("properties", checkProperties(o.Properties)),
-		in("labels", checkLabels(o.Labels)),
+		In("name", required(o.Name)),
+		In("name", checkText(o.Name, "")),
+		In("description", checkText(o.Description, "\n")),
+		In("type", checkWord(o.Type)),
+		In("region", checkWord(o.Region)),
+		In("zone", checkWord(o.Zone)),
+		In("architectures", checkArchitectures(o.Architectures)),
+		In("properties", checkProperties(o.Properties)),
+		In("labels", checkLabels(o.Labels)),
 		// What can be bought, and what was measured.
 		o.checkPlans(),
 		o.checkKPIs(),
@@ -88,39 +88,42 @@ func first(errs ...error) error {
 	return nil
 }
 
-// in says in which field an error is. A path that goes on begins with a point or a bracket.
-func in(field string, err error) error {
-	var deeper *pathError
+// In says in which field an error is, which becomes a FieldError; nil stays nil. A path that goes on begins with a point or a bracket.
+func In(field string, err error) error {
+	var deeper *FieldError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &deeper):
 		separator := "."
-		if strings.HasPrefix(deeper.path, "[") {
+		if strings.HasPrefix(deeper.Field, "[") {
 			separator = ""
 		}
-		return &pathError{path: field + separator + deeper.path, err: deeper.err}
+		return &FieldError{Field: field + separator + deeper.Field, Reason: deeper.Reason}
 	default:
-		return &pathError{path: field, err: err}
+		return &FieldError{Field: field, Reason: err}
 	}
 }
 
-// pathError is an error of a field.
-type pathError struct {
-	path string
-	err  error
+// FieldError is what is wrong with a field of an offer or a filter. errors.As finds it in each error of this package that is about a field.
+type FieldError struct {
+	// Field is the path of the field in JSON, such as plans[0].price.amount.
+	Field  string
+	Reason error
 }
 
-func (e *pathError) Error() string { return e.path + ": " + e.err.Error() }
+// Error is the field and what is wrong with it.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason.Error() }
 
-func (e *pathError) Unwrap() error { return e.err }
+// Unwrap returns what is wrong.
+func (e *FieldError) Unwrap() error { return e.Reason }
 
 func (o Offer) checkValidity() error {
 	switch length := o.ValidUntil.Sub(o.IssuedAt); {
 	case length <= 0:
-		return in("validUntil", errors.New("it is not after issuedAt"))
+		return In("validUntil", errors.New("it is not after issuedAt"))
 	case length > maxValidity:
-		return in("validUntil", fmt.Errorf("it is more than %d days after issuedAt", maxValidity/day))
+		return In("validUntil", fmt.Errorf("it is more than %d days after issuedAt", maxValidity/day))
 	default:
 		return nil
 	}
@@ -128,16 +131,16 @@ func (o Offer) checkValidity() error {
 
 func (o Offer) checkPlans() error {
 	if len(o.Plans) == 0 || len(o.Plans) > maxPlans {
-		return in("plans", fmt.Errorf("there are %d, but must be from 1 to %d", len(o.Plans), maxPlans))
+		return In("plans", fmt.Errorf("there are %d, but must be from 1 to %d", len(o.Plans), maxPlans))
 	}
 	seen := make(map[string]bool, len(o.Plans))
 	for i := range o.Plans {
 		err := o.Plans[i].check()
 		if err == nil && seen[o.Plans[i].ID] {
-			err = in("id", fmt.Errorf("%q is there twice", o.Plans[i].ID))
+			err = In("id", fmt.Errorf("%q is there twice", o.Plans[i].ID))
 		}
 		if err != nil {
-			return in(fmt.Sprintf("plans[%d]", i), err)
+			return In(fmt.Sprintf("plans[%d]", i), err)
 		}
 		seen[o.Plans[i].ID] = true
 	}
@@ -146,24 +149,24 @@ func (o Offer) checkPlans() error {
 
 func (o Offer) checkKPIs() error {
 	if len(o.KPIs) > maxKPIs {
-		return in("kpis", fmt.Errorf("there are %d, which is more than %d", len(o.KPIs), maxKPIs))
+		return In("kpis", fmt.Errorf("there are %d, which is more than %d", len(o.KPIs), maxKPIs))
 	}
 	seen := make(map[string]bool, len(o.KPIs))
 	for i, k := range o.KPIs {
 		err := first(
-			in("name", required(k.Name)),
-			in("name", checkWord(k.Name)),
-			in("value", checkFloat(k.Value)),
-			in("unit", checkText(k.Unit, "")),
-			in("measuredAt", checkTime(k.MeasuredAt)),
-			in("measuredBy", o.checkMeasuredBy(k.MeasuredBy)),
-			in("samples", checkNumber(k.Samples, 0, maxRevision)),
+			In("name", required(k.Name)),
+			In("name", checkWord(k.Name)),
+			In("value", checkFloat(k.Value)),
+			In("unit", checkText(k.Unit, "")),
+			In("measuredAt", checkTime(k.MeasuredAt)),
+			In("measuredBy", o.checkMeasuredBy(k.MeasuredBy)),
+			In("samples", checkNumber(k.Samples, 0, maxRevision)),
 		)
 		if err == nil && seen[k.Name] {
-			err = in("name", fmt.Errorf("%q is there twice", k.Name))
+			err = In("name", fmt.Errorf("%q is there twice", k.Name))
 		}
 		if err != nil {
-			return in(fmt.Sprintf("kpis[%d]", i), err)
+			return In(fmt.Sprintf("kpis[%d]", i), err)
 		}
 		seen[k.Name] = true
 	}
@@ -185,15 +188,15 @@ func (o Offer) checkMeasuredBy(by string) error {
 
 func (p *Plan) check() error {
 	return first(
-		in("id", checkLabel(p.ID)),
-		in("name", checkText(p.Name, "")),
+		In("id", checkLabel(p.ID)),
+		In("name", checkText(p.Name, "")),
 		p.checkAmounts(),
-		in("price", p.Price.check()),
+		In("price", p.Price.Validate()),
 		p.checkUnitPrices(),
 		p.checkStock(),
-		in("minDuration", checkDuration(p.MinDuration)),
-		in("maxDuration", checkDuration(p.MaxDuration)),
-		in("notice", checkDuration(p.Notice)),
+		In("minDuration", checkDuration(p.MinDuration)),
+		In("maxDuration", checkDuration(p.MaxDuration)),
+		In("notice", checkDuration(p.Notice)),
 		p.checkDurations(),
 	)
 }
@@ -201,11 +204,11 @@ func (p *Plan) check() error {
 func (p *Plan) checkAmounts() error {
 	switch {
 	case len(p.Resources) > 0 && p.Range != nil:
-		return in("range", errors.New("a plan has resources or a range, and not both"))
+		return In("range", errors.New("a plan has resources or a range, and not both"))
 	case p.Range != nil:
-		return in("range", p.Range.check())
+		return In("range", p.Range.check())
 	default:
-		return in("resources", first(checkResources(p.Resources), checkNeeded(p.Resources)))
+		return In("resources", first(checkResources(p.Resources), checkNeeded(p.Resources)))
 	}
 }
 
@@ -213,9 +216,9 @@ func (p *Plan) checkAmounts() error {
 // buyer can have both.
 func (r *Range) check() error {
 	err := first(
-		in("min", first(checkResources(r.Min), checkNeeded(r.Min))),
-		in("max", checkResources(r.Max)),
-		in("step", checkResources(r.Step)),
+		In("min", first(checkResources(r.Min), checkNeeded(r.Min))),
+		In("max", checkResources(r.Max)),
+		In("step", checkResources(r.Step)),
 	)
 	if err != nil {
 		return err
@@ -224,11 +227,11 @@ func (r *Range) check() error {
 		key, least, most, step := fmt.Sprintf("[%q]", name), r.Min[name], r.Max[name], r.Step[name]
 		switch {
 		case most.milli < least.milli:
-			return in("max", in(key, fmt.Errorf("%s is less than the minimum %s", most, least)))
+			return In("max", In(key, fmt.Errorf("%s is less than the minimum %s", most, least)))
 		case step.milli == 0 && most.milli != least.milli:
-			return in("step", in(key, errors.New("it is missing")))
+			return In("step", In(key, errors.New("it is missing")))
 		case step.milli != 0 && (most.milli-least.milli)%step.milli != 0:
-			return in("max", in(key, fmt.Errorf("%s is not the minimum %s and a whole number of steps of %s", most, least, step)))
+			return In("max", In(key, fmt.Errorf("%s is not the minimum %s and a whole number of steps of %s", most, least, step)))
 		}
 	}
 	return first(r.beside("min", r.Min), r.beside("step", r.Step))
@@ -238,20 +241,21 @@ func (r *Range) check() error {
 func (r *Range) beside(field string, list Resources) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if _, ok := r.Max[name]; !ok {
-			return in("max", in(fmt.Sprintf("[%q]", name), fmt.Errorf("it is missing, while range.%s has it", field)))
+			return In("max", In(fmt.Sprintf("[%q]", name), fmt.Errorf("it is missing, while range.%s has it", field)))
 		}
 	}
 	return nil
 }
 
-func (p Price) check() error {
+// Validate refuses what is no price, by a FieldError.
+func (p Price) Validate() error {
 	switch {
 	case p.Amount.nano < 0:
-		return in("amount", errors.New("it is negative"))
+		return In("amount", errors.New("it is negative"))
 	case !currency.MatchString(p.Currency):
-		return in("currency", fmt.Errorf("%.32q is not a code of ISO 4217 such as EUR", p.Currency))
+		return In("currency", fmt.Errorf("%.32q is not a code of ISO 4217 such as EUR", p.Currency))
 	case p.Period.minutes() == 0:
-		return in("period", fmt.Errorf("%.32q is not one of PT1M, PT1H, P1D, P1W, P1M and P1Y", p.Period))
+		return In("period", fmt.Errorf("%.32q is not one of PT1M, PT1H, P1D, P1W, P1M and P1Y", p.Period))
 	default:
 		return nil
 	}
@@ -263,44 +267,44 @@ func (p *Plan) checkUnitPrices() error {
 		return nil
 	}
 	if p.Range == nil {
-		return in("unitPrices", errors.New("only a range has unit prices"))
+		return In("unitPrices", errors.New("only a range has unit prices"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.UnitPrices)) {
 		field, price := fmt.Sprintf("unitPrices[%.64q]", name), p.UnitPrices[name]
 		if _, ok := p.Range.Max[name]; !ok {
-			return in(field, errors.New("the range does not have the resource"))
+			return In(field, errors.New("the range does not have the resource"))
 		}
 		if price.Per.milli <= 0 {
-			return in(field, in("per", errors.New("it is not positive")))
+			return In(field, In("per", errors.New("it is not positive")))
 		}
 		for _, amount := range []Quantity{p.Range.Min[name], p.Range.Step[name], p.Range.Max[name]} {
 			if _, err := price.of(amount); err != nil {
-				return in(field, fmt.Errorf("the price of %s %w", amount, err))
+				return In(field, fmt.Errorf("the price of %s %w", amount, err))
 			}
 		}
 	}
 	if _, err := p.cost(p.Range.Max); err != nil {
-		return in("unitPrices", fmt.Errorf("the price of the maximum %w", err))
+		return In("unitPrices", fmt.Errorf("the price of the maximum %w", err))
 	}
 	return nil
 }
 
 func (p *Plan) checkStock() error {
-	if err := in("available", checkNumber(p.Available, 0, maxStock)); err != nil || p.Stock == nil {
+	if err := In("available", checkNumber(p.Available, 0, maxStock)); err != nil || p.Stock == nil {
 		return err
 	}
-	if err := in("stock", checkNumber(*p.Stock, 0, maxStock)); err != nil {
+	if err := In("stock", checkNumber(*p.Stock, 0, maxStock)); err != nil {
 		return err
 	}
 	if p.Available > *p.Stock {
-		return in("available", fmt.Errorf("%d is more than the stock of %d", p.Available, *p.Stock))
+		return In("available", fmt.Errorf("%d is more than the stock of %d", p.Available, *p.Stock))
 	}
 	return nil
 }
 
 func (p *Plan) checkDurations() error {
 	if p.MaxDuration != 0 && p.MinDuration > p.MaxDuration {
-		return in("maxDuration", fmt.Errorf("%s is less than the minimum %s", p.MaxDuration, p.MinDuration))
+		return In("maxDuration", fmt.Errorf("%s is less than the minimum %s", p.MaxDuration, p.MinDuration))
 	}
 	return nil
 }
@@ -317,13 +321,13 @@ func checkResources(list Resources) error {
 		key, quantity := fmt.Sprintf("[%.64q]", name), list[name]
 		switch {
 		case !isResource(name):
-			return in(key, errors.New("it is not the name of a resource of Kubernetes, such as memory or nvidia.com/gpu"))
+			return In(key, errors.New("it is not the name of a resource of Kubernetes, such as memory or nvidia.com/gpu"))
 		case quantity.milli <= 0:
-			return in(key, errors.New("it is not positive"))
+			return In(key, errors.New("it is not positive"))
 		case quantity.milli > maxUnits*milli:
-			return in(key, errTooLarge)
+			return In(key, errTooLarge)
 		case quantity.milli%milli != 0 && name != string(corev1.ResourceCPU):
-			return in(key, fmt.Errorf("%s is not a whole number", quantity))
+			return In(key, fmt.Errorf("%s is not a whole number", quantity))
 		}
 	}
 	return nil
@@ -332,7 +336,7 @@ func checkResources(list Resources) error {
 func checkNeeded(list Resources) error {
 	for _, name := range needed {
 		if _, ok := list[string(name)]; !ok {
-			return in(fmt.Sprintf("[%q]", name), errors.New("it is missing"))
+			return In(fmt.Sprintf("[%q]", name), errors.New("it is missing"))
 		}
 	}
 	return nil
@@ -450,7 +454,7 @@ func checkArchitectures(list []string) error {
 			err = fmt.Errorf("%q is there twice", name)
 		}
 		if err != nil {
-			return in(fmt.Sprintf("[%d]", i), err)
+			return In(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return nil
@@ -476,7 +480,7 @@ func eachOf(texts map[string]string, check func(key, value string) error) error 
 		return fmt.Errorf("there are %d, which is more than %d", len(texts), maxProperties)
 	}
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		if err := in(fmt.Sprintf("[%.64q]", key), check(key, texts[key])); err != nil {
+		if err := In(fmt.Sprintf("[%.64q]", key), check(key, texts[key])); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
 
@@ -72,7 +73,7 @@ func (c contest) deciding(key contract.Key, event contract.Event) negotiation.De
 	terms := contract.Terms{
 		ID: key.ID, Buyer: key.Buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"},
 		Offer: "small", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "one", Resources: corev1.ResourceList{"cpu": resource.MustParse("1500m")},
-		Price: contract.Price{Amount: "0.1", Currency: "EUR", Period: "PT1H"}, StartsAt: c.now, EndsAt: c.now.Add(time.Hour), Drain: time.Minute,
+		Price: offertest.Price("0.1"), StartsAt: c.now, EndsAt: c.now.Add(time.Hour), Drain: time.Minute,
 	}
 	return func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
 		seller := contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}

@@ -34,7 +34,7 @@ const (
 	ProblemNotReachable = "urn:liqo-broker:negotiation:not-reachable"
 )
 
-// Price is what is paid, as in the plan of an offer.
+// Price is what is paid: offer.Price as the three texts that its schema says.
 type Price struct {
 	Amount   string `doc:"A decimal number."       json:"amount"   maxLength:"32"`
 	Currency string `doc:"ISO 4217."               json:"currency" maxLength:"3"`

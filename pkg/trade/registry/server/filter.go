@@ -73,7 +73,7 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 	// All else is checked before an expression costs anything.
 	matcher, err := of.CompileWith(nil)
 	if err != nil {
-		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query."+fieldOf(err), err)
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query."+parameterOf(err), err)
 	}
 	cost := 0
 	if f.Expression != "" {
@@ -93,13 +93,14 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 	return &filter{matcher: matcher, alive: f.Alive, none: f.empty(), text: text, cost: cost}, nil
 }
 
-// fieldOf returns the parameter that an error of a filter is about. It begins with the field.
-func fieldOf(err error) string {
-	field := err.Error()[:strings.IndexAny(err.Error()+":", ":[.")]
-	if field == "resources" {
-		return "resource"
+// parameterOf returns the parameter that an error of a filter is about: all have a field, whose path begins with it.
+func parameterOf(err error) string {
+	field := &offer.FieldError{}
+	_ = errors.As(err, &field)
+	if name, _, _ := strings.Cut(strings.ReplaceAll(field.Field, "[", "."), "."); name != "resources" {
+		return name
 	}
-	return field
+	return "resource"
 }
 
 // empty reports whether all offers pass but for whether their parties are alive.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
@@ -93,14 +92,11 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 
 // wrongOffer refuses an offer, with the field that is wrong.
 func wrongOffer(err error) error {
-	location, reason := "body.offer", err.Error()
-	for _, kind := range []error{offer.ErrInvalid, offer.ErrExpired} {
-		reason = strings.TrimPrefix(reason, kind.Error()+": ")
+	location, field := "body.offer", (*offer.FieldError)(nil)
+	if errors.As(err, &field) {
+		location, err = location+"."+field.Field, field.Reason
 	}
-	if field, rest, found := strings.Cut(reason, ": "); found && !strings.Contains(field, " ") {
-		location, reason = location+"."+field, rest
-	}
-	return rest.Wrong(http.StatusUnprocessableEntity, location, errors.New(reason))
+	return rest.Wrong(http.StatusUnprocessableEntity, location, err)
 }
 
 // withdraw removes an offer, and returns when nobody sees it any more.

@@ -122,13 +122,9 @@ func offerV0(owner *registryv1.Party, o *offer.Offer) OfferV0 {
 			continue
 		}
 		cost, _ := plan.Price.Amount.Rat().Float64()
-		resources := make(map[string]string, len(plan.Resources))
-		for name, quantity := range plan.Resources {
-			resources[name] = quantity.String()
-		}
 		older.Plans = append(older.Plans, PlanV0{
 			PlanID: older.OfferID + "_" + plan.ID, PlanName: plan.Name, PlanCost: cost, CostCurrency: plan.Price.Currency, CostPeriod: periodV0(plan.Price.Period),
-			PlanQuantity: plan.Available, Resources: resources,
+			PlanQuantity: plan.Available, Resources: plan.Resources.Texts(),
 		})
 	}
 	return older

@@ -1,0 +1,25 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects writes values of the trade into Kubernetes objects, and reads them from there. The API has types of its own, so that who
+// uses it links no trade: here, and nowhere else, they become those of the trade, and the other way round.
+//
+// It does not know which objects there are.
+package objects
+
+import (
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+)
+
+// ReadPrice returns the price that an object has. The error is an offer.FieldError.
+func ReadPrice(p connectorv1alpha1.Price) (offer.Price, error) {
+	return offer.ParsePrice(string(p.Amount), p.Currency, string(p.Period))
+}
+
+// Price returns a price as objects have it.
+func Price(p offer.Price) connectorv1alpha1.Price {
+	return connectorv1alpha1.Price{
+		Amount: connectorv1alpha1.Amount(p.Amount.String()), Currency: p.Currency, Period: connectorv1alpha1.Period(p.Period),
+	}
+}
